@@ -1,0 +1,1 @@
+//! mxrt for Rust programs: one facade over the workspace crates.
