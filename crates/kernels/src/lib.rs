@@ -7,12 +7,14 @@
 //! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
+pub mod cast;
 mod element;
 pub mod elementwise;
 mod elementwise_ops;
 mod error;
 pub mod math;
 pub mod par;
+pub mod shape;
 pub mod strides;
 mod vectorize;
 
