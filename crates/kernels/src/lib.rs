@@ -4,7 +4,11 @@
 //! an output. Loops are split through [`par::Par`] into chunks that follow from shapes alone, so a
 //! result has the same bits however many threads compute it.
 
+pub mod activation;
+pub mod gemm;
+pub mod isa;
 pub mod par;
+mod simd;
 
 #[cfg(test)]
 mod testing;
