@@ -5,7 +5,7 @@
 //! any kernel, stride and dilation, the products of Winograd transforms and plain matrices.
 
 use crate::isa::Isa;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_far, prefetch_near};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide, prefetch_far, prefetch_near};
 
 /// A run of consecutive values in every row of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Zeroable, bytemuck::Pod)]
@@ -206,14 +206,20 @@ impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, W
 
 /// The product tile of `rows` x `blocks` for `isa`; at most [`tile_size`].
 pub(crate) fn product(isa: Isa, rows: usize, blocks: usize) -> Entry<ProductArgs> {
-    macro_rules! pick {
+    macro_rules! wide {
         ($blocks:literal: $($rows:literal / $ways:literal)*) => {
-            match rows { $($rows => entry::<Product<$rows, $blocks, $ways>>(isa),)* _ => too_large(isa, rows, blocks) }
+            match rows { $($rows => entry_wide::<Product<$rows, $blocks, $ways>>(),)* _ => too_large(isa, rows, blocks) }
         };
     }
-    match blocks {
-        1 => pick!(1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
-        2 => pick!(2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+    macro_rules! narrow {
+        ($($rows:literal / $ways:literal)*) => {
+            match rows { $($rows => entry_narrow::<Product<$rows, 1, $ways>>(isa),)* _ => too_large(isa, rows, blocks) }
+        };
+    }
+    match (isa.or_best(), blocks) {
+        (Isa::Avx512, 1) => wide!(1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+        (Isa::Avx512, 2) => wide!(2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+        (_, 1) => narrow!(1/4 2/2 3/1 4/1 5/1 6/1),
         _ => too_large(isa, rows, blocks),
     }
 }
@@ -221,7 +227,8 @@ pub(crate) fn product(isa: Isa, rows: usize, blocks: usize) -> Entry<ProductArgs
 /// A tile that no table holds: a mistake in the caller's splitting.
 #[cold]
 pub(crate) fn too_large<A>(isa: Isa, rows: usize, blocks: usize) -> Entry<A> {
-    panic!("no {isa} register tile of {rows} x {blocks}: rows must be 1 to 14, blocks 1 or 2")
+    let TileSize { rows: most_rows, blocks: most_blocks } = tile_size(isa);
+    panic!("no {isa} register tile of {rows} x {blocks}: rows must be 1 to {most_rows}, blocks 1 to {most_blocks}")
 }
 
 #[cfg(test)]

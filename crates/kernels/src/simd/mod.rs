@@ -88,6 +88,28 @@ pub(crate) fn entry<B: Body>(isa: Isa) -> Entry<B::Args> {
     }
 }
 
+/// `B` compiled for AVX-512, whose 32 registers hold tiles that others would spill. Keeps such tiles from being compiled where
+/// nothing uses them.
+///
+/// # Panics
+/// On a machine without it: ask [`tile_size`](crate::gemm::tile::tile_size) which tiles an instruction set has.
+pub(crate) fn entry_wide<B: Body>() -> Entry<B::Args> {
+    match Isa::detect() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::enter::<B>,
+        isa => panic!("a register tile for AVX-512 was asked for on a machine that has {isa}"),
+    }
+}
+
+/// `B` compiled for an instruction set of at most 16 registers.
+pub(crate) fn entry_narrow<B: Body>(isa: Isa) -> Entry<B::Args> {
+    match isa.or_best() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 | Isa::Avx512 => avx2::enter::<B>,
+        _ => portable::enter::<B>,
+    }
+}
+
 /// Asks for the line of `p + ahead` to be brought to the first-level cache. The address need not be valid.
 #[inline(always)]
 pub(crate) fn prefetch_near(p: Src, ahead: usize) {
