@@ -1,1 +1,10 @@
-//! mxrt kernels
+//! Kernels: pure compute on slices.
+//!
+//! Nothing here knows an engine or an operator, starts a thread, reads the environment or allocates
+//! an output. Loops are split through [`par::Par`] into chunks that follow from shapes alone, so a
+//! result has the same bits however many threads compute it.
+
+pub mod par;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,210 @@
+//! How kernels split loops over threads without knowing about threads.
+
+/// Splits loops. Chunk boundaries come from the caller, so results never depend on who runs a chunk.
+pub trait Par: Sync {
+    /// Runs `body(chunk, scratch)` once for every chunk in `0..chunks`, in any order and on any threads, and returns when all are done.
+    ///
+    /// `scratch` has at least `scratch_bytes` bytes, starts on a 64-byte boundary, belongs to the
+    /// chunk alone while it runs and holds arbitrary content.
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
+}
+
+/// Runs chunks in order in the calling thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serial;
+
+/// One cache line, so that a vector of them starts on a 64-byte boundary.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+// SAFETY: `Line` is a 64-byte array with 64-byte alignment: no padding, every bit pattern valid.
+unsafe impl bytemuck::Zeroable for Line {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Line {}
+
+impl Par for Serial {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        let mut lines = vec![Line([0; 64]); scratch_bytes.div_ceil(64)];
+        let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
+        for chunk in 0..chunks {
+            body(chunk, scratch);
+        }
+    }
+}
+
+/// About how many bytes of output one chunk of a memory-bound loop writes.
+pub const CHUNK_BYTES: usize = 32 * 1024;
+
+/// Elements per chunk for outputs of `T`: about [`CHUNK_BYTES`], a multiple of 64.
+pub const fn chunk_elems<T>() -> usize {
+    let size = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    let elems = CHUNK_BYTES / size / 64 * 64;
+    if elems == 0 { 1 } else { elems }
+}
+
+/// Rows (of `row` elements each) per chunk so that a chunk holds about [`chunk_elems`] elements; at least one.
+pub fn chunk_rows<T>(row: usize) -> usize {
+    (chunk_elems::<T>() / row.max(1)).max(1)
+}
+
+/// Rows per chunk when one row costs about `work` simple operations: about 32 thousand operations a chunk; at least one.
+pub fn chunk_by_work(work: usize) -> usize {
+    (32 * 1024 / work.max(1)).max(1)
+}
+
+/// Runs `body(chunk)` for every chunk, without scratch; a single chunk runs directly.
+pub fn par_chunks(par: &dyn Par, chunks: usize, body: impl Fn(usize) + Sync) {
+    match chunks {
+        0 => {}
+        1 => body(0),
+        _ => par.run(chunks, 0, &|chunk, _| body(chunk)),
+    }
+}
+
+/// Cuts `out` into pieces of `chunk_len` elements (the last may be shorter) and runs `body(index, piece)` for each; a single piece runs directly.
+pub fn par_chunks_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
+    let len = out.len();
+    let chunk_len = chunk_len.max(1);
+    if len == 0 {
+        return;
+    }
+    if len <= chunk_len {
+        return body(0, out);
+    }
+    let chunks = len.div_ceil(chunk_len);
+    let parts = Parts::new(out, chunk_len);
+    par.run(chunks, 0, &|index, _| {
+        parts.with(index, |piece| body(index, piece));
+    });
+}
+
+/// Like [`par_chunks_mut`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned, arbitrary content).
+pub fn par_chunks_mut_scratch<T: Send>(
+    par: &dyn Par,
+    out: &mut [T],
+    chunk_len: usize,
+    scratch_bytes: usize,
+    body: impl Fn(usize, &mut [T], &mut [u8]) + Sync,
+) {
+    let chunk_len = chunk_len.max(1);
+    let chunks = out.len().div_ceil(chunk_len);
+    if chunks == 0 {
+        return;
+    }
+    let parts = Parts::new(out, chunk_len);
+    par.run(chunks, scratch_bytes, &|index, scratch| {
+        parts.with(index, |piece| body(index, piece, scratch));
+    });
+}
+
+/// Cuts two outputs in step: piece `i` of `a` has `a_len` elements and piece `i` of `b` has `b_len`; both must give the same number of pieces.
+pub fn par_chunks_mut2<A: Send, B: Send>(
+    par: &dyn Par,
+    a: &mut [A],
+    a_len: usize,
+    b: &mut [B],
+    b_len: usize,
+    body: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+) {
+    let (a_len, b_len) = (a_len.max(1), b_len.max(1));
+    let chunks = a.len().div_ceil(a_len);
+    assert_eq!(chunks, b.len().div_ceil(b_len), "the two outputs are cut into different numbers of pieces");
+    if chunks == 0 {
+        return;
+    }
+    if chunks == 1 {
+        return body(0, a, b);
+    }
+    let (a, b) = (Parts::new(a, a_len), Parts::new(b, b_len));
+    par.run(chunks, 0, &|index, _| {
+        a.with(index, |pa| b.with(index, |pb| body(index, pa, pb)));
+    });
+}
+
+/// A slice cut into equal pieces, each of which may be handed out once.
+struct Parts<'a, T> {
+    base: *mut T,
+    len: usize,
+    piece: usize,
+    taken: Vec<std::sync::atomic::AtomicBool>,
+    owner: std::marker::PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: sharing `Parts` only lets threads take disjoint `&mut [T]` pieces, which is sound for `T: Send`.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    fn new(out: &'a mut [T], piece: usize) -> Self {
+        let len = out.len();
+        let taken = std::iter::repeat_with(Default::default).take(len.div_ceil(piece)).collect();
+        Parts { base: out.as_mut_ptr(), len, piece, taken, owner: std::marker::PhantomData }
+    }
+
+    /// Lends piece `index` to `f`. The flag makes a `Par` that runs a chunk twice a panic and not a data race.
+    fn with<R>(&self, index: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
+        let first = !self.taken[index].swap(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(first, "chunk {index} was run twice");
+        let start = index * self.piece;
+        let len = self.piece.min(self.len - start);
+        // SAFETY: `index < taken.len()` was checked by indexing, so `start < self.len` and `start + len <= self.len`;
+        // pieces of different indices are disjoint, and the flag lends every index at most once while `'a` is borrowed.
+        f(unsafe { std::slice::from_raw_parts_mut(self.base.add(start), len) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Reverse, Threads};
+
+    fn numbered(par: &dyn Par, len: usize, chunk: usize) -> Vec<usize> {
+        let mut out = vec![usize::MAX; len];
+        par_chunks_mut(par, &mut out, chunk, |index, piece| {
+            for (i, v) in piece.iter_mut().enumerate() {
+                *v = index * chunk + i;
+            }
+        });
+        out
+    }
+
+    #[test]
+    fn every_element_is_written_once_by_its_own_chunk() {
+        for len in [0, 1, 7, 64, 65, 1000] {
+            let expected: Vec<usize> = (0..len).collect();
+            for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+                assert_eq!(numbered(par, len, 7), expected);
+                assert_eq!(numbered(par, len, 2000), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn scratch_is_aligned_and_large_enough() {
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+            let mut out = vec![0u8; 10];
+            par_chunks_mut_scratch(par, &mut out, 3, 100, |_, piece, scratch| {
+                assert!(scratch.len() >= 100);
+                assert_eq!(scratch.as_ptr() as usize % 64, 0);
+                scratch.fill(0xff);
+                piece.fill(1);
+            });
+            assert_eq!(out, [1; 10]);
+        }
+    }
+
+    struct Twice;
+    impl Par for Twice {
+        fn run(&self, chunks: usize, _: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+            for _ in 0..2 {
+                (0..chunks).for_each(|c| body(c, &mut []));
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "run twice")]
+    fn a_par_that_repeats_a_chunk_is_caught() {
+        numbered(&Twice, 100, 7);
+    }
+}

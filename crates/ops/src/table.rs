@@ -1,0 +1,6 @@
+//! The table of operators: one row per file.
+
+use crate::core::OpDef;
+
+/// Every operator of this build.
+pub static TABLE: &[&[OpDef]] = &[crate::activation::OPS];
