@@ -5,6 +5,7 @@
 
 Needs readelf and nm (binutils). Prints one line per finding; exit status 1 when something is not as promised.
 """
+
 import argparse
 import re
 import subprocess
@@ -42,7 +43,9 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = archive.namelist()
         missing = [p for p in MUST_CARRY if not any(re.fullmatch(p, n) for n in names)]
-        found.append((not missing, f"carries what it should, {len(names)} files" if not missing else f"lacks {missing}"))
+        found.append(
+            (not missing, f"carries what it should, {len(names)} files" if not missing else f"lacks {missing}")
+        )
         stray = [n for n in names if not n.startswith("mxrt/") and ".dist-info/" not in n]
         found.append((not stray, f"nothing beside the package {stray or ''}".rstrip()))
         libraries = [n for n in names if re.search(r"\.so(\.|$)", n)]
