@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-from support import BUILD, MODELS
 
 TABLES: list[str] = []
 
@@ -27,13 +23,7 @@ def mx():
 @pytest.fixture(scope="session")
 def resnet18() -> Path:
     """Folder with resnet18_v1-symbol.json, -0000.params and -input.npy, computed once per checkout (47 MB)."""
-    folder = BUILD / "zoo"
-    if not (folder / "resnet18_v1.complete").exists():
-        command = [sys.executable, str(MODELS / "make_zoo.py"), str(folder), "resnet18_v1"]
-        made = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert made.returncode == 0, made.stdout + made.stderr
-        (folder / "resnet18_v1.complete").touch()
-    return folder
+    return zoo_artifacts("resnet18_v1")
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,18 @@ def last_json(result: subprocess.CompletedProcess[str]) -> dict:
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
+def zoo_artifacts(name: str) -> Path:
+    """Folder with NAME-symbol.json, NAME-0000.params and NAME-input.npy, computed once per checkout."""
+    folder = BUILD / "zoo"
+    complete = folder / f"{name}.complete"
+    if not complete.exists():
+        command = [sys.executable, str(MODELS / "make_zoo.py"), str(folder), name]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert made.returncode == 0, made.stdout + made.stderr
+        complete.touch()
+    return folder
+
+
 def block_of(
     mx, folder: Path = DIGITS, prefix: str = "digits_cnn", inputs: tuple[str, ...] = ("data",), epoch: int = 0
 ):
