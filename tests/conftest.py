@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support import ROOT, zoo_artifacts
 
 TABLES: list[str] = []
 
