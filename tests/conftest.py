@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from support import ROOT, zoo_artifacts
 
 TABLES: list[str] = []
@@ -15,9 +16,8 @@ def mx():
     """The installed mxrt, not the source tree."""
     import mxrt
 
-    assert "python/mxrt" not in str(mxrt.__file__), (
-        f"testing the source tree at {mxrt.__file__}, not an installed wheel"
-    )
+    path = Path(mxrt.__file__)
+    assert not path.is_relative_to(ROOT / "python"), f"{path} is the source tree, not an installed wheel"
     return mxrt
 
 

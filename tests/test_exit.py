@@ -87,9 +87,11 @@ import json, os, signal
 x = mx.nd.array(np.tile(images, (12, 1, 1, 1))[:4096])
 right = net(x).asnumpy()
 begin = time.perf_counter()
-net(x).wait_to_read()
-one = time.perf_counter() - begin
-calls = max(10, int(1.5 / one))
+for _ in range(10):
+    y = net(x)
+y.wait_to_read()
+one = (time.perf_counter() - begin) / 10
+calls = max(10, int(2 / one))
 sent = None
 
 def press(after):
