@@ -11,72 +11,21 @@ import pytest
 
 from support import DIGITS, block_of, digits
 
-NAMES = [
-    "nd.array",
-    "nd.zeros",
-    "nd.ones",
-    "nd.NDArray",
-    "nd.save",
-    "nd.load",
-    "nd.waitall",
-    "nd.random_normal",
-    "nd.CachedOp",
-    "nd.NDArray.asnumpy",
-    "nd.NDArray.asscalar",
-    "nd.NDArray.shape",
-    "nd.NDArray.dtype",
-    "nd.NDArray.context",
-    "nd.NDArray.ctx",
-    "nd.NDArray.size",
-    "nd.NDArray.ndim",
-    "nd.NDArray.wait_to_read",
-    "nd.NDArray.astype",
-    "nd.NDArray.copyto",
-    "nd.NDArray.reshape",
-    "nd.NDArray.as_in_context",
-    "nd.NDArray.copy",
-    "nd.NDArray.__getitem__",
-    "nd.NDArray.__setitem__",
-    "cpu",
-    "Context",
-    "__version__",
-    "install_as_mxnet",
-    "base.MXNetError",
-    "sym.load",
-    "sym.load_json",
-    "sym.Symbol",
-    "sym.Variable",
-    "sym.var",
-    "sym.Group",
-    "sym.Symbol.list_arguments",
-    "sym.Symbol.list_auxiliary_states",
-    "sym.Symbol.list_inputs",
-    "sym.Symbol.list_outputs",
-    "sym.Symbol.infer_shape",
-    "sym.Symbol.tojson",
-    "sym.Symbol.save",
-    "sym.Symbol.get_internals",
-    "sym.Symbol.__getitem__",
-    "sym.Symbol.attr",
-    "sym.Symbol.attr_dict",
-    "gluon.SymbolBlock",
-    "gluon.SymbolBlock.imports",
-    "gluon.SymbolBlock.hybridize",
-    "gluon.SymbolBlock.collect_params",
-    "gluon.SymbolBlock.forward",
-    "gluon.SymbolBlock.__call__",
-    "model.load_checkpoint",
-    "mod.Module",
-    "mod.Module.bind",
-    "mod.Module.set_params",
-    "mod.Module.forward",
-    "mod.Module.get_outputs",
-    "mod.Module.predict",
-    "io.NDArrayIter",
-    "io.DataBatch",
-    "io.DataDesc",
-    "io.CSVIter",
-]
+NAMES = """
+nd.array nd.zeros nd.ones nd.NDArray nd.save nd.load nd.waitall nd.random_normal nd.CachedOp
+nd.NDArray.asnumpy nd.NDArray.asscalar nd.NDArray.shape nd.NDArray.dtype nd.NDArray.context nd.NDArray.ctx
+nd.NDArray.size nd.NDArray.ndim nd.NDArray.wait_to_read nd.NDArray.astype nd.NDArray.copyto nd.NDArray.reshape
+nd.NDArray.as_in_context nd.NDArray.copy nd.NDArray.__getitem__ nd.NDArray.__setitem__
+cpu Context __version__ install_as_mxnet base.MXNetError
+sym.load sym.load_json sym.Symbol sym.Variable sym.var sym.Group
+sym.Symbol.list_arguments sym.Symbol.list_auxiliary_states sym.Symbol.list_inputs sym.Symbol.list_outputs
+sym.Symbol.infer_shape sym.Symbol.tojson sym.Symbol.save sym.Symbol.get_internals sym.Symbol.__getitem__
+sym.Symbol.attr sym.Symbol.attr_dict
+gluon.SymbolBlock gluon.SymbolBlock.imports gluon.SymbolBlock.hybridize gluon.SymbolBlock.collect_params
+gluon.SymbolBlock.forward gluon.SymbolBlock.__call__
+model.load_checkpoint mod.Module mod.Module.bind mod.Module.set_params mod.Module.forward mod.Module.get_outputs
+mod.Module.predict io.NDArrayIter io.DataBatch io.DataDesc io.CSVIter
+""".split()
 
 
 @pytest.mark.parametrize("name", NAMES)
