@@ -12,9 +12,14 @@ mod element;
 pub mod elementwise;
 mod elementwise_ops;
 mod error;
+pub mod index;
 pub mod math;
+pub mod norm;
 pub mod par;
+pub mod reduce;
+mod reduce_folds;
 pub mod shape;
+pub mod softmax;
 pub mod strides;
 mod vectorize;
 
