@@ -15,11 +15,16 @@ pub mod elementwise;
 mod elementwise_ops;
 mod error;
 pub mod gemm;
+pub mod index;
 pub mod isa;
 pub mod math;
+pub mod norm;
 pub mod par;
+pub mod reduce;
+mod reduce_folds;
 pub mod shape;
 mod simd;
+pub mod softmax;
 pub mod strides;
 mod vectorize;
 
