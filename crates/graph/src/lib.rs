@@ -1,12 +1,12 @@
-//! Graphs: [`Symbol`], its JSON form, and what is inferred about it.
+//! Symbols, graph passes, plans and [`CachedOp`].
 //!
-//! A graph knows operators only through their definitions; it calls no kernel and reads no files.
+//! A graph knows operators only through their definitions; it reads no files but the text of symbols.
 #![forbid(unsafe_code)]
 
-mod json;
-mod symbol;
+pub mod json;
+pub mod plan;
+pub mod symbol;
 
 pub use json::{LoadOptions, Loaded};
-pub use symbol::{
-    Entry, GraphError, Inferred, InferredShapes, InferredTypes, MAX_OUTPUTS, Node, Symbol, UnknownOperator, text,
-};
+pub use plan::{CachedOp, CachedOpFlags, Plan};
+pub use symbol::{Entry, GraphError, InferredShapes, InferredTypes, Node, Symbol};
