@@ -18,7 +18,9 @@ pub enum DataError {
         reason: String,
     },
     /// No file where one should be.
-    #[error("Cannot find any files that matches the URI pattern {0}. Check the path; it is relative to the directory the program runs in")]
+    #[error(
+        "Cannot find any files that matches the URI pattern {0}. Check the path; it is relative to the directory the program runs in"
+    )]
     NoFiles(String),
     /// An argument that cannot be.
     #[error("{0}")]

@@ -88,7 +88,8 @@ impl RecordReader {
         let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
         let magic = u32::from_le_bytes([m0, m1, m2, m3]);
         if magic != MAGIC {
-            let problem = format!("Invalid RecordIO File: found {magic:#x} where the magic number {MAGIC:#x} should be");
+            let problem =
+                format!("Invalid RecordIO File: found {magic:#x} where the magic number {MAGIC:#x} should be");
             return Err(self.damaged(start, problem));
         }
         let word = u32::from_le_bytes([l0, l1, l2, l3]);

@@ -196,7 +196,10 @@ fn arguments_that_cannot_work_are_refused_at_once() {
     assert!(missing.to_string().contains("Cannot find any files that matches the URI pattern /no/such.csv"));
     assert!(matches!(refuse(CsvParams::new("s3://bucket/x.csv", [1], 1)), DataError::Unsupported(_)));
     assert!(refuse(over(&directory, 5, 0)).to_string().contains("batch_size must be a positive number"));
-    assert!(matches!(refuse(CsvParams::new(directory.path("data.csv").to_string_lossy(), [1 << 60], 1 << 20)), DataError::Memory(_)));
+    assert!(matches!(
+        refuse(CsvParams::new(directory.path("data.csv").to_string_lossy(), [1 << 60], 1 << 20)),
+        DataError::Memory(_)
+    ));
 }
 
 #[test]

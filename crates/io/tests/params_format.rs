@@ -125,11 +125,8 @@ fn every_dtype_survives_saving_and_loading() {
         let bytes: Vec<u8> = (0..6 * dtype.size() as u8).map(|b| b % 2).collect();
         let array =
             NDArray::from_bytes(engine(), Context::cpu(0), TensorType::new(dtype, [2, 3]), &bytes).expect("an array");
-        let again = named(load_from_bytes(
-            engine(),
-            &to_bytes(&Params::Named(vec![("x".into(), array)])),
-            NpShape::Off,
-        ));
+        let again =
+            named(load_from_bytes(engine(), &to_bytes(&Params::Named(vec![("x".into(), array)])), NpShape::Off));
         assert_eq!(again[0].1.dtype(), dtype);
         assert_eq!(again[0].1.to_bytes().expect("bytes"), bytes);
     }

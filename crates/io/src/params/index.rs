@@ -32,7 +32,8 @@ pub(super) struct Index {
 
 /// Reads the table of contents. Everything that is wrong with the structure of the file is found here.
 pub(super) fn index(source: &Source<'_>, path: &str, np_shape: NpShape) -> Result<Index, ParamsError> {
-    let mut reader = Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: Place::Header };
+    let mut reader =
+        Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: Place::Header };
     let count = reader.header()?;
     let mut records = Vec::new();
     // The first array that cannot be loaded. Its name comes at the end of the file, so the error waits for it.

@@ -3,7 +3,7 @@
 use super::index::{array_name, index};
 use super::source::Source;
 use super::{NpShape, Params, ParamsError};
-use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_engine::{Engine, OpError};
 use mxrt_tensor::{Context, NDArray};
 use std::collections::HashMap;
 use std::path::Path;
@@ -57,8 +57,7 @@ fn load_from(
             array: array_name(*i, count, &contents.names),
             source: error,
         };
-        let refused = |e: mxrt_engine::memory::OutOfMemory| memory(OpError::new(FailureKind::Memory, e.to_string()));
-        let mut block = engine.memory().alloc(bytes).map_err(refused)?;
+        let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
         source
             .read_at(record.offset, &mut block.as_mut_slice()[..bytes])
             .map_err(|error| ParamsError::io("reading", path, &error))?;

@@ -16,10 +16,7 @@ pub fn engine() -> &'static Engine {
 /// Bytes written as hexadecimal digits; everything else is layout.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
 pub fn floats(shape: &[usize], values: &[f32]) -> NDArray {
