@@ -17,6 +17,7 @@ pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke};
 pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn};
 pub use random::{RandomKey, RandomState};
+pub use mxrt_kernels::Par;
 pub use registry::{Registry, registry};
 pub(crate) use support::{
     Dims, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents, kernel_error,
