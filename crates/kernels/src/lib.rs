@@ -5,6 +5,7 @@
 //! result has the same bits however many threads compute it.
 
 pub mod activation;
+pub mod aligned;
 pub mod conv_fast;
 pub mod gemm;
 pub mod isa;
