@@ -6,7 +6,6 @@
 
 mod convert;
 mod errors;
-mod files;
 mod ndarray;
 mod operator;
 mod runtime;
@@ -17,8 +16,6 @@ use pyo3::prelude::*;
 mod _mxrt {
     #[pymodule_export]
     use crate::convert::attr_text;
-    #[pymodule_export]
-    use crate::files::{load_arrays, load_buffer, save_arrays};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
     #[pymodule_export]

@@ -109,7 +109,7 @@ impl<'a> ReadGuard<'a> {
                     Ok(_) => Ok(ReadGuard { array, token: Some(token) }),
                     Err(error) => {
                         token.complete(Ok(()));
-                        Err(WaitError::Failed(error.into()))
+                        Err(WaitError::Failed(mxrt_engine::Failure::new((*error).clone())))
                     }
                 };
             }
