@@ -10,6 +10,7 @@ They are copied byte for byte into tests/conformance and tests/models, and the f
 that the demo needs into python/mxrt/_demo_data.  Files that live only in the
 repository (OWN below) are left alone.
 """
+
 import argparse
 import filecmp
 import shutil

@@ -26,47 +26,34 @@ def _demo(args: argparse.Namespace) -> int:
         return 130
 
 
-# Instruction sets the kernels choose between at run time.
-_CPU_FLAGS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "amx_tile")
-
-
-def cpu() -> tuple[str, list[str]]:
-    """Name and instruction sets of the processor, as far as the system tells."""
-    fields: dict[str, str] = {}
+def processor() -> str:
+    """Name of the processor, as far as the system tells."""
     try:
         with open("/proc/cpuinfo") as f:
-            for line in f:
-                name, _, value = line.partition(":")
-                fields.setdefault(name.strip(), value.strip())
+            names = [line.partition(":")[2].strip() for line in f if line.startswith("model name")]
     except OSError:
-        pass
-    present = set(fields.get("flags", fields.get("Features", "")).split())
-    return fields.get("model name", platform.processor() or "unknown"), [f for f in _CPU_FLAGS if f in present]
-
-
-def cores() -> int:
-    """Processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _info(_: argparse.Namespace) -> int:
     import numpy
 
-    name, flags = cpu()
+    from . import _mxrt
+
+    facts = _mxrt.info()
     rows = [
         ("mxrt", version()),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         ("numpy", numpy.__version__),
         ("system", platform.platform()),
-        ("processor", name),
-        ("instructions", " ".join(flags) or "none of those asked for"),
-        ("cores", f"{cores()} for this process, {os.cpu_count()} in the machine"),
-        ("engine", os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice (default)")),
+        ("processor", processor()),
+        ("instructions", " ".join(facts["cpu_features"])),
+        ("cores", f"{facts['cores']} used, {os.cpu_count()} in the machine"),
+        ("engine", facts["engine"]),
+        ("operators", facts["operators"]),
     ]
-    settings = sorted(k for k in os.environ if k.startswith(("MXNET_", "MXRT_")))
-    rows += [(key, os.environ[key]) for key in settings if key != "MXNET_ENGINE_TYPE"]
+    rows += [(name, os.environ[name]) for name in sorted(os.environ) if name.startswith(("MXNET_", "MXRT_"))]
     for key, value in rows:
         print(f"{key:14s}{value}")
     return 0
@@ -82,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="trained and full-size models, many callers, caught failures (a minute)")
     demo.add_argument("--quick", action="store_true", help="a tenth of the callers and of the time")
     demo.set_defaults(run=_demo)
-    info = commands.add_parser("info", help="version, processor, cores and settings, for a report")
+    info = commands.add_parser("info", help="versions, processor, engine and settings, for a report")
     info.set_defaults(run=_info)
     args = parser.parse_args(argv)
     if not hasattr(args, "run"):

@@ -211,7 +211,8 @@ def serve_resnet(term: Terminal, quick: bool) -> bool:
         if level.errors:
             term.say(f"          the first error: {level.errors[0]}")
         good &= level.good
-    term.verdict(good, "every answer equals the single-threaded one bit for bit" if good else "not every answer is right")
+    text = "every answer equals the single-threaded one bit for bit" if good else "not every answer is right"
+    term.verdict(good, text)
     return good
 
 
@@ -315,5 +316,6 @@ def main(quick: bool = False) -> int:
     results = [classify_digits(term), serve_resnet(term, quick)]
     results += [part(term) for part in (one_bad_request, impossible_numbers, wrong_csv, still_works)]
     failed = results.count(False)
-    term.say(f"\n{len(results) - failed} of {len(results)} parts as they should be, {time.perf_counter() - start:.0f} s")
+    seconds = time.perf_counter() - start
+    term.say(f"\n{len(results) - failed} of {len(results)} parts as they should be, {seconds:.0f} s")
     return 1 if failed else 0

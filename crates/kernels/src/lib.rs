@@ -3,8 +3,34 @@
 //! Nothing here knows an engine or an operator, starts a thread, reads the environment or allocates
 //! an output. Loops are split through [`par::Par`] into chunks that follow from shapes alone, so a
 //! result has the same bits however many threads compute it.
+//!
+//! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
+//! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
+pub mod activation;
+pub mod cast;
+pub mod conv_fast;
+mod element;
+pub mod elementwise;
+mod elementwise_ops;
+mod error;
+pub mod gemm;
+pub mod index;
+pub mod isa;
+pub mod math;
+pub mod norm;
 pub mod par;
+pub mod reduce;
+mod reduce_folds;
+pub mod shape;
+mod simd;
+pub mod softmax;
+pub mod strides;
+mod vectorize;
 
 #[cfg(test)]
 mod testing;
+
+pub use par::{Par, Serial};
+pub use element::{Bool, Element, Float};
+pub use error::KernelError;

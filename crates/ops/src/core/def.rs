@@ -59,7 +59,8 @@ pub struct OpDef {
     pub bind: fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>,
     /// draws random numbers: every execution gets its own piece of the stream
     pub random: bool,
-    /// at inference, outside training, output 0 is input 0 unchanged (Dropout, identity)
+    /// at inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape): plans make no
+    /// step of it
     pub is_identity: fn(&Attrs) -> bool,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
