@@ -3,7 +3,7 @@
 use half::f16;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{Context, DType, DeviceType, TensorRef};
-use numpy::{PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -107,7 +107,7 @@ pub(crate) enum Elements {
 /// Copies the elements out. `bfloat16`, which numpy lacks, travels as its bits.
 pub(crate) fn elements(tensor: TensorRef<'_>) -> Elements {
     let bytes = tensor.bytes();
-    macro_rules! copy { ($v:ident) => { Elements::$v(bytemuck::pod_collect_to_vec(bytes)) }; }
+    macro_rules! copy { ($v:ident) => { Elements::$v(bytemuck::cast_slice(bytes).to_vec()) }; }
     match tensor.dtype {
         DType::F32 => copy!(F32),
         DType::F64 => copy!(F64),

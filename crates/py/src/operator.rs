@@ -71,7 +71,7 @@ impl Operator {
 }
 
 /// All inputs an operator takes under some setting of its switches, in order.
-fn possible_inputs(def: &OpDef) -> Vec<Cow<'static, str>> {
+fn possible_inputs(def: &'static OpDef) -> Vec<Cow<'static, str>> {
     match def.inputs {
         Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
         Inputs::Variadic { .. } => Vec::new(),
