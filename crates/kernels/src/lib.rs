@@ -32,6 +32,6 @@ mod vectorize;
 #[cfg(test)]
 mod testing;
 
-pub use par::{Par, Serial};
 pub use element::{Bool, Element, Float};
 pub use error::KernelError;
+pub use par::{Par, Serial};
