@@ -16,12 +16,14 @@ pub mod index;
 pub mod math;
 pub mod norm;
 pub mod par;
+pub mod pool;
 pub mod reduce;
 mod reduce_folds;
 pub mod shape;
 pub mod softmax;
 pub mod strides;
 mod vectorize;
+mod window;
 
 #[cfg(test)]
 mod testing;
