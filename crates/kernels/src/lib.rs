@@ -8,10 +8,13 @@
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
 pub mod cast;
+pub mod conv_plain;
+pub mod dense;
 mod element;
 pub mod elementwise;
 mod elementwise_ops;
 mod error;
+pub mod gemm_plain;
 pub mod index;
 pub mod math;
 pub mod norm;
