@@ -62,7 +62,7 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let left = if p.transpose_a { Left { row: 1, k: p.m } } else { Left { row: p.k, k: 1 } };
     let bytes = p.k * WIDTH * size_of::<T>();
     let (most, rest) = c.split_at_mut(p.batch * blocks * block * p.n);
-    let mut run = |c: &mut [T], outer: usize, rows: usize, first: usize| {
+    let run = |c: &mut [T], outer: usize, rows: usize, first: usize| {
         par_columns_mut(par, c, [outer, rows, p.n], WIDTH, bytes, |o, start, mut band, scratch| {
             let panel: &mut [T] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
             let (batch, row) = if p.batch == 1 { (0, first + o * rows) } else { (o, 0) };
