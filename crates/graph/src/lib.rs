@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 mod json;
-//PLAN pub mod plan;
+pub mod plan;
 pub mod symbol;
 
 pub use json::{LoadOptions, Loaded};
-//PLAN pub use plan::{CachedOp, CachedOpFlags, Plan};
+pub use plan::{CachedOp, CachedOpFlags, Plan};
 pub use symbol::{Entry, GraphError, InferredShapes, InferredTypes, Node, Symbol};

@@ -128,9 +128,9 @@ fn build_within(mut graph: RawGraph, budget: &mut usize) -> Result<Symbol, Graph
         let empty = RawNode::variable(String::new(), Default::default());
         let raw = std::mem::replace(&mut graph.nodes[at], empty);
         let node = connect(raw, &built, budget)?;
-        *budget = budget.checked_sub(node.num_outputs()).ok_or_else(|| {
-            bad(format!("at node '{}' the graph exceeds {MAX_OUTPUTS} outputs of nodes", node.name))
-        })?;
+        *budget = budget
+            .checked_sub(node.num_outputs())
+            .ok_or_else(|| bad(format!("at node '{}' the graph exceeds {MAX_OUTPUTS} outputs of nodes", node.name)))?;
         built[at] = Some(node);
     }
     let heads = entries(&graph.heads, &built);

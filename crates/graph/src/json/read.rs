@@ -52,17 +52,8 @@ pub(super) fn read(text: &str) -> Result<RawGraph, GraphError> {
 }
 
 const GRAPH_KEYS: &[&str] = &["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
-const NODE_KEYS: &[&str] = &[
-    "op",
-    "name",
-    "attrs",
-    "inputs",
-    "control_deps",
-    "subgraphs",
-    "attr",
-    "param",
-    "backward_source_id",
-];
+const NODE_KEYS: &[&str] =
+    &["op", "name", "attrs", "inputs", "control_deps", "subgraphs", "attr", "param", "backward_source_id"];
 
 fn unknown_key<E: de::Error>(place: &str, key: &str, known: &[&str]) -> E {
     E::custom(format!("{place}: Unknown field '{key}', candidates are: {}", known.join(", ")))
@@ -310,7 +301,9 @@ impl<'de> Visitor<'de> for GraphAttrs {
             let value: Result<(String, i64), A::Error> = map.next_value();
             let (kind, number) = value.map_err(|e| de::Error::custom(format!("'{key}': {e}")))?;
             if kind != "int" || !(0..=i64::from(i32::MAX)).contains(&number) {
-                return Err(de::Error::custom(format!("'{key}': expected [\"int\", version], found [\"{kind}\", {number}]")));
+                return Err(de::Error::custom(format!(
+                    "'{key}': expected [\"int\", version], found [\"{kind}\", {number}]"
+                )));
             }
             match key.as_str() {
                 "mxnet_version" => version = Some(number),

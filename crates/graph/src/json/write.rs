@@ -25,11 +25,7 @@ impl Symbol {
     fn write_json(&self, np_shape: bool) -> String {
         let mut writer = Writer { out: String::new(), indent: 0 };
         let version = format!("\"mxnet_version\": [\"int\", {VERSION}]");
-        let attrs = if np_shape {
-            vec!["\"is_np_shape\": [\"int\", 1]".to_owned(), version]
-        } else {
-            vec![version]
-        };
+        let attrs = if np_shape { vec!["\"is_np_shape\": [\"int\", 1]".to_owned(), version] } else { vec![version] };
         writer.graph(self, Some(attrs));
         writer.out
     }

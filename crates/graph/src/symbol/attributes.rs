@@ -68,7 +68,8 @@ impl Symbol {
     /// Sets an attribute of the node. The operator's own attributes and the name are fixed when the node is made.
     pub fn set_attr(&self, key: &str, value: &str) -> Result<(), GraphError> {
         let Some(node) = self.single_node() else {
-            let message = format!("cannot set the attribute '{key}' of a group of several nodes; set it on each of them");
+            let message =
+                format!("cannot set the attribute '{key}' of a group of several nodes; set it on each of them");
             return Err(GraphError::Value(message));
         };
         if key == "name" && value != node.name {

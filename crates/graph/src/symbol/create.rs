@@ -88,7 +88,10 @@ fn match_arguments(
         let slot = match &keyword {
             None if i < required => i,
             None => {
-                return bad(format!("Incorrect number of arguments, requires {required} inputs ({})", names.join(", ")));
+                return bad(format!(
+                    "Incorrect number of arguments, requires {required} inputs ({})",
+                    names.join(", ")
+                ));
             }
             Some(key) => match names.iter().position(|n| n == key) {
                 Some(slot) if slot < required => slot,

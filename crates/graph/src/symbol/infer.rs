@@ -135,7 +135,8 @@ impl Property for PartialShape {
         let bad = |why: &str| {
             node.error(FailureKind::Value, format!("variable '{}': __shape__ is '{text}': {why}", node.name))
         };
-        let parsed = Attrs::parse(&DEFS, [("shape", text.as_str())]).map_err(|_| bad("expected a tuple like (0, 3)"))?;
+        let parsed =
+            Attrs::parse(&DEFS, [("shape", text.as_str())]).map_err(|_| bad("expected a tuple like (0, 3)"))?;
         let Some(dims) = parsed.opt_ints("shape") else { return Ok(PartialShape::UNKNOWN) };
         if dims.len() > MAX_AXES {
             return Err(bad("no array has so many axes"));

@@ -172,9 +172,7 @@ impl Node {
 
     /// Names of the inputs in the operator's order.
     pub fn input_names(&self) -> Vec<String> {
-        self.op.map_or_else(Vec::new, |op| {
-            op.input_names(self.parsed()).into_iter().map(|n| n.into_owned()).collect()
-        })
+        self.op.map_or_else(Vec::new, |op| op.input_names(self.parsed()).into_iter().map(|n| n.into_owned()).collect())
     }
 
     /// The variables that the operator counts as its state.
@@ -221,10 +219,16 @@ impl Node {
             return Err(self.error(FailureKind::Value, message));
         }
         for (i, entry) in self.inputs.iter().enumerate() {
-            entry.check().map_err(|what| self.error(FailureKind::Index, format!("input {i} of '{}': {what}", self.name)))?;
+            entry
+                .check()
+                .map_err(|what| self.error(FailureKind::Index, format!("input {i} of '{}': {what}", self.name)))?;
         }
         if self.total_outputs() > MAX_OUTPUTS {
-            let message = format!("node '{}' has {} outputs; at most {MAX_OUTPUTS} are possible", self.name, self.total_outputs());
+            let message = format!(
+                "node '{}' has {} outputs; at most {MAX_OUTPUTS} are possible",
+                self.name,
+                self.total_outputs()
+            );
             return Err(self.error(FailureKind::Value, message));
         }
         Ok(())
