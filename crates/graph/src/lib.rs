@@ -3,10 +3,10 @@
 //! A graph knows operators only through their definitions; it reads no files but the text of symbols.
 #![forbid(unsafe_code)]
 
-mod json;
+pub mod json;
 pub mod plan;
 pub mod symbol;
 
 pub use json::{LoadOptions, Loaded};
-pub use plan::{CachedOp, CachedOpFlags, Plan};
+pub use plan::{BuildOptions, CachedOp, CachedOpFlags, Graph, Plan, passes};
 pub use symbol::{Entry, GraphError, InferredShapes, InferredTypes, Node, Symbol};

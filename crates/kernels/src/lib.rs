@@ -8,6 +8,7 @@
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
 pub mod activation;
+pub mod aligned;
 pub mod cast;
 pub mod conv_fast;
 mod element;
@@ -15,11 +16,16 @@ pub mod elementwise;
 mod elementwise_ops;
 mod error;
 pub mod gemm;
+pub mod index;
 pub mod isa;
 pub mod math;
+pub mod norm;
 pub mod par;
+pub mod reduce;
+mod reduce_folds;
 pub mod shape;
 mod simd;
+pub mod softmax;
 pub mod strides;
 mod vectorize;
 

@@ -7,6 +7,11 @@
 pub mod core;
 mod table;
 
-mod activation;
+mod math;
+mod nn;
+mod shape;
+
+#[cfg(test)]
+mod testing;
 
 pub use crate::core::*;

@@ -1,6 +1,45 @@
 //! The table of operators: one row per file.
 
 use crate::core::OpDef;
+use crate::{math, nn, shape};
 
 /// Every operator of this build.
-pub static TABLE: &[&[OpDef]] = &[crate::activation::OPS];
+pub static TABLE: &[&[OpDef]] = &[
+    math::add_n::OPS,
+    math::broadcast::OPS,
+    math::clip::OPS,
+    math::elementwise_binary::OPS,
+    math::hard_sigmoid::OPS,
+    math::scalar::OPS,
+    math::smooth_l1::OPS,
+    math::trigonometry::OPS,
+    math::unary::OPS,
+    nn::activation::OPS,
+    nn::dropout::OPS,
+    nn::leaky_relu::OPS,
+    shape::broadcast_axis::OPS,
+    shape::broadcast_like::OPS,
+    shape::broadcast_to::OPS,
+    shape::concat::OPS,
+    shape::diag::OPS,
+    shape::expand_dims::OPS,
+    shape::flatten::OPS,
+    shape::pad::OPS,
+    shape::repeat::OPS,
+    shape::reshape::OPS,
+    shape::reshape_like::OPS,
+    shape::reverse::OPS,
+    shape::shape_array::OPS,
+    shape::slice::OPS,
+    shape::slice_assign::OPS,
+    shape::slice_axis::OPS,
+    shape::slice_channel::OPS,
+    shape::slice_like::OPS,
+    shape::space_to_depth::OPS,
+    shape::split_v2::OPS,
+    shape::squeeze::OPS,
+    shape::stack::OPS,
+    shape::swap_axis::OPS,
+    shape::tile::OPS,
+    shape::transpose::OPS,
+];

@@ -92,10 +92,10 @@ fn push(
     };
     let random = def.random.then(|| inv.random.draw());
     let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
-    let out_refs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+    let written: SmallVec<[&NDArray; 2]> = results.iter().collect();
     launch(
         inv.engine,
-        Launch { name: def.name.into(), inputs, outputs: &out_refs, cost },
+        Launch { name: def.name.into(), inputs, outputs: &written, cost },
         move |ctx, ins, outs| {
             let memory = ctx.engine().memory();
             let alloc = |bytes| memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()));
@@ -110,8 +110,9 @@ fn push(
                     Some(block)
                 }
             };
+            let par = EnginePar(ctx);
             let mut call = KernelCall {
-                par: &EnginePar(ctx),
+                par: &par,
                 inputs: ins,
                 outputs: outs,
                 workspace: &mut workspace.as_mut_slice()[..kernel.workspace()],
@@ -124,5 +125,6 @@ fn push(
             })
         },
     );
+    drop(written);
     Ok(results)
 }

@@ -8,6 +8,7 @@ mod invoke;
 mod kernel;
 mod random;
 mod registry;
+mod support;
 
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use call::EnginePar;
@@ -16,4 +17,10 @@ pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke};
 pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn};
 pub use random::{RandomKey, RandomState};
+pub use mxrt_kernels::Par;
 pub use registry::{Registry, registry};
+pub(crate) use support::{
+    Dims, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents, kernel_error,
+    not_implemented, resolve_axes, resolve_axis, scratch, shape_error, type_error, unsupported_dtype, value_error,
+    wrong_arity,
+};

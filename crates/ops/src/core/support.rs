@@ -109,7 +109,7 @@ pub(crate) fn wrong_arity() -> OpError {
 }
 
 /// Copies input 0 to output 0: for operators that only change the shape.
-pub(crate) fn copy_first(call: &mut KernelCall<'_>) -> Result<(), OpError> {
+pub(crate) fn copy_first(call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
     call.outputs[0].bytes_mut().copy_from_slice(call.inputs[0].bytes());
     Ok(())
 }
