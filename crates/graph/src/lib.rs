@@ -8,5 +8,5 @@ pub mod plan;
 pub mod symbol;
 
 pub use json::{LoadOptions, Loaded};
-pub use plan::{CachedOp, CachedOpFlags, Plan};
+pub use plan::{BuildOptions, CachedOp, CachedOpFlags, Graph, Plan, passes};
 pub use symbol::{Entry, GraphError, InferredShapes, InferredTypes, Node, Symbol};

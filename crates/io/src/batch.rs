@@ -193,7 +193,6 @@ impl<S: Samples> BatchIter<S> {
 
     /// The next batch, or `None` at the end of the epoch. An error comes behind the batches before it and then with
     /// every call, until [`BatchIter::reset`].
-    #[expect(clippy::should_implement_trait, reason = "shared by threads, and fallible")]
     pub fn next(&self) -> Result<Option<DataBatch>, DataError> {
         self.prefetcher.next()
     }

@@ -130,7 +130,6 @@ impl<P: Producer> Prefetcher<P> {
 
     /// The next item, or `None` at the end of the epoch. After an error every call gives the same error until
     /// [`Prefetcher::reset`].
-    #[expect(clippy::should_implement_trait, reason = "shared by threads, and fallible")]
     pub fn next(&self) -> Result<Option<P::Item>, P::Error> {
         self.next_with(&mut || true)
     }

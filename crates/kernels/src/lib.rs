@@ -8,6 +8,7 @@
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
 pub mod activation;
+pub mod aligned;
 pub mod cast;
 pub mod conv_fast;
 mod element;

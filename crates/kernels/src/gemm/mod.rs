@@ -6,9 +6,10 @@
 pub(crate) mod tile;
 
 use crate::activation::Activation;
+use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Dst, LANES, Src};
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 use tile::{ProductArgs, Split, Tap, product, tile_size};
 
 /// Steps of k between two visits of C: a panel of this depth stays in the first-level cache while rows pass by.
@@ -132,9 +133,9 @@ impl Sgemm {
         let panels = self.n.div_ceil(self.panel());
         let bands = rows.parts.div_ceil(ROW_TILES);
         let row_tiles = rows.parts.div_ceil(bands);
-        // Panels that make a chunk worth its start, and at least four so that repacking A stays small beside its use.
+        // Panels that make a chunk worth its start, and at least eight so that repacking A stays small beside its use.
         let band_work = (row_tiles * size.rows).min(self.m.max(1)) * self.panel() * self.k.max(1);
-        let group = CHUNK_WORK.div_ceil(band_work).max(4);
+        let group = CHUNK_WORK.div_ceil(band_work).max(8);
         Cut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
     }
 
@@ -260,18 +261,59 @@ impl Job<'_> {
     fn store(&self, first: usize, rows: usize, col: usize, sums: Src) {
         let width = self.gemm.panel();
         let cols = width.min(self.gemm.n - col);
-        let (lo, hi) = self.epilogue.activation.limits();
         let mut bias = [0.0; 2 * LANES];
         if let Some(b) = self.epilogue.bias {
             bias[..cols].copy_from_slice(&b[col..col + cols]);
         }
-        for r in 0..rows {
-            // SAFETY: row `first + r` < m and `col + cols` <= n lie inside C (checked in `run`), and no other chunk has this band
-            // and panel; `sums` holds `rows` rows of `width`.
-            unsafe {
-                let out = self.c.slice((first + r) * self.c_stride + col, cols);
-                for (j, (o, bias)) in out.iter_mut().zip(bias).enumerate() {
-                    *o = limit(sums.read(r * width + j) + bias, lo, hi);
+        let args = StoreArgs {
+            sums,
+            width,
+            bias: Src::new(&bias),
+            limits: self.epilogue.activation.limits(),
+            c: self.c.add(first * self.c_stride + col),
+            c_stride: self.c_stride,
+            rows,
+            cols,
+        };
+        // SAFETY: rows `first ..` and columns `col ..` lie inside C (checked in `run`), and no other chunk has this band and
+        // panel; `sums` holds `rows` rows of `width`.
+        unsafe { entry::<StoreRows>(self.gemm.isa)(&args) }
+    }
+}
+
+/// Rows of finished sums, and where they go in C.
+struct StoreArgs {
+    sums: Src,
+    width: usize,
+    bias: Src,
+    limits: (f32, f32),
+    c: Dst,
+    c_stride: usize,
+    rows: usize,
+    cols: usize,
+}
+
+struct StoreRows;
+
+impl Body for StoreRows {
+    type Args = StoreArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &StoreArgs) {
+        let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+        for r in 0..x.rows {
+            for j in (0..x.cols).step_by(LANES) {
+                // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last block by way of a buffer.
+                unsafe {
+                    let v = s.add(s.load(x.sums, r * x.width + j), s.load(x.bias, j));
+                    let v = s.clamp(v, lo, hi);
+                    let at = r * x.c_stride + j;
+                    if j + LANES <= x.cols {
+                        s.store(x.c, at, v);
+                    } else {
+                        let mut last = [0.0; LANES];
+                        s.store(Dst::new(&mut last), 0, v);
+                        x.c.copy_from(at, Src::new(&last), x.cols - j);
+                    }
                 }
             }
         }
@@ -285,13 +327,6 @@ impl Cut {
     }
 }
 
-/// `v` between `lo` and `hi`; NaN stays NaN.
-#[inline(always)]
-pub(crate) fn limit(v: f32, lo: f32, hi: f32) -> f32 {
-    let v = if lo > v { lo } else { v };
-    if hi < v { hi } else { v }
-}
-
 /// Packs `rows` rows of A from `first` as `[k / 16][rows][16]`, zero beyond k.
 fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]) {
     for (block, out) in out.chunks_exact_mut(rows * LANES).take(k.div_ceil(LANES)).enumerate() {
@@ -299,8 +334,9 @@ fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]
         let count = LANES.min(k - k0);
         for (r, out) in out.chunks_exact_mut(LANES).enumerate() {
             let row = &a.data[(first + r) * a.row_stride + k0 * a.col_stride..];
-            if a.col_stride == 1 {
-                out[..count].copy_from_slice(&row[..count]);
+            if let (1, Some(row)) = (a.col_stride, row.first_chunk::<LANES>()) {
+                // A whole vector, also where only `count` are ours: the rest is overwritten below.
+                out.copy_from_slice(row);
             } else {
                 out[..count].iter_mut().enumerate().for_each(|(j, o)| *o = row[j * a.col_stride]);
             }
@@ -322,7 +358,7 @@ fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
 /// A matrix packed for products with any number of rows.
 #[derive(Clone, Debug)]
 pub struct PackedB {
-    data: Vec<f32>,
+    data: AlignedVec,
     n: usize,
     k: usize,
     isa: Isa,
@@ -335,7 +371,7 @@ impl PackedB {
     /// If `b` is smaller than k x n.
     pub fn pack(b: &[f32], k: usize, n: usize, transposed: bool, isa: Isa) -> PackedB {
         let gemm = Sgemm::new(1, n, k, isa);
-        let mut data = vec![0.0; gemm.packed_len()];
+        let mut data = AlignedVec::zeroed(gemm.packed_len());
         let matrix = if transposed { Matrix::rows(b, k).transposed() } else { Matrix::rows(b, n) };
         gemm.pack(matrix, &mut data);
         PackedB { data, n, k, isa: gemm.isa() }
