@@ -7,16 +7,31 @@
 //! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
+#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
+#![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
+
 pub mod cast;
+pub mod conv_plain;
+pub mod dense;
 mod element;
 pub mod elementwise;
 mod elementwise_ops;
 mod error;
+pub mod gemm_plain;
+pub mod index;
 pub mod math;
+pub mod norm;
 pub mod par;
+pub mod pool;
+pub mod random;
+pub mod reduce;
+mod reduce_folds;
 pub mod shape;
+pub mod softmax;
+pub mod sort;
 pub mod strides;
 mod vectorize;
+mod window;
 
 #[cfg(test)]
 mod testing;

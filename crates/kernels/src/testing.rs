@@ -47,11 +47,11 @@ pub(crate) fn random64(len: usize, seed: u64) -> Vec<f64> {
     random(len, seed).into_iter().map(f64::from).collect()
 }
 
-/// Fails unless `got` is within `tolerance` of `want`, relative to the largest of `want`.
+/// Fails unless `got` is within `tolerance` of `want`, relative to the largest of `want` (or a thousandth).
 #[track_caller]
 pub(crate) fn assert_close(got: &[f32], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len());
-    let scale = want.iter().fold(1e-30f64, |m, v| m.max(v.abs()));
+    let scale = want.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
     for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
         assert!((g as f64 - w).abs() <= tolerance * scale, "element {i} is {g}, expected {w}");
     }

@@ -87,33 +87,33 @@ pub(crate) fn vectorize_for(width: Width, f: impl Loop) {
     }
 }
 
-/// Defines a function whose body is compiled for every width and that runs the widest; generic parameters go into square brackets.
+/// Defines a function whose body is compiled for every width and that runs the widest; generic parameters with one bound each go into square brackets, and so do the bounds of a where clause.
 macro_rules! vectorized {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generics:tt)*]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generic:ident: $bound:path),* $(,)?]($($arg:ident: $ty:ty),* $(,)?) $(where [$($bounds:tt)*])? $body:block) => {
         $(#[$meta])*
-        $vis fn $name<$($generics)*>($($arg: $ty),*) {
+        $vis fn $name<$($generic: $bound),*>($($arg: $ty),*) $(where $($bounds)*)? {
             #[inline(always)]
-            fn body<$($generics)*>($($arg: $ty),*) $body
+            fn body<$($generic: $bound),*>($($arg: $ty),*) $(where $($bounds)*)? $body
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-                fn avx2<$($generics)*>($($arg: $ty),*) {
-                    body($($arg),*)
+                fn avx2<$($generic: $bound),*>($($arg: $ty),*) $(where $($bounds)*)? {
+                    body::<$($generic),*>($($arg),*)
                 }
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
-                fn avx512<$($generics)*>($($arg: $ty),*) {
-                    body($($arg),*)
+                fn avx512<$($generic: $bound),*>($($arg: $ty),*) $(where $($bounds)*)? {
+                    body::<$($generic),*>($($arg),*)
                 }
                 match $crate::vectorize::Width::widest() {
-                    $crate::vectorize::Width::Baseline => body($($arg),*),
+                    $crate::vectorize::Width::Baseline => body::<$($generic),*>($($arg),*),
                     // SAFETY: `widest` found AVX2, FMA and F16C; every processor with AVX2 and FMA has BMI1 and BMI2.
-                    $crate::vectorize::Width::Avx2 => unsafe { avx2($($arg),*) },
+                    $crate::vectorize::Width::Avx2 => unsafe { avx2::<$($generic),*>($($arg),*) },
                     // SAFETY: `widest` found AVX-512 F, BW, DQ and VL besides those.
-                    $crate::vectorize::Width::Avx512 => unsafe { avx512($($arg),*) },
+                    $crate::vectorize::Width::Avx512 => unsafe { avx512::<$($generic),*>($($arg),*) },
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
-            body($($arg),*)
+            body::<$($generic),*>($($arg),*)
         }
     };
 }
