@@ -44,3 +44,4 @@ mod testing;
 
 pub use element::{Bool, Element, Float};
 pub use error::KernelError;
+pub use par::{Par, Serial};

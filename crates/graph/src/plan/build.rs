@@ -4,6 +4,7 @@ use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, Cons
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::memory::{Lifetime, aligned, assign};
+use super::passes::TYPED_PASSES;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature};
 use mxrt_tensor::TensorType;
@@ -76,7 +77,7 @@ pub struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) consts: ConstPlan,
     pub(super) arena_bytes: usize,
-    pub(super) inputs: Vec<TensorType>,
+    inputs: Vec<TensorType>,
     outputs: Vec<TensorType>,
     cost_ns: u64,
 }
@@ -85,7 +86,7 @@ pub struct Plan {
 struct CopyKernel;
 
 impl Kernel for CopyKernel {
-    fn run(&self, call: &mut KernelCall<'_>) -> Result<(), OpError> {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         call.outputs[0].bytes_mut().copy_from_slice(call.inputs[0].bytes());
         Ok(())
     }
@@ -103,9 +104,13 @@ impl Plan {
         options: BuildOptions,
         cache: Arc<ConstCache>,
     ) -> Result<Plan, OpError> {
-        let types = infer(graph, inputs)?;
-        let builder = Builder::new(graph, &types, options);
-        builder.build(inputs, cache)
+        let mut graph = graph.clone();
+        let mut types = infer(&graph, inputs)?;
+        for pass in TYPED_PASSES {
+            graph = (pass.run)(graph, &types, options.kernel)?;
+            types = infer(&graph, inputs)?;
+        }
+        Builder::new(&graph, &types, options).build(inputs, cache)
     }
 
     /// Types of the results.
@@ -132,11 +137,19 @@ impl Plan {
 impl std::fmt::Display for Plan {
     /// One step a line, then the totals.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inputs: Vec<String> = self.inputs.iter().map(TensorType::to_string).collect();
+        writeln!(f, "plan for ({})", inputs.join(", "))?;
         for (i, step) in self.steps.iter().enumerate() {
             let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
             let cost = step.kernel.cost_ns() as f64 / 1e3;
             let kernel = step.kernel.describe();
-            writeln!(f, "{i:4}  {:<28} {:<36} {:<24} {kernel}  ~{cost:.1} us", step.op, &*step.name, outputs.join(", "))?;
+            writeln!(
+                f,
+                "{i:4}  {:<28} {:<36} {:<24} {kernel}  ~{cost:.1} us",
+                step.op,
+                &*step.name,
+                outputs.join(", ")
+            )?;
         }
         writeln!(
             f,
@@ -192,7 +205,9 @@ impl<'a> Builder<'a> {
     }
 
     fn type_of(&self, value: Value) -> Result<&TensorType, OpError> {
-        self.types.get(&value).ok_or_else(|| OpError::new(FailureKind::Shape, format!("the type of {value} is unknown")))
+        self.types
+            .get(&value)
+            .ok_or_else(|| OpError::new(FailureKind::Shape, format!("the type of {value} is unknown")))
     }
 
     fn signature_types(&self, n: usize) -> Result<(Vec<TensorType>, Vec<TensorType>), OpError> {

@@ -49,7 +49,8 @@ impl CachedOpFlags {
             return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
         }
         let indices = |name: &str| -> Result<Vec<usize>, OpError> {
-            let wrong = |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
+            let wrong =
+                |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
             attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
         };
         Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")? })
@@ -183,12 +184,8 @@ impl CachedOp {
     fn check(&self, inputs: &[&NDArray]) -> Result<(), OpError> {
         if inputs.len() != self.graph.inputs.len() {
             let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-            let message = format!(
-                "CachedOp requires {} inputs ({}) but got {}",
-                names.len(),
-                names.join(", "),
-                inputs.len()
-            );
+            let message =
+                format!("CachedOp requires {} inputs ({}) but got {}", names.len(), names.join(", "), inputs.len());
             return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
         }
         let Some(first) = inputs.first() else { return Ok(()) };
@@ -239,16 +236,12 @@ impl CachedOp {
         let random: SmallVec<[_; 2]> = (0..plan.random_draws()).map(|_| self.random.draw()).collect();
         let cost = if plan.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
         let arguments: Vec<NDArray> = inputs.iter().map(|a| (*a).clone()).collect();
-        launch(
-            self.engine,
-            Launch { name: self.name.clone().into(), inputs, outputs, cost },
-            move |ctx, ins, outs| {
-                let keys: Vec<ValueKey> = arguments.iter().map(|a| a.value_key()).collect();
-                let par = EnginePar(ctx);
-                let memory = ctx.engine().memory();
-                plan.run(&Request { par: &par, memory, inputs: ins, keys: &keys, random: &random }, outs)
-            },
-        );
+        launch(self.engine, Launch { name: self.name.clone().into(), inputs, outputs, cost }, move |ctx, ins, outs| {
+            let keys: Vec<ValueKey> = arguments.iter().map(|a| a.value_key()).collect();
+            let par = EnginePar(ctx);
+            let memory = ctx.engine().memory();
+            plan.run(&Request { par: &par, memory, inputs: ins, keys: &keys, random: &random }, outs)
+        });
     }
 }
 

@@ -7,8 +7,7 @@
 use super::ir::Value;
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::Par;
-use mxrt_ops::{Kernel, KernelCall};
+use mxrt_ops::{Kernel, KernelCall, Par};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;

@@ -57,16 +57,21 @@ fn incomplete(graph: &Graph, n: usize) -> OpError {
 fn visit(graph: &Graph, n: usize, known: &mut HashMap<Value, Known>) -> Result<(bool, bool), OpError> {
     let node = &graph.nodes[n];
     let outputs: SmallVec<[Value; 2]> = (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect();
-    let shape_of = |known: &HashMap<Value, Known>, v: &Value| known.get(v).map_or(PartialShape::UNKNOWN, |k| k.shape.clone());
+    let shape_of =
+        |known: &HashMap<Value, Known>, v: &Value| known.get(v).map_or(PartialShape::UNKNOWN, |k| k.shape.clone());
     let mut in_shapes: SmallVec<[PartialShape; 4]> = node.inputs.iter().map(|v| shape_of(known, v)).collect();
     let mut out_shapes: SmallVec<[PartialShape; 2]> = outputs.iter().map(|v| shape_of(known, v)).collect();
     let mut in_dtypes: SmallVec<[Option<DType>; 4]> =
         node.inputs.iter().map(|v| known.get(v).and_then(|k| k.dtype)).collect();
-    let mut out_dtypes: SmallVec<[Option<DType>; 2]> = outputs.iter().map(|v| known.get(v).and_then(|k| k.dtype)).collect();
+    let mut out_dtypes: SmallVec<[Option<DType>; 2]> =
+        outputs.iter().map(|v| known.get(v).and_then(|k| k.dtype)).collect();
     let facts = |e: OpError| {
         let shapes = node.inputs.iter().filter_map(|v| known.get(v).and_then(|k| k.shape.complete()));
         let dtypes = node.inputs.iter().filter_map(|v| known.get(v).and_then(|k| k.dtype));
-        e.op(node.op.name).node(&*node.name).shapes(shapes.map(|s| s.to_vec()).collect()).dtypes(dtypes.map(|d| d.name()).collect())
+        e.op(node.op.name)
+            .node(&*node.name)
+            .shapes(shapes.map(|s| s.to_vec()).collect())
+            .dtypes(dtypes.map(|d| d.name()).collect())
     };
     (node.op.infer_shape)(&mut Shapes { attrs: &node.attrs, inputs: &mut in_shapes, outputs: &mut out_shapes })
         .map_err(facts)?;
@@ -78,9 +83,10 @@ fn visit(graph: &Graph, n: usize, known: &mut HashMap<Value, Known>) -> Result<(
     let dtypes = in_dtypes.into_iter().chain(out_dtypes);
     for ((value, shape), dtype) in node.inputs.iter().chain(&outputs).zip(shapes).zip(dtypes) {
         let slot = known.entry(*value).or_insert(Known { shape: PartialShape::UNKNOWN, dtype: None });
-        changed |= slot.shape.merge(&shape).map_err(|e| {
-            OpError::new(FailureKind::Shape, e.to_string()).op(node.op.name).node(&*node.name)
-        })?;
+        changed |= slot
+            .shape
+            .merge(&shape)
+            .map_err(|e| OpError::new(FailureKind::Shape, e.to_string()).op(node.op.name).node(&*node.name))?;
         if slot.dtype.is_none() && dtype.is_some() {
             slot.dtype = dtype;
             changed = true;

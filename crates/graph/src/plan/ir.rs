@@ -41,7 +41,8 @@ impl GraphNode {
         let op = registry().get(op).ok_or_else(|| {
             OpError::new(FailureKind::NotImplemented, format!("operator {op} is not registered")).node(&*name)
         })?;
-        let attrs = op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
+        let attrs =
+            op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
         Ok(GraphNode { op, name, attr_text, attrs, inputs })
     }
 
@@ -80,11 +81,13 @@ impl Graph {
     pub fn from_symbol(symbol: &Symbol) -> Result<Graph, OpError> {
         let mut graph = Graph::default();
         let mut values: HashMap<*const crate::symbol::Node, Value> = HashMap::new();
-        let resolve = |values: &HashMap<_, Value>, entry: &crate::symbol::Entry| {
-            match values.get(&Arc::as_ptr(&entry.node)) {
-                Some(Value::Node(n, _)) => Ok(Value::Node(*n, entry.index)),
-                Some(input) => Ok(*input),
-                None => Err(OpError::new(FailureKind::Value, format!("node '{}' is used before it is made", entry.node.name))),
+        let resolve = |values: &HashMap<_, Value>, entry: &crate::symbol::Entry| match values
+            .get(&Arc::as_ptr(&entry.node))
+        {
+            Some(Value::Node(n, _)) => Ok(Value::Node(*n, entry.index)),
+            Some(input) => Ok(*input),
+            None => {
+                Err(OpError::new(FailureKind::Value, format!("node '{}' is used before it is made", entry.node.name)))
             }
         };
         for node in symbol.topo() {

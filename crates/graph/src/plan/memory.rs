@@ -60,9 +60,8 @@ mod tests {
 
     #[test]
     fn values_in_use_together_never_overlap_and_others_share() {
-        let values: Vec<Lifetime> = (0..40)
-            .map(|i| Lifetime { bytes: 64 * (1 + i * 7 % 13), first: i, last: i + 1 + i % 3 })
-            .collect();
+        let values: Vec<Lifetime> =
+            (0..40).map(|i| Lifetime { bytes: 64 * (1 + i * 7 % 13), first: i, last: i + 1 + i % 3 }).collect();
         let (offsets, total) = assign(&values);
         for i in 0..values.len() {
             assert!(offsets[i] % ALIGN == 0 && offsets[i] + values[i].bytes <= total);

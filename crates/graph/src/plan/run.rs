@@ -4,8 +4,8 @@ use super::build::{Operand, Packed, Place, Plan, Step};
 use super::consts::{ConstEnv, ConstSet, ValueKey, allocate, pack_with};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::Par;
-use mxrt_ops::{KernelCall, RandomKey};
+
+use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
 
@@ -34,8 +34,7 @@ enum Slice<'a> {
 impl Plan {
     /// Runs all steps. Fails with the first step's error, which names operator, node, attributes and shapes.
     pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
-        let env =
-            ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
+        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
         let consts = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.op).node(&*step.name))
@@ -103,8 +102,7 @@ fn run_step(
         }
         _ => None,
     };
-    let mut call =
-        KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random };
+    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random };
     step.kernel.run(&mut call)
 }
 

@@ -41,10 +41,8 @@ fn foldable<'a>(graph: &'a Graph, norm: &GraphNode) -> Option<&'a GraphNode> {
 
 fn fold(new: &mut Rewriter, n: usize, norm: &GraphNode, layer: &GraphNode) -> Result<(), OpError> {
     let with_bias = layer.inputs.len() > 2;
-    let mut attrs: Vec<(String, String)> = ["eps", "fix_gamma"]
-        .iter()
-        .filter_map(|k| norm.attr(k).map(|v| (k.to_string(), v.to_owned())))
-        .collect();
+    let mut attrs: Vec<(String, String)> =
+        ["eps", "fix_gamma"].iter().filter_map(|k| norm.attr(k).map(|v| (k.to_string(), v.to_owned()))).collect();
     attrs.push(("with_bias".to_owned(), if with_bias { "True" } else { "False" }.to_owned()));
     let mut inputs = new.values(&layer.inputs[1..]);
     inputs.extend(new.values(&norm.inputs[1..]));
