@@ -3,7 +3,7 @@
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
-use mxrt_tensor::{PartialShape, TensorRef};
+use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -50,7 +50,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             [] => return Err(wrong_arity()),
         };
         let [gamma, beta, mean, variance] = statistics else { return Err(wrong_arity()) };
-        let read = |array: &TensorRef<'_>| elements::<T>(array);
+        let read = elements::<T>;
         let (gamma, beta, mean, variance) = (read(gamma)?, read(beta)?, read(mean)?, read(variance)?);
         let bias = bias.map(read).transpose()?;
         let [folded, offsets] = &mut *call.outputs else { return Err(wrong_arity()) };

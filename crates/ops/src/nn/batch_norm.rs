@@ -4,7 +4,7 @@ use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::norm::{Channels, batch_norm};
-use mxrt_tensor::{DType, PartialShape, TensorRef};
+use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -80,7 +80,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta, mean, variance] = call.inputs else { return Err(wrong_arity()) };
-        let statistic = |array: &TensorRef<'_>| elements::<<T as Element>::Acc>(array);
+        let statistic = elements::<<T as Element>::Acc>;
         let params = Channels {
             mean: statistic(mean)?,
             variance: statistic(variance)?,
