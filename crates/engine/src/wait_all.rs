@@ -1,0 +1,166 @@
+//! Waiting for everything that was pushed before.
+//!
+//! Ops are counted in one of two slots, by the parity of an epoch read at their push. `wait_all` waits until the slot
+//! about to be used again is drained, flips the epoch, and waits for the other slot. Counters are per thread and
+//! cumulative. A slot is drained when the sums agree, *completed summed first*: then equality proves that everything
+//! pushed before that first sum is complete.
+
+use crate::engine::Engine;
+use crate::failure::WaitError;
+use crate::slot;
+use crate::sync::perturb;
+use crate::wait::POLL;
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+pub(crate) struct Epochs {
+    epoch: CachePadded<AtomicUsize>,
+    waiting: CachePadded<AtomicU32>,
+    /// Replaced in a forked child: a thread that does not exist there may have held the mutex.
+    meeting: AtomicPtr<Meeting>,
+}
+
+/// Where threads in `wait_all` wait.
+#[derive(Default)]
+struct Meeting {
+    /// A thread is between its two drains; the others wait for it.
+    flipping: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Epochs {
+    pub fn new() -> Self {
+        Epochs {
+            epoch: CachePadded::new(AtomicUsize::new(0)),
+            waiting: CachePadded::new(AtomicU32::new(0)),
+            meeting: AtomicPtr::new(Box::leak(Box::default())),
+        }
+    }
+
+    /// The slot ops are counted in now.
+    #[inline(always)]
+    pub fn current(&self) -> usize {
+        self.epoch.load(Ordering::Relaxed) & 1
+    }
+
+    #[inline(always)]
+    pub fn somebody_waits(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    fn meeting(&self) -> &'static Meeting {
+        // SAFETY: meetings are leaked.
+        unsafe { &*self.meeting.load(Ordering::Acquire) }
+    }
+
+    /// Makes the threads in `wait_all` look again.
+    #[cold]
+    pub fn notify(&self) {
+        let meeting = self.meeting();
+        drop(lock(&meeting.flipping));
+        meeting.changed.notify_all();
+    }
+
+    /// In a forked child.
+    pub fn forget(&self) {
+        self.meeting.store(Box::leak(Box::default()), Ordering::Release);
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+}
+
+fn lock(m: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the flip of this thread, however it leaves.
+struct Flip<'a>(&'a Epochs, &'static Meeting);
+
+impl Drop for Flip<'_> {
+    fn drop(&mut self) {
+        *lock(&self.1.flipping) = false;
+        self.1.changed.notify_all();
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Engine {
+    /// Returns when everything pushed before is complete; an error with the failures nobody was told of before. They
+    /// then count as told: a second call is clean. No variable is changed by it.
+    pub fn wait_all(&'static self) -> Result<(), WaitError> {
+        self.wait_for_all(None)
+    }
+
+    /// As [`wait_all`](Engine::wait_all); `poll` is called in this thread about every 50 ms, and the wait is given up
+    /// when it returns false.
+    pub fn wait_all_with(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        self.wait_for_all(Some(poll))
+    }
+
+    fn wait_for_all(&'static self, mut poll: Option<&mut dyn FnMut() -> bool>) -> Result<(), WaitError> {
+        if slot::current().op_depth.get() != 0 {
+            return Err(WaitError::InsideOp);
+        }
+        self.with_gate(|| self.sched.kick(self));
+        let epochs = &self.epochs;
+        let meeting = epochs.meeting();
+        epochs.waiting.fetch_add(1, Ordering::SeqCst);
+        if let Err(error) = self.wait_until(meeting, &mut poll, |flipping| !std::mem::replace(flipping, true)) {
+            epochs.waiting.fetch_sub(1, Ordering::SeqCst);
+            return Err(error);
+        }
+        let flip = Flip(epochs, meeting);
+        let epoch = epochs.epoch.load(Ordering::Relaxed);
+        self.wait_until(meeting, &mut poll, |_| self.drained((epoch + 1) & 1))?;
+        epochs.epoch.store(epoch + 1, Ordering::SeqCst);
+        self.wait_until(meeting, &mut poll, |_| self.drained(epoch & 1))?;
+        drop(flip);
+        match self.with_gate(|| self.take_unobserved()) {
+            (list, 0) if list.is_empty() => Ok(()),
+            (list, more) => Err(WaitError::Failures(list, more)),
+        }
+    }
+
+    /// Sleeps until `done` says so; it is asked under the meeting's mutex after every notification.
+    fn wait_until(
+        &self,
+        meeting: &Meeting,
+        poll: &mut Option<&mut dyn FnMut() -> bool>,
+        mut done: impl FnMut(&mut bool) -> bool,
+    ) -> Result<(), WaitError> {
+        let mut guard = lock(&meeting.flipping);
+        let mut asked = Instant::now();
+        while !done(&mut guard) {
+            if self.closed.load(Ordering::SeqCst) {
+                return Err(WaitError::Closed);
+            }
+            let Some(poll) = poll else {
+                guard = meeting.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            guard = meeting.changed.wait_timeout(guard, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            if asked.elapsed() >= POLL {
+                // The hook is user code: never under a lock.
+                drop(guard);
+                if !poll() {
+                    return Err(WaitError::Interrupted);
+                }
+                asked = Instant::now();
+                guard = lock(&meeting.flipping);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all ops of this epoch slot that were pushed before the call are complete.
+    fn drained(&self, epoch: usize) -> bool {
+        // Not inside the gate: a completing op may be waiting for the mutex that this thread holds, and a fork for that
+        // op. Instead the forking thread holds this lock over the fork.
+        let all = self.all_counts.lock();
+        let completed: u64 = all.iter().map(|c| c.completed[epoch].load(Ordering::SeqCst)).sum();
+        perturb();
+        let pushed: u64 = all.iter().map(|c| c.pushed[epoch].load(Ordering::Acquire)).sum();
+        completed == pushed
+    }
+}

@@ -1,0 +1,35 @@
+//! The Python module `mxrt._mxrt`: a thin border over the crates of mxrt.
+//!
+//! Values are translated here and nothing else is decided. Three rules keep threads safe: no Rust lock is held while
+//! Python code may run; every wait gives the interpreter's lock back and looks for signals now and then
+//! ([`runtime::wait`]); threads of the engine never attach to Python.
+
+mod convert;
+mod errors;
+mod ndarray;
+mod operator;
+mod runtime;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _mxrt {
+    #[pymodule_export]
+    use crate::convert::attr_text;
+    #[pymodule_export]
+    use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
+    #[pymodule_export]
+    use crate::operator::{Operator, get_operator, invoke, operator_names};
+    #[pymodule_export]
+    use crate::runtime::{close, info, seed, wait_all};
+    use pyo3::prelude::*;
+
+    /// Version of this package, from the workspace's Cargo.toml.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", VERSION)
+    }
+}
