@@ -7,13 +7,13 @@
 //! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
 
+#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
+#![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
+
 pub mod activation;
 pub mod aligned;
 pub mod cast;
 pub mod conv_fast;
-#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
-#![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
-
 pub mod conv_plain;
 pub mod dense;
 mod element;
