@@ -20,7 +20,8 @@ fn texts(list: &Value) -> Vec<String> {
 }
 
 fn shape(dims: &Value) -> PartialShape {
-    let dims: Vec<usize> = dims.as_array().into_iter().flatten().filter_map(|d| d.as_u64()).map(|d| d as usize).collect();
+    let dims: Vec<usize> =
+        dims.as_array().into_iter().flatten().filter_map(|d| d.as_u64()).map(|d| d as usize).collect();
     Shape::new(&dims).into()
 }
 
