@@ -7,6 +7,7 @@
 pub mod core;
 mod table;
 
+mod blocked;
 mod math;
 mod nn;
 mod shape;

@@ -1,10 +1,11 @@
 //! The table of operators: one row per file.
 
 use crate::core::OpDef;
-use crate::{math, nn, shape};
+use crate::{blocked, math, nn, shape};
 
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
+    blocked::convert::OPS,
     math::add_n::OPS,
     math::broadcast::OPS,
     math::clip::OPS,

@@ -78,7 +78,10 @@ pub(crate) fn extents(name: &str, values: &[i64]) -> Result<Dims, OpError> {
 pub(crate) fn checked_product(dims: &[usize]) -> Result<usize, OpError> {
     dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).ok_or_else(|| {
         let list: Vec<String> = dims.iter().map(usize::to_string).collect();
-        OpError::new(FailureKind::Memory, format!("an array of shape ({}) is larger than the address space", list.join(", ")))
+        OpError::new(
+            FailureKind::Memory,
+            format!("an array of shape ({}) is larger than the address space", list.join(", ")),
+        )
     })
 }
 
@@ -136,10 +139,22 @@ impl Shapes<'_> {
 macro_rules! dispatch_size {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype.size() {
-            1 => { type $t = u8; $body }
-            2 => { type $t = u16; $body }
-            4 => { type $t = u32; $body }
-            _ => { type $t = u64; $body }
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = u64;
+                $body
+            }
         }
     };
 }

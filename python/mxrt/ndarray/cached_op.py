@@ -1,0 +1,1 @@
+CachedOp=None

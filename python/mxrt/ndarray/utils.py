@@ -1,0 +1,1 @@
+load=load_frombuffer=save=None
