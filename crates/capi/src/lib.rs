@@ -18,6 +18,7 @@ mod returned;
 mod runtime;
 mod symbol;
 
+pub use border::MXGetLastError;
 pub use cached_op::*;
 pub use handles::{CachedOpHandle, NDArrayHandle, SymbolHandle};
 pub use ndarray::*;
