@@ -9,6 +9,9 @@
 #![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
 #![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
 
+#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
+#![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
+
 pub mod activation;
 pub mod aligned;
 pub mod cast;

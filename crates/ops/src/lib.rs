@@ -8,6 +8,7 @@ pub mod core;
 mod table;
 
 mod blocked;
+mod graph;
 mod math;
 mod nn;
 mod shape;

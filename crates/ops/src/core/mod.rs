@@ -24,6 +24,6 @@ pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{
     Dims, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents, kernel_error,
-    not_implemented, resolve_axes, resolve_axis, scratch, shape_error, type_error, unsupported_dtype, value_error,
+    not_implemented, packed_elements, resolve_axes, resolve_axis, scratch, shape_error, type_error, unsupported_dtype, value_error,
     wrong_arity,
 };

@@ -106,6 +106,12 @@ pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], 
     bytemuck::try_cast_slice_mut(bytes).map_err(|_| value_error("the workspace is not aligned"))
 }
 
+/// Packed weights as elements of `T`.
+pub(crate) fn packed_elements<T: Pod>(bytes: &[u8], len: usize) -> Result<&[T], OpError> {
+    let bytes = bytes.get(..len * size_of::<T>()).ok_or_else(|| value_error("the packed weights are too short"))?;
+    bytemuck::try_cast_slice(bytes).map_err(|_| value_error("the packed weights are not aligned"))
+}
+
 /// A call with other arrays than `bind` was told: a defect of the caller, reported instead of a panic.
 pub(crate) fn wrong_arity() -> OpError {
     OpError::new(FailureKind::Operator, "the kernel was called with another number of arrays than it was bound for")

@@ -23,6 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 

@@ -24,6 +24,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         None => Ok(()),
     },
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 
