@@ -130,7 +130,8 @@ pub(crate) struct OpBlock {
     closure: [MaybeUninit<u8>; INLINE_CLOSURE],
     rest: [Entry; INLINE_VARS - 1],
     /// Accesses from the ninth on.
-    overflow: ManuallyDrop<Box<[Entry]>>,
+    overflow: *mut Entry,
+    overflow_len: usize,
     pub priority: i32,
     pub device: DeviceId,
 }
@@ -159,7 +160,7 @@ impl OpBlock {
         // SAFETY: contract; the overflow array exists exactly when the inline places are used up.
         unsafe {
             let n = (*op).nvars as usize;
-            if n < INLINE_VARS { n } else { INLINE_VARS + (&(*op).overflow).len() }
+            if n < INLINE_VARS { n } else { INLINE_VARS + (*op).overflow_len }
         }
     }
 
@@ -174,7 +175,7 @@ impl OpBlock {
             match i {
                 0 => addr_of_mut!((*op).first),
                 1..INLINE_VARS => addr_of_mut!((*op).rest).cast::<Entry>().add(i - 1),
-                _ => (&mut (*op).overflow).as_mut_ptr().add(i - INLINE_VARS),
+                _ => (*op).overflow.add(i - INLINE_VARS),
             }
         }
     }
@@ -223,8 +224,9 @@ impl OpBlock {
                 addr_of_mut!((*op).device).write(spec.device);
             }
             if n >= INLINE_VARS {
-                let rest = spec.vars[INLINE_VARS..].iter().map(entry).collect();
-                addr_of_mut!((*op).overflow).write(ManuallyDrop::new(rest));
+                let rest: Box<[Entry]> = spec.vars[INLINE_VARS..].iter().map(entry).collect();
+                addr_of_mut!((*op).overflow_len).write(rest.len());
+                addr_of_mut!((*op).overflow).write(Box::into_raw(rest).cast());
             }
             for (i, declared) in spec.vars.iter().take(INLINE_VARS).enumerate() {
                 let place = match i {
@@ -246,7 +248,7 @@ impl OpBlock {
         unsafe {
             ManuallyDrop::drop(&mut (*op).name);
             if (*op).nvars as usize >= INLINE_VARS {
-                ManuallyDrop::drop(&mut (*op).overflow);
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut((*op).overflow, (*op).overflow_len)));
             }
         }
     }

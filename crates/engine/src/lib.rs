@@ -43,6 +43,9 @@ mod slot;
 mod spec;
 mod sync;
 mod team;
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub mod testing;
 mod tokens;
 mod var;
 mod wait;

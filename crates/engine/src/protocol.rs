@@ -148,6 +148,10 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
             perturb();
             (*var).lock.lock();
             let state = &mut *(*var).state.get();
+            #[cfg(debug_assertions)]
+            if counts_as_write {
+                crate::testing::trace((*op).name.as_str(), i, *(*var).version.get() + (mode != Mode::Read) as u64);
+            }
             if mode == Mode::Read {
                 state.reads -= 1;
                 if state.reads == 0 {

@@ -143,27 +143,11 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// Random delays between two steps of a protocol, with the feature `perturb`: widens the windows of races.
+/// A random delay between two steps of a protocol, if a test asked for it: widens the windows of races.
 #[inline(always)]
 pub(crate) fn perturb() {
-    #[cfg(feature = "perturb")]
-    {
-        use std::cell::Cell;
-        thread_local!(static STATE: Cell<u64> = const { Cell::new(0) });
-        let mut x = STATE.get();
-        if x == 0 {
-            x = &raw const x as u64 | 1;
-        }
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        STATE.set(x);
-        match (x >> 33) & 31 {
-            0 => yield_now(),
-            1..=3 => (0..(x >> 40) & 127).for_each(|_| pause()),
-            _ => {}
-        }
-    }
+    #[cfg(all(debug_assertions, not(loom)))]
+    crate::testing::maybe_delay();
 }
 
 /// Locks of statics: with the standard library's atomics in every build, because loom's cannot be made in a constant.

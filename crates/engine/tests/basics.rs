@@ -33,7 +33,7 @@ fn a_split_runs_every_chunk_once_with_aligned_scratch() {
             let seen = hits.clone();
             engine.push(OpSpec::new("split", &[(&var, Access::Write)]), move |ctx| {
                 ctx.split(chunks, 100, &|i, scratch| {
-                    assert!(scratch.len() >= 100 && scratch.as_ptr() as usize % 64 == 0);
+                    assert!(scratch.len() >= 100 && scratch.as_ptr().addr().is_multiple_of(64));
                     scratch.fill(i as u8);
                     seen[i].fetch_add(1, SeqCst);
                 });

@@ -25,7 +25,8 @@ fn apply(op: &str, name: &str, attrs: &[(&str, &str)], inputs: &[&Symbol]) -> Sy
 
 fn array(shape: &[usize], values: &[f32]) -> NDArray {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    NDArray::from_bytes(engine(), Context::cpu(0), TensorType::new(DType::F32, shape), &bytes).expect("the array is made")
+    NDArray::from_bytes(engine(), Context::cpu(0), TensorType::new(DType::F32, shape), &bytes)
+        .expect("the array is made")
 }
 
 fn values(array: &NDArray) -> Vec<f32> {
@@ -149,12 +150,7 @@ fn changed_parameters_are_seen_by_the_next_call() {
     let moved = mean.clone();
     mxrt_tensor::launch(
         engine(),
-        mxrt_tensor::Launch {
-            name: "set".into(),
-            inputs: &[],
-            outputs: &[&moved],
-            cost: mxrt_engine::Cost::Small,
-        },
+        mxrt_tensor::Launch { name: "set".into(), inputs: &[], outputs: &[&moved], cost: mxrt_engine::Cost::Small },
         |_, _, out| {
             out[0].as_mut_slice::<f32>()?.copy_from_slice(&[1.0, 11.0]);
             Ok(())

@@ -107,18 +107,28 @@ pub fn par_chunks_mut2<A: Send, B: Send>(
     b_len: usize,
     body: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
+    par_chunks_mut2_scratch(par, a, a_len, b, b_len, 0, |index, a, b, _| body(index, a, b));
+}
+
+/// Like [`par_chunks_mut2`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned, arbitrary content).
+pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
+    par: &dyn Par,
+    a: &mut [A],
+    a_len: usize,
+    b: &mut [B],
+    b_len: usize,
+    scratch_bytes: usize,
+    body: impl Fn(usize, &mut [A], &mut [B], &mut [u8]) + Sync,
+) {
     let (a_len, b_len) = (a_len.max(1), b_len.max(1));
     let chunks = a.len().div_ceil(a_len);
     assert_eq!(chunks, b.len().div_ceil(b_len), "the two outputs are cut into different numbers of pieces");
     if chunks == 0 {
         return;
     }
-    if chunks == 1 {
-        return body(0, a, b);
-    }
     let (a, b) = (Parts::new(a, a_len), Parts::new(b, b_len));
-    par.run(chunks, 0, &|index, _| {
-        a.with(index, |pa| b.with(index, |pb| body(index, pa, pb)));
+    par.run(chunks, scratch_bytes, &|index, scratch| {
+        a.with(index, |a| b.with(index, |b| body(index, a, b, scratch)));
     });
 }
 

@@ -250,11 +250,16 @@ pub(crate) fn sum_of_row<A: Float>(x: &[A]) -> A {
     A::from_f64(total)
 }
 
-/// The largest (or smallest) of a contiguous row; NaN where there is one.
+/// A contiguous row folded in lanes.
+pub(crate) fn fold_slice<T: Element, F: Fold<T>>(x: &[T]) -> F::Lane {
+    let mut lane = F::INIT;
+    fold_block::<T, F>(x, &mut lane);
+    lane
+}
+
+/// The largest of a contiguous row; NaN where there is one.
 pub(crate) fn max_of_row<T: Element>(x: &[T]) -> T {
-    let mut best = T::BOTTOM;
-    fold_block::<T, Extreme<true>>(x, &mut best);
-    best
+    fold_slice::<T, Extreme<true>>(x)
 }
 
 /// Where along the middle axis of `x`, of shape `[outer, n, inner]`, the largest element is: the first NaN, or else the first of equals.

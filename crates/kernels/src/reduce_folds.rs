@@ -195,3 +195,30 @@ impl<T: Element, const MAX: bool> Fold<T> for Extreme<MAX> {
         total
     }
 }
+
+/// The largest of what can be compared, at least the lowest finite number: what max pooling computes.
+pub(crate) struct Largest;
+
+impl<T: Element> Fold<T> for Largest {
+    type Lane = T;
+    type Total = T;
+    const INIT: T = T::LOWEST;
+    #[inline(always)]
+    fn step(lane: T, v: T) -> T {
+        if v > lane { v } else { lane }
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        if b > a { b } else { a }
+    }
+    fn start() -> T {
+        T::LOWEST
+    }
+    #[inline(always)]
+    fn add(total: T, lane: T) -> T {
+        if lane > total { lane } else { total }
+    }
+    fn finish(total: T, _: usize) -> T {
+        total
+    }
+}

@@ -133,17 +133,17 @@ vectorized! {
 }
 
 vectorized! {
-    fn store_quotient[A: Float, O: Element](x: &[A], sum: A, out: &mut [O]) where [A: CastTo<O>] {
+    fn store_quotient[A: CastTo<O>, O: Element](x: &[A], sum: A, out: &mut [O]) {
         for (out, &v) in out.iter_mut().zip(x) {
-            *out = (v / sum).cast();
+            *out = v.over(sum).cast();
         }
     }
 }
 
 vectorized! {
-    fn store_difference[A: Float, O: Element](x: &[A], sum: A, out: &mut [O]) where [A: CastTo<O>] {
+    fn store_difference[A: CastTo<O>, O: Element](x: &[A], sum: A, out: &mut [O]) {
         for (out, &v) in out.iter_mut().zip(x) {
-            *out = (v - sum).cast();
+            *out = v.minus(sum).cast();
         }
     }
 }
@@ -169,7 +169,7 @@ vectorized! {
                 let v = if params.negate { -v.acc() } else { v.acc() };
                 *b = v;
                 let counts = !limited || k < limits[i];
-                max[i] = if counts && !(max[i] >= v) { v } else { max[i] };
+                max[i] = if counts && v > max[i] { v } else { max[i] };
             }
         }
         for k in 0..n {

@@ -7,6 +7,8 @@
 pub mod core;
 mod table;
 
+mod blocked;
+mod graph;
 mod math;
 mod nn;
 mod shape;

@@ -1,22 +1,45 @@
 //! The table of operators: one row per file.
 
 use crate::core::OpDef;
-use crate::{math, nn, shape};
+use crate::{blocked, graph, math, nn, shape};
 
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
+    blocked::convert::OPS,
+    graph::fold_batch_norm::OPS,
+    graph::fused_convolution::OPS,
+    graph::fused_fully_connected::OPS,
+    graph::scale_shift::OPS,
     math::add_n::OPS,
+    math::argmax::OPS,
     math::broadcast::OPS,
+    math::cast::OPS,
     math::clip::OPS,
+    math::dot::OPS,
     math::elementwise_binary::OPS,
     math::hard_sigmoid::OPS,
+    math::identity::OPS,
+    math::norm::OPS,
+    math::reduce::OPS,
     math::scalar::OPS,
     math::smooth_l1::OPS,
     math::trigonometry::OPS,
     math::unary::OPS,
     nn::activation::OPS,
+    nn::batch_norm::OPS,
+    nn::convolution::OPS,
     nn::dropout::OPS,
+    nn::embedding::OPS,
+    nn::fully_connected::OPS,
+    nn::l2_normalization::OPS,
+    nn::layer_norm::OPS,
     nn::leaky_relu::OPS,
+    nn::lrn::OPS,
+    nn::outputs::OPS,
+    nn::pooling::OPS,
+    nn::softmax::OPS,
+    nn::softmax_activation::OPS,
+    nn::softmax_output::OPS,
     shape::broadcast_axis::OPS,
     shape::broadcast_like::OPS,
     shape::broadcast_to::OPS,

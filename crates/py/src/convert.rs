@@ -46,7 +46,10 @@ pub(crate) fn context(device: (&str, i32)) -> Result<Context, OpError> {
             format!("{kind}({number}) is not available: this build of mxrt computes on the CPU only; use mx.cpu()"),
         )),
         Some(context) => Ok(Context { device_id: number, ..context }),
-        None => Err(OpError::new(FailureKind::Value, format!("unknown device type '{kind}'; known: cpu, cpu_pinned, cpu_shared, gpu"))),
+        None => Err(OpError::new(
+            FailureKind::Value,
+            format!("unknown device type '{kind}'; known: cpu, cpu_pinned, cpu_shared, gpu"),
+        )),
     }
 }
 
@@ -107,7 +110,11 @@ pub(crate) enum Elements {
 /// Copies the elements out. `bfloat16`, which numpy lacks, travels as its bits.
 pub(crate) fn elements(tensor: TensorRef<'_>) -> Elements {
     let bytes = tensor.bytes();
-    macro_rules! copy { ($v:ident) => { Elements::$v(bytemuck::cast_slice(bytes).to_vec()) }; }
+    macro_rules! copy {
+        ($v:ident) => {
+            Elements::$v(bytemuck::cast_slice(bytes).to_vec())
+        };
+    }
     match tensor.dtype {
         DType::F32 => copy!(F32),
         DType::F64 => copy!(F64),

@@ -47,11 +47,7 @@ fn full_message(facts: &Facts<'_>) -> String {
         (op, None) => op.to_owned(),
         (op, Some(node)) => format!("{op} '{node}'"),
     };
-    if facts.message.starts_with(&subject) {
-        facts.message.to_owned()
-    } else {
-        format!("{subject}: {}", facts.message)
-    }
+    if facts.message.starts_with(&subject) { facts.message.to_owned() } else { format!("{subject}: {}", facts.message) }
 }
 
 /// The exception object; `mxrt.base` chooses the class.
@@ -62,7 +58,8 @@ fn object<'py>(py: Python<'py>, facts: &Facts<'_>) -> PyResult<Bound<'py, PyAny>
     for (name, value) in facts.attrs {
         attrs.set_item(name, value)?;
     }
-    let shapes: Vec<Bound<'py, PyTuple>> = facts.shapes.iter().map(|s| PyTuple::new(py, s)).collect::<Result<_, _>>()?;
+    let shapes: Vec<Bound<'py, PyTuple>> =
+        facts.shapes.iter().map(|s| PyTuple::new(py, s)).collect::<Result<_, _>>()?;
     make.bind(py).call1((
         facts.kind,
         full_message(facts),
@@ -152,9 +149,6 @@ pub(crate) fn from_wait(py: Python<'_>, error: WaitError) -> PyErr {
 /// An error that belongs to no operator.
 pub(crate) fn plain(kind: &str, message: &str) -> PyErr {
     Python::attach(|py| {
-        raise(
-            py,
-            &Facts { kind, message, op: "", node: None, attrs: &[], shapes: &[], dtypes: &[], device: None },
-        )
+        raise(py, &Facts { kind, message, op: "", node: None, attrs: &[], shapes: &[], dtypes: &[], device: None })
     })
 }

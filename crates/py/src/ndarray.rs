@@ -83,7 +83,8 @@ impl NDArrayBase {
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = &self.array;
-        let elements = runtime::wait(py, |poll| -> Result<Elements, _> { Ok(convert::elements(array.read(poll)?.tensor())) })?;
+        let elements =
+            runtime::wait(py, |poll| -> Result<Elements, _> { Ok(convert::elements(array.read(poll)?.tensor())) })?;
         convert::to_numpy(py, elements, array.shape())
     }
 

@@ -163,7 +163,10 @@ pub(crate) fn operator_names() -> Vec<&'static str> {
 /// Attributes as text, in the order given.
 pub(crate) fn attr_pairs(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<SmallVec<[(String, String); 4]>> {
     let Some(attrs) = attrs else { return Ok(SmallVec::new()) };
-    attrs.iter().map(|(key, value)| Ok((key.cast::<PyString>()?.to_str()?.to_owned(), convert::attr_text(&value)?))).collect()
+    attrs
+        .iter()
+        .map(|(key, value)| Ok((key.cast::<PyString>()?.to_str()?.to_owned(), convert::attr_text(&value)?)))
+        .collect()
 }
 
 fn extract_arrays(inputs: &Bound<'_, PyAny>) -> PyResult<SmallVec<[NDArray; 4]>> {
@@ -181,7 +184,9 @@ pub(crate) fn one_array<'a, 'py>(item: &'a Bound<'py, PyAny>) -> PyResult<&'a Bo
 pub(crate) fn out_arrays(out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<SmallVec<[NDArray; 4]>>> {
     match out {
         None => Ok(None),
-        Some(one) if one.is_instance_of::<NDArrayBase>() => Ok(Some(smallvec::smallvec![one_array(one)?.get().array.clone()])),
+        Some(one) if one.is_instance_of::<NDArrayBase>() => {
+            Ok(Some(smallvec::smallvec![one_array(one)?.get().array.clone()]))
+        }
         Some(several) => extract_arrays(several).map(Some),
     }
 }
@@ -258,7 +263,9 @@ fn call(
     };
     let count = arrays.len().to_string();
     let counted = match def.inputs {
-        Inputs::Variadic { count: attr, .. } if !pairs.iter().any(|(key, _)| key == attr) => Some((attr, count.as_str())),
+        Inputs::Variadic { count: attr, .. } if !pairs.iter().any(|(key, _)| key == attr) => {
+            Some((attr, count.as_str()))
+        }
         _ => None,
     };
     let given = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()));

@@ -147,8 +147,7 @@ fn update(target: &NDArray, source: &NDArray, cost: Cost, change: impl FnOnce(&m
         let to = target.chunk.block()?;
         // SAFETY: the running operation holds a grant of the source's variable, so nobody else writes it; the view lies
         // inside the block by construction of `NDArray`.
-        let from_bytes =
-            unsafe { std::slice::from_raw_parts(from.as_ptr().add(source.offset), source.nbytes()) };
+        let from_bytes = unsafe { std::slice::from_raw_parts(from.as_ptr().add(source.offset), source.nbytes()) };
         let aside = if source.overlaps(&target) {
             let mut copy = allocate(ctx.engine(), source.nbytes())?;
             copy.as_mut_slice()[..source.nbytes()].copy_from_slice(from_bytes);
@@ -159,8 +158,7 @@ fn update(target: &NDArray, source: &NDArray, cost: Cost, change: impl FnOnce(&m
         let from_bytes = aside.as_ref().map_or(from_bytes, |copy| &copy.as_slice()[..source.nbytes()]);
         // SAFETY: the running operation holds the write grant of the target's variable, and the bytes it reads are either
         // elsewhere or were copied aside above; the view lies inside the block by construction of `NDArray`.
-        let to_bytes =
-            unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(target.offset), target.nbytes()) };
+        let to_bytes = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(target.offset), target.nbytes()) };
         change(to_bytes, from_bytes);
         Ok(())
     });
@@ -193,8 +191,12 @@ pub fn gather(source: &NDArray, positions: Vec<usize>, shape: Shape) -> Result<N
     check_positions(source, &positions, &shape)?;
     let dtype = source.dtype();
     let out = NDArray::new(source.engine(), source.context(), TensorType::new(dtype, shape))?;
-    let spec =
-        Launch { name: "gather".into(), inputs: &[source], outputs: &[&out], cost: cost(positions.len() * dtype.size()) };
+    let spec = Launch {
+        name: "gather".into(),
+        inputs: &[source],
+        outputs: &[&out],
+        cost: cost(positions.len() * dtype.size()),
+    };
     launch(source.engine(), spec, move |_, ins, outs| {
         by_width!(dtype, gather_elements(outs[0].bytes_mut(), ins[0].bytes(), &positions));
         Ok(())

@@ -4,6 +4,7 @@ use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, Cons
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::memory::{Lifetime, aligned, assign};
+use super::passes::TYPED_PASSES;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature};
 use mxrt_tensor::TensorType;
@@ -103,9 +104,13 @@ impl Plan {
         options: BuildOptions,
         cache: Arc<ConstCache>,
     ) -> Result<Plan, OpError> {
-        let types = infer(graph, inputs)?;
-        let builder = Builder::new(graph, &types, options);
-        builder.build(inputs, cache)
+        let mut graph = graph.clone();
+        let mut types = infer(&graph, inputs)?;
+        for pass in TYPED_PASSES {
+            graph = (pass.run)(graph, &types, options.kernel)?;
+            types = infer(&graph, inputs)?;
+        }
+        Builder::new(&graph, &types, options).build(inputs, cache)
     }
 
     /// Types of the results.

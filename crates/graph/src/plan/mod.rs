@@ -15,4 +15,5 @@ mod text;
 
 pub use build::{BuildOptions, Plan};
 pub use cached_op::{CacheStats, CachedOp, CachedOpFlags};
-pub use ir::{Graph, GraphNode, Value};
+pub use infer::Types;
+pub use ir::{Graph, GraphInput, GraphNode, Value};

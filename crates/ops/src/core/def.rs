@@ -1,6 +1,6 @@
 //! Definition of an operator.
 
-use super::{AttrDef, Attrs, DTypes, Kernel, Shapes, Signature};
+use super::{AttrDef, Attrs, BlockedForm, DTypes, Kernel, Shapes, Signature};
 use mxrt_engine::OpError;
 use std::borrow::Cow;
 
@@ -62,6 +62,8 @@ pub struct OpDef {
     /// at inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape): plans make no
     /// step of it
     pub is_identity: fn(&Attrs) -> bool,
+    /// how it can work on blocked operands, if it can for these types
+    pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -87,6 +89,7 @@ impl OpDef {
         bind: not_bound,
         random: false,
         is_identity: |_| false,
+        blocked: |_, _| None,
         internal: false,
     };
 

@@ -2,6 +2,7 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
+use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 
@@ -10,11 +11,13 @@ use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 pub struct KernelOptions {
     /// Winograd convolution allowed: 0 never, 2 up to F(2,3), 4 up to F(4,3)
     pub winograd: u8,
+    /// instruction set of the kernels that have several
+    pub isa: Isa,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4 }
+        KernelOptions { winograd: 4, isa: Isa::detect() }
     }
 }
 

@@ -78,7 +78,10 @@ pub(crate) fn extents(name: &str, values: &[i64]) -> Result<Dims, OpError> {
 pub(crate) fn checked_product(dims: &[usize]) -> Result<usize, OpError> {
     dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).ok_or_else(|| {
         let list: Vec<String> = dims.iter().map(usize::to_string).collect();
-        OpError::new(FailureKind::Memory, format!("an array of shape ({}) is larger than the address space", list.join(", ")))
+        OpError::new(
+            FailureKind::Memory,
+            format!("an array of shape ({}) is larger than the address space", list.join(", ")),
+        )
     })
 }
 
@@ -101,6 +104,12 @@ fn misread(dtype: DType, shape: &Shape) -> OpError {
 pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], OpError> {
     let bytes = bytes.get_mut(..len * size_of::<T>()).ok_or_else(|| value_error("the workspace is too small"))?;
     bytemuck::try_cast_slice_mut(bytes).map_err(|_| value_error("the workspace is not aligned"))
+}
+
+/// Packed weights as elements of `T`.
+pub(crate) fn packed_elements<T: Pod>(bytes: &[u8], len: usize) -> Result<&[T], OpError> {
+    let bytes = bytes.get(..len * size_of::<T>()).ok_or_else(|| value_error("the packed weights are too short"))?;
+    bytemuck::try_cast_slice(bytes).map_err(|_| value_error("the packed weights are not aligned"))
 }
 
 /// A call with other arrays than `bind` was told: a defect of the caller, reported instead of a panic.
@@ -136,10 +145,22 @@ impl Shapes<'_> {
 macro_rules! dispatch_size {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype.size() {
-            1 => { type $t = u8; $body }
-            2 => { type $t = u16; $body }
-            4 => { type $t = u32; $body }
-            _ => { type $t = u64; $body }
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = u64;
+                $body
+            }
         }
     };
 }

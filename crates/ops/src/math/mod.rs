@@ -5,10 +5,16 @@ use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary, Unary};
 
 pub mod add_n;
+pub mod argmax;
 pub mod broadcast;
+pub mod cast;
 pub mod clip;
+pub mod dot;
 pub mod elementwise_binary;
 pub mod hard_sigmoid;
+pub mod identity;
+pub mod norm;
+pub mod reduce;
 pub mod scalar;
 pub mod smooth_l1;
 pub mod trigonometry;

@@ -12,8 +12,18 @@ pub static OPS: &[OpDef] = &[
     unary_op!("arcsin", &["_sparse_arcsin"], Unary::Asin, "Element by element, the inverse sine."),
     unary_op!("arccos", &["_sparse_arccos"], Unary::Acos, "Element by element, the inverse cosine."),
     unary_op!("arctan", &["_sparse_arctan"], Unary::Atan, "Element by element, the inverse tangent."),
-    unary_op!("degrees", &["_sparse_degrees"], Unary::Degrees, "Element by element, the angle in degrees, of one in radians."),
-    unary_op!("radians", &["_sparse_radians"], Unary::Radians, "Element by element, the angle in radians, of one in degrees."),
+    unary_op!(
+        "degrees",
+        &["_sparse_degrees"],
+        Unary::Degrees,
+        "Element by element, the angle in degrees, of one in radians."
+    ),
+    unary_op!(
+        "radians",
+        &["_sparse_radians"],
+        Unary::Radians,
+        "Element by element, the angle in radians, of one in degrees."
+    ),
     unary_op!("sinh", &["_sparse_sinh"], Unary::Sinh, "Element by element, the hyperbolic sine."),
     unary_op!("cosh", &["_sparse_cosh"], Unary::Cosh, "Element by element, the hyperbolic cosine."),
     unary_op!("tanh", &["_sparse_tanh"], Unary::Tanh, "Element by element, the hyperbolic tangent."),

@@ -110,11 +110,8 @@ mod tests {
             .f32([2], &[0.5, 0.1])
             .run();
         assert_close(&f32s(&y, [1, 2, 2]), &[-0.5, 2.0, -0.3, 4.0]);
-        let error = OpTest::new("LeakyReLU")
-            .attr("act_type", "prelu")
-            .f32([1, 2, 2], &[0.0; 4])
-            .f32([3], &[0.0; 3])
-            .error();
+        let error =
+            OpTest::new("LeakyReLU").attr("act_type", "prelu").f32([1, 2, 2], &[0.0; 4]).f32([3], &[0.0; 3]).error();
         assert!(error.message.contains("gamma has shape (3,)"), "{}", error.message);
     }
 

@@ -1,7 +1,7 @@
 //! `broadcast_like`: axes of size 1 repeated to the shape of another array.
 
-use super::broadcast_to::{bind_broadcast, broadcast_extent};
 use super::PartialDims;
+use super::broadcast_to::{bind_broadcast, broadcast_extent};
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;

@@ -68,7 +68,11 @@ mod tests {
     #[test]
     fn arrays_are_joined_along_the_axis() {
         let join = |dim: &str| {
-            OpTest::new("concat").attr("num_args", "2").attr("dim", dim).f32([1, 2], &[1.0, 2.0]).f32([1, 2], &[3.0, 4.0])
+            OpTest::new("concat")
+                .attr("num_args", "2")
+                .attr("dim", dim)
+                .f32([1, 2], &[1.0, 2.0])
+                .f32([1, 2], &[3.0, 4.0])
         };
         assert_eq!(f32s(&join("0").run(), [2, 2]), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(f32s(&join("-1").run(), [1, 4]), [1.0, 2.0, 3.0, 4.0]);

@@ -10,9 +10,14 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "expand_dims",
     aliases: &["_npi_expand_dims"],
     doc: "Inserts an axis of size 1.",
-    attrs: &[AttrDef::required("axis", AttrKind::Int, "Where the new axis stands in the result; negative counts from the end.")],
+    attrs: &[AttrDef::required(
+        "axis",
+        AttrKind::Int,
+        "Where the new axis stands in the result; negative counts from the end.",
+    )],
     infer_shape,
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 

@@ -13,6 +13,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ignores_unknown_attrs: true,
     infer_shape,
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 

@@ -43,7 +43,10 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     for (axis, (before, after)) in widths.into_iter().enumerate() {
         let Some(n) = dims[axis] else { continue };
         if reflect && before.max(after) >= n && before.max(after) > 0 {
-            return Err(value_error(format!("axis {axis} has {n} elements: its mirror image is at most {} wide", n.max(1) - 1)));
+            return Err(value_error(format!(
+                "axis {axis} has {n} elements: its mirror image is at most {} wide",
+                n.max(1) - 1
+            )));
         }
         let sum = n.checked_add(before).and_then(|n| n.checked_add(after));
         dims[axis] = Some(sum.ok_or_else(|| value_error("pad_width is too large"))?);

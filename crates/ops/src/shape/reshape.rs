@@ -13,11 +13,17 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::new("shape", AttrKind::Shape, "()", "The new extents and codes."),
         AttrDef::new("reverse", AttrKind::Bool, "False", "Match the codes from the last axis."),
-        AttrDef::new("target_shape", AttrKind::Shape, "()", "Older form of shape: one extent may be 0 and is inferred."),
+        AttrDef::new(
+            "target_shape",
+            AttrKind::Shape,
+            "()",
+            "Older form of shape: one extent may be 0 and is inferred.",
+        ),
         AttrDef::new("keep_highest", AttrKind::Bool, "False", "With target_shape: keep the first extent."),
     ],
     infer_shape,
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 
@@ -95,10 +101,9 @@ fn apply_codes(data: &[Option<usize>], codes: &[i64]) -> Result<PartialDims, OpE
             }
             -4 => {
                 let whole = source.next().ok_or_else(|| missing(-4))?;
-                let (a, b) = codes
-                    .next()
-                    .zip(codes.next())
-                    .ok_or_else(|| value_error("code -4 in shape must be followed by the two extents it splits into"))?;
+                let (a, b) = codes.next().zip(codes.next()).ok_or_else(|| {
+                    value_error("code -4 in shape must be followed by the two extents it splits into")
+                })?;
                 let (a, b) = split(whole, a, b)?;
                 out.extend([a, b]);
             }
@@ -123,7 +128,9 @@ fn left_over(data: &[Option<usize>], out: &[Option<usize>]) -> Result<Option<usi
         return Ok(Some(0));
     }
     if have % rest != 0 {
-        return Err(shape_error(format!("{have} elements cannot be divided evenly: the other extents of shape make {rest}")));
+        return Err(shape_error(format!(
+            "{have} elements cannot be divided evenly: the other extents of shape make {rest}"
+        )));
     }
     Ok(Some(have / rest))
 }

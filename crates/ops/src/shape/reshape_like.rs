@@ -19,13 +19,12 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("rhs_end", AttrKind::OptInt, "None", "Axis of rhs behind the last that is taken."),
     ],
     infer_shape,
-    infer_dtype: |dtypes| {
-        match dtypes.inputs[0] {
-            Some(dtype) => dtypes.set_output(0, dtype),
-            None => Ok(()),
-        }
+    infer_dtype: |dtypes| match dtypes.inputs[0] {
+        Some(dtype) => dtypes.set_output(0, dtype),
+        None => Ok(()),
     },
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 

@@ -48,7 +48,8 @@ impl Range {
                 (if b < 0 { b + n } else { b }).clamp(low, high)
             }
         };
-        let (first, last) = if s > 0 { (bound(begin, 0), bound(end, n)) } else { (bound(begin, n - 1), bound(end, -1)) };
+        let (first, last) =
+            if s > 0 { (bound(begin, 0), bound(end, n)) } else { (bound(begin, n - 1), bound(end, -1)) };
         let len = if s > 0 { (last - first + s - 1).max(0) / s } else { (first - last - s - 1).max(0) / -s };
         Ok(Range { start: first.max(0) as usize, step: step as isize, len: len as usize })
     }
@@ -84,9 +85,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let sizes: Vec<usize> = dims.iter().map(|d| d.unwrap_or(0)).collect();
     let sliced = shapes.attrs.sparse_ints("begin").len();
     let ranges = ranges(shapes.attrs, &sizes)?;
-    let out: PartialDims = (0..dims.len())
-        .map(|i| if i < sliced { dims[i].map(|_| ranges[i].len) } else { dims[i] })
-        .collect();
+    let out: PartialDims =
+        (0..dims.len()).map(|i| if i < sliced { dims[i].map(|_| ranges[i].len) } else { dims[i] }).collect();
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 

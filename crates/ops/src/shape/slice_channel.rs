@@ -15,7 +15,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::required("num_outputs", AttrKind::IntFrom(1), "Number of parts."),
         AttrDef::new("axis", AttrKind::Int, "1", "Axis along which to cut."),
-        AttrDef::new("squeeze_axis", AttrKind::Bool, "False", "Remove the axis from the parts, which must be one thick."),
+        AttrDef::new(
+            "squeeze_axis",
+            AttrKind::Bool,
+            "False",
+            "Remove the axis from the parts, which must be one thick.",
+        ),
     ],
     infer_shape,
     bind,
@@ -30,7 +35,11 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     if let Some(n) = dims[axis]
         && (n % parts != 0 || (squeeze && n != parts))
     {
-        let need = if squeeze { "with squeeze_axis the axis must have num_outputs elements" } else { "num_outputs must divide it" };
+        let need = if squeeze {
+            "with squeeze_axis the axis must have num_outputs elements"
+        } else {
+            "num_outputs must divide it"
+        };
         return Err(shape_error(format!(
             "axis {axis} of {} has {n} elements and cannot be split into num_outputs={parts}: {need}",
             shapes.inputs[0]
@@ -54,11 +63,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 }
 
 /// Cuts input 0 along `axis` into parts of these sizes, the first starting at 0.
-pub(crate) fn bind_parts(
-    axis: usize,
-    sizes: &[usize],
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
     let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
     let step = (shape[axis] * inner) as isize;

@@ -44,7 +44,9 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         if let (Some(have), Some(want)) = (dims[axis], want)
             && want > have
         {
-            return Err(shape_error(format!("axis {axis} of data has {have} elements, fewer than the {want} of shape_like")));
+            return Err(shape_error(format!(
+                "axis {axis} of data has {have} elements, fewer than the {want} of shape_like"
+            )));
         }
         dims[axis] = want;
     }

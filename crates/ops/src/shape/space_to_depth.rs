@@ -60,7 +60,10 @@ fn divided(what: &str, extent: Option<usize>, by: usize) -> Result<Option<usize>
 fn infer(shapes: &mut Shapes<'_>, output: fn(Four, usize) -> Result<Four, OpError>) -> Result<(), OpError> {
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
     let Ok(four) = Four::try_from(&dims[..]) else {
-        return Err(shape_error(format!("data must have 4 axes (batch, channel, height, width), got {}", shapes.inputs[0])));
+        return Err(shape_error(format!(
+            "data must have 4 axes (batch, channel, height, width), got {}",
+            shapes.inputs[0]
+        )));
     };
     shapes.set_output(0, PartialShape::from_dims(output(four, shapes.attrs.count("block_size"))?))
 }

@@ -17,7 +17,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::required("indices", AttrKind::Shape, "Where each part begins."),
         AttrDef::new("axis", AttrKind::Int, "1", "Axis along which to cut."),
-        AttrDef::new("squeeze_axis", AttrKind::Bool, "False", "Remove the axis from the parts, which must be one thick."),
+        AttrDef::new(
+            "squeeze_axis",
+            AttrKind::Bool,
+            "False",
+            "Remove the axis from the parts, which must be one thick.",
+        ),
         AttrDef::new("sections", AttrKind::IntFrom(0), "0", "Number of parts; 0 to cut at indices."),
     ],
     infer_shape,

@@ -12,6 +12,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to remove; all of size 1 if not given.")],
     infer_shape,
     bind: bind_copy,
+    is_identity: |_| true,
     ..OpDef::BASE
 }];
 
@@ -22,7 +23,10 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         Some(axes) => resolve_axes(axes, data.len())?,
     };
     if let Some(axis) = removed.iter().find(|a| data[**a] != 1) {
-        return Err(shape_error(format!("axis {axis} of {data} cannot be removed: its size is {}, not 1", data[*axis])));
+        return Err(shape_error(format!(
+            "axis {axis} of {data} cannot be removed: its size is {}, not 1",
+            data[*axis]
+        )));
     }
     let mut out: Shape = (0..data.len()).filter(|i| !removed.contains(i)).map(|i| data[i]).collect();
     if out.is_empty() {

@@ -3,9 +3,12 @@
 mod cleanup;
 mod fold_batch_norm;
 mod fuse;
+mod layout;
 
+use super::infer::Types;
 use super::ir::Graph;
 use mxrt_engine::OpError;
+use mxrt_ops::KernelOptions;
 
 /// A pass.
 pub struct Pass {
@@ -28,3 +31,14 @@ pub const PASSES: &[Pass] = &[
 pub fn run_all(graph: Graph) -> Result<Graph, OpError> {
     PASSES.iter().try_fold(graph, |graph, pass| (pass.run)(graph))
 }
+
+/// A pass that needs the types of all values; it runs when a plan is built.
+pub struct TypedPass {
+    /// name, for switching it off
+    pub name: &'static str,
+    /// what it does
+    pub run: fn(Graph, &Types, KernelOptions) -> Result<Graph, OpError>,
+}
+
+/// All passes that need types, in the order in which they run.
+pub const TYPED_PASSES: &[TypedPass] = &[TypedPass { name: "assign_layouts", run: layout::run }];

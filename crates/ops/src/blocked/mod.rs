@@ -1,0 +1,3 @@
+//! Operators on blocked layouts, made by the layout pass only.
+
+pub mod convert;
