@@ -1,8 +1,9 @@
 """Which of the recorded cases can be asked of the mxrt at hand, and why not of the others.
 
 A case is asked when every operator it names is registered and the kinds of storage and ways of running
-it uses exist. Statements are run, and left out only when a name of the interface turns out not to exist.
-Nothing else excuses a case; whatever is asked and answers wrongly is a failure.
+it uses exist. What statements need shows only when they run: they are left out when a name of the
+interface, an operator or a kind of storage turns out not to exist, and only then. Whatever is asked and
+answers wrongly is a failure.
 """
 
 from __future__ import annotations
@@ -15,15 +16,6 @@ from pathlib import Path
 
 # Nodes of a graph that are no operators.
 NO_OPERATOR = {"null"}
-# `mx.nd.<space>.<name>` of the registered name `<prefix><name>`, as MXNet sorts them.
-SPACES = {
-    "_contrib_": "contrib",
-    "_linalg_": "linalg",
-    "_sparse_": "sparse",
-    "_random_": "random",
-    "_sample_": "random",
-    "_image_": "image",
-}
 
 
 class Chooser:
@@ -31,6 +23,7 @@ class Chooser:
 
     def __init__(self, mx) -> None:
         self.mx = mx
+        self.operators = frozenset(mx._mxrt.operator_names())
         self.resolves = cache(self._resolves)
         self.stores = cache(self._stores)
 
@@ -43,13 +36,16 @@ class Chooser:
                 return False
         return True
 
-    def registered(self, op_type: str) -> bool:
-        """An operator by the name that symbol JSON uses."""
-        candidates = [f"nd.{op_type}", f"nd._internal.{op_type}", f"nd.op.{op_type}"]
-        for prefix, space in SPACES.items():
-            if op_type.startswith(prefix):
-                candidates.append(f"nd.{space}.{op_type[len(prefix) :]}")
-        return any(map(self.resolves, candidates))
+    def registered(self, name: str) -> bool:
+        """An operator by the name that the registry and symbol JSON use."""
+        return name in self.operators
+
+    def function_exists(self, dotted: str) -> bool:
+        """`contrib.box_nms` of mx.nd; where Python wraps operators of another name, one of those must exist too."""
+        space, _, name = dotted.rpartition(".")
+        wrapped = {"randn": "normal"}.get(name, name)
+        behind = [f"_random_{wrapped}", f"_sample_{wrapped}", f"_{wrapped}"]
+        return self.resolves(f"nd.{dotted}") and (space != "random" or any(map(self.registered, behind)))
 
     def _stores(self, stype: str) -> bool:
         """Whether arrays of this storage type exist at all."""
@@ -60,7 +56,7 @@ class Chooser:
 
     def lacks_in_call(self, case: dict) -> str | None:
         """For a call of one operator."""
-        if not self.resolves("nd." + case["op"]):
+        if not self.function_exists(case["op"]):
             return f"operator {case['op']} is not registered"
         for entry in [*flat(case["inputs"]), *case.get("outputs", [])]:
             if entry.get("stype", "default") != "default" and not self.stores(entry["stype"]):
@@ -84,6 +80,18 @@ class Chooser:
         missing = [name for name in needs[api] if not self.resolves(name)]
         return f"mx.{missing[0]} is not there" if missing else None
 
+    def excuse(self, case: dict, message: str) -> str | None:
+        """For statements that ended in an error: what they needed, if it really does not exist."""
+        if "code" not in case:
+            return None
+        if name := re.search(r"'?(\w+)'?(?: object)? has no attribute '(\w+)'", message):
+            return f"{name[1]}.{name[2]} is not there"
+        if (op := re.search(r"Operator (\w+) is not registered", message)) and not self.registered(op[1]):
+            return f"operator {op[1]} is not registered"
+        if (stype := re.search(r"storage type '(\w+)'", message)) and not self.stores(stype[1]):
+            return f"{stype[1]} storage is not there"
+        return None
+
     def split(self, folder: Path) -> tuple[list[dict], list[tuple[int, str]]]:
         """(cases to ask, [(number of checks left out, reason)]) of one family's folder."""
         asked, skipped = [], []
@@ -97,7 +105,7 @@ class Chooser:
                     skipped += [(1, why) for why in lacking.values() if why]
                     case["apis"] = [api for api, why in lacking.items() if not why]
             else:
-                # What statements need shows only when they run: see `absent_name`.
+                # What statements need shows only when they run: see `excuse`.
                 reason = None if "code" in case else self.lacks_in_call(case)
             if reason:
                 skipped.append((checks, reason))
@@ -109,12 +117,6 @@ class Chooser:
 def flat(inputs: list[dict]) -> Iterator[dict]:
     for entry in inputs:
         yield from flat(entry["list"]) if "list" in entry else [entry]
-
-
-def absent_name(case: dict, message: str) -> str | None:
-    """For statements that ended in an AttributeError: the name of the interface that does not exist yet."""
-    found = re.search(r"'?(\w+)'?(?: object)? has no attribute '(\w+)'", message)
-    return f"{found[1]}.{found[2]} is not there" if found and "code" in case else None
 
 
 def operators(symbol: Path) -> set[str]:

@@ -6,6 +6,7 @@ use crate::{blocked, create, graph, index, math, nn, random, shape};
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
     blocked::convert::OPS,
+    blocked::convolution::OPS,
     create::arange::OPS,
     create::arange_like::OPS,
     create::eye::OPS,
