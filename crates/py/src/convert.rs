@@ -140,3 +140,9 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: Elements, shape: &[usize]
     }
     arms!(F32, F64, F16, U8, I32, I8, I64, I16, U16, U32, U64, Bool)
 }
+
+/// MXNet's number of an element type.
+#[pyfunction]
+pub(crate) fn dtype_code(name: &str) -> PyResult<i32> {
+    dtype(name).map(DType::code)
+}
