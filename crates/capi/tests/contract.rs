@@ -211,7 +211,7 @@ fn a_graph_is_called_with_arrays_made_for_the_results_or_given() {
     let wrong = [inputs[0], array(&[1, 3], &[1.; 3]), inputs[2]];
     let mut none = null_mut();
     // SAFETY: three handles.
-    unsafe { fails(MXInvokeCachedOp(op, 3, wrong.as_ptr(), &mut 0, &mut none), &["2,2", "1,3"]) };
+    unsafe { fails(MXInvokeCachedOp(op, 3, wrong.as_ptr(), &mut 0, &mut none), &["(2, 2) (1, 3)"]) };
     assert!(none.is_null());
     for handle in inputs.into_iter().chain(results).chain(given).chain([wrong[1]]) {
         works(MXNDArrayFree(handle));
