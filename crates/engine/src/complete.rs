@@ -121,7 +121,7 @@ impl Engine {
     fn count_done(&self, slot: &Slot, epoch: usize) {
         slot.counts(self).completed[epoch].fetch_add(1, Ordering::SeqCst);
         if self.epochs.somebody_waits() {
-            self.epochs.notify();
+            self.completed_while_waiting(epoch);
         }
     }
 

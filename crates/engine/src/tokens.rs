@@ -66,11 +66,11 @@ impl Tokens {
         for k in 0..self.words.len() {
             let index = (first + k) % self.words.len();
             let word = &self.words[index];
-            let mut free = word.load(Ordering::Relaxed);
+            let mut free = word.load(Ordering::SeqCst);
             while free != 0 {
                 let wish = 1u64 << (preferred % 64);
                 let bit = if k == 0 && free & wish != 0 { wish } else { free & free.wrapping_neg() };
-                match word.compare_exchange_weak(free, free & !bit, Ordering::SeqCst, Ordering::Relaxed) {
+                match word.compare_exchange_weak(free, free & !bit, Ordering::SeqCst, Ordering::SeqCst) {
                     Ok(_) => return Some(index * 64 + bit.trailing_zeros() as usize),
                     Err(now) => free = now,
                 }

@@ -4,6 +4,9 @@
 //! about to be used again is drained, flips the epoch, and waits for the other slot. Counters are per thread and
 //! cumulative. A slot is drained when the sums agree, *completed summed first*: then equality proves that everything
 //! pushed before that first sum is complete.
+//!
+//! A completion must not wake the waiter, or add up all counters, each time. The waiter leaves how many completions are
+//! missing at least; only from that one on does a completion look whether the slot is drained, and only then it wakes.
 
 use crate::engine::Engine;
 use crate::failure::WaitError;
@@ -11,13 +14,19 @@ use crate::slot;
 use crate::sync::perturb;
 use crate::wait::POLL;
 use crossbeam_utils::CachePadded;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+/// Nobody waits for the slot.
+const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Epochs {
     epoch: CachePadded<AtomicUsize>,
     waiting: CachePadded<AtomicU32>,
+    /// By slot: completions since the waiter last looked, and from which number on to look.
+    since_look: [CachePadded<AtomicU64>; 2],
+    look_from: [CachePadded<AtomicU64>; 2],
     /// Replaced in a forked child: a thread that does not exist there may have held the mutex.
     meeting: AtomicPtr<Meeting>,
 }
@@ -35,6 +44,8 @@ impl Epochs {
         Epochs {
             epoch: CachePadded::new(AtomicUsize::new(0)),
             waiting: CachePadded::new(AtomicU32::new(0)),
+            since_look: Default::default(),
+            look_from: [const { AtomicU64::new(NEVER) }; 2].map(CachePadded::new),
             meeting: AtomicPtr::new(Box::leak(Box::default())),
         }
     }
@@ -67,6 +78,7 @@ impl Epochs {
     pub fn forget(&self) {
         self.meeting.store(Box::leak(Box::default()), Ordering::Release);
         self.waiting.store(0, Ordering::Relaxed);
+        self.look_from.iter().for_each(|n| n.store(NEVER, Ordering::Relaxed));
     }
 }
 
@@ -79,6 +91,7 @@ struct Flip<'a>(&'a Epochs, &'static Meeting);
 
 impl Drop for Flip<'_> {
     fn drop(&mut self) {
+        self.0.look_from.iter().for_each(|n| n.store(NEVER, Ordering::SeqCst));
         *lock(&self.1.flipping) = false;
         self.1.changed.notify_all();
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -112,9 +125,9 @@ impl Engine {
         }
         let flip = Flip(epochs, meeting);
         let epoch = epochs.epoch.load(Ordering::Relaxed);
-        self.wait_until(meeting, &mut poll, |_| self.drained((epoch + 1) & 1))?;
+        self.wait_until(meeting, &mut poll, |_| self.look((epoch + 1) & 1))?;
         epochs.epoch.store(epoch + 1, Ordering::SeqCst);
-        self.wait_until(meeting, &mut poll, |_| self.drained(epoch & 1))?;
+        self.wait_until(meeting, &mut poll, |_| self.look(epoch & 1))?;
         drop(flip);
         match self.with_gate(|| self.take_unobserved()) {
             (list, 0) if list.is_empty() => Ok(()),
@@ -153,14 +166,36 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether all ops of this epoch slot that were pushed before the call are complete.
-    fn drained(&self, epoch: usize) -> bool {
-        // Not inside the gate: a completing op may be waiting for the mutex that this thread holds, and a fork for that
+    /// The waiter's look: whether the slot is drained; if not, completions know from when on they have to look.
+    fn look(&self, slot: usize) -> bool {
+        let (since_look, look_from) = (&self.epochs.since_look[slot], &self.epochs.look_from[slot]);
+        // While the number is not known every completion looks. The completions that the sum below does not see come
+        // after the reset, so the last one is counted at least as high as the number left here.
+        look_from.store(0, Ordering::SeqCst);
+        since_look.store(0, Ordering::SeqCst);
+        let missing = self.missing(slot);
+        look_from.store(if missing == 0 { NEVER } else { missing }, Ordering::SeqCst);
+        missing == 0
+    }
+
+    /// Called after a completion was counted, if somebody waits.
+    #[cold]
+    pub(crate) fn completed_while_waiting(&self, slot: usize) {
+        let number = self.epochs.since_look[slot].fetch_add(1, Ordering::SeqCst) + 1;
+        let from = self.epochs.look_from[slot].load(Ordering::SeqCst);
+        if from != NEVER && number >= from && self.missing(slot) == 0 {
+            self.epochs.notify();
+        }
+    }
+
+    /// How many ops of this slot that were pushed before the call are not complete.
+    fn missing(&self, slot: usize) -> u64 {
+        // Not inside the gate: a completing op may be waiting for the mutex that the caller holds, and a fork for that
         // op. Instead the forking thread holds this lock over the fork.
         let all = self.all_counts.lock();
-        let completed: u64 = all.iter().map(|c| c.completed[epoch].load(Ordering::SeqCst)).sum();
+        let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
         perturb();
-        let pushed: u64 = all.iter().map(|c| c.pushed[epoch].load(Ordering::Acquire)).sum();
-        completed == pushed
+        let pushed: u64 = all.iter().map(|c| c.pushed[slot].load(Ordering::Acquire)).sum();
+        pushed - completed
     }
 }

@@ -224,7 +224,7 @@ impl Rows {
                 }
             }
             let Some(path) = self.files.get(self.opened) else { return Ok(false) };
-            let failed = |error| DataError::io("opening", &path.to_string_lossy(), &error);
+            let failed = |error| DataError::open(&path.to_string_lossy(), &error);
             self.reader = Some(BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?));
             self.opened += 1;
             self.line = 0;

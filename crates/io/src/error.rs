@@ -7,10 +7,20 @@ use std::io;
 /// Why a data iterator or a record file could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// The system failed to open, read or write a file.
+    /// A file could not be opened.
+    #[error("Open \"{path}\": {reason}. {advice}")]
+    Open {
+        /// the file
+        path: String,
+        /// the system's words
+        reason: String,
+        /// how to go on
+        advice: &'static str,
+    },
+    /// The system failed to read or write a file.
     #[error("{doing} '{path}' failed: {reason}")]
     Io {
-        /// "opening", "reading" or "writing"
+        /// "reading" or "writing"
         doing: &'static str,
         /// the file
         path: String,
@@ -45,8 +55,22 @@ pub enum DataError {
 }
 
 impl DataError {
+    pub(crate) fn open(path: &str, error: &io::Error) -> DataError {
+        DataError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
+    }
+
     pub(crate) fn io(doing: &'static str, path: &str, error: &io::Error) -> DataError {
         DataError::Io { doing, path: path.to_owned(), reason: reason(error) }
+    }
+}
+
+/// How to go on when a file cannot be opened.
+pub(crate) fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",
+        io::ErrorKind::PermissionDenied => "Check the permissions of the file and of the directories above it",
+        io::ErrorKind::IsADirectory => "Name a file in that directory instead",
+        _ => "Check that the path names an ordinary file",
     }
 }
 

@@ -8,5 +8,7 @@ mod error;
 pub mod params;
 pub mod prefetch;
 pub mod recordio;
+mod text;
 
 pub use error::DataError;
+pub use text::read_text;

@@ -34,9 +34,9 @@ impl RecordReader {
     pub fn open(path: impl AsRef<Path>) -> Result<RecordReader, DataError> {
         let path = path.as_ref();
         let shown = path.to_string_lossy().into_owned();
-        let failed = |error: std::io::Error| DataError::io("opening", &shown, &error);
+        let failed = |error: std::io::Error| DataError::open(&shown, &error);
         if path.is_dir() {
-            return Err(DataError::Io { doing: "opening", path: shown, reason: "Is a directory".to_owned() });
+            return Err(failed(std::io::Error::new(std::io::ErrorKind::IsADirectory, "Is a directory")));
         }
         let file = File::open(path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
@@ -135,7 +135,7 @@ impl RecordWriter {
     /// Makes a new file, in place of one that may be there.
     pub fn create(path: impl AsRef<Path>) -> Result<RecordWriter, DataError> {
         let shown = path.as_ref().to_string_lossy().into_owned();
-        let file = File::create(path).map_err(|error| DataError::io("opening", &shown, &error))?;
+        let file = File::create(path).map_err(|error| DataError::open(&shown, &error))?;
         Ok(RecordWriter { path: shown, file: BufWriter::new(file), position: 0 })
     }
 

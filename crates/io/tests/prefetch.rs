@@ -182,3 +182,45 @@ fn a_wait_that_is_given_up_loses_nothing() {
     drop(sender);
     assert_eq!(prefetcher.next(), Ok(None));
 }
+
+/// Makes items that tell the epoch they were made in, each when told to.
+struct Gated {
+    gate: std::sync::mpsc::Receiver<()>,
+    epoch: u32,
+}
+
+impl Producer for Gated {
+    type Item = u32;
+    type Error = Problem;
+    fn next(&mut self) -> Result<Option<u32>, Problem> {
+        let epoch = self.epoch;
+        self.gate.recv().expect("an open gate");
+        Ok(Some(epoch))
+    }
+    fn reset(&mut self, _delivered: u64) -> Result<(), Problem> {
+        self.epoch += 1;
+        Ok(())
+    }
+    fn failure(problem: Problem) -> Problem {
+        problem
+    }
+}
+
+#[test]
+fn what_was_in_the_making_when_an_epoch_ended_is_thrown_away() {
+    let (gate, receiver) = std::sync::mpsc::channel();
+    let once = std::sync::Mutex::new(Some(receiver));
+    let make = move || Ok(Gated { gate: once.lock().unwrap().take().expect("made once"), epoch: 0 });
+    let prefetcher = Prefetcher::start(1, make).expect("a prefetcher");
+    gate.send(()).unwrap();
+    gate.send(()).unwrap();
+    assert_eq!(prefetcher.next(), Ok(Some(0)));
+    assert_eq!(prefetcher.next(), Ok(Some(0)));
+    // The third item is being made, and waits at the gate.
+    std::thread::sleep(Duration::from_millis(50));
+    prefetcher.reset().expect("a reset");
+    for _ in 0..4 {
+        gate.send(()).unwrap();
+    }
+    assert_eq!(prefetcher.next(), Ok(Some(1)));
+}

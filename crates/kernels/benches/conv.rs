@@ -3,13 +3,14 @@
 //! `cargo bench -p mxrt-kernels --bench conv [-- FILTER]`: only rows whose text contains FILTER. Compare rows of one run with each
 //! other: absolute numbers depend on what else the machine does.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::conv_fast::{Blocked, BlockedMut, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Winograd};
 use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB};
 use mxrt_kernels::isa::Isa;
-use mxrt_kernels::par::Serial;
+use mxrt_kernels::par::Par;
 
 /// How long every row is measured.
 const BUDGET: Duration = Duration::from_millis(150);
@@ -78,9 +79,18 @@ fn convolution(
     let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
     let (mut x, mut y) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()));
     let input = ramp(shape.iter().product());
-    mxrt_kernels::conv_fast::to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &Serial);
+    mxrt_kernels::conv_fast::to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &OneThread::default());
+    let mut scratch = AlignedVec::zeroed(kernel.scratch_len());
+    let par = OneThread::default();
     let time = measure(|| {
-        kernel.run(Blocked::new(xs, &x), &packed, ConvEpilogue::default(), &mut BlockedMut::new(ys, &mut y), &Serial)
+        kernel.run(
+            Blocked::new(xs, &x),
+            &packed,
+            ConvEpilogue::default(),
+            &mut BlockedMut::new(ys, &mut y),
+            &mut scratch,
+            &par,
+        )
     });
     report(what, &name, time, params.weight_len() * ys.h * ys.w);
     done.push(name);
@@ -93,7 +103,8 @@ fn product(filter: &str, m: usize, n: usize, k: usize, isa: Isa) {
     }
     let packed = PackedB::pack(&ramp(k * n), k, n, false, isa);
     let (a, mut c) = (ramp(m * k), AlignedVec::zeroed(m * n));
-    let time = measure(|| packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut c, &Serial));
+    let par = OneThread::default();
+    let time = measure(|| packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut c, &par));
     report(&what, &name, time, m * n * k);
 }
 
@@ -113,6 +124,25 @@ fn measure(mut f: impl FnMut()) -> (f64, f64) {
 fn report(what: &str, name: &str, (best, median): (f64, f64), multiply_adds: usize) {
     let rate = 2.0 * multiply_adds as f64 / best / 1e9;
     println!("{what:<40} {name:<36} {:>9.1} {:>9.1} {rate:>9.1}", best * 1e6, median * 1e6);
+}
+
+/// Runs chunks in order and keeps its scratch, as a worker does; fresh memory for every call would be measured with it.
+#[derive(Default)]
+struct OneThread(Mutex<Vec<[u128; 4]>>);
+
+impl Par for OneThread {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        let mut memory = self.0.lock().expect("no chunk panicked");
+        let need = scratch_bytes / 64 + 2;
+        if memory.len() < need {
+            memory.resize(need, [0; 4]);
+        }
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
+        let at = bytes.as_ptr().align_offset(64);
+        for chunk in 0..chunks {
+            body(chunk, &mut bytes[at..at + scratch_bytes]);
+        }
+    }
 }
 
 /// Values between -1 and 1 without a pattern that matters.

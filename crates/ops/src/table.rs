@@ -6,6 +6,7 @@ use crate::{blocked, graph, math, nn, shape};
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
     blocked::convert::OPS,
+    blocked::convolution::OPS,
     graph::fold_batch_norm::OPS,
     graph::fused_convolution::OPS,
     graph::fused_fully_connected::OPS,

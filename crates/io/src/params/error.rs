@@ -1,6 +1,6 @@
 //! What can go wrong with a parameter file.
 
-use crate::error::reason;
+use crate::error::{advice, reason};
 use mxrt_engine::{FailureKind, OpError, WaitError};
 use std::io;
 
@@ -119,13 +119,7 @@ pub enum ParamsError {
 
 impl ParamsError {
     pub(super) fn open(path: &str, error: &io::Error) -> ParamsError {
-        let advice = match error.kind() {
-            io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",
-            io::ErrorKind::PermissionDenied => "Check the permissions of the file and of the directories above it",
-            io::ErrorKind::IsADirectory => "Name a file in that directory instead",
-            _ => "Check that the path names an ordinary file",
-        };
-        ParamsError::Open { path: path.to_owned(), reason: reason(error), advice }
+        ParamsError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
     }
 
     pub(super) fn io(doing: &'static str, path: &str, error: &io::Error) -> ParamsError {

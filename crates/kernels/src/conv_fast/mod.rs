@@ -5,13 +5,17 @@
 //! output is summed in the same order whatever the threads do.
 
 mod blocked;
+#[allow(clippy::needless_range_loop)]
 mod convert;
 mod depthwise;
 mod direct;
 mod job;
 mod kernel;
 mod params;
+mod select;
+#[allow(clippy::needless_range_loop)]
 mod tiles;
+mod winograd;
 
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 pub use convert::{from_blocked, to_blocked};

@@ -4,11 +4,14 @@ use crate::gemm::tile::{Tap, accumulate, too_large};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide};
 
-/// What is added to a tile of outputs, and how far apart its blocks of channels are.
+/// What is added to a tile of outputs.
 #[derive(Clone, Copy)]
 pub(super) struct ResidualAt {
     pub at: Src,
+    /// Elements between blocks of channels.
     pub block: usize,
+    /// Elements between rows.
+    pub row: usize,
 }
 
 /// Arguments of a tile of M pixels of one row times N blocks of output channels.
@@ -42,8 +45,8 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize> Body
             let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
             for n in 0..N {
                 let bias = s.load(x.bias, n * LANES);
-                for (m, acc) in acc.iter().enumerate() {
-                    let mut v = s.add(acc[n], bias);
+                for m in 0..M {
+                    let mut v = s.add(acc[m][n], bias);
                     if let Some(r) = x.residual {
                         v = s.add(v, s.load(r.at, n * r.block + m * LANES));
                     }
@@ -123,13 +126,13 @@ impl<const M: usize, const PIXEL: usize> Body for DepthwiseTile<M, PIXEL> {
             for (t, tap) in taps.iter().enumerate() {
                 let w = s.load(x.weights, t * LANES);
                 let a = x.a.add(tap.offset as usize);
-                for (m, acc) in acc.iter_mut().enumerate() {
-                    *acc = s.fma(s.load(a, m * pixel), w, *acc);
+                for m in 0..M {
+                    acc[m] = s.fma(s.load(a, m * pixel), w, acc[m]);
                 }
             }
             let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
-            for (m, acc) in acc.into_iter().enumerate() {
-                let mut v = acc;
+            for m in 0..M {
+                let mut v = acc[m];
                 if let Some(r) = x.residual {
                     v = s.add(v, s.load(r.at, m * LANES));
                 }

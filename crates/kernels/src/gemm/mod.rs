@@ -3,6 +3,7 @@
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is repacked a few rows at a
 //! time. Every element of C is summed over k in the same order whatever the threads do.
 
+#[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
 
 use crate::activation::Activation;

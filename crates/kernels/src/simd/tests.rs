@@ -51,13 +51,7 @@ fn every_instruction_set_computes_what_scalar_code_computes_and_keeps_nan_when_c
                 if x < y { x } else { y },
                 x * y + x,
                 x - x * y,
-                if x < -1.0 {
-                    -1.0
-                } else if x > 2.0 {
-                    2.0
-                } else {
-                    x
-                },
+                x.clamp(-1.0, 2.0),
             ];
             for (r, e) in expected.into_iter().enumerate() {
                 let got = out[r * LANES + i];

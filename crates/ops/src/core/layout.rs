@@ -41,10 +41,8 @@ pub enum Layout {
 /// An operator's offer to work on blocked operands.
 #[derive(Clone, Debug)]
 pub struct BlockedForm {
-    /// the (internal) operator that does it
+    /// the (internal) operator that does it; it takes the attributes of this one, and the layouts
     pub op: &'static str,
-    /// its attributes, without layouts
-    pub attrs: Vec<(String, String)>,
     /// what it needs of each input; blocked ones may have a larger halo
     pub inputs: Vec<Layout>,
     /// how it leaves its output, whose halo may be chosen

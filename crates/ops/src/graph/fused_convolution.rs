@@ -1,6 +1,7 @@
 //! `_fused_convolution`: a convolution with what follows it.
 
 use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
+use crate::blocked;
 use crate::core::*;
 use crate::nn::convolution;
 use crate::nn::convolution_kernel::bind_convolution;
@@ -13,6 +14,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: ATTRS,
     infer_shape: |shapes| infer_with_residual(shapes, convolution::infer_shape),
     bind: |attrs, signature| bind_convolution(attrs, signature, epilogue(attrs)),
+    blocked: |attrs, signature| blocked::convolution::form(attrs, signature, epilogue(attrs)),
     internal: true,
     ..OpDef::BASE
 }];

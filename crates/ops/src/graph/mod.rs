@@ -19,7 +19,7 @@ const EPILOGUE_ATTRS: [AttrDef; 4] = [
 ];
 
 /// The declarations of a layer followed by those of the epilogue.
-const fn with_epilogue<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [AttrDef; M] {
+pub(crate) const fn with_epilogue<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [AttrDef; M] {
     let mut all = [layer[0]; M];
     let mut i = 0;
     while i < M {
@@ -30,7 +30,7 @@ const fn with_epilogue<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [
 }
 
 /// What the attributes say about bias, residual and activation.
-fn epilogue(attrs: &Attrs) -> Epilogue {
+pub(crate) fn epilogue(attrs: &Attrs) -> Epilogue {
     let activation = match attrs.str("act_type") {
         "relu" => Fused::Relu,
         "clip" => Fused::Clip { low: attrs.float("act_min"), high: attrs.float("act_max") },
@@ -40,7 +40,7 @@ fn epilogue(attrs: &Attrs) -> Epilogue {
 }
 
 /// Inputs of a fused layer: bias and residual only where the attributes say so.
-const INPUTS: Inputs = Inputs::ByAttrs(|attrs| match (attrs.bool("no_bias"), attrs.bool("with_residual")) {
+pub(crate) const INPUTS: Inputs = Inputs::ByAttrs(|attrs| match (attrs.bool("no_bias"), attrs.bool("with_residual")) {
     (true, false) => &["data", "weight"],
     (false, false) => &["data", "weight", "bias"],
     (true, true) => &["data", "weight", "residual"],

@@ -1,6 +1,7 @@
 //! `Convolution`: one, two or three spatial axes, groups, dilation.
 
 use super::convolution_kernel::{Epilogue, bind_convolution};
+use crate::blocked;
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_plain::conv_size;
@@ -18,6 +19,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| {
         bind_convolution(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
+    },
+    blocked: |attrs, signature| {
+        blocked::convolution::form(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
     },
     ..OpDef::BASE
 }];

@@ -73,7 +73,7 @@ pub(crate) fn bind_convolution(
     epilogue: Epilogue,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let geometry = Geometry::new(attrs)?;
-    let work = multiply_adds(&geometry, signature);
+    let work = multiply_adds(&geometry, &signature.inputs[0].shape, signature.outputs[0].shape.size());
     match signature.inputs[0].dtype {
         DType::F32 => match Fast::new(&geometry, epilogue, work, signature) {
             Some(fast) => Ok(Box::new(fast)),
@@ -87,10 +87,10 @@ pub(crate) fn bind_convolution(
 }
 
 /// Multiplications that the convolution takes.
-fn multiply_adds(geometry: &Geometry, signature: &Signature<'_>) -> u64 {
-    let channels = signature.inputs[0].shape[1] / geometry.groups;
+pub(crate) fn multiply_adds(geometry: &Geometry, data: &[usize], outputs: usize) -> u64 {
+    let channels = data.get(1).map_or(0, |c| c / geometry.groups);
     let each: usize = geometry.kernel.iter().product::<usize>().saturating_mul(channels);
-    signature.outputs[0].shape.size().saturating_mul(each) as u64
+    outputs.saturating_mul(each) as u64
 }
 
 /// A convolution with one or two spatial axes in single precision, on packed weights.
@@ -103,32 +103,36 @@ struct Fast {
 impl Fast {
     /// `None` where the plain kernel has to do it.
     fn new(geometry: &Geometry, epilogue: Epilogue, work: u64, signature: &Signature<'_>) -> Option<Fast> {
-        // One spatial axis is an image of height 1.
-        let two = |dims: &[usize], fill: usize| match *dims {
-            [width] => Some([fill, width]),
-            [height, width] => Some([height, width]),
-            _ => None,
-        };
-        let shape = &signature.inputs[0].shape;
-        let [height, width] = two(&shape[2..], 1)?;
-        let params = Conv2dParams {
-            in_channels: shape[1],
-            out_channels: geometry.filters,
-            kernel: two(&geometry.kernel, 1)?,
-            stride: two(&geometry.stride, 1)?,
-            dilate: two(&geometry.dilate, 1)?,
-            pad: two(&geometry.pad, 0)?,
-            groups: geometry.groups,
-        };
-        let winograd = match signature.options.winograd {
-            0 | 1 => Winograd::Off,
-            2 | 3 => Winograd::F2,
-            _ => Winograd::F4,
-        };
-        let image = [shape[0], shape[1], height, width];
-        let kernel = ConvKernel::select(params, image, signature.options.isa, ConvOptions { winograd })?;
+        let kernel = fast_kernel(geometry, &signature.inputs[0].shape, signature.options)?;
         Some(Fast { kernel, epilogue, work })
     }
+}
+
+/// The fast kernel for data of shape `(batch, channels, [height,] width)`, if there is one.
+pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelOptions) -> Option<ConvKernel> {
+    // One spatial axis is an image of height 1.
+    let two = |dims: &[usize], fill: usize| match *dims {
+        [width] => Some([fill, width]),
+        [height, width] => Some([height, width]),
+        _ => None,
+    };
+    let (&[n, channels], spatial) = shape.split_first_chunk()?;
+    let [height, width] = two(spatial, 1)?;
+    let params = Conv2dParams {
+        in_channels: channels,
+        out_channels: geometry.filters,
+        kernel: two(&geometry.kernel, 1)?,
+        stride: two(&geometry.stride, 1)?,
+        dilate: two(&geometry.dilate, 1)?,
+        pad: two(&geometry.pad, 0)?,
+        groups: geometry.groups,
+    };
+    let winograd = match options.winograd {
+        0 | 1 => Winograd::Off,
+        2 | 3 => Winograd::F2,
+        _ => Winograd::F4,
+    };
+    ConvKernel::select(params, [n, channels, height, width], options.isa, ConvOptions { winograd })
 }
 
 impl Kernel for Fast {

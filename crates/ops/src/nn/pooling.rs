@@ -29,6 +29,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    // MXNet's oneDNN build has a workspace output for the positions of the largest values
+    hidden_outputs: |attrs| {
+        let channels_last = matches!(attrs.opt_str("layout"), Some("NDHWC" | "NHWC" | "NWC"));
+        let axes = attrs.ints("kernel").len();
+        usize::from(attrs.str("pool_type") == "max" && !channels_last && (1..=3).contains(&axes))
+    },
     ..OpDef::BASE
 }];
 
