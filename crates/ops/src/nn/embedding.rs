@@ -47,14 +47,13 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [rows, width] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
-    dispatch!(signature.inputs[0].dtype, numeric, I => {
-        dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
-            let ([data, weight], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-            let (indices, table) = (elements::<I>(data)?, elements::<T>(weight)?);
-            take(call.par, table, [1, rows, width], indices, OutOfRange::Clip, 0, elements_mut(out)?)
-                .map_err(kernel_error)
-        })))
-    })
+    check_integers("data", signature.inputs[0].dtype)?;
+    dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let ([data, weight], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let (indices, table) = (integers(data)?, elements::<T>(weight)?);
+        take(call.par, table, [1, rows, width], &indices, OutOfRange::Clip, 0, elements_mut(out)?)
+            .map_err(kernel_error)
+    })))
 }
 
 #[cfg(test)]

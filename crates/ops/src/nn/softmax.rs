@@ -2,7 +2,6 @@
 
 use crate::core::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};
 use mxrt_tensor::PartialShape;
 
@@ -96,21 +95,17 @@ pub(crate) fn bind_softmax(
     split: [usize; 3],
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
+    if let Some(length) = signature.inputs.get(1) {
+        check_integers("length", length.dtype)?;
+    }
     dispatch!(signature.inputs[0].dtype, float, T => {
         dispatch!(signature.outputs[0].dtype, float, O => {
-            match signature.inputs.get(1).map(|t| t.dtype) {
-                None => Ok(kernel_fn(signature, move |call| {
-                    let x = elements::<T>(&call.inputs[0])?;
-                    softmax::<T, O>(call.par, params, x, split, None, elements_mut(&mut call.outputs[0])?);
-                    Ok(())
-                })),
-                Some(length) => dispatch!(length, numeric, L => Ok(kernel_fn(signature, move |call| {
-                    let ([data, length], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-                    let lengths: Vec<i64> = elements::<L>(length)?.iter().map(|l| l.to_i64()).collect();
-                    softmax::<T, O>(call.par, params, elements(data)?, split, Some(&lengths), elements_mut(out)?);
-                    Ok(())
-                }))),
-            }
+            Ok(kernel_fn(signature, move |call| {
+                let x = elements::<T>(&call.inputs[0])?;
+                let lengths = call.inputs.get(1).map(integers).transpose()?;
+                softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
+                Ok(())
+            }))
         })
     })
 }
