@@ -403,9 +403,7 @@ class Module(BaseModule):
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
             given[name] = nd.empty(shape, ctx=self._context)
             make(name, given[name])
-        self.set_params(
-            {n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names}
-        )
+        self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
 
     def load_params(self, fname: str) -> None:
         """Reads values for all parameters from a file."""
@@ -439,9 +437,7 @@ class Module(BaseModule):
         """Runs the model on a batch; ``get_outputs`` gives the results."""
         self._need_params("forward")
         if is_train or (is_train is None and self.for_training):
-            raise no_training(
-                "Module.forward in training mode (pass is_train=False, or bind with for_training=False)"
-            )
+            raise no_training("Module.forward in training mode (pass is_train=False, or bind with for_training=False)")
         inputs = self._inputs_of(data_batch)
         values = {**(self._arg_params or {}), **(self._aux_params or {}), **inputs}
         op = self._op
@@ -478,9 +474,7 @@ class Module(BaseModule):
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
         """The batch has other shapes than the module was bound to: bound anew."""
-        self._data_shapes = [
-            DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes
-        ]
+        self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
         provided = getattr(batch, "provide_label", None)
         if provided:
             self._label_shapes = _descriptions(provided)
@@ -493,7 +487,9 @@ class Module(BaseModule):
         shapes, _, _ = self._symbol.infer_shape_partial(**{d.name: tuple(d.shape) for d in self._data_shapes})
         shape = dict(zip(self._arguments, shapes, strict=True)).get(name) or ()
         if not shape or 0 in shape:
-            raise MXNetShapeError(f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch")
+            raise MXNetShapeError(
+                f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch"
+            )
         return nd.zeros(shape, ctx=self._context)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
@@ -518,5 +514,3 @@ class BucketingModule(BaseModule):
         raise MXNetNotImplementedError(
             "BucketingModule is not part of this build of mxrt; one Module or SymbolBlock serves inputs of any shape"
         )
-
-

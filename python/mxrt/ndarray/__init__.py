@@ -11,23 +11,6 @@ from .. import _mxrt
 from .._functions import Namespace as _Namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from ._make import make as _make
-from .cached_op import CachedOp
-from .creation import (
-    arange,
-    array,
-    concatenate,
-    empty,
-    eye,
-    from_numpy,
-    full,
-    histogram,
-    linspace,
-    moveaxis,
-    onehot_encode,
-    ones,
-    split_v2,
-    zeros,
-)
 from .arithmetic import (
     add,
     divide,
@@ -48,12 +31,30 @@ from .arithmetic import (
     subtract,
     true_divide,
 )
+from .cached_op import CachedOp
+from .creation import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_numpy,
+    full,
+    histogram,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    split_v2,
+    zeros,
+)
 from .ndarray import NDArray, waitall
 from .utils import load, load_frombuffer, save
 
 __all__ = [
     "CachedOp",
     "NDArray",
+    "_internal",
     "add",
     "arange",
     "array",

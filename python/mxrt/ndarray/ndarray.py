@@ -249,7 +249,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         if isinstance(value, NDArray):
             return value.astype(self._dtype_name, copy=False)
         if not is_number(value) and not isinstance(value, (np.ndarray, list, tuple)):
-            raise TypeError(f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}")
+            raise TypeError(
+                f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}"
+            )
         return array(value, ctx=self.context, dtype=self._dtype_name)
 
     def _assign(self, value: Any) -> None:
@@ -565,5 +567,3 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         values = values.copy()
     made: NDArray = _mxrt.from_numpy(values, _device(ctx))
     return made
-
-

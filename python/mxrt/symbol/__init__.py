@@ -31,6 +31,7 @@ __all__ = [
     "Group",
     "Symbol",
     "Variable",
+    "_internal",
     "arange",
     "contrib",
     "eye",
