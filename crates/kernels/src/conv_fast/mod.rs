@@ -12,6 +12,8 @@ mod direct;
 mod job;
 mod kernel;
 mod params;
+mod pointwise;
+mod pool;
 mod select;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
@@ -22,6 +24,10 @@ pub use convert::{from_blocked, to_blocked};
 pub use job::{ConvEpilogue, Residual};
 pub use kernel::{ConvKernel, ConvOptions, NchwEpilogue, Winograd};
 pub use params::Conv2dParams;
+pub use pointwise::{Pointwise, pointwise};
+pub use pool::{Pool2dParams, PoolKind, pool};
 
+#[cfg(test)]
+mod layer_tests;
 #[cfg(test)]
 mod tests;
