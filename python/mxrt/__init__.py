@@ -1,6 +1,7 @@
 """mxrt runs Apache MXNet models, from any number of threads.
 
-The interface is MXNet 1.9's: ``import mxrt as mx``, then ``mx.nd``, ``mx.sym``, ``mx.gluon.SymbolBlock``, ``mx.mod.Module``.
+The interface is MXNet 1.9's: ``import mxrt as mx``, then ``mx.nd``, ``mx.sym``, ``mx.gluon.SymbolBlock``,
+``mx.mod.Module``.
 ``mxrt.install_as_mxnet()`` makes ``import mxnet`` find mxrt.
 """
 

@@ -202,8 +202,8 @@ def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: 
     ]
     if unknown:
         raise MXNetShapeError(
-            "simple_bind cannot decide shapes for the following arguments (0 means unknown dimensions). Please consider "
-            "providing them as inputs: " + ", ".join(unknown)
+            "simple_bind cannot decide shapes for the following arguments (0 means unknown dimensions). Please "
+            "consider providing them as inputs: " + ", ".join(unknown)
         )
 
     def zeros(names: list[str], shapes: list[Any], types: list[Any]) -> dict[str, NDArray]:

@@ -145,7 +145,8 @@ class HybridBlock(Block):
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         raise RuntimeError(
-            "Please first call block.hybridize() and then run forward with this block at least once before calling export."
+            "Please first call block.hybridize() and then run forward with this block at least once before calling "
+            "export."
         )
 
 

@@ -115,12 +115,12 @@ class Parameter:
         if self._deferred is not None:
             return DeferredInitializationError(
                 f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
-                "initialization happens during the first forward pass. Please pass one batch of data through the network "
-                "before accessing Parameters."
+                "initialization happens during the first forward pass. Please pass one batch of data through the "
+                "network before accessing Parameters."
             )
         return MXNetError(
-            f"Parameter '{self.name}' has not been initialized. Load its value from a file (load_parameters, or imports "
-            "with a parameter file), or call initialize()"
+            f"Parameter '{self.name}' has not been initialized. Load its value from a file (load_parameters, or "
+            "imports with a parameter file), or call initialize()"
         )
 
     def data(self, ctx: Context | None = None) -> NDArray:

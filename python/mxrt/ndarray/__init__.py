@@ -5,9 +5,8 @@ Every operator of this build is a function here; they are made when first used. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import _mxrt
 from .._functions import Namespace as _Namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from ._make import make as _make
@@ -98,6 +97,9 @@ __all__ = [
     "waitall",
     "zeros",
 ]
+
+if TYPE_CHECKING:
+    from ._signatures.op import *  # noqa: F403
 
 _functions = _Namespace(__name__, "", _make)
 

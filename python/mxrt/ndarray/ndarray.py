@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -204,7 +205,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         if type(key) is int and shape:
             return self._row(key, shape)
         if isinstance(key, (str, bytes, float, complex)):
-            raise ValueError(f"NDArray does not support slicing with key {key} of type {type(key)}.")
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
         if not indexing.is_basic(key):
             made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
             return made
@@ -231,7 +232,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, (str, bytes, float, complex)):
-            raise ValueError(f"NDArray does not support slicing with key {key} of type {type(key)}.")
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
         source = self._value(value)
         if indexing.is_basic(key):
             region = indexing.basic_region(self.shape, key)
@@ -334,10 +335,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         return made
 
     def _function(self, name: str) -> Callable[..., Any]:
-        from . import __dict__ as functions
-        from . import __getattr__ as build
-
-        found: Callable[..., Any] = functions.get(name) or build(name)
+        found: Callable[..., Any] = getattr(sys.modules["mxrt.ndarray"], name)
         return found
 
     # ---- operators ---------------------------------------------------------------------------------------------

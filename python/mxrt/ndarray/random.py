@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
 from .._functions import Namespace as _Namespace
@@ -24,6 +24,9 @@ __all__ = [
     "shuffle",
     "uniform",
 ]
+
+if TYPE_CHECKING:
+    from ._signatures.random import *  # noqa: F403
 
 _functions = _Namespace(__name__, "random", _make)
 
