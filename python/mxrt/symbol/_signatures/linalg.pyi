@@ -1,0 +1,10 @@
+"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ..symbol import Symbol
+
+# ruff: noqa: A001, F401, UP013
+
+__all__: list[str] = []
