@@ -17,6 +17,7 @@ from mxrt import _mxrt, ndarray, symbol
 from mxrt._functions import PREFIXES, Namespace
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "mxrt"
+HEAD = '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
 SECTIONS = ("", "_internal", *PREFIXES)
 KEYWORDS = {"None", "True", "False", "lambda", "in", "is", "not", "and", "or", "def", "class", "from", "import"}
 
@@ -69,11 +70,11 @@ def stub(package: str, section: str, kind: str, by_hand: set[str]) -> str:
     """The stub file of one namespace."""
     space = Namespace("", section, lambda *_: None)
     lines = [
-        '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n\n',
+        HEAD + "\n",
         "from collections.abc import Sequence\n",
         "from typing import Any, Literal\n\n",
         f"from ..{package} import {kind}\n\n",
-        "# ruff: noqa: A001, F401, UP013\n\n",
+        "# ruff: noqa\n# fmt: off\n\n",
     ]
     names = [n for n in space.names() if n.isidentifier() and n not in KEYWORDS and n not in by_hand]
     exported = "".join(f'    "{n}",\n' for n in names)
@@ -89,7 +90,9 @@ def files() -> dict[Path, str]:
     found = {}
     for module, package, kind in ((ndarray, "ndarray", "NDArray"), (symbol, "symbol", "Symbol")):
         folder = PACKAGE / package / "_signatures"
-        found[folder / "__init__.pyi"] = '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
+        found[folder / "__init__.pyi"] = (
+            '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
+        )
         for section in SECTIONS:
             space = getattr(module, section or "op")
             by_hand = set(module.__all__) if section == "" else set(getattr(space, "__all__", ()))

@@ -73,7 +73,7 @@ def test_steps_in_the_wrong_order_say_what_comes_first(mx) -> None:
     fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
     mod = mx.mod.Module(fc, data_names=["x"], label_names=None)
     for call, first in (
-        (lambda: mod.get_outputs(), "bind"),
+        (mod.get_outputs, "bind"),
         (lambda: mod.forward(mx.io.DataBatch([mx.nd.ones((1, 5))])), "bind"),
     ):
         with pytest.raises(AssertionError, match=first):

@@ -16,7 +16,10 @@ def keys(rank: int):
     """Every combination of up to `rank` parts that numpy accepts."""
     for count in range(rank + 2):
         for key in itertools.product(PARTS, repeat=count):
-            if sum(part is Ellipsis for part in key) <= 1 and sum(part is not None and part is not Ellipsis for part in key) <= rank:
+            if (
+                sum(part is Ellipsis for part in key) <= 1
+                and sum(part is not None and part is not Ellipsis for part in key) <= rank
+            ):
                 yield key
 
 
@@ -251,7 +254,11 @@ def test_errors_are_what_a_python_program_expects_too(mx) -> None:
         again = pickle.loads(pickle.dumps(made))
         assert type(again) is error
         assert (str(again), again.op, again.node, again.shapes, again.attrs) == (
-            "what went wrong", "relu", "r0", ((2, 3),), {"a": "1"},
+            "what went wrong",
+            "relu",
+            "r0",
+            ((2, 3),),
+            {"a": "1"},
         )
 
 

@@ -19,7 +19,21 @@ def fc(mx):
 def test_operators_get_the_names_mxnet_gives(mx) -> None:
     x, y = mx.sym.var("x"), mx.sym.var("y")
     with mx.name.NameManager():
-        made = [x + y, x + 1, 1 - x, x - 1, x / y, 2 / x, x**2, -x, x == y, x > 1, x % 2, mx.sym.relu(x), mx.sym.relu(y)]
+        made = [
+            x + y,
+            x + 1,
+            1 - x,
+            x - 1,
+            x / y,
+            2 / x,
+            x**2,
+            -x,
+            x == y,
+            x > 1,
+            x % 2,
+            mx.sym.relu(x),
+            mx.sym.relu(y),
+        ]
     assert [s.name for s in made] == [
         "_plus0", "_plusscalar0", "_rminusscalar0", "_minusscalar0", "_div0", "_rdivscalar0", "_powerscalar0",
         "_mulscalar0", "_equal0", "_greater_scalar0", "_modscalar0", "relu0", "relu1",
@@ -136,7 +150,7 @@ def test_an_executor_holds_arrays_and_gives_new_outputs_each_time(mx, fc) -> Non
         executor.forward(zz=mx.nd.ones((1,)))
     with pytest.raises(ValueError, match="Shape not match"):
         executor.forward(x=mx.nd.ones((5, 5)))
-    with pytest.raises(mx.base.MXNetError, match="up sizing|up size"):
+    with pytest.raises(mx.base.MXNetError, match=r"up siz(e|ing)"):
         executor.reshape(x=(4, 5))
     with pytest.raises(mx.base.MXNetError, match=r"(?i)train"):
         executor.forward(is_train=True)

@@ -290,7 +290,7 @@ class Module(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if for_training or inputs_need_grad:
-            raise no_training("Module.bind(for_training=True)" if for_training else "Module.bind(inputs_need_grad=True)")
+            raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True

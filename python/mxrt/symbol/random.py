@@ -9,6 +9,8 @@ from ..base import dtype_name, is_number
 from ._make import make as _make
 from .symbol import Symbol, apply
 
+__all__ = ["normal", "uniform"]
+
 if TYPE_CHECKING:
     from ._signatures.random import *  # noqa: F403
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from ..ndarray import NDArray
 
-# ruff: noqa: A001, F401, UP013
+# ruff: noqa
+# fmt: off
 
 __all__: list[str] = []

@@ -5,18 +5,17 @@ from typing import Any, Literal
 
 from ..symbol import Symbol
 
-# ruff: noqa: A001, F401, UP013
+# ruff: noqa
+# fmt: off
 
 __all__ = [
     "exponential",
     "gamma",
     "generalized_negative_binomial",
     "negative_binomial",
-    "normal",
     "normal_like",
     "poisson",
     "randint",
-    "uniform",
     "uniform_like",
 ]
 
@@ -63,17 +62,6 @@ def negative_binomial(
     attr: Any = ...,
     **kwargs: Any,
 ) -> Symbol: ...
-def normal(
-    loc: float = ...,
-    scale: float = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
 def normal_like(
     data: Symbol | None = ...,
     loc: float = ...,
@@ -96,17 +84,6 @@ def poisson(
 def randint(
     low: int = ...,
     high: int = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def uniform(
-    low: float = ...,
-    high: float = ...,
     shape: int | Sequence[int] | None = ...,
     ctx: Any = ...,
     dtype: Any = ...,

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from ..symbol import Symbol
 
-# ruff: noqa: A001, F401, UP013
+# ruff: noqa
+# fmt: off
 
 __all__ = [
     "ElementWiseSum",
