@@ -7,6 +7,16 @@
 pub mod core;
 mod table;
 
-mod activation;
+mod blocked;
+mod create;
+mod graph;
+mod index;
+mod math;
+mod nn;
+mod random;
+mod shape;
+
+#[cfg(test)]
+mod testing;
 
 pub use crate::core::*;

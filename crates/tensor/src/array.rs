@@ -1,6 +1,6 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
-use crate::{Context, DType, ReadGuard, Shape, TensorType};
+use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
 use parking_lot::Mutex;
@@ -100,6 +100,16 @@ impl NDArray {
         let mut block = allocate(engine, bytes.len())?;
         block.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         NDArray::from_block(engine, context, tensor, block)
+    }
+
+    /// An array holding a copy of `values` (row-major).
+    pub fn from_slice<T: Element>(
+        engine: &'static Engine,
+        context: Context,
+        shape: impl Into<Shape>,
+        values: &[T],
+    ) -> Result<NDArray, OpError> {
+        NDArray::from_bytes(engine, context, TensorType::new(T::DTYPE, shape), bytemuck::cast_slice(values))
     }
 
     /// An array around memory that is already filled; `block` must hold at least the elements of `tensor`.

@@ -87,7 +87,9 @@ impl fmt::Display for DType {
 
 /// A dtype name nobody knows.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown dtype '{0}'; known: float32, float64, float16, uint8, int32, int8, int64, bool, int16, uint16, uint32, uint64, bfloat16")]
+#[error(
+    "unknown dtype '{0}'; known: float32, float64, float16, uint8, int32, int8, int64, bool, int16, uint16, uint32, uint64, bfloat16"
+)]
 pub struct UnknownDType(pub String);
 
 impl FromStr for DType {

@@ -1,7 +1,7 @@
 //! Reading an array from outside the engine.
 
 use crate::{NDArray, TensorRef};
-use mxrt_engine::{Access, Cost, OnComplete, OpSpec, WaitError};
+use mxrt_engine::{Access, Cost, Failure, OnComplete, OpSpec, WaitError};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ impl<'a> ReadGuard<'a> {
                     Ok(_) => Ok(ReadGuard { array, token: Some(token) }),
                     Err(error) => {
                         token.complete(Ok(()));
-                        Err(WaitError::Failed(error.into()))
+                        Err(WaitError::Failed(Failure::new((*error).clone())))
                     }
                 };
             }

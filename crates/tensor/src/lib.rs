@@ -6,6 +6,7 @@ mod array;
 mod context;
 mod dtype;
 mod guard;
+pub mod index;
 mod launch;
 mod shape;
 mod view;

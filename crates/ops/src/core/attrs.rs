@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_parameter_and_what_was_expected() {
-        let message = |r: Result<AttrValue, OpError>| r.err().map(|e| e.message).unwrap_or_default();
+        let message = |r: Result<AttrValue, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
         assert_eq!(
             message(parse(AttrKind::Shape, "abc")),
             "Invalid Parameter format for p expect Shape(tuple) but value='abc'"
@@ -465,9 +465,9 @@ mod tests {
         assert!(message(parse(AttrKind::Enum(&["max", "avg"]), "zzz")).contains("valid values are: {'max', 'avg'}"));
         assert!(message(parse(AttrKind::IntFrom(1), "0")).contains("should be greater equal to 1"));
         static DEFS: [AttrDef; 1] = [AttrDef::required("num_hidden", AttrKind::IntFrom(1), "")];
-        let missing = Attrs::parse(&DEFS, []).err().map(|e| e.message).unwrap_or_default();
+        let missing = Attrs::parse(&DEFS, []).err().map(|e| e.message.clone()).unwrap_or_default();
         assert_eq!(missing, "Required parameter num_hidden of int is not presented");
-        let unknown = Attrs::parse(&DEFS, [("nope", "1")]).err().map(|e| e.message).unwrap_or_default();
+        let unknown = Attrs::parse(&DEFS, [("nope", "1")]).err().map(|e| e.message.clone()).unwrap_or_default();
         assert!(unknown.starts_with("Cannot find argument 'nope'"), "{unknown}");
     }
 

@@ -1,7 +1,7 @@
 //! The adapter from the engine's loop splitter to the kernels' `Par`.
 
 use mxrt_engine::RunCtx;
-use mxrt_kernels::Par;
+use mxrt_kernels::par::Par;
 
 /// Splits kernel loops over the cores that the engine has to spare.
 pub struct EnginePar<'a, 'b>(pub &'a RunCtx<'b>);

@@ -1,6 +1,6 @@
 //! Definition of an operator.
 
-use super::{AttrDef, Attrs, DTypes, Kernel, Shapes, Signature};
+use super::{AttrDef, Attrs, BlockedForm, DTypes, Kernel, Shapes, Signature};
 use mxrt_engine::OpError;
 use std::borrow::Cow;
 
@@ -59,8 +59,11 @@ pub struct OpDef {
     pub bind: fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>,
     /// draws random numbers: every execution gets its own piece of the stream
     pub random: bool,
-    /// at inference, outside training, output 0 is input 0 unchanged (Dropout, identity)
+    /// at inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape): plans make no
+    /// step of it
     pub is_identity: fn(&Attrs) -> bool,
+    /// how it can work on blocked operands, if it can for these types
+    pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -81,11 +84,12 @@ impl OpDef {
         hidden_outputs: |_| 0,
         attrs: &[],
         ignores_unknown_attrs: false,
-        infer_shape: Shapes::all_same,
-        infer_dtype: DTypes::all_same,
+        infer_shape: |shapes| shapes.all_same(),
+        infer_dtype: |dtypes| dtypes.all_same(),
         bind: not_bound,
         random: false,
         is_identity: |_| false,
+        blocked: |_, _| None,
         internal: false,
     };
 

@@ -49,7 +49,8 @@ fn check_arguments(
     let want = def.num_inputs(attrs);
     if inputs.len() != want {
         let names = def.input_names(attrs).join(", ");
-        let message = format!("Operator {} expects {want} inputs ({names}), but got {} instead.", def.name, inputs.len());
+        let message =
+            format!("Operator {} expects {want} inputs ({names}), but got {} instead.", def.name, inputs.len());
         return Err(OpError::new(FailureKind::Value, message));
     }
     if let (Some(first), Some(other)) = (inputs.first(), inputs.iter().find(|a| a.context() != inputs[0].context())) {
@@ -86,43 +87,38 @@ fn push(
     let context = inputs.first().map_or(inv.context, |a| a.context());
     let results: SmallVec<[NDArray; 2]> = match outputs {
         Some(out) => out.iter().map(|a| (*a).clone()).collect(),
-        None => {
-            out_types.into_iter().map(|t| NDArray::new(inv.engine, context, t)).collect::<Result<_, OpError>>()?
-        }
+        None => out_types.into_iter().map(|t| NDArray::new(inv.engine, context, t)).collect::<Result<_, OpError>>()?,
     };
     let random = def.random.then(|| inv.random.draw());
     let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
-    let out_refs: SmallVec<[&NDArray; 2]> = results.iter().collect();
-    launch(
-        inv.engine,
-        Launch { name: def.name.into(), inputs, outputs: &out_refs, cost },
-        move |ctx, ins, outs| {
-            let memory = ctx.engine().memory();
-            let alloc = |bytes| memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()));
-            let mut workspace = alloc(kernel.workspace())?;
-            let packed = match kernel.packing() {
-                None => None,
-                Some(packing) => {
-                    let mut block = alloc(packing.bytes())?;
-                    let chosen: SmallVec<[_; 4]> =
-                        packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
-                    packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
-                    Some(block)
-                }
-            };
-            let mut call = KernelCall {
-                par: &EnginePar(ctx),
-                inputs: ins,
-                outputs: outs,
-                workspace: &mut workspace.as_mut_slice()[..kernel.workspace()],
-                packed: packed.as_ref().map(|b| b.as_slice()),
-                random,
-            };
-            kernel.run(&mut call).map_err(|e| {
-                e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect())
-                    .dtypes(ins.iter().map(|t| t.dtype.name()).collect())
-            })
-        },
-    );
+    let written: SmallVec<[&NDArray; 2]> = results.iter().collect();
+    launch(inv.engine, Launch { name: def.name.into(), inputs, outputs: &written, cost }, move |ctx, ins, outs| {
+        let memory = ctx.engine().memory();
+        let alloc = |bytes| memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()));
+        let mut workspace = alloc(kernel.workspace())?;
+        let packed = match kernel.packing() {
+            None => None,
+            Some(packing) => {
+                let mut block = alloc(packing.bytes())?;
+                let chosen: SmallVec<[_; 4]> = packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
+                packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
+                Some(block)
+            }
+        };
+        let par = EnginePar(ctx);
+        let mut call = KernelCall {
+            par: &par,
+            inputs: ins,
+            outputs: outs,
+            workspace: &mut workspace.as_mut_slice()[..kernel.workspace()],
+            packed: packed.as_ref().map(|b| b.as_slice()),
+            random,
+        };
+        kernel.run(&mut call).map_err(|e| {
+            e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect())
+                .dtypes(ins.iter().map(|t| t.dtype.name()).collect())
+        })
+    });
+    drop(written);
     Ok(results)
 }

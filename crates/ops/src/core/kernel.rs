@@ -2,7 +2,8 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
-use mxrt_kernels::Par;
+use mxrt_kernels::isa::Isa;
+use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 
 /// Choices that hold for a whole plan.
@@ -10,11 +11,13 @@ use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 pub struct KernelOptions {
     /// Winograd convolution allowed: 0 never, 2 up to F(2,3), 4 up to F(4,3)
     pub winograd: u8,
+    /// instruction set of the kernels that have several
+    pub isa: Isa,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4 }
+        KernelOptions { winograd: 4, isa: Isa::detect() }
     }
 }
 
@@ -29,13 +32,13 @@ pub struct Signature<'a> {
 }
 
 /// Everything a kernel touches during one execution.
-pub struct KernelCall<'a> {
+pub struct KernelCall<'a, 'o> {
     /// splits loops over idle cores
     pub par: &'a dyn Par,
     /// contents of the inputs
     pub inputs: &'a [TensorRef<'a>],
     /// outputs to be filled completely
-    pub outputs: &'a mut [TensorMut<'a>],
+    pub outputs: &'a mut [TensorMut<'o>],
     /// [`Kernel::workspace`] bytes, 64-byte aligned, of arbitrary content
     pub workspace: &'a mut [u8],
     /// the inputs named by [`Kernel::packing`] in packed form; their entries in `inputs` are still there
@@ -47,7 +50,7 @@ pub struct KernelCall<'a> {
 /// An operator bound to types. Immutable; results never depend on how many threads `par` uses.
 pub trait Kernel: Send + Sync {
     /// Computes the outputs.
-    fn run(&self, call: &mut KernelCall<'_>) -> Result<(), OpError>;
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError>;
 
     /// Bytes of scratch memory needed for one execution.
     fn workspace(&self) -> usize {
@@ -89,9 +92,9 @@ struct FnKernel<F> {
 
 impl<F> Kernel for FnKernel<F>
 where
-    F: Fn(&mut KernelCall<'_>) -> Result<(), OpError> + Send + Sync,
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync,
 {
-    fn run(&self, call: &mut KernelCall<'_>) -> Result<(), OpError> {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         (self.run)(call)
     }
 
@@ -103,7 +106,7 @@ where
 /// A kernel that is just a function. Its cost is estimated from the bytes it touches.
 pub fn kernel_fn<F>(signature: &Signature<'_>, run: F) -> Box<dyn Kernel>
 where
-    F: Fn(&mut KernelCall<'_>) -> Result<(), OpError> + Send + Sync + 'static,
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
     let bytes: usize = signature.inputs.iter().chain(signature.outputs).map(TensorType::bytes).sum();
     Box::new(FnKernel { run, cost_ns: 200 + bytes as u64 / 4 })

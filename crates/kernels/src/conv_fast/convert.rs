@@ -1,0 +1,175 @@
+//! Conversions between NCHW and the blocked layout, at the borders of a network.
+
+use super::blocked::{Blocked, BlockedMut, BlockedShape, zero_halo};
+use crate::isa::Isa;
+use crate::par::Par;
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+
+/// Copies `[n, c, h, w]` into the layout of `y` and writes its halo.
+///
+/// # Panics
+/// If `x` is not as large as the shape of `y` says.
+pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
+    let shape = y.shape;
+    let plane = shape.h * shape.w;
+    assert_eq!(x.len(), shape.n * shape.c * plane, "elements of an NCHW tensor of {shape:?}");
+    if plane == 0 {
+        return;
+    }
+    let (src, dst) = (Src::new(x), y.dst());
+    let convert = entry::<FromPlanes>(isa);
+    par.run(shape.n * shape.blocks(), 0, &|chunk, _| {
+        let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
+        let first = block * shape.block;
+        let planes = src.add((image * shape.c + first) * plane);
+        // SAFETY: `dst` holds a tensor of `shape`, `planes` the channels of this block; each chunk has a block of its own.
+        unsafe {
+            zero_halo(dst, &shape, image, block, 0..shape.h);
+            let out = dst.add(shape.offset(image, block, 0, 0));
+            if shape.block == 1 {
+                for row in 0..shape.h {
+                    out.copy_from(row * shape.row_stride(), planes.add(row * shape.w), shape.w);
+                }
+            } else {
+                let channels = shape.block.min(shape.c - first);
+                convert(&PlaneArgs { planes, blocked: out, shape, channels });
+            }
+        }
+    });
+}
+
+/// Copies a tensor to `[n, c, h, w]`.
+///
+/// # Panics
+/// If `y` is not as large as the shape of `x` says.
+pub fn from_blocked(isa: Isa, x: Blocked<'_>, y: &mut [f32], par: &dyn Par) {
+    let shape = x.shape;
+    let plane = shape.h * shape.w;
+    assert_eq!(y.len(), shape.n * shape.c * plane, "elements of an NCHW tensor of {shape:?}");
+    if plane == 0 {
+        return;
+    }
+    let (src, dst) = (x.src(), Dst::new(y));
+    let convert = entry::<ToPlanes>(isa);
+    par.run(shape.n * shape.blocks(), 0, &|chunk, _| {
+        let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
+        let first = block * shape.block;
+        let planes = dst.add((image * shape.c + first) * plane);
+        let from = src.add(shape.offset(image, block, 0, 0));
+        // SAFETY: `src` holds a tensor of `shape`, `planes` the channels of this block; each chunk has a block of its own.
+        unsafe {
+            if shape.block == 1 {
+                for row in 0..shape.h {
+                    planes.copy_from(row * shape.w, from.add(row * shape.row_stride()), shape.w);
+                }
+            } else {
+                let channels = shape.block.min(shape.c - first);
+                convert(&PlaneArgs { planes, blocked: from, shape, channels });
+            }
+        }
+    });
+}
+
+/// One block of channels: the first of its planes, and its first pixel in the blocked tensor.
+struct PlaneArgs<P, B> {
+    planes: P,
+    blocked: B,
+    shape: BlockedShape,
+    channels: usize,
+}
+
+/// Walks the pixels of an image, giving their place in a row-strided one.
+struct Pixels {
+    w: usize,
+    col: usize,
+    at: usize,
+    step: usize,
+    next_row: usize,
+}
+
+impl Pixels {
+    #[inline(always)]
+    fn new(shape: &BlockedShape) -> Pixels {
+        let step = shape.block;
+        Pixels { w: shape.w, col: 0, at: 0, step, next_row: shape.row_stride() - (shape.w - 1) * step }
+    }
+    /// The place of the current pixel; moves to the next.
+    #[inline(always)]
+    fn next(&mut self) -> usize {
+        let at = self.at;
+        self.col += 1;
+        let last = self.col == self.w;
+        self.col = if last { 0 } else { self.col };
+        self.at += if last { self.next_row } else { self.step };
+        at
+    }
+}
+
+struct FromPlanes;
+impl Body for FromPlanes {
+    type Args = PlaneArgs<Src, Dst>;
+    /// Sixteen pixels of sixteen planes at a time; what is left over, one pixel at a time.
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &Self::Args) {
+        let plane = x.shape.h * x.shape.w;
+        let mut pixels = Pixels::new(&x.shape);
+        let mut p = 0;
+        // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the blocked image.
+        unsafe {
+            while p + LANES <= plane {
+                let mut v = [s.zero(); LANES];
+                for ch in 0..LANES {
+                    if ch < x.channels {
+                        v[ch] = s.load(x.planes, ch * plane + p);
+                    }
+                }
+                s.transpose(&mut v);
+                for i in 0..LANES {
+                    s.store(x.blocked, pixels.next(), v[i]);
+                }
+                p += LANES;
+            }
+            for p in p..plane {
+                let mut v = [0.0; LANES];
+                for (ch, v) in v.iter_mut().enumerate().take(x.channels) {
+                    *v = x.planes.read(ch * plane + p);
+                }
+                s.store(x.blocked, pixels.next(), s.load(Src::new(&v), 0));
+            }
+        }
+    }
+}
+
+struct ToPlanes;
+impl Body for ToPlanes {
+    type Args = PlaneArgs<Dst, Src>;
+    /// Sixteen pixels of sixteen planes at a time; what is left over, one pixel at a time.
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &Self::Args) {
+        let plane = x.shape.h * x.shape.w;
+        let mut pixels = Pixels::new(&x.shape);
+        let mut p = 0;
+        // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the blocked image.
+        unsafe {
+            while p + LANES <= plane {
+                let mut v = [s.zero(); LANES];
+                for i in 0..LANES {
+                    v[i] = s.load(x.blocked, pixels.next());
+                }
+                s.transpose(&mut v);
+                for ch in 0..LANES {
+                    if ch < x.channels {
+                        s.store(x.planes, ch * plane + p, v[ch]);
+                    }
+                }
+                p += LANES;
+            }
+            for p in p..plane {
+                let at = pixels.next();
+                for ch in 0..x.channels {
+                    x.planes.write(ch * plane + p, x.blocked.read(at + ch));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Direct convolution of any kernel, stride, dilation and group count: a row of output pixels times one or two blocks of
+//! output channels per register tile.
+//!
+//! Groups whose channels do not fill blocks are computed as the dense convolution between a block of outputs and the inputs
+//! that any of them sees, with zero weights in between: a NaN or infinity in one such group reaches its neighbours in the block.
+
+use super::blocked::{BLOCK, zero_halo};
+use super::job::Job;
+use super::params::Conv2dParams;
+use super::tiles::{ConvTileArgs, conv_tile};
+use crate::gemm::tile::{Split, Tap, tile_size};
+use crate::isa::Isa;
+use crate::par::Par;
+use crate::simd::{LANES, Src};
+
+/// Packed weights that stay in the second-level cache while all of them pass over a few rows.
+const CACHED_WEIGHTS: usize = 640 << 10;
+/// Rows that are finished for all output channels while their input is near.
+const BAND: usize = 4;
+/// Multiply-adds that a chunk should have at least.
+const CHUNK_WORK: usize = 2 << 20;
+
+/// A direct convolution prepared for one image size.
+#[derive(Clone, Debug)]
+pub(super) struct Direct {
+    params: Conv2dParams,
+    isa: Isa,
+    out: [usize; 2],
+    /// Input channels come as planes and not in blocks.
+    planar: bool,
+    parts: Vec<OutputPart>,
+    packed_len: usize,
+    /// Output rows and parts that a chunk computes.
+    chunk_rows: usize,
+    chunk_parts: usize,
+}
+
+/// One or two blocks of output channels and the input channels that they see.
+#[derive(Clone, Copy, Debug)]
+struct OutputPart {
+    first_block: usize,
+    blocks: usize,
+    inputs: (usize, usize),
+    packed_at: usize,
+}
+
+impl Direct {
+    pub(super) fn new(params: Conv2dParams, out: [usize; 2], planar: bool, isa: Isa) -> Direct {
+        let (parts, packed_len) = output_parts(&params, isa);
+        let row_work = (params.work(out) / out[0]).max(1);
+        let cached = packed_len * size_of::<f32>() <= CACHED_WEIGHTS;
+        let (chunk_rows, chunk_parts) = if cached {
+            (CHUNK_WORK.div_ceil(row_work).max(BAND), parts.len())
+        } else {
+            let part_work = (row_work * out[0] / parts.len()).max(1);
+            (CHUNK_WORK.div_ceil(row_work / parts.len() + 1).max(BAND), CHUNK_WORK.div_ceil(part_work))
+        };
+        Direct {
+            params,
+            isa,
+            out,
+            planar,
+            packed_len,
+            chunk_rows: chunk_rows.min(out[0]),
+            chunk_parts: chunk_parts.min(parts.len()),
+            parts,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        let size = tile_size(self.isa);
+        let rows = Split::new(self.out[1], size.rows).rows(0);
+        let blocks = self.parts.iter().map(|p| p.blocks).max().unwrap_or(1);
+        format!("direct {rows}x{blocks} {}", self.isa)
+    }
+
+    pub(super) fn packed_len(&self) -> usize {
+        self.packed_len
+    }
+
+    pub(super) fn takes_planes(&self) -> bool {
+        self.planar
+    }
+
+    /// Weights in the order in which a tile reads them: part, block of input channels, tap, input channel, output channel.
+    pub(super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
+        let p = &self.params;
+        let (taps, inputs, outputs) = (p.taps(), p.group_inputs(), p.group_outputs());
+        packed[..self.packed_len].fill(0.0);
+        for part in &self.parts {
+            let width = part.blocks * LANES;
+            let first = part.first_block * LANES;
+            for lane in 0..width.min(p.out_channels - first) {
+                let group = (first + lane) / outputs;
+                let filter = &weights[(first + lane) * inputs * taps..][..inputs * taps];
+                for run in self.runs(part.inputs) {
+                    let run_at = part.packed_at + (run.first - part.inputs.0) * taps * width + lane;
+                    for k in 0..run.count {
+                        let channel = run.first + k;
+                        if channel / inputs != group {
+                            continue;
+                        }
+                        let filter = &filter[channel % inputs * taps..][..taps];
+                        for (t, &w) in filter.iter().enumerate() {
+                            packed[run_at + (t * run.count + k) * width] = w;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Input channels cut where blocks end.
+    fn runs(&self, (start, end): (usize, usize)) -> impl Iterator<Item = Run> + use<> {
+        let block = if self.planar { 1 } else { BLOCK };
+        let mut first = start;
+        std::iter::from_fn(move || {
+            let count = (block - first % block).min(end.checked_sub(first)?);
+            let run = Run { first, count, block: first / block, lane: first % block };
+            first += count;
+            (count > 0).then_some(run)
+        })
+    }
+
+    /// Where a tile of this part finds its inputs, counted from the pixel of its first tap.
+    fn fill_taps<'t>(&self, job: &Job<'_>, part: &OutputPart, taps: &'t mut [Tap]) -> &'t [Tap] {
+        let Conv2dParams { kernel, dilate, .. } = self.params;
+        let mut used = 0;
+        for run in self.runs(part.inputs) {
+            for i in 0..kernel[0] {
+                for j in 0..kernel[1] {
+                    let at = job.xs.padded_offset(0, run.block, i * dilate[0], j * dilate[1]) + run.lane;
+                    taps[used] = Tap { offset: at as u32, count: run.count as u32 };
+                    used += 1;
+                }
+            }
+        }
+        &taps[..used]
+    }
+
+    fn max_taps(&self) -> usize {
+        self.parts.iter().map(|p| self.runs(p.inputs).count()).max().unwrap_or(0) * self.params.taps()
+    }
+
+    pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let bands = self.out[0].div_ceil(self.chunk_rows);
+        let part_groups = self.parts.len().div_ceil(self.chunk_parts);
+        let scratch = self.max_taps() * size_of::<Tap>();
+        par.run(part_groups * job.xs.n * bands, scratch, &|chunk, scratch| {
+            let (band, rest) = (chunk % bands, chunk / bands);
+            let (image, group) = (rest % job.xs.n, rest / job.xs.n);
+            let rows = band * self.chunk_rows..((band + 1) * self.chunk_rows).min(self.out[0]);
+            let parts = group * self.chunk_parts..((group + 1) * self.chunk_parts).min(self.parts.len());
+            let taps = bytemuck::cast_slice_mut(&mut scratch[..self.max_taps() * size_of::<Tap>()]);
+            for part in &self.parts[parts] {
+                let taps = self.fill_taps(job, part, taps);
+                self.rows(job, part, taps, image, rows.clone());
+            }
+        });
+    }
+
+    /// Some output rows of one part.
+    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], image: usize, rows: std::ops::Range<usize>) {
+        let Conv2dParams { stride, pad, .. } = self.params;
+        let (xs, ys) = (&job.xs, &job.ys);
+        let pixel = stride[1] * xs.block;
+        let split = Split::new(self.out[1], tile_size(self.isa).rows);
+        let entries = split.entries(|m| conv_tile(self.isa, m, part.blocks, pixel));
+        let bias = job.bias_block::<2>(part.first_block);
+        let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
+        for row in rows.clone() {
+            for i in 0..split.parts {
+                let col = split.start(i);
+                let args = ConvTileArgs {
+                    a: job.x.add(xs.padded_offset(image, 0, top + row * stride[0], left + col * stride[1])),
+                    pixel,
+                    taps: taps.as_ptr(),
+                    taps_len: taps.len(),
+                    b: Src::new(job.packed).add(part.packed_at),
+                    bias: Src::new(&bias),
+                    residual: job.residual_at(image, part.first_block, row, col),
+                    y: job.y.add(ys.offset(image, part.first_block, row, col)),
+                    y_block: ys.block_stride(),
+                    limits: job.limits,
+                };
+                // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
+                // output rows of these blocks belong to this chunk.
+                unsafe { entries.of(&split, i)(&args) }
+            }
+        }
+        for block in part.first_block..part.first_block + part.blocks {
+            // SAFETY: as above.
+            unsafe { zero_halo(job.y, ys, image, block, rows.clone()) }
+        }
+    }
+}
+
+/// Input channels of one block.
+struct Run {
+    first: usize,
+    count: usize,
+    block: usize,
+    lane: usize,
+}
+
+/// Cuts the output channels into parts of as many blocks as the tile has (one, where groups are narrower than that), and adds up
+/// the weights they need.
+fn output_parts(p: &Conv2dParams, isa: Isa) -> (Vec<OutputPart>, usize) {
+    let blocks = p.out_channels.div_ceil(BLOCK);
+    let widest = tile_size(isa).blocks;
+    let width = if p.groups == 1 || p.group_outputs().is_multiple_of(widest * BLOCK) { widest } else { 1 };
+    let mut parts = Vec::with_capacity(blocks.div_ceil(width));
+    let mut packed_at = 0;
+    for first_block in (0..blocks).step_by(width) {
+        let here = width.min(blocks - first_block);
+        let last = ((first_block + here) * BLOCK).min(p.out_channels) - 1;
+        let groups = (first_block * BLOCK / p.group_outputs(), last / p.group_outputs() + 1);
+        let inputs = (groups.0 * p.group_inputs(), groups.1 * p.group_inputs());
+        parts.push(OutputPart { first_block, blocks: here, inputs, packed_at });
+        packed_at += (inputs.1 - inputs.0) * p.taps() * here * BLOCK;
+    }
+    (parts, packed_at)
+}

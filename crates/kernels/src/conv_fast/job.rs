@@ -1,0 +1,116 @@
+//! The operands of one call, checked once and handed to the algorithms as pointers.
+
+use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
+use super::tiles::ResidualAt;
+use crate::activation::Activation;
+use crate::simd::{Dst, Src};
+
+/// What is added to the sums before the activation.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Residual<'a> {
+    /// Nothing.
+    #[default]
+    None,
+    /// A tensor of the output's size.
+    Add(Blocked<'a>),
+    /// What the output buffer holds.
+    InPlace,
+}
+
+/// Operands of one convolution.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConvEpilogue<'a> {
+    /// One value per output channel.
+    pub bias: Option<&'a [f32]>,
+    /// Added after the bias.
+    pub residual: Residual<'a>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+/// A running convolution.
+pub(super) struct Job<'a> {
+    pub x: Src,
+    pub xs: BlockedShape,
+    pub y: Dst,
+    pub ys: BlockedShape,
+    residual: Option<(Src, BlockedShape)>,
+    pub packed: &'a [f32],
+    bias: Option<&'a [f32]>,
+    pub limits: (f32, f32),
+}
+
+/// What an algorithm expects of its operands.
+pub(super) struct Expected {
+    pub x: BlockedShape,
+    pub y: BlockedShape,
+    pub packed_len: usize,
+}
+
+impl<'a> Job<'a> {
+    /// # Panics
+    /// If an operand does not have the size, layout, halo or length that the algorithm was prepared for.
+    pub(super) fn new(
+        expected: &Expected,
+        x: Blocked<'a>,
+        packed: &'a [f32],
+        epilogue: ConvEpilogue<'a>,
+        y: &'a mut BlockedMut<'_>,
+    ) -> Job<'a> {
+        expect_tensor("input", &x.shape, &expected.x);
+        expect_tensor("output", &y.shape, &expected.y);
+        let need = expected.packed_len;
+        assert!(packed.len() >= need, "packed weights need {need} elements, got {}", packed.len());
+        let channels = expected.y.c;
+        assert!(epilogue.bias.is_none_or(|b| b.len() == channels), "the bias needs {channels} elements");
+        let (ys, dst) = (y.shape, y.dst());
+        let residual = match epilogue.residual {
+            Residual::None => None,
+            Residual::InPlace => Some((dst.as_src(), ys)),
+            Residual::Add(r) => {
+                expect_tensor("residual", &r.shape, &BlockedShape { halo: Halo::default(), ..expected.y });
+                Some((r.src(), r.shape))
+            }
+        };
+        let limits = epilogue.activation.limits();
+        Job { x: x.src(), xs: x.shape, y: dst, ys, residual, packed, bias: epilogue.bias, limits }
+    }
+
+    /// The bias of N blocks of output channels; zero where there is none.
+    pub(super) fn bias_block<const N: usize>(&self, first_block: usize) -> BiasBlock<N> {
+        let mut block = BiasBlock([[0.0; BLOCK]; N]);
+        if let Some(bias) = self.bias {
+            let values = bias[first_block * BLOCK..].iter();
+            block.0.as_flattened_mut().iter_mut().zip(values).for_each(|(b, v)| *b = *v);
+        }
+        block
+    }
+
+    /// The residual of an output pixel.
+    #[inline(always)]
+    pub(super) fn residual_at(&self, image: usize, block: usize, row: usize, col: usize) -> Option<ResidualAt> {
+        self.residual.map(|(at, shape)| ResidualAt {
+            at: at.add(shape.offset(image, block, row, col)),
+            block: shape.block_stride(),
+            row: shape.row_stride(),
+        })
+    }
+}
+
+/// N aligned blocks of 16 values.
+#[repr(C, align(64))]
+pub(super) struct BiasBlock<const N: usize>([[f32; BLOCK]; N]);
+
+impl<const N: usize> std::ops::Deref for BiasBlock<N> {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        self.0.as_flattened()
+    }
+}
+
+fn expect_tensor(what: &str, got: &BlockedShape, expected: &BlockedShape) {
+    assert!(
+        got.same_size(expected) && got.block == expected.block && got.halo.covers(expected.halo),
+        "the {what} of a convolution is {got:?}, expected {expected:?} with at least that halo"
+    );
+}

@@ -1,0 +1,233 @@
+//! Selection of an algorithm, and the one interface to all of them.
+
+use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
+use super::convert::{from_blocked, to_blocked};
+use super::depthwise::Depthwise;
+use super::direct::Direct;
+use super::job::{ConvEpilogue, Expected, Job, Residual};
+use super::params::Conv2dParams;
+use super::select::select;
+use super::winograd::{AtLoad, InRegisters};
+use crate::activation::Activation;
+use crate::isa::Isa;
+use crate::par::Par;
+
+/// How much arithmetic may be saved by transforming 3x3 filters.
+///
+/// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), spread an
+/// infinity or NaN over the outputs of its tile, and under F(4,3) an outlier adds a few millionths of its size, times the size
+/// of the weights, to outputs of its tile that do not see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Winograd {
+    /// Direct convolution only.
+    Off,
+    /// F(2,3): outputs in 2x2 tiles.
+    F2,
+    /// F(4,3) where it pays: outputs in 4x4 tiles.
+    #[default]
+    F4,
+}
+
+/// What selection may choose from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ConvOptions {
+    /// Which transforms are allowed.
+    pub winograd: Winograd,
+}
+
+/// A convolution prepared for one input shape and instruction set.
+#[derive(Clone, Debug)]
+pub struct ConvKernel {
+    params: Conv2dParams,
+    isa: Isa,
+    input: BlockedShape,
+    output: BlockedShape,
+    algorithm: Algorithm,
+}
+
+/// The algorithms; each knows how it packs weights and cuts its work.
+#[derive(Clone, Debug)]
+pub(super) enum Algorithm {
+    Direct(Direct),
+    Depthwise(Depthwise),
+    AtLoad(AtLoad),
+    InRegisters(InRegisters),
+}
+
+/// Operands of a run on NCHW tensors.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NchwEpilogue<'a> {
+    /// One value per output channel.
+    pub bias: Option<&'a [f32]>,
+    /// A tensor of the output's size, added after the bias.
+    pub residual: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+impl ConvKernel {
+    /// Chooses the algorithm for an input of `[n, c, h, w]`; none where the kernel does not fit the image, the parameters
+    /// contradict each other or the tensor is too large for 32-bit offsets (the plain kernel takes those).
+    pub fn select(params: Conv2dParams, shape: [usize; 4], isa: Isa, options: ConvOptions) -> Option<ConvKernel> {
+        let isa = isa.or_best();
+        ConvKernel::with(params, shape, isa, |images, out| select(params, images, out, isa, options))
+    }
+
+    /// The same with the algorithm that `choose` makes for a number of images and the size of the output.
+    pub(super) fn with(
+        params: Conv2dParams,
+        [n, c, h, w]: [usize; 4],
+        isa: Isa,
+        choose: impl FnOnce(usize, [usize; 2]) -> Algorithm,
+    ) -> Option<ConvKernel> {
+        if !params.is_sound() || c != params.in_channels || n == 0 || h == 0 || w == 0 {
+            return None;
+        }
+        let out = params.output_size([h, w])?;
+        let algorithm = choose(n, out);
+        let halo = match &algorithm {
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) => params.halo([h, w], out),
+            Algorithm::AtLoad(a) => a.halo([h, w]),
+            Algorithm::InRegisters(a) => a.halo([h, w]),
+        };
+        let planar = matches!(&algorithm, Algorithm::Direct(d) if d.takes_planes());
+        let input = if planar { BlockedShape::planar(n, c, h, w, halo) } else { BlockedShape::new(n, c, h, w, halo) };
+        let output = BlockedShape::new(n, params.out_channels, out[0], out[1], Halo::default());
+        // Offsets inside an image are kept in 32 bits; leave room for a halo larger than the one asked for.
+        if input.image_len().max(output.image_len()) > u32::MAX as usize / 4 {
+            return None;
+        }
+        Some(ConvKernel { params, isa, input, output, algorithm })
+    }
+
+    /// The algorithm and its tile, such as `direct 14x2 avx512`.
+    pub fn name(&self) -> String {
+        match &self.algorithm {
+            Algorithm::Direct(a) => a.name(),
+            Algorithm::Depthwise(a) => a.name(),
+            Algorithm::AtLoad(a) => a.name(),
+            Algorithm::InRegisters(a) => a.name(),
+        }
+    }
+
+    /// What it computes.
+    pub fn params(&self) -> &Conv2dParams {
+        &self.params
+    }
+
+    /// The input with the least halo that it reads; any larger halo will do.
+    pub fn input_shape(&self) -> BlockedShape {
+        self.input
+    }
+
+    /// The output without halo; it may be given any halo, which a run fills with zeros.
+    pub fn output_shape(&self) -> BlockedShape {
+        self.output
+    }
+
+    /// Elements of the packed weights.
+    pub fn packed_len(&self) -> usize {
+        match &self.algorithm {
+            Algorithm::Direct(a) => a.packed_len(),
+            Algorithm::Depthwise(a) => a.packed_len(),
+            Algorithm::AtLoad(a) => a.packed_len(),
+            Algorithm::InRegisters(a) => a.packed_len(),
+        }
+    }
+
+    /// Packs weights `[out_channels][in_channels / groups][height][width]`.
+    ///
+    /// # Panics
+    /// If `weights` or `packed` does not have the length that the parameters and [`packed_len`](Self::packed_len) say.
+    pub fn pack(&self, weights: &[f32], packed: &mut [f32]) {
+        let (need, room) = (self.params.weight_len(), self.packed_len());
+        assert_eq!(weights.len(), need, "elements of the weights of {:?}", self.params);
+        assert!(packed.len() >= room, "packing needs {room} elements, got {}", packed.len());
+        match &self.algorithm {
+            Algorithm::Direct(a) => a.pack(weights, packed),
+            Algorithm::Depthwise(a) => a.pack(weights, packed),
+            Algorithm::AtLoad(a) => a.pack(weights, packed),
+            Algorithm::InRegisters(a) => a.pack(weights, packed),
+        }
+    }
+
+    /// Elements of scratch that [`run`](Self::run) needs, with any content; zero for most algorithms.
+    pub fn scratch_len(&self) -> usize {
+        match &self.algorithm {
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) => 0,
+            Algorithm::AtLoad(a) => a.scratch_len(),
+            Algorithm::InRegisters(a) => a.scratch_len(),
+        }
+    }
+
+    /// Convolves; writes all of `y`, its halo included.
+    ///
+    /// # Panics
+    /// If an operand does not have the shape that [`input_shape`](Self::input_shape) and
+    /// [`output_shape`](Self::output_shape) say, up to a larger halo, or if the scratch is too short.
+    pub fn run(
+        &self,
+        x: Blocked<'_>,
+        packed: &[f32],
+        epilogue: ConvEpilogue<'_>,
+        y: &mut BlockedMut<'_>,
+        scratch: &mut [f32],
+        par: &dyn Par,
+    ) {
+        let need = self.scratch_len();
+        assert!(scratch.len() >= need, "{} needs {need} elements of scratch, got {}", self.name(), scratch.len());
+        let scratch = &mut scratch[..need];
+        let expected = Expected { x: self.input, y: self.output, packed_len: self.packed_len() };
+        let job = Job::new(&expected, x, packed, epilogue, y);
+        match &self.algorithm {
+            Algorithm::Direct(a) => a.run(&job, par),
+            Algorithm::Depthwise(a) => a.run(&job, par),
+            Algorithm::AtLoad(a) => a.run(&job, scratch, par),
+            Algorithm::InRegisters(a) => a.run(&job, scratch, par),
+        }
+    }
+
+    /// Elements of workspace that [`run_nchw`](Self::run_nchw) needs.
+    pub fn workspace_len(&self) -> usize {
+        self.workspace_parts().iter().sum()
+    }
+
+    /// Elements of the blocked input, the blocked output and the scratch, each a whole number of cache lines.
+    fn workspace_parts(&self) -> [usize; 3] {
+        [self.input.len(), self.output.len(), self.scratch_len()].map(|len| len.next_multiple_of(16))
+    }
+
+    /// Convolves NCHW tensors, converting on the way in and out.
+    ///
+    /// # Panics
+    /// If an operand does not have the length that its shape says, or the workspace is shorter than
+    /// [`workspace_len`](Self::workspace_len).
+    pub fn run_nchw(
+        &self,
+        x: &[f32],
+        packed: &[f32],
+        epilogue: NchwEpilogue<'_>,
+        y: &mut [f32],
+        workspace: &mut [f32],
+        par: &dyn Par,
+    ) {
+        let need = self.workspace_len();
+        assert!(workspace.len() >= need, "the workspace needs {need} elements, got {}", workspace.len());
+        let [input_len, output_len, _] = self.workspace_parts();
+        let (input, rest) = workspace.split_at_mut(input_len);
+        let (output, scratch) = rest.split_at_mut(output_len);
+        let mut blocked_x = BlockedMut::new(self.input, input);
+        to_blocked(self.isa, x, &mut blocked_x, par);
+        let mut blocked_y = BlockedMut::new(self.output, output);
+        let residual = match epilogue.residual {
+            Some(r) => {
+                to_blocked(self.isa, r, &mut blocked_y, par);
+                Residual::InPlace
+            }
+            None => Residual::None,
+        };
+        let inner = ConvEpilogue { bias: epilogue.bias, residual, activation: epilogue.activation };
+        self.run(Blocked::new(self.input, blocked_x.data), packed, inner, &mut blocked_y, scratch, par);
+        from_blocked(self.isa, Blocked::new(self.output, blocked_y.data), y, par);
+    }
+}

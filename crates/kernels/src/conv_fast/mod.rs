@@ -1,0 +1,33 @@
+//! Convolutions on the blocked layout.
+//!
+//! [`ConvKernel::select`] chooses an algorithm by rules over shape, instruction set and options (never by timing) and fixes how
+//! the work is cut. Weights are packed once; a run reads packed weights and blocked tensors and allocates nothing. Every
+//! output is summed in the same order whatever the threads do.
+
+mod blocked;
+#[allow(clippy::needless_range_loop)]
+mod convert;
+mod depthwise;
+mod direct;
+mod job;
+mod kernel;
+mod params;
+mod pointwise;
+mod pool;
+mod select;
+#[allow(clippy::needless_range_loop)]
+mod tiles;
+mod winograd;
+
+pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
+pub use convert::{from_blocked, to_blocked};
+pub use job::{ConvEpilogue, Residual};
+pub use kernel::{ConvKernel, ConvOptions, NchwEpilogue, Winograd};
+pub use params::Conv2dParams;
+pub use pointwise::{Pointwise, pointwise};
+pub use pool::{Pool2dParams, PoolKind, pool};
+
+#[cfg(test)]
+mod layer_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,422 @@
+//! Every algorithm against a convolution in f64 written from the definition.
+
+use super::kernel::Algorithm;
+use super::winograd::{AtLoad, InRegisters, Scheme};
+use super::*;
+use crate::activation::Activation;
+use crate::isa::Isa;
+use crate::par::{Par, Serial};
+use crate::testing::{Reverse, Threads};
+use proptest::prelude::*;
+
+/// Values that are far from round, repeatable from `seed`.
+fn values(seed: u64, n: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..n)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+struct Case {
+    params: Conv2dParams,
+    shape: [usize; 4],
+    x: Vec<f32>,
+    w: Vec<f32>,
+    bias: Option<Vec<f32>>,
+    residual: Option<Vec<f32>>,
+    activation: Activation,
+}
+
+impl Case {
+    fn new(params: Conv2dParams, n: usize, size: [usize; 2], seed: u64) -> Case {
+        let shape = [n, params.in_channels, size[0], size[1]];
+        Case {
+            params,
+            shape,
+            x: values(seed, shape.iter().product()),
+            w: values(seed ^ 1, params.weight_len()),
+            bias: None,
+            residual: None,
+            activation: Activation::None,
+        }
+    }
+
+    fn out_size(&self) -> [usize; 2] {
+        self.params.output_size([self.shape[2], self.shape[3]]).expect("the kernel fits the image")
+    }
+
+    fn out_len(&self) -> usize {
+        self.shape[0] * self.params.out_channels * self.out_size().iter().product::<usize>()
+    }
+
+    fn with_epilogue(mut self, bias: bool, residual: bool, activation: Activation) -> Case {
+        self.bias = bias.then(|| values(7, self.params.out_channels));
+        self.residual = residual.then(|| values(8, self.out_len()));
+        self.activation = activation;
+        self
+    }
+
+    /// The definition, in f64, and the largest sum of magnitudes (the scale of rounding).
+    fn reference(&self) -> (Vec<f64>, f64) {
+        let Conv2dParams { kernel, stride, dilate, pad, out_channels, .. } = self.params;
+        let [_, c, h, w] = self.shape;
+        let [oh, ow] = self.out_size();
+        let (inputs, outputs) = (self.params.group_inputs(), self.params.group_outputs());
+        let (lo, hi) = self.activation.limits();
+        let mut scale = 1e-30;
+        let y = (0..self.out_len()).map(|at| {
+            let (n, o, row, col) =
+                (at / (ow * oh * out_channels), at / (ow * oh) % out_channels, at / ow % oh, at % ow);
+            let (mut sum, mut magnitude) = (0.0, 0.0);
+            let mut add = |term: f64| {
+                sum += term;
+                magnitude += term.abs();
+            };
+            add(self.bias.as_ref().map_or(0.0, |b| f64::from(b[o])));
+            add(self.residual.as_ref().map_or(0.0, |r| f64::from(r[at])));
+            for i in 0..inputs {
+                let channel = o / outputs * inputs + i;
+                for a in 0..kernel[0] {
+                    for b in 0..kernel[1] {
+                        let (r, s) = (row * stride[0] + a * dilate[0], col * stride[1] + b * dilate[1]);
+                        if (pad[0]..pad[0] + h).contains(&r) && (pad[1]..pad[1] + w).contains(&s) {
+                            let x = self.x[((n * c + channel) * h + r - pad[0]) * w + s - pad[1]];
+                            let weight = self.w[((o * inputs + i) * kernel[0] + a) * kernel[1] + b];
+                            add(f64::from(x) * f64::from(weight));
+                        }
+                    }
+                }
+            }
+            scale = f64::max(scale, magnitude);
+            sum.max(f64::from(lo)).min(f64::from(hi))
+        });
+        (y.collect(), scale)
+    }
+
+    fn select(&self, isa: Isa, winograd: Winograd) -> ConvKernel {
+        ConvKernel::select(self.params, self.shape, isa, ConvOptions { winograd }).expect("a sound convolution")
+    }
+
+    fn with(&self, isa: Isa, choose: impl FnOnce(usize, [usize; 2]) -> Algorithm) -> ConvKernel {
+        ConvKernel::with(self.params, self.shape, isa, choose).expect("a sound convolution")
+    }
+
+    fn packed(&self, kernel: &ConvKernel) -> Vec<f32> {
+        let mut packed = vec![f32::NAN; kernel.packed_len()];
+        kernel.pack(&self.w, &mut packed);
+        packed
+    }
+
+    /// Through NCHW, in a workspace full of NaN.
+    fn run_nchw(&self, kernel: &ConvKernel, par: &dyn Par) -> Vec<f32> {
+        let mut y = vec![f32::NAN; self.out_len()];
+        let mut workspace = vec![f32::NAN; kernel.workspace_len()];
+        let epilogue = NchwEpilogue {
+            bias: self.bias.as_deref(),
+            residual: self.residual.as_deref(),
+            activation: self.activation,
+        };
+        kernel.run_nchw(&self.x, &self.packed(kernel), epilogue, &mut y, &mut workspace, par);
+        y
+    }
+
+    /// Blocked, with a larger input halo than needed, an output that is a slice of the channels of a wider one, and NaN in
+    /// every buffer beforehand. Checks that the halo of the output is zero and nothing else of the wider tensor was written.
+    fn run_blocked(&self, kernel: &ConvKernel, par: &dyn Par) -> Vec<f32> {
+        let mut xs = kernel.input_shape();
+        let extra =
+            |halo: Halo| Halo { top: halo.top + 1, left: halo.left + 2, bottom: halo.bottom, right: halo.right + 1 };
+        let resize = |s: BlockedShape, halo: Halo| match s.block {
+            1 => BlockedShape::planar(s.n, s.c, s.h, s.w, halo),
+            _ => BlockedShape::new(s.n, s.c, s.h, s.w, halo),
+        };
+        xs = resize(xs, extra(xs.halo));
+        let mut x = vec![f32::NAN; xs.len()];
+        to_blocked(Isa::detect(), &self.x, &mut BlockedMut::new(xs, &mut x), par);
+
+        let rs = resize(kernel.output_shape(), Halo { top: 0, left: 3, bottom: 1, right: 0 });
+        let residual = self.residual.as_ref().map(|r| {
+            let mut data = vec![f32::NAN; rs.len()];
+            to_blocked(Isa::detect(), r, &mut BlockedMut::new(rs, &mut data), par);
+            data
+        });
+        let mut ys = resize(kernel.output_shape(), Halo { top: 2, left: 1, bottom: 3, right: 4 });
+        let guard = 2 * ys.block_stride();
+        ys.image_stride += guard;
+        let mut y = vec![f32::NAN; ys.len() + guard];
+        let epilogue = ConvEpilogue {
+            bias: self.bias.as_deref(),
+            residual: residual.as_ref().map_or(Residual::None, |r| Residual::Add(Blocked::new(rs, r))),
+            activation: self.activation,
+        };
+        let mut scratch = vec![f32::NAN; kernel.scratch_len()];
+        kernel.run(
+            Blocked::new(xs, &x),
+            &self.packed(kernel),
+            epilogue,
+            &mut BlockedMut::new(ys, &mut y),
+            &mut scratch,
+            par,
+        );
+
+        for image in y.chunks(ys.image_stride) {
+            assert!(image[ys.image_len()..].iter().all(|v| v.is_nan()), "wrote beyond its channels");
+            for (row, pixels) in image[..ys.image_len()].chunks(ys.row_stride()).enumerate() {
+                let row = row % (ys.h + 5);
+                for (col, pixel) in pixels.chunks(BLOCK).enumerate() {
+                    let inside = (2..2 + ys.h).contains(&row) && (1..1 + ys.w).contains(&col);
+                    assert!(inside || pixel.iter().all(|&v| v == 0.0), "the halo at ({row}, {col}) is not zero");
+                }
+            }
+        }
+        let mut out = vec![f32::NAN; self.out_len()];
+        from_blocked(Isa::detect(), Blocked::new(ys, &y), &mut out, par);
+        out
+    }
+
+    /// Compares what selection chooses with the reference; `tolerance` is relative to the scale of the sums.
+    fn check(&self, isa: Isa, winograd: Winograd, tolerance: f64) {
+        self.check_kernels(&[self.select(isa, winograd)], tolerance);
+    }
+
+    /// Compares kernels with the reference, each run in both ways.
+    fn check_kernels(&self, kernels: &[ConvKernel], tolerance: f64) {
+        let (expected, scale) = self.reference();
+        for kernel in kernels {
+            self.check_kernel(kernel, &expected, scale, tolerance);
+        }
+    }
+
+    fn check_kernel(&self, kernel: &ConvKernel, expected: &[f64], scale: f64, tolerance: f64) {
+        for (how, y) in [("nchw", self.run_nchw(kernel, &Serial)), ("blocked", self.run_blocked(kernel, &Reverse))] {
+            for (at, (&got, &want)) in y.iter().zip(expected).enumerate() {
+                let error = (f64::from(got) - want).abs();
+                assert!(
+                    error <= tolerance * scale,
+                    "{} {how}: element {at} of {:?} on {:?} is {got}, expected {want}",
+                    kernel.name(),
+                    self.params,
+                    self.shape
+                );
+            }
+        }
+    }
+}
+
+fn activations() -> impl Strategy<Value = Activation> {
+    prop_oneof![Just(Activation::None), Just(Activation::Relu), Just(Activation::Clip { lo: -0.5, hi: 6.0 })]
+}
+
+prop_compose! {
+    /// Any convolution: groups of any size (also of one channel), kernels up to 5, strides, dilations and pads up to 3.
+    fn convolutions()(
+        groups in prop_oneof![3 => Just(1usize), 1 => 2usize..5, 1 => 5usize..40],
+        inputs in 1usize..40, outputs in 1usize..40, depthwise in prop::bool::weighted(0.2),
+        kernel in [1usize..6, 1usize..6], stride in [1usize..4, 1usize..4],
+        dilate in [1usize..4, 1usize..4], pad in [0usize..4, 0usize..4],
+    ) -> Conv2dParams {
+        // Many groups of many channels would only make the test slow.
+        let limit = |c: usize| if groups == 1 { c } else { 1 + c % (80 / groups).max(1) };
+        let (inputs, outputs) = if depthwise { (1, 1) } else { (limit(inputs), limit(outputs)) };
+        Conv2dParams { in_channels: groups * inputs, out_channels: groups * outputs, kernel, stride, dilate, pad, groups }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_direct_convolution_equals_its_definition_on_every_instruction_set(
+        params in convolutions(), n in 1usize..4, h in 0usize..12, w in 0usize..35,
+        bias: bool, residual: bool, activation in activations(), seed: u64,
+    ) {
+        let reach = |i: usize| (params.dilate[i] * (params.kernel[i] - 1) + 1).saturating_sub(2 * params.pad[i]).max(1);
+        let case = Case::new(params, n, [reach(0) + h, reach(1) + w], seed).with_epilogue(bias, residual, activation);
+        case.check_kernels(&Isa::ALL.map(|isa| case.select(isa, Winograd::Off)), 1e-6);
+    }
+}
+
+#[test]
+fn convolutions_of_real_networks_equal_their_definition() {
+    let square = Conv2dParams::square;
+    let cases = [
+        (Conv2dParams { stride: [2, 2], pad: [3, 3], ..square(3, 64, 7) }, [40, 46]),
+        (Conv2dParams { pad: [1, 1], ..square(64, 64, 3) }, [14, 14]),
+        (Conv2dParams { stride: [2, 2], pad: [1, 1], ..square(32, 80, 3) }, [15, 15]),
+        (square(72, 48, 1), [7, 7]),
+        (Conv2dParams { stride: [2, 2], ..square(64, 96, 1) }, [14, 14]),
+        (Conv2dParams { groups: 32, pad: [1, 1], ..square(128, 128, 3) }, [9, 9]),
+        (Conv2dParams { groups: 96, stride: [2, 2], pad: [1, 1], ..square(96, 96, 3) }, [17, 17]),
+        (Conv2dParams { kernel: [1, 7], pad: [0, 3], ..square(40, 24, 1) }, [12, 17]),
+    ];
+    for (params, size) in cases {
+        for isa in Isa::ALL {
+            Case::new(params, 2, size, 3).with_epilogue(true, true, Activation::Relu).check(isa, Winograd::Off, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn a_one_dimensional_convolution_is_a_two_dimensional_one_of_height_one() {
+    let params = Conv2dParams { kernel: [1, 3], pad: [0, 1], ..Conv2dParams::square(20, 33, 1) };
+    for isa in Isa::ALL {
+        Case::new(params, 3, [1, 50], 5).check(isa, Winograd::Off, 1e-6);
+    }
+}
+
+/// Shapes large enough to be cut into several chunks in every direction.
+fn chunked_cases() -> Vec<Case> {
+    let square = Conv2dParams::square;
+    [
+        (Conv2dParams { pad: [1, 1], ..square(64, 64, 3) }, 2, [28, 28]),
+        (Conv2dParams { pad: [1, 1], ..square(256, 256, 3) }, 2, [14, 14]),
+        (square(512, 512, 1), 1, [7, 7]),
+        (Conv2dParams { groups: 64, pad: [1, 1], ..square(64, 64, 3) }, 2, [56, 56]),
+        (Conv2dParams { stride: [2, 2], pad: [3, 3], ..square(3, 32, 7) }, 1, [112, 112]),
+    ]
+    .into_iter()
+    .map(|(params, n, size)| Case::new(params, n, size, 11).with_epilogue(true, true, Activation::Relu))
+    .collect()
+}
+
+#[test]
+fn a_convolution_has_the_same_bits_whoever_runs_its_chunks() {
+    for case in chunked_cases() {
+        for isa in [Isa::Avx512, Isa::Avx2] {
+            for winograd in [Winograd::Off, Winograd::F2, Winograd::F4] {
+                let kernel = case.select(isa, winograd);
+                let run = |par: &dyn Par| case.run_nchw(&kernel, par).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                let serial = run(&Serial);
+                assert_eq!(serial, run(&Reverse), "{}", kernel.name());
+                assert_eq!(serial, run(&Threads(3)), "{}", kernel.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_fit_or_contradicts_itself_is_not_selected() {
+    let select = |params: Conv2dParams, shape| ConvKernel::select(params, shape, Isa::detect(), ConvOptions::default());
+    assert!(select(Conv2dParams::square(8, 8, 5), [1, 8, 4, 9]).is_none(), "larger than the image");
+    assert!(select(Conv2dParams::square(8, 8, 3), [1, 9, 4, 9]).is_none(), "other channels");
+    assert!(
+        select(Conv2dParams { groups: 3, ..Conv2dParams::square(8, 9, 1) }, [1, 8, 4, 4]).is_none(),
+        "uneven groups"
+    );
+    assert!(
+        select(Conv2dParams { stride: [0, 1], ..Conv2dParams::square(8, 8, 1) }, [1, 8, 4, 4]).is_none(),
+        "no stride"
+    );
+    assert!(select(Conv2dParams::square(8, 8, 1), [1, 8, 0, 4]).is_none(), "an empty image");
+}
+
+#[test]
+fn nan_and_infinity_reach_exactly_the_outputs_that_see_them() {
+    let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(16, 16, 3) };
+    let mut case = Case::new(params, 1, [9, 9], 1).with_epilogue(true, false, Activation::Relu);
+    case.x[4 * 9 + 4] = f32::NAN;
+    for isa in Isa::ALL {
+        let y = case.run_nchw(&case.select(isa, Winograd::Off), &Serial);
+        for (at, v) in y.iter().enumerate() {
+            let (row, col) = (at / 9 % 9, at % 9);
+            let sees = (3..6).contains(&row) && (3..6).contains(&col);
+            assert_eq!(v.is_nan(), sees, "{isa} at ({row}, {col})");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn every_winograd_form_equals_the_definition_on_every_instruction_set(
+        inputs in 1usize..60, outputs in 1usize..60, n in 1usize..3, h in 1usize..24, w in 1usize..24,
+        pad in [1usize..4, 1usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,
+    ) {
+        let params = Conv2dParams { pad, ..Conv2dParams::square(inputs, outputs, 3) };
+        let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
+        let at_load = |isa, scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa)));
+        case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), Scheme::F2)), 1e-6);
+        case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), Scheme::F4)), 3e-6);
+    }
+
+    #[test]
+    fn filters_transformed_in_registers_equal_the_definition(
+        input_blocks in 1usize..6, outputs in 1usize..40, n in 1usize..3, h in 1usize..24, w in 1usize..24,
+        pad in [1usize..4, 1usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,
+    ) {
+        let params = Conv2dParams { pad, ..Conv2dParams::square(16 * input_blocks, outputs, 3) };
+        let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
+        if InRegisters::fits(&params, Isa::detect()) {
+            let choose = |n, out| Algorithm::InRegisters(InRegisters::new(params, n, out));
+            case.check_kernels(&[case.with(Isa::Avx512, choose)], 3e-6);
+        }
+    }
+}
+
+#[test]
+fn each_algorithm_is_selected_where_it_pays() {
+    let padded = |i, o| Conv2dParams { pad: [1, 1], ..Conv2dParams::square(i, o, 3) };
+    let name = |params: Conv2dParams, n, size, isa, winograd| {
+        let shape = [n, params.in_channels, size, size];
+        ConvKernel::select(params, shape, isa, ConvOptions { winograd }).expect("a sound convolution").name()
+    };
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let at_load = format!("winograd F(4,3) at load, 25 tiles, {isa}");
+        assert_eq!(name(padded(64, 64), 1, 56, isa, Winograd::F4), at_load);
+        assert!(name(padded(64, 64), 1, 56, isa, Winograd::F2).starts_with("winograd F(2,3) at load"));
+        assert!(name(padded(64, 64), 1, 56, isa, Winograd::Off).starts_with("direct"));
+        assert!(name(padded(16, 64), 1, 56, isa, Winograd::F4).starts_with("direct"), "too few channels");
+        assert!(name(padded(512, 512), 8, 14, isa, Winograd::F4).contains("at load"), "a batch has many tiles");
+        let strided = Conv2dParams { stride: [2, 2], ..padded(64, 64) };
+        assert!(name(strided, 1, 56, isa, Winograd::F4).starts_with("direct"), "no transform for strides");
+        let depthwise = Conv2dParams { groups: 64, ..padded(64, 64) };
+        assert_eq!(name(depthwise, 1, 56, isa, Winograd::F4), format!("depthwise {isa}"));
+    }
+    if Isa::Avx512.is_available() {
+        for (channels, size) in [(256, 14), (512, 7)] {
+            let chosen = name(padded(channels, channels), 1, size, Isa::Avx512, Winograd::F4);
+            assert_eq!(chosen, "winograd F(4,3) in registers, 7x7 patches, avx512");
+        }
+    }
+}
+
+#[test]
+fn an_outlier_leaks_into_its_tile_under_winograd_and_not_at_all_without() {
+    let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(32, 32, 3) };
+    let mut case = Case::new(params, 1, [16, 16], 4);
+    case.x[5 * 16 + 5] = 1e4;
+    let (expected, _) = case.reference();
+    let unseen_error = |winograd| {
+        let y = case.run_nchw(&case.select(Isa::detect(), winograd), &Serial);
+        let far = |at: usize| !(4..7).contains(&(at / 16 % 16)) || !(4..7).contains(&(at % 16));
+        let errors = y.iter().zip(&expected).enumerate().filter(|(at, _)| far(*at));
+        errors.map(|(_, (&got, want))| (f64::from(got) - want).abs()).fold(0.0, f64::max)
+    };
+    assert!(unseen_error(Winograd::Off) < 1e-4);
+    let leak = unseen_error(Winograd::F4);
+    assert!((1e-4..1e-1).contains(&leak), "the documented leak is a few millionths of the outlier, got {leak}");
+}
+
+proptest! {
+    #[test]
+    fn conversion_to_blocked_and_back_is_exact(
+        n in 1usize..3, c in 1usize..40, h in 1usize..9, w in 1usize..40, planar: bool, halo in 0usize..3,
+    ) {
+        let halo = Halo { top: halo, left: 1, bottom: 2 * halo, right: halo };
+        let shape = if planar { BlockedShape::planar(n, c, h, w, halo) } else { BlockedShape::new(n, c, h, w, halo) };
+        let x = values(3, n * c * h * w);
+        for isa in Isa::ALL {
+            let mut blocked = vec![f32::NAN; shape.len()];
+            to_blocked(isa, &x, &mut BlockedMut::new(shape, &mut blocked), &Reverse);
+            let mut back = vec![f32::NAN; x.len()];
+            from_blocked(isa, Blocked::new(shape, &blocked), &mut back, &Serial);
+            prop_assert_eq!(&back, &x);
+        }
+    }
+}

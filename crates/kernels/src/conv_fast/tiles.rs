@@ -1,0 +1,219 @@
+//! Register tiles of convolutions: sums over taps with bias, residual and activation applied before they are stored.
+
+use crate::gemm::tile::{Tap, accumulate, tile_size, too_large};
+use crate::isa::Isa;
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide};
+
+/// What is added to a tile of outputs.
+#[derive(Clone, Copy)]
+pub(super) struct ResidualAt {
+    pub at: Src,
+    /// Elements between blocks of channels.
+    pub block: usize,
+    /// Elements between rows.
+    pub row: usize,
+}
+
+/// Arguments of a tile of M pixels of one row times N blocks of output channels.
+pub(super) struct ConvTileArgs {
+    /// The input pixel under the first tap of the first output.
+    pub a: Src,
+    /// Elements between the input pixels of neighbouring outputs.
+    pub pixel: usize,
+    pub taps: *const Tap,
+    pub taps_len: usize,
+    pub b: Src,
+    /// N blocks of 16.
+    pub bias: Src,
+    pub residual: Option<ResidualAt>,
+    pub y: Dst,
+    pub y_block: usize,
+    pub limits: (f32, f32),
+}
+
+struct ConvTile<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize>;
+
+impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize> Body for ConvTile<M, N, WAYS, PIXEL> {
+    type Args = ConvTileArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &ConvTileArgs) {
+        // SAFETY: the caller passes valid taps, and operands that they and M x N cover.
+        unsafe {
+            let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            let mut acc = [[s.zero(); N]; M];
+            accumulate::<S, M, N, WAYS, PIXEL>(s, &mut acc, x.a, x.pixel, taps, x.b);
+            let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+            for n in 0..N {
+                let bias = s.load(x.bias, n * LANES);
+                for m in 0..M {
+                    let mut v = s.add(acc[m][n], bias);
+                    if let Some(r) = x.residual {
+                        v = s.add(v, s.load(r.at, n * r.block + m * LANES));
+                    }
+                    s.store(x.y, n * x.y_block + m * LANES, s.clamp(v, lo, hi));
+                }
+            }
+        }
+    }
+}
+
+/// The tile of `rows` pixels `pixel` elements apart and `blocks` blocks of outputs; at most the size that `tile_size` gives.
+pub(super) fn conv_tile(isa: Isa, rows: usize, blocks: usize, pixel: usize) -> Entry<ConvTileArgs> {
+    macro_rules! wide {
+        ($pixel:literal, $blocks:literal: $($rows:literal / $ways:literal)*) => {
+            match rows {
+                $($rows => entry_wide::<ConvTile<$rows, $blocks, $ways, $pixel>>(),)*
+                _ => too_large(isa, rows, blocks),
+            }
+        };
+        ($pixel:literal) => {
+            match blocks {
+                1 => wide!($pixel, 1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+                2 => wide!($pixel, 2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+                _ => too_large(isa, rows, blocks),
+            }
+        };
+    }
+    macro_rules! narrow {
+        ($pixel:literal: $($rows:literal / $ways:literal)*) => {
+            match rows {
+                $($rows => entry_narrow::<ConvTile<$rows, 1, $ways, $pixel>>(isa),)*
+                _ => too_large(isa, rows, blocks),
+            }
+        };
+        ($pixel:literal) => { narrow!($pixel: 1/4 2/2 3/1 4/1 5/1 6/1) };
+    }
+    // Constant distances for blocked pixels and planes at strides 1 and 2; any other is read from the arguments.
+    match (isa.or_best(), pixel) {
+        (Isa::Avx512, 16) => wide!(16),
+        (Isa::Avx512, 32) => wide!(32),
+        (Isa::Avx512, 1) => wide!(1),
+        (Isa::Avx512, 2) => wide!(2),
+        (Isa::Avx512, _) => wide!(0),
+        (_, 16) => narrow!(16),
+        _ => narrow!(0),
+    }
+}
+
+/// Arguments of a tile of M pixels of one row of a depthwise convolution in one block of channels.
+pub(super) struct DepthwiseTileArgs {
+    /// The input pixel under the first tap of the first output.
+    pub a: Src,
+    /// Elements between the input pixels of neighbouring outputs.
+    pub pixel: usize,
+    /// Where each tap lies.
+    pub taps: *const Tap,
+    pub taps_len: usize,
+    /// A vector of weights per tap.
+    pub weights: Src,
+    pub bias: Src,
+    pub residual: Option<ResidualAt>,
+    pub y: Dst,
+    pub limits: (f32, f32),
+}
+
+struct DepthwiseTile<const M: usize, const PIXEL: usize>;
+
+impl<const M: usize, const PIXEL: usize> Body for DepthwiseTile<M, PIXEL> {
+    type Args = DepthwiseTileArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &DepthwiseTileArgs) {
+        let pixel = if PIXEL > 0 { PIXEL } else { x.pixel };
+        // SAFETY: the caller passes valid taps, and operands that they and M cover.
+        unsafe {
+            let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            let mut acc = [s.load(x.bias, 0); M];
+            for (t, tap) in taps.iter().enumerate() {
+                let w = s.load(x.weights, t * LANES);
+                let a = x.a.add(tap.offset as usize);
+                for m in 0..M {
+                    acc[m] = s.fma(s.load(a, m * pixel), w, acc[m]);
+                }
+            }
+            store_depthwise(s, x, acc);
+        }
+    }
+}
+
+/// The same for three neighbouring taps a row and outputs at neighbouring pixels: every input is loaded once a row, not three times.
+struct DepthwiseTile3<const M: usize>;
+
+impl<const M: usize> Body for DepthwiseTile3<M> {
+    type Args = DepthwiseTileArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &DepthwiseTileArgs) {
+        // SAFETY: the caller passes valid taps, and operands that they and M cover.
+        unsafe {
+            let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            let mut acc = [s.load(x.bias, 0); M];
+            for (i, taps) in taps.chunks_exact(3).enumerate() {
+                let a = x.a.add(taps[0].offset as usize);
+                let mut inputs = [s.zero(); 10];
+                for m in 0..M + 2 {
+                    inputs[m] = s.load(a, m * LANES);
+                }
+                for j in 0..3 {
+                    let w = s.load(x.weights, (i * 3 + j) * LANES);
+                    for m in 0..M {
+                        acc[m] = s.fma(inputs[m + j], w, acc[m]);
+                    }
+                }
+            }
+            store_depthwise(s, x, acc);
+        }
+    }
+}
+
+/// Adds the residual, applies the activation and stores M pixels.
+///
+/// # Safety
+/// The residual and the output must have M pixels.
+#[inline(always)]
+unsafe fn store_depthwise<S: Simd, const M: usize>(s: S, x: &DepthwiseTileArgs, acc: [S::V; M]) {
+    let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+    for m in 0..M {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let mut v = acc[m];
+            if let Some(r) = x.residual {
+                v = s.add(v, s.load(r.at, m * LANES));
+            }
+            s.store(x.y, m * LANES, s.clamp(v, lo, hi));
+        }
+    }
+}
+
+/// Pixels of the largest depthwise tile; `dense` where rows have three taps side by side and outputs lie at neighbouring pixels.
+pub(super) fn depthwise_rows(isa: Isa, dense: bool) -> usize {
+    match isa.or_best() {
+        Isa::Avx512 if dense => 8,
+        isa => tile_size(isa).rows,
+    }
+}
+
+/// The depthwise tile of `rows` pixels `pixel` elements apart.
+pub(super) fn depthwise_tile(isa: Isa, rows: usize, pixel: usize, dense: bool) -> Entry<DepthwiseTileArgs> {
+    macro_rules! dense {
+        ($($rows:literal)*) => {
+            match rows { $($rows => entry_wide::<DepthwiseTile3<$rows>>(),)* _ => too_large(isa, rows, 1) }
+        };
+    }
+    macro_rules! wide {
+        ($pixel:literal: $($rows:literal)*) => {
+            match rows { $($rows => entry_wide::<DepthwiseTile<$rows, $pixel>>(),)* _ => too_large(isa, rows, 1) }
+        };
+        ($pixel:literal) => { wide!($pixel: 1 2 3 4 5 6 7 8 9 10 11 12 13 14) };
+    }
+    macro_rules! narrow {
+        ($pixel:literal: $($rows:literal)*) => {
+            match rows { $($rows => entry_narrow::<DepthwiseTile<$rows, $pixel>>(isa),)* _ => too_large(isa, rows, 1) }
+        };
+    }
+    match (isa.or_best(), pixel) {
+        (Isa::Avx512, _) if dense => dense!(1 2 3 4 5 6 7 8),
+        (Isa::Avx512, 16) => wide!(16),
+        (Isa::Avx512, 32) => wide!(32),
+        (Isa::Avx512, _) => wide!(0),
+        _ => narrow!(0: 1 2 3 4 5 6),
+    }
+}

@@ -1,0 +1,114 @@
+use super::*;
+use crate::par::Serial;
+use crate::testing::{Reverse, Threads};
+use proptest::prelude::*;
+
+/// Values that are far from round, repeatable from `seed`.
+pub(crate) fn values(seed: u64, n: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..n)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+/// The product in f64, and the largest sum of magnitudes (the scale of its rounding).
+fn reference(m: usize, n: usize, k: usize, a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> (Vec<f64>, f64) {
+    let at = |x: Matrix<'_>, i: usize, j: usize| f64::from(x.data[i * x.row_stride + j * x.col_stride]);
+    let mut scale = 1e-30;
+    let c = (0..m * n)
+        .map(|ij| {
+            let (i, j) = (ij / n, ij % n);
+            let bias = bias.map_or(0.0, |b| f64::from(b[j]));
+            scale = f64::max(scale, bias.abs() + (0..k).map(|l| (at(a, i, l) * at(b, l, j)).abs()).sum::<f64>());
+            bias + (0..k).map(|l| at(a, i, l) * at(b, l, j)).sum::<f64>()
+        })
+        .collect();
+    (c, scale)
+}
+
+fn limited(v: f64, activation: Activation) -> f64 {
+    let (lo, hi) = activation.limits();
+    v.max(f64::from(lo)).min(f64::from(hi))
+}
+
+fn activations() -> impl Strategy<Value = Activation> {
+    prop_oneof![Just(Activation::None), Just(Activation::Relu), Just(Activation::Clip { lo: -0.5, hi: 1.5 })]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn a_product_equals_its_float64_reference_on_every_instruction_set(
+        m in 0usize..70, n in 0usize..140, k in 0usize..300,
+        a_transposed: bool, b_transposed: bool, with_bias: bool, pad in 0usize..3,
+        activation in activations(), seed: u64,
+    ) {
+        let (a_data, b_data) = (values(seed, (m + pad) * (k + pad)), values(seed ^ 1, (k + pad) * (n + pad)));
+        let a = if a_transposed { Matrix::rows(&a_data, m + pad).transposed() } else { Matrix::rows(&a_data, k + pad) };
+        let b = if b_transposed { Matrix::rows(&b_data, k + pad).transposed() } else { Matrix::rows(&b_data, n + pad) };
+        let bias = values(seed ^ 2, n);
+        let bias = with_bias.then_some(&bias[..]);
+        let (expected, scale) = reference(m, n, k, a, b, bias);
+        for isa in Isa::ALL {
+            let gemm = Sgemm::new(m, n, k, isa);
+            let mut packed = vec![f32::NAN; gemm.packed_len()];
+            gemm.pack(b, &mut packed);
+            let mut c = vec![7.0; m * (n + pad)];
+            gemm.run(a, &packed, Epilogue { bias, activation }, &mut c, n + pad, &Serial);
+            for i in 0..m {
+                for j in 0..n {
+                    let (got, want) = (f64::from(c[i * (n + pad) + j]), limited(expected[i * n + j], activation));
+                    prop_assert!((got - want).abs() <= 1e-6 * scale, "{isa} ({i}, {j}): {got}, expected {want}");
+                }
+                prop_assert!(c[i * (n + pad) + n..][..pad].iter().all(|&v| v == 7.0), "wrote beyond a row of C");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_product_has_the_same_bits_whoever_runs_its_chunks() {
+    for (m, n, k) in [(1, 1000, 512), (3, 700, 300), (200, 260, 520), (130, 31, 1000)] {
+        let (a, b) = (values(1, m * k), values(2, k * n));
+        for isa in Isa::ALL {
+            let packed = PackedB::pack(&b, k, n, false, isa);
+            let run = |par: &dyn Par| {
+                let mut c = vec![0.0; m * n];
+                packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut c, par);
+                c.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+            };
+            let serial = run(&Serial);
+            assert_eq!(serial, run(&Reverse), "{isa} {m}x{n}x{k}");
+            assert_eq!(serial, run(&Threads(3)), "{isa} {m}x{n}x{k}");
+        }
+    }
+}
+
+#[test]
+fn the_weights_of_a_fully_connected_layer_pack_from_output_major_order() {
+    let (x, w) = ([1.0, 2.0, 3.0], [1.0, 0.0, 0.0, 0.0, 10.0, 100.0]);
+    let packed = PackedB::pack(&w, 3, 2, true, Isa::detect());
+    let mut y = [0.0; 2];
+    let epilogue = Epilogue { bias: Some(&[0.5, -500.0]), activation: Activation::Relu };
+    packed.multiply(1, Matrix::rows(&x, 3), epilogue, &mut y, &Serial);
+    assert_eq!(y, [1.5, 0.0]);
+}
+
+#[test]
+fn nan_and_infinity_pass_through_a_product_and_its_activation() {
+    let a = [f32::NAN, 1.0, f32::INFINITY, 1.0];
+    let b = [1.0, 1.0];
+    for isa in Isa::ALL {
+        let mut c = [0.0; 2];
+        let epilogue = Epilogue { bias: None, activation: Activation::Relu };
+        PackedB::pack(&b, 2, 1, false, isa).multiply(2, Matrix::rows(&a, 2), epilogue, &mut c, &Serial);
+        assert!(c[0].is_nan(), "{isa}");
+        assert_eq!(c[1], f32::INFINITY, "{isa}");
+    }
+}

@@ -1,0 +1,253 @@
+//! The register tile behind every product: M rows (pixels, tiles of a transform, matrix rows) times N blocks of 16 outputs.
+//!
+//! Rows of A are read one scalar at a time and broadcast; B is a panel packed in reading order, 16 N values per step. A
+//! table of [`Tap`]s says where each run of up to 16 consecutive steps starts in A, so that one tile serves convolutions of
+//! any kernel, stride and dilation, the products of Winograd transforms and plain matrices.
+
+use crate::isa::Isa;
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide, prefetch_far, prefetch_near};
+
+/// A run of consecutive values in every row of A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(C)]
+pub(crate) struct Tap {
+    /// Where it starts, in elements from the row's base.
+    pub offset: u32,
+    /// How many values, 1 to 16.
+    pub count: u32,
+}
+
+/// How far ahead of its use a weight line is requested, in elements: 128 lines into the first-level cache, 1024 into the
+/// second. Hardware prefetching alone does not keep up with panels that come from memory.
+const NEAR: usize = 128 * 16;
+const FAR: usize = 1024 * 16;
+
+/// Rows and blocks of 16 columns of the largest register tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TileSize {
+    pub rows: usize,
+    pub blocks: usize,
+}
+
+/// The tile that fills the registers of `isa` without spilling.
+pub(crate) fn tile_size(isa: Isa) -> TileSize {
+    match isa.or_best() {
+        Isa::Avx512 => TileSize { rows: 14, blocks: 2 },
+        Isa::Avx2 => TileSize { rows: 6, blocks: 1 },
+        Isa::Portable => TileSize { rows: 2, blocks: 1 },
+    }
+}
+
+/// Cuts `total` rows into the fewest tiles of at most `max`, as even as possible; larger ones first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Split {
+    pub parts: usize,
+    small: usize,
+    larger: usize,
+}
+
+impl Split {
+    pub(crate) fn new(total: usize, max: usize) -> Split {
+        let parts = total.div_ceil(max).max(1);
+        Split { parts, small: total / parts, larger: total % parts }
+    }
+
+    /// Rows of part `i`.
+    #[inline(always)]
+    pub(crate) fn rows(&self, i: usize) -> usize {
+        self.small + usize::from(i < self.larger)
+    }
+
+    /// First row of part `i`.
+    #[inline(always)]
+    pub(crate) fn start(&self, i: usize) -> usize {
+        self.small * i + i.min(self.larger)
+    }
+
+    /// An entry per part size: `pick(rows)` is called at most twice.
+    pub(crate) fn entries<A>(&self, pick: impl Fn(usize) -> Entry<A>) -> SplitEntries<A> {
+        let small = pick(self.small.max(1));
+        SplitEntries { small, large: if self.larger > 0 { pick(self.small + 1) } else { small } }
+    }
+}
+
+/// The entries of a [`Split`].
+pub(crate) struct SplitEntries<A> {
+    small: Entry<A>,
+    large: Entry<A>,
+}
+
+impl<A> SplitEntries<A> {
+    #[inline(always)]
+    pub(crate) fn of(&self, split: &Split, i: usize) -> Entry<A> {
+        if i < split.larger { self.large } else { self.small }
+    }
+}
+
+/// `acc[m][n] += sum over steps of A[m][step] * B[step][n]`.
+///
+/// `ROW` is the distance between rows of A in elements, or 0 to take it from `row`: a constant makes every row of A a constant
+/// displacement from one register. Few rows would leave the multiply-add units waiting for each other's results, so the
+/// steps are spread over `WAYS` sets of accumulators.
+///
+/// # Safety
+/// For every tap and m < M, `a[m * row + offset .. + count]` must be readable, and `b[.. steps * N * 16]`.
+#[inline(always)]
+pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, const WAYS: usize, const ROW: usize>(
+    s: S,
+    acc: &mut [[S::V; N]; M],
+    a: Src,
+    row: usize,
+    taps: &[Tap],
+    b: Src,
+) {
+    let row = if ROW > 0 { ROW } else { row };
+    let mut b = b;
+    let mut more = [[[s.zero(); N]; M]; WAYS];
+    more[0] = *acc;
+    for tap in taps {
+        let mut ap = a.add(tap.offset as usize);
+        // SAFETY: promised by the caller.
+        unsafe {
+            if tap.count == LANES as u32 {
+                for _ in 0..LANES / 4 {
+                    for u in 0..4 {
+                        step::<S, M, N>(s, &mut more[u % WAYS], ap, u, row, b.add(u * N * LANES));
+                    }
+                    b = b.add(4 * N * LANES);
+                    ap = ap.add(4);
+                }
+            } else {
+                for _ in 0..tap.count {
+                    step::<S, M, N>(s, &mut more[0], ap, 0, row, b);
+                    b = b.add(N * LANES);
+                    ap = ap.add(1);
+                }
+            }
+        }
+    }
+    for m in 0..M {
+        for n in 0..N {
+            acc[m][n] = more[0][m][n];
+            for way in 1..WAYS {
+                acc[m][n] = s.add(acc[m][n], more[way][m][n]);
+            }
+        }
+    }
+}
+
+/// One step: N vectors of B, each used by M broadcasts of A.
+///
+/// # Safety
+/// `a[at + m * row]` for every m < M and `b[.. N * 16]` must be readable.
+#[inline(always)]
+unsafe fn step<S: Simd, const M: usize, const N: usize>(
+    s: S,
+    acc: &mut [[S::V; N]; M],
+    a: Src,
+    at: usize,
+    row: usize,
+    b: Src,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let mut bv = [s.zero(); N];
+        for n in 0..N {
+            bv[n] = s.load(b, n * LANES);
+            prefetch_near(b, n * LANES + NEAR);
+            prefetch_far(b, n * LANES + FAR);
+        }
+        for m in 0..M {
+            let av = s.splat(a.read(at + m * row));
+            for n in 0..N {
+                acc[m][n] = s.fma(av, bv[n], acc[m][n]);
+            }
+        }
+    }
+}
+
+/// Arguments of [`product`]: `c[m][n][16] (+)= A * B` with the rows of A 16 elements apart and C contiguous.
+pub(crate) struct ProductArgs {
+    pub a: Src,
+    pub taps: *const Tap,
+    pub taps_len: usize,
+    pub b: Src,
+    pub c: Dst,
+    /// Add to what C holds.
+    pub add: bool,
+}
+
+struct Product<const M: usize, const N: usize, const WAYS: usize>;
+
+impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, WAYS> {
+    type Args = ProductArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &ProductArgs) {
+        // SAFETY: the caller passes valid taps, and operands that they and M x N cover.
+        unsafe {
+            let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            let mut acc = [[s.zero(); N]; M];
+            if x.add {
+                for m in 0..M {
+                    for n in 0..N {
+                        acc[m][n] = s.load(x.c.as_src(), (m * N + n) * LANES);
+                    }
+                }
+            }
+            accumulate::<S, M, N, WAYS, LANES>(s, &mut acc, x.a, LANES, taps, x.b);
+            for m in 0..M {
+                for n in 0..N {
+                    s.store(x.c, (m * N + n) * LANES, acc[m][n]);
+                }
+            }
+        }
+    }
+}
+
+/// The product tile of `rows` x `blocks` for `isa`; at most [`tile_size`].
+pub(crate) fn product(isa: Isa, rows: usize, blocks: usize) -> Entry<ProductArgs> {
+    macro_rules! wide {
+        ($blocks:literal: $($rows:literal / $ways:literal)*) => {
+            match rows { $($rows => entry_wide::<Product<$rows, $blocks, $ways>>(),)* _ => too_large(isa, rows, blocks) }
+        };
+    }
+    macro_rules! narrow {
+        ($($rows:literal / $ways:literal)*) => {
+            match rows { $($rows => entry_narrow::<Product<$rows, 1, $ways>>(isa),)* _ => too_large(isa, rows, blocks) }
+        };
+    }
+    match (isa.or_best(), blocks) {
+        (Isa::Avx512, 1) => wide!(1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+        (Isa::Avx512, 2) => wide!(2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+        (_, 1) => narrow!(1/4 2/2 3/1 4/1 5/1 6/1),
+        _ => too_large(isa, rows, blocks),
+    }
+}
+
+/// A tile that no table holds: a mistake in the caller's splitting.
+#[cold]
+pub(crate) fn too_large<A>(isa: Isa, rows: usize, blocks: usize) -> Entry<A> {
+    let TileSize { rows: most_rows, blocks: most_blocks } = tile_size(isa);
+    panic!("no {isa} register tile of {rows} x {blocks}: rows must be 1 to {most_rows}, blocks 1 to {most_blocks}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_covers_every_row_once_in_even_parts() {
+        for total in 1..100 {
+            for max in 1..16 {
+                let split = Split::new(total, max);
+                let mut at = 0;
+                for i in 0..split.parts {
+                    assert_eq!(split.start(i), at);
+                    assert!((1..=max).contains(&split.rows(i)), "{total} in {max}");
+                    at += split.rows(i);
+                }
+                assert_eq!(at, total);
+            }
+        }
+    }
+}

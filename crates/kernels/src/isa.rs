@@ -1,0 +1,105 @@
+//! Which instruction set a kernel is compiled for.
+//!
+//! Kernels take an [`Isa`] as a value, so that tests and the border (which reads the environment) can force one. The choice
+//! is a function of the machine and of that override alone, never of a measurement: the same machine gives the same bits.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// An instruction set the fast kernels are instantiated for, from the least to the most capable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Isa {
+    /// Plain Rust that the compiler vectorises for the target's baseline.
+    Portable,
+    /// AVX2 with FMA: two 256-bit registers per block of 16.
+    Avx2,
+    /// AVX-512F: one 512-bit register per block of 16.
+    Avx512,
+}
+
+impl Isa {
+    /// Every instruction set, from the least to the most capable.
+    pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+
+    /// The best instruction set of this machine; probed once.
+    pub fn detect() -> Isa {
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(probe)
+    }
+
+    /// Whether this machine can run it.
+    pub fn is_available(self) -> bool {
+        self <= Isa::detect()
+    }
+
+    /// Itself where the machine can run it, else the best that it can.
+    ///
+    /// Every kernel goes through this before it enters machine-specific code, so that a forced value is never unsound.
+    pub fn or_best(self) -> Isa {
+        self.min(Isa::detect())
+    }
+
+    /// Lower-case name, as it appears in kernel names and is parsed by [`FromStr`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Isa {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        Isa::ALL
+            .into_iter()
+            .find(|isa| isa.name() == s)
+            .ok_or_else(|| format!("choosing an instruction set: `{s}` is not one of portable, avx2, avx512"))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn probe() -> Isa {
+    // AVX-512 machines all have AVX2 and FMA; asking for all keeps the order of the enum true on any hypervisor.
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    match (avx2, is_x86_feature_detected!("avx512f")) {
+        (true, true) => Isa::Avx512,
+        (true, false) => Isa::Avx2,
+        _ => Isa::Portable,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn probe() -> Isa {
+    Isa::Portable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_parses_back_to_its_instruction_set_and_others_are_refused() {
+        for isa in Isa::ALL {
+            assert_eq!(isa.name().parse::<Isa>(), Ok(isa));
+        }
+        assert!("avx1024".parse::<Isa>().unwrap_err().contains("portable, avx2, avx512"));
+    }
+
+    #[test]
+    fn a_forced_instruction_set_never_exceeds_the_machine() {
+        for isa in Isa::ALL {
+            assert!(isa.or_best() <= Isa::detect());
+            assert_eq!(isa.or_best() == isa, isa.is_available());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! AVX2 with FMA: sixteen lanes in two registers.
+
+use std::arch::x86_64::*;
+
+use super::{Body, Dst, LANES, Simd, Src};
+
+/// Exists only inside functions compiled for AVX2 and FMA.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// Runs `B` compiled for AVX2 and FMA.
+///
+/// # Safety
+/// The machine must have AVX2 and FMA; and as `B` says about its arguments.
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn enter<B: Body>(args: &B::Args) {
+    // SAFETY: promised by the caller.
+    unsafe { B::run(Avx2(()), args) }
+}
+
+/// Lanes 0..8 and 8..16.
+type Pair = [__m256; 2];
+
+macro_rules! per_half {
+    ($(fn $name:ident($($arg:ident),+) = $intrinsic:ident;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($arg: Pair),+) -> Pair {
+            // SAFETY: the token proves AVX2 and FMA.
+            unsafe { [$intrinsic($($arg[0]),+), $intrinsic($($arg[1]),+)] }
+        }
+    )*};
+}
+
+impl Simd for Avx2 {
+    type V = Pair;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Pair {
+        // SAFETY: the token proves AVX2.
+        unsafe { [_mm256_set1_ps(x); 2] }
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: Src, at: usize) -> Pair {
+        // SAFETY: the token proves AVX2; readable by the caller's promise.
+        unsafe {
+            let p = p.block(at);
+            [_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))]
+        }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: Dst, at: usize, v: Pair) {
+        // SAFETY: the token proves AVX2; writable by the caller's promise.
+        unsafe {
+            let p = p.block(at);
+            _mm256_storeu_ps(p, v[0]);
+            _mm256_storeu_ps(p.add(8), v[1]);
+        }
+    }
+    per_half! {
+        fn add(a, b) = _mm256_add_ps;
+        fn sub(a, b) = _mm256_sub_ps;
+        fn mul(a, b) = _mm256_mul_ps;
+        fn max(a, b) = _mm256_max_ps;
+        fn min(a, b) = _mm256_min_ps;
+        fn fma(a, b, c) = _mm256_fmadd_ps;
+        fn fnma(a, b, c) = _mm256_fnmadd_ps;
+    }
+
+    #[inline(always)]
+    fn transpose(self, v: &mut [Pair; LANES]) {
+        let quarter = |v: &[Pair; LANES], r: usize, c: usize| transpose8(std::array::from_fn(|i| v[r * 8 + i][c]));
+        let old = *v;
+        for r in 0..2 {
+            for c in 0..2 {
+                for (i, row) in quarter(&old, c, r).into_iter().enumerate() {
+                    v[r * 8 + i][c] = row;
+                }
+            }
+        }
+    }
+}
+
+/// 8x8 transpose. Called only with the token in hand, that is inside code compiled for AVX2.
+#[inline(always)]
+fn transpose8(v: [__m256; 8]) -> [__m256; 8] {
+    // SAFETY: only `Avx2::transpose` calls this, whose token proves AVX2.
+    unsafe {
+        let mut t = v;
+        for i in (0..8).step_by(4) {
+            let (a, b, c, d) = (v[i], v[i + 1], v[i + 2], v[i + 3]);
+            let (ab_lo, ab_hi) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (cd_lo, cd_hi) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            t[i] = _mm256_shuffle_ps::<0x44>(ab_lo, cd_lo);
+            t[i + 1] = _mm256_shuffle_ps::<0xEE>(ab_lo, cd_lo);
+            t[i + 2] = _mm256_shuffle_ps::<0x44>(ab_hi, cd_hi);
+            t[i + 3] = _mm256_shuffle_ps::<0xEE>(ab_hi, cd_hi);
+        }
+        let mut o = v;
+        for i in 0..4 {
+            o[i] = _mm256_permute2f128_ps::<0x20>(t[i], t[i + 4]);
+            o[i + 4] = _mm256_permute2f128_ps::<0x31>(t[i], t[i + 4]);
+        }
+        o
+    }
+}

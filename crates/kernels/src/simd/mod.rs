@@ -1,0 +1,145 @@
+//! Vectors of 16 `f32` lanes behind one trait, and the door from ordinary code into code compiled for an instruction set.
+//!
+//! A kernel is written once as a [`Body`]: an `#[inline(always)]` function generic over [`Simd`]. [`entry`] instantiates it
+//! inside a `#[target_feature]` function of the wanted [`Isa`] and returns a plain function pointer. The `Simd` values are
+//! zero-sized tokens that exist only inside such functions, which is what makes their arithmetic safe to call.
+//!
+//! Bodies index arrays of vectors by constant ranges, which unroll into registers; iterators over such arrays go through memory
+//! (twice the time of a whole layer in one case). Modules with bodies therefore allow clippy's `needless_range_loop`.
+
+mod ptr;
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::needless_range_loop)]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[allow(clippy::needless_range_loop)]
+mod portable;
+
+pub(crate) use ptr::{Dst, Src};
+
+use crate::isa::Isa;
+
+/// Lanes of a vector, and channels of a block.
+pub(crate) const LANES: usize = 16;
+
+/// Sixteen `f32` lanes on one instruction set.
+///
+/// `max` and `min` return their second operand where either is NaN, so `max(limit, v)` keeps the NaN of `v`.
+pub(crate) trait Simd: Copy {
+    /// Sixteen lanes.
+    type V: Copy;
+
+    fn splat(self, x: f32) -> Self::V;
+    /// # Safety
+    /// `p[at .. at + 16]` must be readable.
+    unsafe fn load(self, p: Src, at: usize) -> Self::V;
+    /// # Safety
+    /// `p[at .. at + 16]` must be writable and not accessed by another thread.
+    unsafe fn store(self, p: Dst, at: usize, v: Self::V);
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b + c`
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `c - a * b`
+    fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// Turns 16 rows of 16 into 16 columns of 16.
+    fn transpose(self, v: &mut [Self::V; LANES]);
+
+    #[inline(always)]
+    fn zero(self) -> Self::V {
+        self.splat(0.0)
+    }
+    /// `x * a + b` with a scalar.
+    #[inline(always)]
+    fn axpy(self, x: f32, a: Self::V, b: Self::V) -> Self::V {
+        self.fma(self.splat(x), a, b)
+    }
+    /// `b - x * a` with a scalar.
+    #[inline(always)]
+    fn naxpy(self, x: f32, a: Self::V, b: Self::V) -> Self::V {
+        self.fnma(self.splat(x), a, b)
+    }
+    /// `v` between `lo` and `hi`; NaN stays NaN.
+    #[inline(always)]
+    fn clamp(self, v: Self::V, lo: Self::V, hi: Self::V) -> Self::V {
+        self.min(hi, self.max(lo, v))
+    }
+}
+
+/// A kernel written once for every instruction set. Implementations of `run` must be `#[inline(always)]`.
+pub(crate) trait Body {
+    type Args;
+    /// # Safety
+    /// As the body says about its arguments.
+    unsafe fn run<S: Simd>(s: S, args: &Self::Args);
+}
+
+/// A body compiled for one instruction set.
+pub(crate) type Entry<A> = unsafe fn(&A);
+
+/// `B` compiled for `isa`, or for the best the machine has below it.
+pub(crate) fn entry<B: Body>(isa: Isa) -> Entry<B::Args> {
+    match isa.or_best() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::enter::<B>,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::enter::<B>,
+        _ => portable::enter::<B>,
+    }
+}
+
+/// `B` compiled for AVX-512, whose 32 registers hold tiles that others would spill. Keeps such tiles from being compiled where
+/// nothing uses them.
+///
+/// # Panics
+/// On a machine without it: ask [`tile_size`](crate::gemm::tile::tile_size) which tiles an instruction set has.
+pub(crate) fn entry_wide<B: Body>() -> Entry<B::Args> {
+    match Isa::detect() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::enter::<B>,
+        isa => panic!("a register tile for AVX-512 was asked for on a machine that has {isa}"),
+    }
+}
+
+/// `B` compiled for an instruction set of at most 16 registers.
+pub(crate) fn entry_narrow<B: Body>(isa: Isa) -> Entry<B::Args> {
+    match isa.or_best() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 | Isa::Avx512 => avx2::enter::<B>,
+        _ => portable::enter::<B>,
+    }
+}
+
+/// Asks for the line of `p + ahead` to be brought to the first-level cache. The address need not be valid.
+#[inline(always)]
+pub(crate) fn prefetch_near(p: Src, ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching is allowed on any address; SSE is part of the x86-64 baseline.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(p.address(ahead));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (p, ahead);
+}
+
+/// Asks for the line of `p + ahead` to be brought to the second-level cache. The address need not be valid.
+#[inline(always)]
+pub(crate) fn prefetch_far(p: Src, ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching is allowed on any address; SSE is part of the x86-64 baseline.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(p.address(ahead));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (p, ahead);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Pointers of the kernels' inner loops. In builds with debug assertions they carry the bounds of the slice they came from
+//! and check every access; otherwise they are bare pointers.
+
+use super::LANES;
+
+macro_rules! pointer {
+    ($(#[$doc:meta])* $name:ident, $raw:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name {
+            ptr: $raw,
+            #[cfg(debug_assertions)]
+            bounds: (usize, usize),
+        }
+
+        // SAFETY: a plain address; whoever reads or writes through it answers for the absence of races (each access is an
+        // unsafe call).
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            /// The pointer `n` elements on. Checked when it is used, not here.
+            #[inline(always)]
+            pub(crate) fn add(self, n: usize) -> Self {
+                $name { ptr: self.ptr.wrapping_add(n), ..self }
+            }
+
+            /// Debug builds: `n` elements from `at` lie inside the slice this pointer came from.
+            #[inline(always)]
+            fn check(self, at: usize, n: usize) {
+                #[cfg(debug_assertions)]
+                {
+                    let start = self.ptr.wrapping_add(at) as usize;
+                    let (lo, hi) = self.bounds;
+                    assert!(
+                        start >= lo && start + n * size_of::<f32>() <= hi,
+                        "kernel access of {n} elements at {} outside a buffer of {}",
+                        (start as isize - lo as isize) / size_of::<f32>() as isize,
+                        (hi - lo) / size_of::<f32>(),
+                    );
+                }
+                #[cfg(not(debug_assertions))]
+                let _ = (at, n);
+            }
+        }
+    };
+}
+
+pointer!(
+    /// Where a kernel reads.
+    Src,
+    *const f32
+);
+pointer!(
+    /// Where a kernel writes; several threads may hold one and write disjoint parts.
+    Dst,
+    *mut f32
+);
+
+impl Src {
+    /// Reads inside `s`.
+    #[inline(always)]
+    pub(crate) fn new(s: &[f32]) -> Src {
+        Src {
+            ptr: s.as_ptr(),
+            #[cfg(debug_assertions)]
+            bounds: (s.as_ptr() as usize, s.as_ptr() as usize + size_of_val(s)),
+        }
+    }
+
+    /// # Safety
+    /// `self[at]` must be readable.
+    #[inline(always)]
+    pub(crate) unsafe fn read(self, at: usize) -> f32 {
+        self.check(at, 1);
+        // SAFETY: promised by the caller.
+        unsafe { *self.ptr.add(at) }
+    }
+
+    /// Pointer to 16 readable elements, for a vector load.
+    ///
+    /// # Safety
+    /// `self[at .. at + 16]` must be readable.
+    #[inline(always)]
+    pub(super) unsafe fn block(self, at: usize) -> *const f32 {
+        self.check(at, LANES);
+        // SAFETY: promised by the caller.
+        unsafe { self.ptr.add(at) }
+    }
+
+    /// The address `n` elements on, valid or not, for a prefetch.
+    #[inline(always)]
+    pub(super) fn address(self, n: usize) -> *const i8 {
+        self.ptr.wrapping_add(n).cast()
+    }
+}
+
+impl Dst {
+    /// Writes inside `s`.
+    #[inline(always)]
+    pub(crate) fn new(s: &mut [f32]) -> Dst {
+        Dst {
+            ptr: s.as_mut_ptr(),
+            #[cfg(debug_assertions)]
+            bounds: (s.as_ptr() as usize, s.as_ptr() as usize + size_of_val(s)),
+        }
+    }
+
+    /// Reads what is written through this pointer.
+    #[inline(always)]
+    pub(crate) fn as_src(self) -> Src {
+        Src {
+            ptr: self.ptr,
+            #[cfg(debug_assertions)]
+            bounds: self.bounds,
+        }
+    }
+
+    /// # Safety
+    /// `self[at]` must be writable and not accessed by another thread.
+    #[inline(always)]
+    pub(crate) unsafe fn write(self, at: usize, v: f32) {
+        self.check(at, 1);
+        // SAFETY: promised by the caller.
+        unsafe { *self.ptr.add(at) = v }
+    }
+
+    /// Writes `n` zeros.
+    ///
+    /// # Safety
+    /// `self[at .. at + n]` must be writable and not accessed by another thread.
+    #[inline(always)]
+    pub(crate) unsafe fn zero(self, at: usize, n: usize) {
+        self.check(at, n);
+        // SAFETY: promised by the caller; all-zero bytes are 0.0.
+        unsafe { self.ptr.add(at).write_bytes(0, n) }
+    }
+
+    /// Copies `n` elements.
+    ///
+    /// # Safety
+    /// `self[at .. at + n]` must be writable and not accessed by another thread, `from[.. n]` readable, the two disjoint.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_from(self, at: usize, from: Src, n: usize) {
+        self.check(at, n);
+        from.check(0, n);
+        // SAFETY: promised by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from.ptr, self.ptr.add(at), n) }
+    }
+
+    /// Pointer to 16 writable elements, for a vector store.
+    ///
+    /// # Safety
+    /// `self[at .. at + 16]` must be writable and not accessed by another thread.
+    #[inline(always)]
+    pub(super) unsafe fn block(self, at: usize) -> *mut f32 {
+        self.check(at, LANES);
+        // SAFETY: promised by the caller.
+        unsafe { self.ptr.add(at) }
+    }
+}

@@ -1,0 +1,102 @@
+use super::*;
+
+struct Arithmetic;
+struct ArithmeticArgs {
+    a: Src,
+    b: Src,
+    out: Dst,
+}
+const RESULTS: usize = 8;
+
+impl Body for Arithmetic {
+    type Args = ArithmeticArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &ArithmeticArgs) {
+        // SAFETY: the test passes 16 readable and 8 * 16 writable elements.
+        unsafe {
+            let (a, b) = (s.load(x.a, 0), s.load(x.b, 0));
+            let all = [
+                s.add(a, b),
+                s.sub(a, b),
+                s.mul(a, b),
+                s.max(a, b),
+                s.min(a, b),
+                s.fma(a, b, a),
+                s.fnma(a, b, a),
+                s.clamp(a, s.splat(-1.0), s.splat(2.0)),
+            ];
+            for (i, v) in all.into_iter().enumerate() {
+                s.store(x.out, i * LANES, v);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_computes_what_scalar_code_computes_and_keeps_nan_when_clamping() {
+    let a: Vec<f32> = (0..16).map(|i| if i == 5 { f32::NAN } else { i as f32 * 0.5 - 4.0 }).collect();
+    let b: Vec<f32> = (0..16).map(|i| (i * i % 7) as f32 - 3.0).collect();
+    for isa in Isa::ALL {
+        let mut out = vec![0.0; RESULTS * LANES];
+        let args = ArithmeticArgs { a: Src::new(&a), b: Src::new(&b), out: Dst::new(&mut out) };
+        // SAFETY: 16 elements to read, RESULTS * 16 to write.
+        unsafe { entry::<Arithmetic>(isa)(&args) };
+        for i in 0..LANES {
+            let (x, y) = (a[i], b[i]);
+            let expected = [
+                x + y,
+                x - y,
+                x * y,
+                if x > y { x } else { y },
+                if x < y { x } else { y },
+                x * y + x,
+                x - x * y,
+                x.clamp(-1.0, 2.0),
+            ];
+            for (r, e) in expected.into_iter().enumerate() {
+                let got = out[r * LANES + i];
+                assert!(got == e || (got.is_nan() && e.is_nan()), "{isa}: result {r}, lane {i}: {got}, expected {e}");
+            }
+        }
+    }
+}
+
+struct Transpose;
+impl Body for Transpose {
+    type Args = (Src, Dst);
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, &(src, dst): &(Src, Dst)) {
+        // SAFETY: the test passes 256 elements on both sides.
+        unsafe {
+            let mut v: [S::V; LANES] = std::array::from_fn(|i| s.load(src, i * LANES));
+            s.transpose(&mut v);
+            for (i, row) in v.into_iter().enumerate() {
+                s.store(dst, i * LANES, row);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transpose_exchanges_rows_and_columns_on_every_instruction_set() {
+    let m: Vec<f32> = (0..256).map(|i| i as f32).collect();
+    for isa in Isa::ALL {
+        let mut t = vec![0.0; 256];
+        // SAFETY: 256 elements on both sides.
+        unsafe { entry::<Transpose>(isa)(&(Src::new(&m), Dst::new(&mut t))) };
+        for i in 0..16 {
+            for j in 0..16 {
+                assert_eq!(t[i * 16 + j], m[j * 16 + i], "{isa}");
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "outside a buffer of 15")]
+fn debug_builds_refuse_an_access_outside_the_buffer() {
+    let (a, mut t) = (vec![0.0; 256], vec![0.0; 15]);
+    // SAFETY: the bounds check panics before the write.
+    unsafe { entry::<Transpose>(Isa::Portable)(&(Src::new(&a), Dst::new(&mut t))) };
+}
