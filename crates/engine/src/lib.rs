@@ -1,1 +1,63 @@
-//! mxrt engine
+//! The dependency engine of mxrt.
+//!
+//! An [`Engine`] runs closures ("ops") in an order given by the variables they read and write. A [`Var`] stands for
+//! whatever the caller guards by it: the engine knows no tensors. Per variable, reads between two writes run in any
+//! order, writes run alone, all in the order of their pushes; a push over several variables is atomic with respect to
+//! others, so threads that push over the same variables cannot block each other.
+//!
+//! An op that fails leaves a [`Failure`] on what it writes. Ops that read it do not run and pass the same event on; a
+//! wait returns it, every time, until the variable is written as a whole. Panics are failures too.
+//!
+//! A thread computes only while it holds one of `cores` tokens. A long op may split its loops over idle cores by
+//! [`RunCtx::split`].
+//!
+//! ```
+//! use mxrt_engine::{Access, Config, Engine, OpSpec};
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! static VALUE: AtomicU32 = AtomicU32::new(0);
+//! let engine = Engine::start(Config::default()).unwrap();
+//! let var = engine.new_var();
+//! engine.push(OpSpec::new("set", &[(&var, Access::Write)]), |_| Ok(VALUE.store(20, Ordering::Relaxed)));
+//! engine.push(OpSpec::new("add", &[(&var, Access::Update)]), |_| {
+//!     VALUE.fetch_add(22, Ordering::Relaxed);
+//!     Ok(())
+//! });
+//! engine.wait_to_read(&var).unwrap();
+//! assert_eq!(VALUE.load(Ordering::Relaxed), 42);
+//! ```
+
+mod block;
+mod complete;
+mod config;
+mod ctx;
+mod engine;
+mod failure;
+mod fork;
+pub mod memory;
+#[cfg(all(test, loom))]
+mod models;
+mod protocol;
+mod push;
+mod queue;
+mod sched;
+mod slot;
+mod spec;
+mod sync;
+mod team;
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub mod testing;
+mod tokens;
+mod var;
+mod wait;
+mod wait_all;
+
+pub use config::{Config, EngineError, EngineKind};
+pub use ctx::{OnComplete, RunCtx};
+pub use engine::Engine;
+pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
+pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
+pub use slot::op_blocks;
+pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};
+pub use var::{Var, live_vars};

@@ -3,14 +3,45 @@
 //! Nothing here knows an engine or an operator, starts a thread, reads the environment or allocates
 //! an output. Loops are split through [`par::Par`] into chunks that follow from shapes alone, so a
 //! result has the same bits however many threads compute it.
+//!
+//! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
+//! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
+
+#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
+#![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
 
 pub mod activation;
 pub mod aligned;
+pub mod cast;
 pub mod conv_fast;
+pub mod conv_plain;
+pub mod dense;
+mod element;
+pub mod elementwise;
+mod elementwise_ops;
+mod error;
 pub mod gemm;
+pub mod gemm_plain;
+pub mod index;
 pub mod isa;
+pub mod math;
+pub mod norm;
 pub mod par;
+pub mod pool;
+pub mod random;
+pub mod reduce;
+mod reduce_folds;
+pub mod shape;
 mod simd;
+pub mod softmax;
+pub mod sort;
+pub mod strides;
+mod vectorize;
+mod window;
 
 #[cfg(test)]
 mod testing;
+
+pub use element::{Bool, Element, Float};
+pub use error::KernelError;
+pub use par::{Par, Serial};

@@ -107,19 +107,103 @@ pub fn par_chunks_mut2<A: Send, B: Send>(
     b_len: usize,
     body: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
+    par_chunks_mut2_scratch(par, a, a_len, b, b_len, 0, |index, a, b, _| body(index, a, b));
+}
+
+/// Like [`par_chunks_mut2`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned, arbitrary content).
+pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
+    par: &dyn Par,
+    a: &mut [A],
+    a_len: usize,
+    b: &mut [B],
+    b_len: usize,
+    scratch_bytes: usize,
+    body: impl Fn(usize, &mut [A], &mut [B], &mut [u8]) + Sync,
+) {
     let (a_len, b_len) = (a_len.max(1), b_len.max(1));
     let chunks = a.len().div_ceil(a_len);
     assert_eq!(chunks, b.len().div_ceil(b_len), "the two outputs are cut into different numbers of pieces");
     if chunks == 0 {
         return;
     }
-    if chunks == 1 {
-        return body(0, a, b);
-    }
     let (a, b) = (Parts::new(a, a_len), Parts::new(b, b_len));
-    par.run(chunks, 0, &|index, _| {
-        a.with(index, |pa| b.with(index, |pb| body(index, pa, pb)));
+    par.run(chunks, scratch_bytes, &|index, scratch| {
+        a.with(index, |a| b.with(index, |b| body(index, a, b, scratch)));
     });
+}
+
+/// Cuts `out`, seen as `[outer, rows, inner]`, into bands of `width` columns of one outer index and runs
+/// `body(outer index, first column, band, scratch)` for each. The scratch is as [`Par::run`] gives it.
+pub fn par_columns_mut<T: Send>(
+    par: &dyn Par,
+    out: &mut [T],
+    [outer, rows, inner]: [usize; 3],
+    width: usize,
+    scratch_bytes: usize,
+    body: impl Fn(usize, usize, Columns<'_, T>, &mut [u8]) + Sync,
+) {
+    assert_eq!(out.len(), outer * rows * inner, "the output does not have the shape [{outer}, {rows}, {inner}]");
+    let width = width.max(1);
+    let bands = inner.div_ceil(width);
+    if out.is_empty() {
+        return;
+    }
+    let taken = flags(outer * bands);
+    let base = SendPtr(out.as_mut_ptr());
+    par.run(outer * bands, scratch_bytes, &|chunk, scratch| {
+        let first = !taken[chunk].swap(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(first, "chunk {chunk} was run twice");
+        let (o, start) = (chunk / bands, chunk % bands * width);
+        let band = Columns {
+            // SAFETY: `o < outer` and `start < inner`, so the offset is inside of `out`.
+            base: unsafe { base.get().add(o * rows * inner + start) },
+            rows,
+            inner,
+            width: width.min(inner - start),
+            owner: std::marker::PhantomData,
+        };
+        body(o, start, band, scratch);
+    });
+}
+
+/// A pointer that may be shared between threads; what is done with it must be sound by itself.
+struct SendPtr<T>(*mut T);
+// SAFETY: see the type; its only user hands out disjoint bands of `T: Send`.
+unsafe impl<T: Send> Sync for SendPtr<T> {}
+
+impl<T> SendPtr<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+/// Some columns of a matrix, row by row.
+pub struct Columns<'a, T> {
+    base: *mut T,
+    rows: usize,
+    inner: usize,
+    width: usize,
+    owner: std::marker::PhantomData<&'a mut [T]>,
+}
+
+impl<T> Columns<'_, T> {
+    /// How many columns there are.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The columns of one row.
+    pub fn row(&mut self, row: usize) -> &mut [T] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        // SAFETY: `row < rows`, and the columns start.. start + width of every row are inside of the borrowed
+        // output and belong to this band alone, which was made once (its flag) and lends one row at a time.
+        unsafe { std::slice::from_raw_parts_mut(self.base.add(row * self.inner), self.width) }
+    }
+}
+
+/// One flag per chunk that says whether it was handed out.
+fn flags(n: usize) -> Vec<std::sync::atomic::AtomicBool> {
+    std::iter::repeat_with(Default::default).take(n).collect()
 }
 
 /// A slice cut into equal pieces, each of which may be handed out once.
@@ -137,8 +221,7 @@ unsafe impl<T: Send> Sync for Parts<'_, T> {}
 impl<'a, T> Parts<'a, T> {
     fn new(out: &'a mut [T], piece: usize) -> Self {
         let len = out.len();
-        let taken = std::iter::repeat_with(Default::default).take(len.div_ceil(piece)).collect();
-        Parts { base: out.as_mut_ptr(), len, piece, taken, owner: std::marker::PhantomData }
+        Parts { base: out.as_mut_ptr(), len, piece, taken: flags(len.div_ceil(piece)), owner: std::marker::PhantomData }
     }
 
     /// Lends piece `index` to `f`. The flag makes a `Par` that runs a chunk twice a panic and not a data race.
@@ -190,6 +273,21 @@ mod tests {
                 piece.fill(1);
             });
             assert_eq!(out, [1; 10]);
+        }
+    }
+
+    #[test]
+    fn bands_of_columns_cover_the_output_once() {
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+            let mut out = vec![0usize; 2 * 3 * 10];
+            par_columns_mut(par, &mut out, [2, 3, 10], 4, 8, |o, start, mut band, _| {
+                for row in 0..3 {
+                    for (i, v) in band.row(row).iter_mut().enumerate() {
+                        *v += (o * 3 + row) * 10 + start + i;
+                    }
+                }
+            });
+            assert_eq!(out, (0..60).collect::<Vec<_>>());
         }
     }
 

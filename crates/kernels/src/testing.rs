@@ -29,3 +29,30 @@ impl Par for Threads {
         });
     }
 }
+
+/// Reproducible numbers in -1..1.
+pub(crate) fn random(len: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / 8388608.0 - 1.0
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+/// As [`random`], in double precision.
+pub(crate) fn random64(len: usize, seed: u64) -> Vec<f64> {
+    random(len, seed).into_iter().map(f64::from).collect()
+}
+
+/// Fails unless `got` is within `tolerance` of `want`, relative to the largest of `want` (or a thousandth).
+#[track_caller]
+pub(crate) fn assert_close(got: &[f32], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len());
+    let scale = want.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
+    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+        assert!((g as f64 - w).abs() <= tolerance * scale, "element {i} is {g}, expected {w}");
+    }
+}

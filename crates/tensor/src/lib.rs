@@ -1,1 +1,20 @@
-//! mxrt tensor
+//! Typed arrays over engine memory: element types, shapes, contexts, views and [`NDArray`].
+//!
+//! A tensor knows which engine variable guards it and how to push work over it; it knows no operators.
+
+mod array;
+mod context;
+mod dtype;
+mod guard;
+pub mod index;
+mod launch;
+mod shape;
+mod view;
+
+pub use array::NDArray;
+pub use context::{Context, DeviceType};
+pub use dtype::{DType, Element, UnknownDType};
+pub use guard::ReadGuard;
+pub use launch::{Launch, launch};
+pub use shape::{PartialShape, Shape, ShapeError};
+pub use view::{TensorMut, TensorRef, TensorType};

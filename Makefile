@@ -1,0 +1,155 @@
+# Everything a developer types. `make` alone lists the targets.
+#
+# Set-up happens by itself and once: a virtual environment in .venv, tools of pinned versions in it, one cargo target
+# directory for everything, stamps in build/stamps that say what is up to date.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+# rustup puts cargo here, which a shell opened before its installation does not know.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+VENV := $(CURDIR)/.venv
+PY := $(VENV)/bin/python
+STAMPS := build/stamps
+# One interpreter for every build, so that switching between targets rebuilds nothing.
+export PYO3_PYTHON := $(PY)
+
+# The first of these that is new enough and can make virtual environments; `make PYTHON=...` to choose.
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python3.10; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo "$$p"; break; }; done)
+
+RUST_MINIMUM := 1.95
+NEXTEST_PROFILE := $(if $(CI),ci,default)
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/tests/data/*' -type f)
+PYTHON_SOURCES := $(shell find python -type f -not -name '_mxrt*.so' -not -path '*/__pycache__/*')
+WHEEL_SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(PYTHON_SOURCES)
+
+.PHONY: help
+help: ## list the targets
+	@echo "make TARGET, where TARGET is one of"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+
+# ---- tools -------------------------------------------------------------------------------------
+
+.PHONY: check-tools
+check-tools: ## say which of the tools that must be there beforehand are missing
+	@missing=0; \
+	say() { missing=1; echo "missing: $$1"; echo "         $$2"; }; \
+	if ! command -v cargo >/dev/null || ! rustc --version >/dev/null 2>&1; then \
+		say "Rust $(RUST_MINIMUM) or newer" "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"; \
+	else \
+		have=$$(rustc --version | cut -d' ' -f2); \
+		if [ "$$(printf '%s\n' "$(RUST_MINIMUM)" "$$have" | sort -V | head -n 1)" != "$(RUST_MINIMUM)" ]; then \
+			say "Rust $(RUST_MINIMUM) or newer (this one is $$have)" "rustup update stable"; fi; \
+	fi; \
+	command -v cc >/dev/null || say "a C compiler and linker (cc)" \
+		"Debian, Ubuntu: sudo apt-get install build-essential; Fedora: sudo dnf install gcc"; \
+	[ -n "$(PYTHON)" ] || say "Python 3.10 or newer with its venv module" \
+		"Debian, Ubuntu: sudo apt-get install python3 python3-venv; or make PYTHON=/path/to/python3"; \
+	[ $$missing = 0 ] || { echo "Install what is missing and run make again."; exit 1; }
+
+.PHONY: check-rust-tools
+check-rust-tools: check-tools
+	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || { \
+		echo "missing: rustfmt or clippy"; echo "         rustup component add rustfmt clippy"; exit 1; }
+
+$(STAMPS)/venv: | check-tools
+	@mkdir -p $(STAMPS)
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(STAMPS)/build-tools: requirements/build.txt $(STAMPS)/venv
+	$(PY) -m pip install --quiet -r requirements/build.txt
+	@touch $@
+
+$(STAMPS)/test-tools: requirements/test.txt $(STAMPS)/build-tools
+	$(PY) -m pip install --quiet -r requirements/test.txt
+	@touch $@
+
+# ---- build -------------------------------------------------------------------------------------
+
+# A module left in the source tree by `maturin develop` would be taken for part of the package.
+$(STAMPS)/wheel: $(WHEEL_SOURCES) $(STAMPS)/build-tools | check-tools
+	@rm -f python/mxrt/_mxrt*.so dist/mxrt-*.whl
+	$(PY) -m maturin build --release --locked --out dist
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/wheel
+	$(PY) -m pip install --quiet dist/mxrt-*.whl
+	$(PY) -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
+	@touch $@
+
+.PHONY: wheel
+wheel: $(STAMPS)/wheel ## build the wheel into dist/
+	@ls -l dist/mxrt-*.whl
+
+.PHONY: wheel-portable
+wheel-portable: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## build a wheel for older systems (manylinux2014, linked by zig) into dist/portable/
+	$(PY) -m pip install --quiet -r requirements/zig.txt
+	@rm -f python/mxrt/_mxrt*.so
+	PATH="$(VENV)/bin:$$PATH" $(PY) -m maturin build --release --locked --zig --compatibility manylinux2014 --out dist/portable
+	@ls -l dist/portable/
+
+.PHONY: install
+install: $(STAMPS)/installed ## build the wheel and install it into .venv
+
+# ---- run ---------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(STAMPS)/installed ## set everything up and show models answering many threads (about a minute after the build)
+	@$(VENV)/bin/mxrt demo
+
+# ---- test --------------------------------------------------------------------------------------
+
+.PHONY: test
+test: lint test-rust test-python check-types ## everything: formatting, lints, Rust tests, the wheel, Python tests, types
+	@echo "make test: all passed"
+
+.PHONY: lint
+lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, ruff
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+.PHONY: test-rust
+test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and documentation tests
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		cargo nextest run --workspace --locked --profile $(NEXTEST_PROFILE); \
+	else \
+		echo "cargo-nextest is not installed: cargo test takes its place (no time limit per test)"; \
+		timeout --kill-after=10 1200 cargo test --workspace --locked --lib --bins --tests; \
+	fi
+	timeout --kill-after=10 600 cargo test --workspace --locked --doc
+
+.PHONY: test-python
+test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## Python tests, recorded MXNet results and models, against the installed wheel
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+.PHONY: check-types
+check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; its stubs against the built module
+	$(PY) -m mypy
+	$(PY) -m mypy.stubtest mxrt --ignore-disjoint-bases
+
+# ---- measure -----------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Rust parts, pytest-benchmark from Python
+	cargo bench --workspace --locked
+	$(PY) -m pytest benches --benchmark-only --benchmark-group-by=group -o timeout=600 -p no:faulthandler
+
+.PHONY: bench-peers
+bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and OpenVINO, in turns on this machine
+	$(PY) benches/peers/compare.py --build build/peers $(PEERS_ARGS)
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf build dist target .venv .pytest_cache .mypy_cache .ruff_cache .benchmarks python/mxrt/_mxrt*.so
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Write resnet-18 as an ONNX model: `export_onnx.py FOLDER`.
+
+FOLDER holds resnet18_v1-symbol.json and resnet18_v1-0000.params; the graph is translated node by node, for the
+operators that resnet-18 has. Needs the onnx package only.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def read_params(path: Path) -> dict[str, np.ndarray]:
+    """float32 arrays of a `.params` file of version 2."""
+    data = path.read_bytes()
+    _, _, count = struct.unpack_from("<QQQ", data, 0)
+    at, arrays = 24, []
+    for _ in range(count):
+        magic, _, ndim = struct.unpack_from("<IiI", data, at)
+        assert magic == 0xF993FAC9, f"{path}: not a dense array of version 2"
+        shape = struct.unpack_from(f"<{ndim}q", data, at + 12)
+        at += 12 + 8 * ndim
+        _, _, dtype = struct.unpack_from("<iii", data, at)
+        assert dtype == 0, f"{path}: float32 expected"
+        arrays.append(np.frombuffer(data, "<f4", int(np.prod(shape)), at + 12).reshape(shape))
+        at += 12 + arrays[-1].nbytes
+    at += 8
+    names = []
+    for _ in range(count):
+        (length,) = struct.unpack_from("<Q", data, at)
+        names.append(data[at + 8 : at + 8 + length].decode().split(":", 1)[1])
+        at += 8 + length
+    return dict(zip(names, arrays, strict=True))
+
+
+def numbers(attrs: dict[str, str], key: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(ast.literal_eval(attrs[key])) if key in attrs else default
+
+
+def windows(attrs: dict[str, str]) -> dict[str, object]:
+    """Kernel, strides and padding as ONNX writes them."""
+    pad = numbers(attrs, "pad", (0, 0))
+    return {
+        "kernel_shape": numbers(attrs, "kernel", ()),
+        "strides": numbers(attrs, "stride", (1, 1)),
+        "pads": pad + pad,
+    }
+
+
+def translate(op: str, attrs: dict[str, str], inputs: list[str], output: str) -> list[onnx.NodeProto]:
+    """The ONNX nodes of one MXNet node."""
+    if op == "Convolution":
+        extra = {"group": int(attrs.get("num_group", 1)), "dilations": numbers(attrs, "dilate", (1, 1))}
+        return [helper.make_node("Conv", inputs, [output], **windows(attrs), **extra)]
+    if op == "BatchNorm":
+        assert attrs["fix_gamma"] == "False", "fixed gammas would have to be written as ones"
+        return [helper.make_node("BatchNormalization", inputs, [output], epsilon=float(attrs["eps"]))]
+    if op == "Activation" and attrs["act_type"] == "relu":
+        return [helper.make_node("Relu", inputs, [output])]
+    if op == "Pooling" and attrs["global_pool"] == "True" and attrs["pool_type"] == "avg":
+        return [helper.make_node("GlobalAveragePool", inputs, [output])]
+    if op == "Pooling" and attrs["pool_type"] == "max" and attrs["pooling_convention"] == "valid":
+        return [helper.make_node("MaxPool", inputs, [output], **windows(attrs))]
+    if op == "elemwise_add":
+        return [helper.make_node("Add", inputs, [output])]
+    if op == "FullyConnected":
+        flat = output + "_flat"
+        return [
+            helper.make_node("Flatten", inputs[:1], [flat]),
+            helper.make_node("Gemm", [flat, *inputs[1:]], [output], transB=1),
+        ]
+    raise SystemExit(f"no translation of {op} {attrs}")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    graph = json.loads((folder / "resnet18_v1-symbol.json").read_text())
+    params = read_params(folder / "resnet18_v1-0000.params")
+    names = [node["name"] for node in graph["nodes"]]
+    nodes: list[onnx.NodeProto] = []
+    for node in graph["nodes"]:
+        if node["op"] != "null":
+            inputs = [names[i] for i, _, _ in node["inputs"]]
+            nodes += translate(node["op"], node.get("attrs", {}), inputs, node["name"])
+    last = names[graph["heads"][0][0]]
+    built = helper.make_graph(
+        nodes,
+        "resnet18_v1",
+        [helper.make_tensor_value_info("data", TensorProto.FLOAT, ["N", 3, 224, 224])],
+        [helper.make_tensor_value_info(last, TensorProto.FLOAT, ["N", 1000])],
+        [numpy_helper.from_array(value, name) for name, value in params.items()],
+    )
+    model = helper.make_model(built, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.checker.check_model(model)
+    onnx.save(model, str(folder / "resnet18_v1.onnx"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+//! Where Rust ends: results become return codes, and panics go no further.
+
+use mxrt::{FailureKind, GraphError, OpError, WaitError};
+use mxrt::{io::DataError, params::ParamsError};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a C caller learns of an error: MXNet's name for the kind of error, and the message.
+pub(crate) struct Error {
+    class: &'static str,
+    message: String,
+}
+
+impl Error {
+    /// An argument that cannot be.
+    pub(crate) fn value(message: impl Into<String>) -> Error {
+        Error { class: "ValueError", message: message.into() }
+    }
+
+    /// Anything that has no class of its own.
+    pub(crate) fn plain(message: impl Into<String>) -> Error {
+        Error { class: "MXNetError", message: message.into() }
+    }
+}
+
+/// The classes that MXNet's front ends know by name.
+fn class(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Value => "ValueError",
+        FailureKind::Type => "TypeError",
+        FailureKind::Index => "IndexError",
+        FailureKind::NotImplemented => "NotImplementedError",
+        FailureKind::Panic | FailureKind::NotCompleted => "InternalError",
+        _ => "MXNetError",
+    }
+}
+
+impl From<OpError> for Error {
+    fn from(error: OpError) -> Error {
+        Error { class: class(error.kind), message: error.to_string() }
+    }
+}
+
+impl From<WaitError> for Error {
+    fn from(error: WaitError) -> Error {
+        let class = match &error {
+            WaitError::Failed(failure) => class(failure.kind()),
+            _ => "MXNetError",
+        };
+        Error { class, message: error.to_string() }
+    }
+}
+
+impl From<GraphError> for Error {
+    fn from(error: GraphError) -> Error {
+        OpError::from(error).into()
+    }
+}
+
+impl From<ParamsError> for Error {
+    fn from(error: ParamsError) -> Error {
+        OpError::from(error).into()
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Error {
+        OpError::from(error).into()
+    }
+}
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Runs the body of a C function: 0, or -1 with the error kept for `MXGetLastError`.
+pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => error,
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+            let message = format!("mxrt panicked, which is a fault of mxrt: {}", text.unwrap_or("no message"));
+            Error { class: "InternalError", message }
+        }
+    };
+    remember(&error);
+    -1
+}
+
+fn remember(error: &Error) {
+    let text: String = format!("{}: {}", error.class, error.message).replace('\0', "\\0");
+    // In a thread that is ending there is nobody left to ask.
+    let _ = LAST_ERROR.try_with(|last| {
+        if let (Ok(mut last), Ok(text)) = (last.try_borrow_mut(), CString::new(text)) {
+            *last = text;
+        }
+    });
+}
+
+/// The message of this thread's last error; empty when there was none. Valid until the thread's next error.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXGetLastError() -> *const c_char {
+    const NOTHING: &CStr = c"";
+    let pointer = LAST_ERROR.try_with(|last| last.try_borrow().map(|last| last.as_ptr()));
+    pointer.ok().and_then(Result::ok).unwrap_or(NOTHING.as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: the function gives a text that is valid until the next error of this thread.
+        unsafe { CStr::from_ptr(MXGetLastError()) }.to_str().expect("UTF-8").to_owned()
+    }
+
+    #[test]
+    fn a_panic_is_a_return_code_and_a_message() {
+        assert_eq!(guard(|| panic!("a bug of number {}", 7)), -1);
+        assert_eq!(last(), "InternalError: mxrt panicked, which is a fault of mxrt: a bug of number 7");
+    }
+
+    #[test]
+    fn a_zero_byte_does_not_cut_a_message_short() {
+        assert_eq!(guard(|| Err(Error::value("before\0after"))), -1);
+        assert_eq!(last(), "ValueError: before\\0after");
+    }
+}

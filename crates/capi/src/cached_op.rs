@@ -1,0 +1,155 @@
+//! Graphs to be called.
+
+use crate::border::{Error, guard};
+use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, free, get, hold};
+use crate::pointers::{count, list, put, read, text};
+use crate::returned;
+use crate::runtime::runtime;
+use mxrt::{CachedOp, CachedOpFlags, NDArray, Symbol};
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+/// # Safety
+/// As for `MXCreateCachedOpEx`.
+unsafe fn create(
+    handle: SymbolHandle,
+    num_flags: c_int,
+    keys: *const *const c_char,
+    vals: *const *const c_char,
+    out: *mut CachedOpHandle,
+) -> Result<(), Error> {
+    let symbol = get::<Symbol>(handle)?;
+    let number = count(num_flags, "num_flags")?;
+    // SAFETY: the caller promises `num_flags` texts in each.
+    let (keys, vals) = unsafe { (list(keys, number, "keys")?, list(vals, number, "vals")?) };
+    let mut flags = Vec::with_capacity(number);
+    for (key, value) in keys.iter().zip(vals) {
+        // SAFETY: as above.
+        flags.push(unsafe { (text(*key, "keys")?, text(*value, "vals")?) });
+    }
+    let runtime = runtime()?;
+    let op = CachedOp::new(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?)?.with_options(runtime.plans);
+    // SAFETY: the caller promises a place for the handle.
+    unsafe { put(out, std::ptr::null_mut(), "out")? };
+    // SAFETY: as above.
+    unsafe { put(out, hold(op), "out") }
+}
+
+/// Makes a symbol callable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXCreateCachedOp(handle: SymbolHandle, out: *mut CachedOpHandle) -> c_int {
+    // SAFETY: the caller keeps the promises of the header; no flags need no pointers.
+    guard(|| unsafe { create(handle, 0, std::ptr::null(), std::ptr::null(), out) })
+}
+
+/// Makes a symbol callable, with flags.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXCreateCachedOpEx(
+    handle: SymbolHandle,
+    num_flags: c_int,
+    keys: *const *const c_char,
+    vals: *const *const c_char,
+    out: *mut CachedOpHandle,
+) -> c_int {
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { create(handle, num_flags, keys, vals, out) })
+}
+
+/// As `MXCreateCachedOpEx`. `thread_safe` is accepted and changes nothing: every CachedOp is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXCreateCachedOpEX(
+    handle: SymbolHandle,
+    num_flags: c_int,
+    keys: *const *const c_char,
+    vals: *const *const c_char,
+    out: *mut CachedOpHandle,
+    thread_safe: u8,
+) -> c_int {
+    let _ = thread_safe;
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { create(handle, num_flags, keys, vals, out) })
+}
+
+/// Gives a callable graph up. Calls that run go on.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXFreeCachedOp(handle: CachedOpHandle) -> c_int {
+    guard(|| free::<CachedOp>(handle))
+}
+
+fn arrays(handles: &[NDArrayHandle]) -> Result<Vec<Arc<NDArray>>, Error> {
+    handles.iter().map(|handle| get::<NDArray>(*handle)).collect()
+}
+
+fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
+    arrays.iter().map(|array| &**array).collect()
+}
+
+/// # Safety
+/// As for `MXInvokeCachedOp`. Gives the number of outputs.
+unsafe fn invoke(
+    handle: CachedOpHandle,
+    num_inputs: c_int,
+    inputs: *const NDArrayHandle,
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+) -> Result<usize, Error> {
+    let op = get::<CachedOp>(handle)?;
+    // SAFETY: the caller promises `num_inputs` handles.
+    let inputs = arrays(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
+    // SAFETY: the caller promises a pointer, null or to `*num_outputs` handles.
+    let given = unsafe { read(outputs, "outputs")? };
+    if !given.is_null() {
+        // SAFETY: the caller promises a number.
+        let number = count(unsafe { read(num_outputs, "num_outputs")? }, "num_outputs")?;
+        // SAFETY: the caller promises as many handles.
+        let outputs = arrays(unsafe { list(given.cast_const(), number, "outputs")? })?;
+        op.call_into(&borrow(&inputs), &borrow(&outputs))?;
+        return Ok(number);
+    }
+    // SAFETY: the caller promises a place for the number. It is tried before there are handles to lose.
+    unsafe { put(num_outputs, 0, "num_outputs")? };
+    let results = op.call(&borrow(&inputs))?;
+    let number = results.len();
+    let handles = returned::handles(results.into_iter().map(hold).collect())?;
+    // SAFETY: as above.
+    unsafe { put(num_outputs, number as c_int, "num_outputs")? };
+    // SAFETY: the caller promises a place for the pointer.
+    unsafe { put(outputs, handles, "outputs")? };
+    Ok(number)
+}
+
+/// Calls a graph; the results may be used at once and are computed meanwhile.
+///
+/// If `*outputs` is null, arrays are made: the array of handles is the thread's, the NDArrays are the caller's. Otherwise
+/// `*num_outputs` must be right, and the results go into the arrays given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXInvokeCachedOp(
+    handle: CachedOpHandle,
+    num_inputs: c_int,
+    inputs: *const NDArrayHandle,
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+) -> c_int {
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs) }.map(drop))
+}
+
+/// As `MXInvokeCachedOp`, and gives the storage types of the results (0, dense).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXInvokeCachedOpEx(
+    handle: CachedOpHandle,
+    num_inputs: c_int,
+    inputs: *const NDArrayHandle,
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+    out_stypes: *mut *const c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller promises a place for the pointer. It is tried before there are handles to lose.
+        unsafe { put(out_stypes, std::ptr::null(), "out_stypes")? };
+        // SAFETY: the caller keeps the promises of the header.
+        let number = unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs)? };
+        // SAFETY: as above.
+        unsafe { put(out_stypes, returned::dense(number)?, "out_stypes") }
+    })
+}

@@ -1,0 +1,27 @@
+//! The C interface: the part of MXNet's that inference needs, under MXNet's names, and the one of its names.
+//!
+//! Functions return 0, or -1 with a message for [`MXGetLastError`]. They may be called from any thread. Objects are
+//! numbers in a table, not addresses: a handle that was freed, or never was one, is an error like any other.
+//!
+//! Everything unsafe is in `pointers`, where addresses given by the caller are read and written, and in one line at each
+//! such use. What the caller must promise is said once, in `include/mxrt.h`.
+#![allow(non_snake_case, reason = "the names are those of MXNet's C interface")]
+#![allow(clippy::missing_safety_doc, reason = "include/mxrt.h says for all functions what pointers must be")]
+
+mod border;
+mod cached_op;
+mod handles;
+mod ndarray;
+mod params;
+mod pointers;
+mod returned;
+mod runtime;
+mod symbol;
+
+pub use border::MXGetLastError;
+pub use cached_op::*;
+pub use handles::{CachedOpHandle, NDArrayHandle, SymbolHandle};
+pub use ndarray::*;
+pub use params::*;
+pub use runtime::*;
+pub use symbol::*;

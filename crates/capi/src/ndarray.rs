@@ -1,0 +1,220 @@
+//! Arrays.
+
+use crate::border::{Error, guard};
+use crate::handles::{NDArrayHandle, free, get, hold};
+use crate::pointers::{count, list, list_mut, put};
+use crate::returned;
+use crate::runtime::engine;
+use mxrt::{Context, Cost, DType, DeviceType, Launch, NDArray, Shape, TensorType, launch};
+use std::ffi::{c_int, c_void};
+
+/// Arrays up to this size may be filled by the calling thread.
+const SMALL: usize = 1 << 16;
+
+fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
+    let device_type = match dev_type {
+        1 => DeviceType::Cpu,
+        3 => DeviceType::CpuPinned,
+        5 => DeviceType::CpuShared,
+        2 => return Err(Error::plain("gpu arrays are not supported by this build: use dev_type 1 (cpu)")),
+        other => {
+            let message = format!("dev_type {other} is unknown; expected 1 (cpu), 3 (cpu_pinned) or 5 (cpu_shared)");
+            return Err(Error::value(message));
+        }
+    };
+    Ok(Context { device_type, device_id: dev_id })
+}
+
+/// # Safety
+/// As for `MXNDArrayCreateEx`.
+unsafe fn create(
+    shape: *const u32,
+    ndim: u32,
+    dev_type: c_int,
+    dev_id: c_int,
+    dtype: c_int,
+    out: *mut NDArrayHandle,
+) -> Result<(), Error> {
+    // SAFETY: the caller promises `ndim` extents.
+    let dims = unsafe { list(shape, count(ndim, "ndim")?, "shape")? };
+    let dtype = DType::from_code(dtype)
+        .ok_or_else(|| Error::value(format!("dtype {dtype} is unknown; expected 0 (float32) to 12 (bfloat16)")))?;
+    let shape: Shape = dims.iter().map(|dim| *dim as usize).collect();
+    let array = NDArray::new(engine()?, context(dev_type, dev_id)?, TensorType { dtype, shape })?;
+    // SAFETY: the caller promises a place for the handle.
+    unsafe { put(out, std::ptr::null_mut(), "out")? };
+    // SAFETY: as above.
+    unsafe { put(out, hold(array), "out") }
+}
+
+/// Makes a float32 array. Memory comes when it is first used (`delay_alloc` is accepted and changes nothing).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayCreate(
+    shape: *const u32,
+    ndim: u32,
+    dev_type: c_int,
+    dev_id: c_int,
+    delay_alloc: c_int,
+    out: *mut NDArrayHandle,
+) -> c_int {
+    let _ = delay_alloc;
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { create(shape, ndim, dev_type, dev_id, DType::F32.code(), out) })
+}
+
+/// Makes an array of any element type.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayCreateEx(
+    shape: *const u32,
+    ndim: u32,
+    dev_type: c_int,
+    dev_id: c_int,
+    delay_alloc: c_int,
+    dtype: c_int,
+    out: *mut NDArrayHandle,
+) -> c_int {
+    let _ = delay_alloc;
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { create(shape, ndim, dev_type, dev_id, dtype, out) })
+}
+
+/// Gives an array up. Work that uses it goes on.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
+    guard(|| free::<NDArray>(handle))
+}
+
+fn extents<T: TryFrom<usize>>(array: &NDArray) -> Result<Vec<T>, Error> {
+    let too_large = |dim: usize| Error::value(format!("the extent {dim} does not fit the integers of this function"));
+    array.shape().iter().map(|dim| T::try_from(*dim).map_err(|_| too_large(*dim))).collect()
+}
+
+/// The extents of an array, in memory of the thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetShape(
+    handle: NDArrayHandle,
+    out_dim: *mut u32,
+    out_pdata: *mut *const u32,
+) -> c_int {
+    guard(|| {
+        let dims = extents::<u32>(&*get::<NDArray>(handle)?)?;
+        // SAFETY: the caller promises a place for the number.
+        unsafe { put(out_dim, dims.len() as u32, "out_dim")? };
+        // SAFETY: the caller promises a place for the pointer.
+        unsafe { put(out_pdata, returned::shape_u32(dims)?, "out_pdata") }
+    })
+}
+
+/// As `MXNDArrayGetShape`, in signed integers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetShapeEx(
+    handle: NDArrayHandle,
+    out_dim: *mut c_int,
+    out_pdata: *mut *const c_int,
+) -> c_int {
+    guard(|| {
+        let dims = extents::<c_int>(&*get::<NDArray>(handle)?)?;
+        // SAFETY: the caller promises a place for the number.
+        unsafe { put(out_dim, dims.len() as c_int, "out_dim")? };
+        // SAFETY: the caller promises a place for the pointer.
+        unsafe { put(out_pdata, returned::shape_int(dims)?, "out_pdata") }
+    })
+}
+
+/// The code of the element type.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetDType(handle: NDArrayHandle, out_dtype: *mut c_int) -> c_int {
+    // SAFETY: the caller promises a place for the number.
+    guard(|| unsafe { put(out_dtype, get::<NDArray>(handle)?.dtype().code(), "out_dtype") })
+}
+
+/// The storage type, which is always 0, dense.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetStorageType(handle: NDArrayHandle, out_storage_type: *mut c_int) -> c_int {
+    guard(|| {
+        get::<NDArray>(handle)?;
+        // SAFETY: the caller promises a place for the number.
+        unsafe { put(out_storage_type, 0, "out_storage_type") }
+    })
+}
+
+/// Where an array lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetContext(
+    handle: NDArrayHandle,
+    out_dev_type: *mut c_int,
+    out_dev_id: *mut c_int,
+) -> c_int {
+    guard(|| {
+        let context = get::<NDArray>(handle)?.context();
+        // SAFETY: the caller promises a place for the number.
+        unsafe { put(out_dev_type, context.device_type as c_int, "out_dev_type")? };
+        // SAFETY: the caller promises a place for the number.
+        unsafe { put(out_dev_id, context.device_id, "out_dev_id") }
+    })
+}
+
+/// The bytes of `size` elements, if the array has as many.
+fn bytes_of(array: &NDArray, size: usize) -> Result<usize, Error> {
+    let has = array.shape().size();
+    if size != has {
+        let message =
+            format!("Memory size do not match: {size} elements were given, but the array {array:?} has {has}");
+        return Err(Error::value(message));
+    }
+    Ok(array.nbytes())
+}
+
+/// Copies `size` elements into an array. The caller's memory is free again when this returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArraySyncCopyFromCPU(handle: NDArrayHandle, data: *const c_void, size: usize) -> c_int {
+    guard(|| {
+        let array = get::<NDArray>(handle)?;
+        let bytes = bytes_of(&array, size)?;
+        // SAFETY: the caller promises `size` elements of the array's type.
+        let content = unsafe { list(data.cast::<u8>(), bytes, "data")? }.to_vec();
+        let cost = if bytes <= SMALL { Cost::Small } else { Cost::Large };
+        let copy = Launch { name: "SyncCopyFromCPU".into(), inputs: &[], outputs: &[&array], cost };
+        launch(array.engine(), copy, move |_, _, outputs| {
+            for output in outputs {
+                output.bytes_mut().copy_from_slice(&content);
+            }
+            Ok(())
+        });
+        Ok(())
+    })
+}
+
+/// Waits for an array and copies its `size` elements out.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArraySyncCopyToCPU(handle: NDArrayHandle, data: *mut c_void, size: usize) -> c_int {
+    guard(|| {
+        let array = get::<NDArray>(handle)?;
+        let bytes = bytes_of(&array, size)?;
+        // SAFETY: the caller promises room for `size` elements of the array's type.
+        let to = unsafe { list_mut(data.cast::<u8>(), bytes, "data")? };
+        to.copy_from_slice(array.read(&mut || true)?.tensor().bytes());
+        Ok(())
+    })
+}
+
+/// Waits until an array can be read; raises the failure it holds, if any.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXNDArrayWaitToRead(handle: NDArrayHandle) -> c_int {
+    guard(|| Ok(get::<NDArray>(handle)?.wait_to_read()?))
+}
+
+/// Waits until an array can be written.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXNDArrayWaitToWrite(handle: NDArrayHandle) -> c_int {
+    guard(|| {
+        let array = get::<NDArray>(handle)?;
+        Ok(array.engine().wait_to_write(array.var())?)
+    })
+}
+
+/// Waits for everything; raises the failures that nobody has seen yet.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXNDArrayWaitAll() -> c_int {
+    guard(|| Ok(engine()?.wait_all()?))
+}

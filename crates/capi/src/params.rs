@@ -1,0 +1,110 @@
+//! Parameter files.
+
+use crate::border::{Error, guard};
+use crate::handles::{NDArrayHandle, get, hold};
+use crate::pointers::{count, list, put, text};
+use crate::returned;
+use crate::runtime::engine;
+use mxrt::NDArray;
+use mxrt::params::{NpShape, Params};
+use std::ffi::{c_char, c_int, c_void};
+
+/// Where the four results of loading go.
+struct Out {
+    size: *mut u32,
+    arrays: *mut *mut NDArrayHandle,
+    name_size: *mut u32,
+    names: *mut *mut *const c_char,
+}
+
+impl Out {
+    /// # Safety
+    /// The pointers are null or point to places for the results.
+    unsafe fn fill(self, params: Params) -> Result<(), Error> {
+        let (names, arrays): (Vec<String>, Vec<NDArray>) = match params {
+            Params::List(arrays) => (Vec::new(), arrays),
+            Params::Named(named) => named.into_iter().unzip(),
+        };
+        // Everything that can fail comes before there are handles to lose.
+        // SAFETY: the caller promises a place.
+        unsafe { put(self.size, arrays.len() as u32, "out_size")? };
+        // SAFETY: the caller promises a place.
+        unsafe { put(self.name_size, names.len() as u32, "out_name_size")? };
+        // SAFETY: the caller promises a place.
+        unsafe { put(self.arrays, std::ptr::null_mut(), "out_arr")? };
+        // SAFETY: the caller promises a place.
+        unsafe { put(self.names, returned::texts(names)?, "out_names")? };
+        let handles = returned::handles(arrays.into_iter().map(hold).collect())?;
+        // SAFETY: the caller promises a place.
+        unsafe { put(self.arrays, handles, "out_arr") }
+    }
+}
+
+/// Loads a parameter file. The arrays of handles and names are the thread's; the NDArrays are the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayLoad(
+    fname: *const c_char,
+    out_size: *mut u32,
+    out_arr: *mut *mut NDArrayHandle,
+    out_name_size: *mut u32,
+    out_names: *mut *mut *const c_char,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller promises a text.
+        let path = unsafe { text(fname, "fname")? };
+        let params = mxrt::params::load(engine()?, path, NpShape::Off)?;
+        // SAFETY: the caller promises places for the results.
+        unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
+    })
+}
+
+/// Loads a parameter file that is in memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayLoadFromBuffer(
+    ndarray_buffer: *const c_void,
+    size: usize,
+    out_size: *mut u32,
+    out_arr: *mut *mut NDArrayHandle,
+    out_name_size: *mut u32,
+    out_names: *mut *mut *const c_char,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller promises `size` bytes.
+        let bytes = unsafe { list(ndarray_buffer.cast::<u8>(), size, "ndarray_buffer")? };
+        let params = mxrt::params::load_from_bytes(engine()?, bytes, NpShape::Off)?;
+        // SAFETY: the caller promises places for the results.
+        unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
+    })
+}
+
+/// Saves arrays, with names unless `keys` is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArraySave(
+    fname: *const c_char,
+    num_args: u32,
+    args: *const NDArrayHandle,
+    keys: *const *const c_char,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller promises a text.
+        let path = unsafe { text(fname, "fname")? };
+        let number = count(num_args, "num_args")?;
+        // SAFETY: the caller promises `num_args` handles.
+        let handles = unsafe { list(args, number, "args")? };
+        let arrays = handles.iter().map(|handle| Ok((*get::<NDArray>(*handle)?).clone()));
+        let arrays = arrays.collect::<Result<Vec<NDArray>, Error>>()?;
+        let params = if keys.is_null() {
+            Params::List(arrays)
+        } else {
+            // SAFETY: the caller promises `num_args` keys, which are texts.
+            let keys = unsafe { list(keys, number, "keys")? };
+            let mut names = Vec::with_capacity(number);
+            for key in keys {
+                // SAFETY: as above.
+                names.push(unsafe { text(*key, "keys")? }.to_owned());
+            }
+            Params::Named(names.into_iter().zip(arrays).collect())
+        };
+        Ok(mxrt::params::save(path, &params, NpShape::Off, &mut || true)?)
+    })
+}

@@ -1,0 +1,89 @@
+//! Memory behind the pointers that functions return. It belongs to the calling thread and stays as it is until the
+//! thread calls a function that returns the same sort of thing.
+
+use crate::border::Error;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int, c_void};
+
+thread_local! {
+    static KEPT: RefCell<Kept> = RefCell::default();
+}
+
+#[derive(Default)]
+struct Kept {
+    shape_u32: Vec<u32>,
+    shape_int: Vec<c_int>,
+    handles: Vec<*mut c_void>,
+    storage_types: Vec<c_int>,
+    texts: Texts,
+    text: CString,
+}
+
+#[derive(Default)]
+struct Texts {
+    owned: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+fn keep<R>(set: impl FnOnce(&mut Kept) -> R) -> Result<R, Error> {
+    let gone = |_| Error::plain("this thread is ending: nothing can be returned to it any more");
+    KEPT.try_with(|kept| set(&mut kept.borrow_mut())).map_err(gone)
+}
+
+/// Keeps extents as unsigned numbers.
+pub(crate) fn shape_u32(shape: Vec<u32>) -> Result<*const u32, Error> {
+    keep(|kept| {
+        kept.shape_u32 = shape;
+        kept.shape_u32.as_ptr()
+    })
+}
+
+/// Keeps extents as signed numbers.
+pub(crate) fn shape_int(shape: Vec<c_int>) -> Result<*const c_int, Error> {
+    keep(|kept| {
+        kept.shape_int = shape;
+        kept.shape_int.as_ptr()
+    })
+}
+
+/// Keeps an array of handles; the objects themselves belong to the caller.
+pub(crate) fn handles(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
+    keep(|kept| {
+        kept.handles = handles;
+        kept.handles.as_mut_ptr()
+    })
+}
+
+/// Keeps the storage types of `count` arrays, all of which are dense.
+pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
+    keep(|kept| {
+        kept.storage_types = vec![0; count];
+        kept.storage_types.as_ptr()
+    })
+}
+
+/// Keeps texts and gives an array of pointers to them.
+pub(crate) fn texts(texts: Vec<String>) -> Result<*mut *const c_char, Error> {
+    let owned = texts.into_iter().map(c_text).collect::<Result<Vec<CString>, Error>>()?;
+    keep(|kept| {
+        kept.texts.pointers = owned.iter().map(|text| text.as_ptr()).collect();
+        kept.texts.owned = owned;
+        kept.texts.pointers.as_mut_ptr()
+    })
+}
+
+/// Keeps one text.
+pub(crate) fn text(text: String) -> Result<*const c_char, Error> {
+    let text = c_text(text)?;
+    keep(|kept| {
+        kept.text = text;
+        kept.text.as_ptr()
+    })
+}
+
+fn c_text(text: String) -> Result<CString, Error> {
+    CString::new(text).map_err(|error| {
+        let text = String::from_utf8_lossy(&error.into_vec()).into_owned();
+        Error::value(format!("{text:?} contains a zero byte and cannot be given to C"))
+    })
+}

@@ -1,0 +1,46 @@
+//! What all objects of the process share.
+
+use crate::border::{Error, guard};
+use crate::pointers::put;
+use mxrt::{BuildOptions, Engine, Settings};
+use std::ffi::{c_char, c_int};
+use std::sync::OnceLock;
+
+/// The version of MXNet whose interface this is: 1.9.1.
+const MXNET_VERSION: c_int = 10901;
+
+/// What is started at first use.
+pub(crate) struct Runtime {
+    pub(crate) engine: &'static Engine,
+    pub(crate) plans: BuildOptions,
+}
+
+/// The shared state, made from the environment, which is read this once.
+pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
+    static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+    let start = || {
+        let settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+        let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
+        Ok(Runtime { engine, plans: settings.plans })
+    };
+    RUNTIME.get_or_init(start).as_ref().map_err(Error::value)
+}
+
+/// The engine of the process.
+pub(crate) fn engine() -> Result<&'static Engine, Error> {
+    runtime().map(|runtime| runtime.engine)
+}
+
+/// The version of MXNet whose interface this is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXGetVersion(out: *mut c_int) -> c_int {
+    // SAFETY: the caller promises a place for the number.
+    guard(|| unsafe { put(out, MXNET_VERSION, "out") })
+}
+
+/// The version of mxrt, as text that stays for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXRTGetVersion() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}

@@ -1,0 +1,129 @@
+//! Symbols.
+
+use crate::border::{Error, guard};
+use crate::handles::{SymbolHandle, free, get, hold};
+use crate::pointers::{put, text};
+use crate::returned;
+use mxrt::Symbol;
+use std::ffi::{c_char, c_int};
+
+/// # Safety
+/// `out` is null or points to a place for the handle.
+unsafe fn load(json: &str, out: *mut SymbolHandle) -> Result<(), Error> {
+    let symbol = Symbol::load_json(json)?.symbol;
+    // SAFETY: the caller promises a place for the handle.
+    unsafe { put(out, std::ptr::null_mut(), "out")? };
+    // SAFETY: as above.
+    unsafe { put(out, hold(symbol), "out") }
+}
+
+/// Loads a symbol from a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXSymbolCreateFromFile(fname: *const c_char, out: *mut SymbolHandle) -> c_int {
+    guard(|| {
+        // SAFETY: the caller promises a text.
+        let path = unsafe { text(fname, "fname")? };
+        let json = mxrt::io::read_text(path)?;
+        // SAFETY: the caller promises a place for the handle.
+        unsafe { load(&json, out) }
+    })
+}
+
+/// Loads a symbol from its JSON text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXSymbolCreateFromJSON(json: *const c_char, out: *mut SymbolHandle) -> c_int {
+    guard(|| {
+        // SAFETY: the caller promises a text.
+        let json = unsafe { text(json, "json")? };
+        // SAFETY: the caller promises a place for the handle.
+        unsafe { load(json, out) }
+    })
+}
+
+/// The JSON text of a symbol, in memory of the thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut *const c_char) -> c_int {
+    guard(|| {
+        let json = get::<Symbol>(symbol)?.to_json();
+        // SAFETY: the caller promises a place for the pointer.
+        unsafe { put(out_json, returned::text(json)?, "out_json") }
+    })
+}
+
+/// # Safety
+/// The pointers are null or point to places for the results.
+unsafe fn names(
+    symbol: SymbolHandle,
+    out_size: *mut u32,
+    out_str_array: *mut *mut *const c_char,
+    of: impl FnOnce(&Symbol) -> Vec<String>,
+) -> Result<(), Error> {
+    let names = of(&*get::<Symbol>(symbol)?);
+    // SAFETY: the caller promises a place for the number.
+    unsafe { put(out_size, names.len() as u32, "out_size")? };
+    // SAFETY: the caller promises a place for the pointer.
+    unsafe { put(out_str_array, returned::texts(names)?, "out_str_array") }
+}
+
+/// Names of the arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXSymbolListArguments(
+    symbol: SymbolHandle,
+    out_size: *mut u32,
+    out_str_array: *mut *mut *const c_char,
+) -> c_int {
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_arguments) })
+}
+
+/// Names of the auxiliary states.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXSymbolListAuxiliaryStates(
+    symbol: SymbolHandle,
+    out_size: *mut u32,
+    out_str_array: *mut *mut *const c_char,
+) -> c_int {
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_auxiliary_states) })
+}
+
+/// Names of the outputs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXSymbolListOutputs(
+    symbol: SymbolHandle,
+    out_size: *mut u32,
+    out_str_array: *mut *mut *const c_char,
+) -> c_int {
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_outputs) })
+}
+
+/// Names of all inputs, arguments and auxiliary states, in the order in which a CachedOp takes them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NNSymbolListInputNames(
+    symbol: SymbolHandle,
+    option: c_int,
+    out_size: *mut u32,
+    out_str_array: *mut *mut *const c_char,
+) -> c_int {
+    guard(|| {
+        let of = match option {
+            0 => Symbol::list_inputs,
+            1 => Symbol::list_arguments,
+            2 => Symbol::list_auxiliary_states,
+            other => {
+                let message =
+                    format!("the argument option is {other}; expected 0 (all), 1 (read only) or 2 (auxiliary)");
+                return Err(Error::value(message));
+            }
+        };
+        // SAFETY: the caller keeps the promises of the header.
+        unsafe { names(symbol, out_size, out_str_array, of) }
+    })
+}
+
+/// Gives a symbol up. A CachedOp made from it stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXSymbolFree(symbol: SymbolHandle) -> c_int {
+    guard(|| free::<Symbol>(symbol))
+}

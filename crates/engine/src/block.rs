@@ -1,0 +1,422 @@
+//! Op blocks: one push, in 320 bytes of pooled memory.
+//!
+//! The first line holds everything an op with one variable needs, the second the closure (larger ones are boxed), the
+//! rest seven more accesses. Further accesses live in an overflow array. Accesses stay in declared order, so "the first
+//! failed input" is a property of the program and not of addresses.
+
+use crate::ctx::RunCtx;
+use crate::failure::{Failure, OpError};
+use crate::spec::{Access, DeviceId, Lane, OpKind, OpName, OpSpec};
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::var::{Var, VarInner};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::{addr_of_mut, null_mut};
+
+/// Accesses that fit into a block.
+pub(crate) const INLINE_VARS: usize = 8;
+/// Bytes of closure that fit into a block.
+pub(crate) const INLINE_CLOSURE: usize = 64;
+
+/// How an entry uses its variable. `Alias` marks a duplicate: it only gives the variable a second declared number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    Read = 0,
+    Write = 1,
+    Update = 2,
+    Alias = 3,
+}
+
+impl From<Access> for Mode {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::Read => Mode::Read,
+            Access::Write => Mode::Write,
+            Access::Update => Mode::Update,
+        }
+    }
+}
+
+/// One access of one op.
+pub(crate) struct Entry {
+    pub var: *const VarInner,
+    pub next: *mut Entry,
+    /// Address of the op, which is aligned to 64 bytes, with the mode in the low bits.
+    op_mode: usize,
+}
+
+impl Entry {
+    pub fn new(var: *const VarInner, op: *mut OpBlock, mode: Mode) -> Self {
+        Entry { var, next: null_mut(), op_mode: op.expose_provenance() | mode as usize }
+    }
+    #[inline(always)]
+    pub fn mode(&self) -> Mode {
+        match self.op_mode & 3 {
+            0 => Mode::Read,
+            1 => Mode::Write,
+            2 => Mode::Update,
+            _ => Mode::Alias,
+        }
+    }
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.op_mode = (self.op_mode & !3) | mode as usize;
+    }
+    #[inline(always)]
+    pub fn op(&self) -> *mut OpBlock {
+        std::ptr::with_exposed_provenance_mut(self.op_mode & !63)
+    }
+}
+
+/// What the engine does with an op.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Class {
+    Strict,
+    Selective,
+    NoSkip,
+    /// A waiter or callback: runs at once in whichever thread makes it ready, is not counted by `wait_all`.
+    Notify,
+    /// Complete only when its `OnComplete` is consumed; skipped when an input has failed.
+    Async,
+    /// As `Async`, but runs always.
+    AsyncAlways,
+}
+
+impl Class {
+    /// Whether failed inputs do not keep it from running.
+    #[inline(always)]
+    pub fn always_runs(self) -> bool {
+        !matches!(self, Class::Strict | Class::Async)
+    }
+}
+
+impl From<OpKind> for Class {
+    fn from(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Strict => Class::Strict,
+            OpKind::Selective => Class::Selective,
+            OpKind::NoSkip => Class::NoSkip,
+        }
+    }
+}
+
+pub(crate) struct VTable {
+    /// Consumes the closure.
+    pub run: unsafe fn(*mut u8, &RunCtx<'_>) -> Result<(), OpError>,
+    /// Drops it instead.
+    pub drop: unsafe fn(*mut u8),
+}
+
+/// Flags of an op.
+pub(crate) const COUNTED: u8 = 1;
+pub(crate) const EPOCH: u8 = 2;
+pub(crate) const SMALL: u8 = 4;
+/// Default lane, device and priority: the last line need not be read to queue it.
+pub(crate) const PLAIN: u8 = 8;
+/// Pushed after the engine was closed: fails instead of running.
+pub(crate) const DOOMED: u8 = 16;
+
+#[repr(C, align(64))]
+pub(crate) struct OpBlock {
+    /// Accesses not granted yet; afterwards, for an async op, the state shared by its run and its token.
+    pub wait: AtomicU32,
+    nvars: u8,
+    lane: Lane,
+    pub class: Class,
+    pub flags: u8,
+    pub vtable: *const VTable,
+    pub link: *mut OpBlock,
+    pub name: ManuallyDrop<OpName>,
+    first: Entry,
+    closure: [MaybeUninit<u8>; INLINE_CLOSURE],
+    rest: [Entry; INLINE_VARS - 1],
+    /// Accesses from the ninth on.
+    overflow: *mut Entry,
+    overflow_len: usize,
+    pub priority: i32,
+    pub device: DeviceId,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<OpBlock>() == 320);
+
+/// What an async op's run and its token hand each other. Lies where the closure was: the run has consumed it.
+#[derive(Default)]
+pub(crate) struct AsyncResult {
+    /// Written by the token.
+    pub outcome: Option<Failure>,
+    /// Written by the run, like `fails`.
+    pub panicked: Option<Failure>,
+    pub fails: Vec<(usize, Failure)>,
+}
+
+const _: () = assert!(size_of::<AsyncResult>() <= INLINE_CLOSURE);
+
+impl OpBlock {
+    /// Number of declared accesses.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns in its present state.
+    #[inline(always)]
+    pub unsafe fn len(op: *mut OpBlock) -> usize {
+        // SAFETY: contract; the overflow array exists exactly when the inline places are used up.
+        unsafe {
+            let n = (*op).nvars as usize;
+            if n < INLINE_VARS { n } else { INLINE_VARS + (*op).overflow_len }
+        }
+    }
+
+    /// Access number `i` in declared order.
+    ///
+    /// # Safety
+    /// As for `len`, and `i < len`.
+    #[inline(always)]
+    pub unsafe fn entry(op: *mut OpBlock, i: usize) -> *mut Entry {
+        // SAFETY: contract; every access below `len` has its place.
+        unsafe {
+            match i {
+                0 => addr_of_mut!((*op).first),
+                1..INLINE_VARS => addr_of_mut!((*op).rest).cast::<Entry>().add(i - 1),
+                _ => (*op).overflow.add(i - INLINE_VARS),
+            }
+        }
+    }
+
+    /// Where the closure lies.
+    ///
+    /// # Safety
+    /// `op` points to a block.
+    pub unsafe fn closure(op: *mut OpBlock) -> *mut u8 {
+        // SAFETY: contract.
+        unsafe { addr_of_mut!((*op).closure).cast() }
+    }
+
+    /// # Safety
+    /// `op` is a filled block that the caller owns.
+    pub unsafe fn lane(op: *mut OpBlock) -> Lane {
+        // SAFETY: contract.
+        unsafe { (*op).lane }
+    }
+
+    /// # Safety
+    /// `op` is a filled block that the caller owns.
+    pub unsafe fn has(op: *mut OpBlock, flag: u8) -> bool {
+        // SAFETY: contract.
+        unsafe { (*op).flags & flag != 0 }
+    }
+
+    /// Fills a raw block with everything except the closure.
+    ///
+    /// # Safety
+    /// `op` is a raw block that the caller owns.
+    pub unsafe fn fill(op: *mut OpBlock, spec: &OpSpec<'_>, class: Class) {
+        let n = spec.vars.len();
+        let plain = spec.lane == Lane::Normal && spec.device == DeviceId::cpu(0) && spec.priority == 0;
+        let small = spec.cost == crate::spec::Cost::Small;
+        let entry = move |declared: &(&Var, Access)| Entry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
+        // SAFETY: a raw block may be written anywhere; every place is written once, with plain writes that drop nothing.
+        unsafe {
+            addr_of_mut!((*op).wait).write(AtomicU32::new(0));
+            addr_of_mut!((*op).nvars).write(n.min(INLINE_VARS) as u8);
+            addr_of_mut!((*op).lane).write(spec.lane);
+            addr_of_mut!((*op).class).write(class);
+            addr_of_mut!((*op).flags).write(if plain { PLAIN } else { 0 } | if small { SMALL } else { 0 });
+            addr_of_mut!((*op).name).write(ManuallyDrop::new(spec.name.clone()));
+            if !plain {
+                addr_of_mut!((*op).priority).write(spec.priority);
+                addr_of_mut!((*op).device).write(spec.device);
+            }
+            if n >= INLINE_VARS {
+                let rest: Box<[Entry]> = spec.vars[INLINE_VARS..].iter().map(entry).collect();
+                addr_of_mut!((*op).overflow_len).write(rest.len());
+                addr_of_mut!((*op).overflow).write(Box::into_raw(rest).cast());
+            }
+            for (i, declared) in spec.vars.iter().take(INLINE_VARS).enumerate() {
+                let place = match i {
+                    0 => addr_of_mut!((*op).first),
+                    _ => addr_of_mut!((*op).rest).cast::<Entry>().add(i - 1),
+                };
+                place.write(entry(declared));
+            }
+        }
+    }
+
+    /// Drops what `fill` put in; the block is raw afterwards.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns; its closure is gone and its accesses are completed.
+    #[inline(always)]
+    pub unsafe fn clear(op: *mut OpBlock) {
+        // SAFETY: contract; both were written by `fill` and are dropped once.
+        unsafe {
+            ManuallyDrop::drop(&mut (*op).name);
+            if (*op).nvars as usize >= INLINE_VARS {
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut((*op).overflow, (*op).overflow_len)));
+            }
+        }
+    }
+
+    /// Where the op runs.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns.
+    pub unsafe fn place(op: *mut OpBlock) -> DeviceId {
+        // SAFETY: contract; the device is written unless the op is plain.
+        unsafe { if (*op).flags & PLAIN != 0 { DeviceId::cpu(0) } else { (*op).device } }
+    }
+}
+
+/// Ready ops collected while locks of variables are held; published afterwards in one step.
+pub(crate) struct Chain {
+    pub first: *mut OpBlock,
+    pub last: *mut OpBlock,
+    pub len: usize,
+    /// A waiter is among them.
+    pub notify: bool,
+    /// An op with a lane, device or priority of its own is among them.
+    pub special: bool,
+}
+
+impl Chain {
+    pub const fn new() -> Self {
+        Chain { first: null_mut(), last: null_mut(), len: 0, notify: false, special: false }
+    }
+
+    /// # Safety
+    /// The op is ready and belongs to the caller.
+    #[inline(always)]
+    pub unsafe fn add(&mut self, op: *mut OpBlock) {
+        // SAFETY: contract; the last op of the chain belongs to the chain.
+        unsafe {
+            (*op).link = null_mut();
+            if self.first.is_null() {
+                self.first = op;
+            } else {
+                (*self.last).link = op;
+            }
+            self.last = op;
+            self.len += 1;
+            self.notify |= (*op).class == Class::Notify;
+            self.special |= (*op).flags & PLAIN == 0;
+        }
+    }
+
+    /// Moves all ops of another chain behind these.
+    pub fn append(&mut self, other: &mut Chain) {
+        if other.first.is_null() {
+            return;
+        }
+        if self.first.is_null() {
+            self.first = other.first;
+        } else {
+            // SAFETY: ops of a chain belong to it.
+            unsafe { (*self.last).link = other.first };
+        }
+        self.last = other.last;
+        self.len += other.len;
+        self.notify |= other.notify;
+        self.special |= other.special;
+        *other = Chain::new();
+    }
+
+    /// Takes the first op; it belongs to the caller then.
+    #[inline(always)]
+    pub fn take(&mut self) -> Option<*mut OpBlock> {
+        let op = self.first;
+        if op.is_null() {
+            return None;
+        }
+        // SAFETY: ops of a chain belong to it.
+        self.first = unsafe { (*op).link };
+        self.len -= 1;
+        Some(op)
+    }
+}
+
+/// One access of the entry's op was granted; the last one makes the op ready.
+///
+/// # Safety
+/// The lock of the entry's variable is held and the access was just granted.
+#[inline(always)]
+pub(crate) unsafe fn grant(entry: *mut Entry, ready: &mut Chain) {
+    // SAFETY: an op with a missing grant is alive. A count of 1 means that nobody else will touch the counter.
+    unsafe {
+        let op = (*entry).op();
+        if (*op).wait.load(Ordering::Acquire) == 1 || (*op).wait.fetch_sub(1, Ordering::AcqRel) == 1 {
+            ready.add(op);
+        }
+    }
+}
+
+/// Vtables of a plain closure, small or boxed, and of one that completes by a token.
+pub(crate) struct SyncClosure<F>(std::marker::PhantomData<F>);
+pub(crate) struct AsyncClosure<F>(std::marker::PhantomData<F>);
+
+unsafe fn drop_as<T>(data: *mut u8) {
+    // SAFETY: the vtable belongs to a closure of this type, which was not run.
+    unsafe { std::ptr::drop_in_place(data.cast::<T>()) }
+}
+
+impl<F: FnOnce(&RunCtx<'_>) -> Result<(), OpError>> SyncClosure<F> {
+    const INLINE: VTable = VTable {
+        // SAFETY: `data` holds an `F`, which is consumed here, once.
+        run: |data, ctx| unsafe { data.cast::<F>().read()(ctx) },
+        drop: drop_as::<F>,
+    };
+    const BOXED: VTable = VTable {
+        // SAFETY: `data` holds a `Box<F>`, which is consumed here, once.
+        run: |data, ctx| unsafe { (*data.cast::<Box<F>>().read())(ctx) },
+        drop: drop_as::<Box<F>>,
+    };
+
+    /// # Safety
+    /// `op` is a block of the caller without a closure.
+    #[inline(always)]
+    pub unsafe fn store(op: *mut OpBlock, f: F) {
+        // SAFETY: contract of `store_closure`.
+        unsafe { store_closure(op, f, &Self::INLINE, &Self::BOXED) }
+    }
+}
+
+impl<F: FnOnce(&RunCtx<'_>, crate::ctx::OnComplete)> AsyncClosure<F> {
+    const INLINE: VTable = VTable {
+        run: |data, ctx| {
+            // SAFETY: `data` holds an `F`, which is consumed here, once; the token is made once, by the run.
+            unsafe { data.cast::<F>().read()(ctx, ctx.token()) };
+            Ok(())
+        },
+        drop: drop_as::<F>,
+    };
+    const BOXED: VTable = VTable {
+        run: |data, ctx| {
+            // SAFETY: `data` holds a `Box<F>`, which is consumed here, once; the token is made once, by the run.
+            unsafe { (*data.cast::<Box<F>>().read())(ctx, ctx.token()) };
+            Ok(())
+        },
+        drop: drop_as::<Box<F>>,
+    };
+
+    /// # Safety
+    /// `op` is a block of the caller without a closure.
+    #[inline(always)]
+    pub unsafe fn store(op: *mut OpBlock, f: F) {
+        // SAFETY: contract of `store_closure`.
+        unsafe { store_closure(op, f, &Self::INLINE, &Self::BOXED) }
+    }
+}
+
+/// # Safety
+/// `op` is a block of the caller without a closure; the vtables treat the data as an `F` and as a `Box<F>`.
+#[inline(always)]
+unsafe fn store_closure<F>(op: *mut OpBlock, f: F, inline: &'static VTable, boxed: &'static VTable) {
+    // SAFETY: the place has 64 bytes at an address divisible by 64, which the conditions below compare with.
+    unsafe {
+        let data = OpBlock::closure(op);
+        if size_of::<F>() <= INLINE_CLOSURE && align_of::<F>() <= 64 {
+            data.cast::<F>().write(f);
+            (*op).vtable = inline;
+        } else {
+            data.cast::<Box<F>>().write(Box::new(f));
+            (*op).vtable = boxed;
+        }
+    }
+}

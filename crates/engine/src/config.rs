@@ -1,0 +1,97 @@
+//! What an engine is started with.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Settings of one engine. `Config::default()` uses every core the process may use and sets no memory limit.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which engine runs the ops.
+    pub kind: EngineKind,
+    /// Number of threads that may compute at a time. `None`: the affinity mask of the process, capped by its cgroup quota.
+    pub cores: Option<usize>,
+    /// Upper bound in bytes for the memory pool; `None`: no bound.
+    pub memory_limit: Option<usize>,
+    /// How many small ops of one thread a front end may join into one; 0 joins none. The engine only keeps the number.
+    pub bulk_size: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { kind: EngineKind::ThreadedPerDevice, cores: None, memory_limit: None, bulk_size: 0 }
+    }
+}
+
+/// The kinds of engine, by MXNet's names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum EngineKind {
+    /// `NaiveEngine`: every op runs in the thread that pushes it, before the push returns (if its dependencies are complete).
+    Naive,
+    /// `ThreadedEngine`: one set of queues for all devices.
+    Threaded,
+    /// `ThreadedEnginePerDevice`: a set of queues for each device, served in turn. The default.
+    ThreadedPerDevice,
+}
+
+impl EngineKind {
+    /// Every kind, in the order in which messages list them.
+    pub const ALL: [EngineKind; 3] = [EngineKind::Naive, EngineKind::Threaded, EngineKind::ThreadedPerDevice];
+
+    /// MXNet's name of this kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Naive => "NaiveEngine",
+            EngineKind::Threaded => "ThreadedEngine",
+            EngineKind::ThreadedPerDevice => "ThreadedEnginePerDevice",
+        }
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for EngineKind {
+    type Err = EngineError;
+
+    fn from_str(name: &str) -> Result<Self, EngineError> {
+        EngineKind::ALL.into_iter().find(|k| k.name() == name).ok_or_else(|| EngineError::UnknownKind(name.to_owned()))
+    }
+}
+
+/// Why an engine could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The name is not one of the known kinds.
+    #[error("Cannot find Engine {0}; known: {known}", known = known_kinds())]
+    UnknownKind(String),
+    /// The number of cores cannot be used.
+    #[error("starting an engine with {0} cores: expected a number from 1 to {max}", max = MAX_CORES)]
+    BadCores(usize),
+    /// The handlers that make forking safe could not be installed.
+    #[error("starting an engine: the fork handlers could not be installed (error code {0})")]
+    ForkHandlers(i32),
+}
+
+/// More cores than this are an input error, not a machine.
+pub(crate) const MAX_CORES: usize = 4096;
+
+fn known_kinds() -> String {
+    EngineKind::ALL.map(EngineKind::name).join(", ")
+}
+
+impl Config {
+    /// The number of core tokens this configuration gives.
+    pub(crate) fn resolve_cores(&self) -> Result<usize, EngineError> {
+        match self.cores {
+            Some(n) if (1..=MAX_CORES).contains(&n) => Ok(n),
+            Some(n) => Err(EngineError::BadCores(n)),
+            // The standard library looks at the affinity mask and at the cgroup quota.
+            None => Ok(std::thread::available_parallelism().map_or(1, |n| n.get())),
+        }
+    }
+}

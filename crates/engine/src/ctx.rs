@@ -1,0 +1,148 @@
+//! What a running op sees of the engine, and the token by which an asynchronous op completes.
+
+use crate::block::{AsyncResult, Mode, OpBlock};
+use crate::engine::Engine;
+use crate::failure::{Failure, FailureKind, OpError};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+/// Handed to the closure of an op while it runs. Numbers of accesses are those of [`OpSpec::vars`](crate::OpSpec::vars).
+pub struct RunCtx<'a> {
+    engine: &'static Engine,
+    op: *mut OpBlock,
+    pub(crate) fails: Mutex<Vec<(usize, Failure)>>,
+    /// The op has opened its run for helpers (see `team`).
+    pub(crate) run_open: AtomicBool,
+    _op: PhantomData<&'a ()>,
+}
+
+// SAFETY: while the context exists its op is granted, so versions and failures of its variables are stable; what
+// changes is atomic or behind a lock.
+unsafe impl Sync for RunCtx<'_> {}
+// SAFETY: as above; nothing in it belongs to a thread.
+unsafe impl Send for RunCtx<'_> {}
+
+impl RunCtx<'_> {
+    /// # Safety
+    /// All accesses of `op` are granted and stay so while the context exists.
+    #[inline(always)]
+    pub(crate) unsafe fn new(engine: &'static Engine, op: *mut OpBlock) -> Self {
+        RunCtx { engine, op, fails: Mutex::new(Vec::new()), run_open: AtomicBool::new(false), _op: PhantomData }
+    }
+
+    /// The engine that runs this op. Pushing from inside an op is allowed, waiting is not.
+    pub fn engine(&self) -> &'static Engine {
+        self.engine
+    }
+
+    fn len(&self) -> usize {
+        // SAFETY: the op exists while the context does.
+        unsafe { OpBlock::len(self.op) }
+    }
+
+    /// The failure that access `i` held when the op started; `None` also for numbers the op does not have.
+    pub fn failure_of(&self, i: usize) -> Option<Failure> {
+        if i >= self.len() {
+            return None;
+        }
+        // SAFETY: `i` is an access; its grant keeps the variable alive and its failure stable.
+        unsafe { (*(*(*OpBlock::entry(self.op, i)).var).failure.get()).clone() }
+    }
+
+    /// Numbers of the accesses that depend on a failed value: reads and updates, in declared order.
+    pub fn failed_reads(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(|&i| {
+            // SAFETY: as in `failure_of`.
+            unsafe {
+                let e = OpBlock::entry(self.op, i);
+                (*e).mode() != Mode::Write && (*(*(*e).var).failure.get()).is_some()
+            }
+        })
+    }
+
+    /// Fails exactly the write with number `i`; the first failure given to an access stays. A read, or a number the op
+    /// does not have, is ignored in release builds and a bug in debug builds.
+    pub fn fail_write(&self, i: usize, failure: Failure) {
+        debug_assert!(i < self.len(), "fail_write({i}) on an op with {} accesses", self.len());
+        if i >= self.len() {
+            return;
+        }
+        self.engine.record_failure(&failure);
+        let mut fails = self.fails.lock();
+        if fails.iter().all(|(j, _)| *j != i) {
+            fails.push((i, failure));
+        }
+    }
+
+    /// Number of writes that had completed on the variable of access `i` when the op started.
+    ///
+    /// # Panics
+    /// If the op has no such access.
+    pub fn version_of(&self, i: usize) -> u64 {
+        assert!(i < self.len(), "version_of({i}) on an op with {} accesses", self.len());
+        // SAFETY: as in `failure_of`.
+        unsafe { *(*(*OpBlock::entry(self.op, i)).var).version.get() }
+    }
+
+    /// # Safety
+    /// Called once for an op, of class `Async`, by its run.
+    pub(crate) unsafe fn token(&self) -> OnComplete {
+        OnComplete { engine: self.engine, op: self.op }
+    }
+}
+
+/// Completes an asynchronous op. Dropping it fails the op, so nothing that depends on it can hang.
+pub struct OnComplete {
+    engine: &'static Engine,
+    op: *mut OpBlock,
+}
+
+// SAFETY: the token is the only owner of the op besides its run, and both hand over through an atomic.
+unsafe impl Send for OnComplete {}
+
+impl OnComplete {
+    /// The op is complete with this result; its dependants may start.
+    pub fn complete(self, result: Result<(), OpError>) {
+        let token = ManuallyDrop::new(self);
+        // SAFETY: the token is consumed, so this happens once.
+        unsafe { token.engine.finish_async(token.op, result) }
+    }
+}
+
+impl Drop for OnComplete {
+    fn drop(&mut self) {
+        // SAFETY: a token that was not consumed still shares the op.
+        let name = unsafe { (*self.op).name.to_string() };
+        let error = OpError::new(FailureKind::NotCompleted, format!("operator {name} never completed"));
+        // SAFETY: dropped once, and not consumed before.
+        unsafe { self.engine.finish_async(self.op, Err(error)) }
+    }
+}
+
+impl std::fmt::Debug for OnComplete {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnComplete")
+    }
+}
+
+/// States of an async op in its `wait` counter: 0 while both its run and its token are open.
+pub(crate) const RUN_RETURNED: u32 = 1 << 30;
+pub(crate) const TOKEN_USED: u32 = 1 << 31;
+
+/// The first of run and token leaves; the second completes the op. True: the caller is the second.
+///
+/// # Safety
+/// `op` is an async op whose closure was consumed; each of run and token calls this once, with its own state.
+pub(crate) unsafe fn second_to_leave(op: *mut OpBlock, state: u32) -> bool {
+    // SAFETY: contract; until both have left, the block exists.
+    unsafe { (*op).wait.fetch_or(state, Ordering::AcqRel) != 0 }
+}
+
+/// # Safety
+/// `op` is an async op whose closure was consumed; the place was initialised by the run.
+pub(crate) unsafe fn async_result(op: *mut OpBlock) -> *mut AsyncResult {
+    // SAFETY: contract.
+    unsafe { OpBlock::closure(op).cast() }
+}

@@ -1,0 +1,193 @@
+//! The engine: one object that ties the parts together. Started once, never dropped.
+
+use crate::block::{Chain, Class, OpBlock};
+use crate::config::{Config, EngineError, EngineKind};
+use crate::failure::Failure;
+use crate::memory::MemoryPool;
+use crate::sched::Sched;
+use crate::slot::{Counts, Slot};
+use crate::sync::Mutex;
+use crate::var::Var;
+use crate::wait::Waiters;
+use crate::wait_all::Epochs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Failures the engine remembers for `wait_all`; beyond, it counts.
+pub(crate) const MAX_ORIGINS: usize = 1024;
+
+/// Orders ops by the variables they read and write, and runs them. Always used by reference: an engine lives as long as
+/// the process, because leaving a process never runs destructors of a running pool.
+pub struct Engine {
+    kind: EngineKind,
+    bulk_size: usize,
+    pub(crate) closed: AtomicBool,
+    pub(crate) sched: Sched,
+    pub(crate) all_counts: Mutex<Vec<&'static Counts>>,
+    pub(crate) epochs: Epochs,
+    pub(crate) waiters: Waiters,
+    unobserved: Mutex<(Vec<Failure>, u64)>,
+    has_failures: AtomicBool,
+    memory: MemoryPool,
+}
+
+impl Engine {
+    /// Starts an engine. Threads are started when they are first needed.
+    pub fn start(config: Config) -> Result<&'static Engine, EngineError> {
+        let cores = config.resolve_cores()?;
+        let engine: &'static Engine = Box::leak(Box::new(Engine {
+            kind: config.kind,
+            bulk_size: config.bulk_size,
+            closed: AtomicBool::new(false),
+            sched: Sched::new(cores, config.kind == EngineKind::ThreadedPerDevice),
+            all_counts: Mutex::new(Vec::new()),
+            epochs: Epochs::new(),
+            waiters: Waiters::new(),
+            unobserved: Mutex::new((Vec::with_capacity(MAX_ORIGINS), 0)),
+            has_failures: AtomicBool::new(false),
+            memory: MemoryPool::new(config.memory_limit),
+        }));
+        crate::fork::register(engine)?;
+        Ok(engine)
+    }
+
+    /// Which kind of engine this is.
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// Number of threads that may compute at a time.
+    pub fn cores(&self) -> usize {
+        self.sched.tokens.len()
+    }
+
+    /// The number of small ops that front ends may join into one, from the configuration.
+    pub fn bulk_size(&self) -> usize {
+        self.bulk_size
+    }
+
+    /// A new variable: clean, version 0.
+    pub fn new_var(&'static self) -> Var {
+        Var::new()
+    }
+
+    /// The engine's memory.
+    pub fn memory(&'static self) -> &'static MemoryPool {
+        &self.memory
+    }
+
+    /// Closes the intake: ops pushed from now on fail with kind `Shutdown` instead of running (`NoSkip` ones run), waits
+    /// for results that are not there return [`WaitError::Closed`](crate::WaitError::Closed). What was pushed before
+    /// may still run. Never blocks.
+    pub fn close(&'static self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.waiters.wake_all();
+        self.epochs.notify();
+    }
+
+    /// Remembers a new origin for `wait_all`: bounded, observed ones make room first.
+    #[cold]
+    pub(crate) fn record_failure(&self, failure: &Failure) {
+        if failure.mark_recorded() {
+            return;
+        }
+        let mut gone = Vec::new();
+        let mut list = self.unobserved.lock();
+        // Walk the list only if somebody has observed something: otherwise every failure would cost a walk.
+        if list.0.len() >= MAX_ORIGINS && crate::failure::take_observed_since_sweep() {
+            let (observed, kept) = std::mem::take(&mut list.0).into_iter().partition(Failure::is_observed);
+            list.0 = kept;
+            gone = observed;
+        }
+        if list.0.len() < MAX_ORIGINS {
+            list.0.push(failure.clone())
+        } else {
+            list.1 += 1
+        }
+        self.has_failures.store(true, Ordering::Release);
+        drop(list);
+        drop(gone);
+    }
+
+    /// Takes the failures that nobody was told of, and marks them as told.
+    pub(crate) fn take_unobserved(&self) -> (Vec<Failure>, u64) {
+        if !self.has_failures.load(Ordering::Acquire) {
+            return (Vec::new(), 0);
+        }
+        let mut list = self.unobserved.lock();
+        let taken = std::mem::take(&mut *list);
+        self.has_failures.store(false, Ordering::Relaxed);
+        drop(list);
+        (taken.0.into_iter().filter(|f| !f.mark_observed()).collect(), taken.1)
+    }
+
+    /// Whether the engine runs everything in the pushing thread.
+    pub(crate) fn is_naive(&self) -> bool {
+        self.kind == EngineKind::Naive
+    }
+
+    /// Hands newly ready ops to whoever runs them.
+    ///
+    /// # Safety
+    /// The ops of the chain are ready and belong to the caller, who is inside the gate.
+    #[inline]
+    pub(crate) unsafe fn publish(&'static self, slot: &'static Slot, ready: Chain) {
+        if ready.len == 0 {
+            return;
+        }
+        if self.is_naive() {
+            // SAFETY: contract.
+            unsafe { self.drain_here(slot, ready) };
+        } else {
+            // SAFETY: contract.
+            unsafe { self.sched.enqueue(self, ready) };
+        }
+    }
+
+    /// Runs ready ops in this thread, one after the other; those of a nested call are left to the outermost.
+    ///
+    /// # Safety
+    /// As for `publish`.
+    pub(crate) unsafe fn drain_here(&'static self, slot: &'static Slot, mut ready: Chain) {
+        let (engine, outer) = slot.drain.get();
+        if std::ptr::eq(engine, self) {
+            // SAFETY: the outermost call's chain lives while it is noted in the slot, and only this thread uses it; no
+            // reference to it is kept while an op runs. The ops are ready and ours (contract).
+            unsafe { (*outer).append(&mut ready) };
+            return;
+        }
+        let mut queue = Chain::new();
+        queue.append(&mut ready);
+        let queue = &raw mut queue;
+        let before = slot.drain.replace((self, queue));
+        // SAFETY: as above: the chain is on this frame and touched by this thread only, through the pointer.
+        while let Some(op) = unsafe { (*queue).take() } {
+            let mut more = Chain::new();
+            // SAFETY: ops of the chain are ready and belong to this thread.
+            unsafe {
+                self.execute(slot, op, &mut more);
+                (*queue).append(&mut more);
+            }
+        }
+        slot.drain.set(before);
+    }
+
+    /// Puts an op behind others that are ready.
+    ///
+    /// # Safety
+    /// The op is ready, belongs to the caller and is counted unless it is a waiter.
+    pub(crate) unsafe fn enqueue_one(&'static self, slot: &'static Slot, op: *mut OpBlock) {
+        let mut chain = Chain::new();
+        // SAFETY: contract.
+        unsafe {
+            debug_assert!((*op).class == Class::Notify || OpBlock::has(op, crate::block::COUNTED));
+            chain.add(op);
+            self.publish(slot, chain);
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("kind", &self.kind).field("cores", &self.cores()).finish_non_exhaustive()
+    }
+}

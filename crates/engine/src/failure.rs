@@ -1,0 +1,313 @@
+//! Failures: one event shared by everything that depends on it, and the errors an op and a wait return.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What sort of thing went wrong; the border maps it to an exception class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The operator itself failed.
+    Operator,
+    /// An argument has a value that is not allowed.
+    Value,
+    /// An argument has the wrong type.
+    Type,
+    /// Shapes do not fit.
+    Shape,
+    /// An index is out of range.
+    Index,
+    /// The feature does not exist.
+    NotImplemented,
+    /// No memory.
+    Memory,
+    /// The operator panicked.
+    Panic,
+    /// An asynchronous operator dropped its completion.
+    NotCompleted,
+    /// The engine was closed before the operator was pushed.
+    Shutdown,
+    /// The deadline passed first.
+    Deadline,
+    /// Cancelled by the caller.
+    Cancelled,
+    /// Input data is damaged.
+    Data,
+    /// The device reported an error.
+    Device,
+}
+
+/// Everything known about one failure.
+#[derive(Clone, Debug)]
+pub struct Details {
+    /// What sort of failure.
+    pub kind: FailureKind,
+    /// What was being done, what was wrong, what was expected, how to go on.
+    pub message: String,
+    /// Name of the operator; filled in from the op when absent.
+    pub op: Option<String>,
+    /// Name of the graph node.
+    pub node: Option<String>,
+    /// Attributes of the operator.
+    pub attrs: Vec<(String, String)>,
+    /// Shapes of the inputs.
+    pub shapes: Vec<Vec<usize>>,
+    /// Types of the inputs.
+    pub dtypes: Vec<&'static str>,
+    /// Device the operator ran on; filled in from the op when absent.
+    pub device: Option<String>,
+}
+
+/// The error an op returns. Derefs to [`Details`]; small, so that results stay cheap.
+#[derive(Clone, Debug)]
+pub struct OpError(Box<Reason>);
+
+#[derive(Clone, Debug)]
+struct Reason {
+    details: Details,
+    /// An inherited failure, passed on unchanged.
+    inherited: Option<Failure>,
+}
+
+impl OpError {
+    /// A new error; the engine adds the op's name and device.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        let details = Details {
+            kind,
+            message: message.into(),
+            op: None,
+            node: None,
+            attrs: Vec::new(),
+            shapes: Vec::new(),
+            dtypes: Vec::new(),
+            device: None,
+        };
+        OpError(Box::new(Reason { details, inherited: None }))
+    }
+
+    /// Names the operator.
+    pub fn op(mut self, op: impl Into<String>) -> Self {
+        self.0.details.op = Some(op.into());
+        self
+    }
+
+    /// Names the graph node.
+    pub fn node(mut self, node: impl Into<String>) -> Self {
+        self.0.details.node = Some(node.into());
+        self
+    }
+
+    /// Gives the operator's attributes.
+    pub fn attrs(mut self, attrs: Vec<(String, String)>) -> Self {
+        self.0.details.attrs = attrs;
+        self
+    }
+
+    /// Gives the shapes of the inputs.
+    pub fn shapes(mut self, shapes: Vec<Vec<usize>>) -> Self {
+        self.0.details.shapes = shapes;
+        self
+    }
+
+    /// Gives the types of the inputs.
+    pub fn dtypes(mut self, dtypes: Vec<&'static str>) -> Self {
+        self.0.details.dtypes = dtypes;
+        self
+    }
+
+    /// Names the device.
+    pub fn device(mut self, device: impl Into<String>) -> Self {
+        self.0.details.device = Some(device.into());
+        self
+    }
+
+    /// The failure this error passes on, if it is not a new one.
+    pub fn inherited(&self) -> Option<&Failure> {
+        self.0.inherited.as_ref()
+    }
+
+    /// The failure to keep.
+    pub(crate) fn into_failure(self, op: &str, device: impl FnOnce() -> String) -> Failure {
+        let Reason { mut details, inherited } = *self.0;
+        if let Some(f) = inherited {
+            return f;
+        }
+        details.op.get_or_insert_with(|| op.to_owned());
+        details.device.get_or_insert_with(device);
+        Failure::new(details)
+    }
+}
+
+impl Deref for OpError {
+    type Target = Details;
+    fn deref(&self) -> &Details {
+        &self.0.details
+    }
+}
+
+impl DerefMut for OpError {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0.details
+    }
+}
+
+impl fmt::Display for OpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for OpError {}
+
+impl From<Failure> for OpError {
+    /// Passes an inherited failure on unchanged: dependants then report the original event.
+    fn from(failure: Failure) -> Self {
+        OpError(Box::new(Reason { details: failure.0.details.clone(), inherited: Some(failure) }))
+    }
+}
+
+/// One failure event. Clones are the same event; every dependant holds a clone of the first.
+#[derive(Clone)]
+pub struct Failure(Arc<Inner>);
+
+struct Inner {
+    details: Details,
+    observed: AtomicBool,
+    /// An engine has it in its list for `wait_all`, or has counted it.
+    recorded: AtomicBool,
+}
+
+/// Somebody has observed a failure since the list of unobserved ones was last swept.
+static OBSERVED_SINCE_SWEEP: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn take_observed_since_sweep() -> bool {
+    OBSERVED_SINCE_SWEEP.swap(false, Ordering::Relaxed)
+}
+
+impl Failure {
+    /// A failure that no op returned, for selective ops and for callers outside the engine.
+    pub fn new(details: Details) -> Self {
+        Failure(Arc::new(Inner { details, observed: AtomicBool::new(false), recorded: AtomicBool::new(false) }))
+    }
+
+    /// Whether both are clones of one event.
+    pub fn same_event(&self, other: &Failure) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Name of the operator that failed.
+    pub fn op(&self) -> &str {
+        self.0.details.op.as_deref().unwrap_or("")
+    }
+
+    /// Name of the graph node, if there is one.
+    pub fn node(&self) -> Option<&str> {
+        self.0.details.node.as_deref()
+    }
+
+    /// Attributes of the operator.
+    pub fn attrs(&self) -> &[(String, String)] {
+        &self.0.details.attrs
+    }
+
+    /// Shapes of the operator's inputs.
+    pub fn shapes(&self) -> &[Vec<usize>] {
+        &self.0.details.shapes
+    }
+
+    /// Types of the operator's inputs.
+    pub fn dtypes(&self) -> &[&'static str] {
+        &self.0.details.dtypes
+    }
+
+    /// Device the operator ran on.
+    pub fn device(&self) -> Option<&str> {
+        self.0.details.device.as_deref()
+    }
+
+    /// What sort of failure.
+    pub fn kind(&self) -> FailureKind {
+        self.0.details.kind
+    }
+
+    /// The message for a person.
+    pub fn message(&self) -> &str {
+        &self.0.details.message
+    }
+
+    /// Whether a wait has returned this event to somebody.
+    pub fn is_observed(&self) -> bool {
+        self.0.observed.load(Ordering::Acquire)
+    }
+
+    /// Notes that an engine remembers the event; returns whether one did before.
+    pub(crate) fn mark_recorded(&self) -> bool {
+        self.0.recorded.load(Ordering::Relaxed) || self.0.recorded.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes that somebody was told; returns whether somebody had been told before. Waits do this themselves; a
+    /// callback of [`Engine::on_ready`](crate::Engine::on_ready) that raises the failure does it by this call.
+    pub fn mark_observed(&self) -> bool {
+        let before = self.0.observed.swap(true, Ordering::AcqRel);
+        if !before {
+            OBSERVED_SINCE_SWEEP.store(true, Ordering::Relaxed);
+        }
+        before
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure")
+            .field("kind", &self.kind())
+            .field("op", &self.op())
+            .field("message", &self.message())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What a wait returns instead of success.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WaitError {
+    /// The awaited value failed.
+    #[error("{0}")]
+    Failed(Failure),
+    /// Failures that nobody had observed, and how many more there were than the engine keeps.
+    #[error("{}", list_failures(.0, *.1))]
+    Failures(Vec<Failure>, u64),
+    /// The calling thread is running an op; waiting there could never end.
+    #[error("waiting inside an operator is not possible: declare what it needs as a read instead")]
+    InsideOp,
+    /// The poll hook asked to give up.
+    #[error("the wait was interrupted")]
+    Interrupted,
+    /// The engine was closed while waiting.
+    #[error("the engine was closed before the result was ready")]
+    Closed,
+}
+
+fn list_failures(list: &[Failure], more: u64) -> String {
+    let mut text = match list {
+        [one] if more == 0 => return one.message().to_owned(),
+        _ => format!("{} operators failed:", list.len() as u64 + more),
+    };
+    for f in list.iter().take(10) {
+        text.push_str("\n  ");
+        text.push_str(f.message());
+    }
+    let hidden = list.len().saturating_sub(10) as u64 + more;
+    if hidden > 0 {
+        text.push_str(&format!("\n  and {hidden} more"));
+    }
+    text
+}

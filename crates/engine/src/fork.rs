@@ -1,0 +1,113 @@
+//! Forking. Before a fork nobody may be inside the engine, so that no lock is held in the child by a thread that does
+//! not exist there: running ops finish, queued ones stay queued, pushers wait at the gate outside every lock. The child
+//! starts its workers when they are first needed; what was queued runs there too.
+
+use crate::config::EngineError;
+use crate::engine::Engine;
+use crate::slot::{self, GATE, GlobalMutex, REGISTRY};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+static ENGINES: GlobalMutex<Vec<&'static Engine>> = GlobalMutex::new(Vec::new());
+static INSTALLED: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
+/// A fork that has to wait longer says so.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// Makes forking safe for this engine.
+pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
+    #[cfg(not(miri))]
+    // SAFETY: the handlers live as long as the process and follow the protocol of the gate.
+    let code = *INSTALLED.get_or_init(|| unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(after_fork_parent), Some(after_fork_child))
+    });
+    #[cfg(miri)]
+    let code = *INSTALLED.get_or_init(|| 0);
+    if code != 0 {
+        return Err(EngineError::ForkHandlers(code));
+    }
+    let slot = slot::current();
+    slot.enter();
+    ENGINES.lock().push(engine);
+    slot.exit();
+    Ok(())
+}
+
+/// Waits until every other thread is outside the engine, and keeps them out.
+unsafe extern "C" fn before_fork() {
+    let own = slot::current();
+    GATE.fetch_add(1, Ordering::SeqCst);
+    // Waiting without the registry: who registers its thread needs it.
+    let mut next = 0;
+    while let Some(slot) = nth_slot(next) {
+        next += 1;
+        // A fork from inside an op must not wait for itself.
+        if !std::ptr::eq(slot, own) {
+            wait_outside(slot);
+        }
+    }
+    // Leaves that are taken without the gate are held over the fork.
+    std::mem::forget(REGISTRY.lock());
+    let engines = ENGINES.lock();
+    engines.iter().for_each(|e| std::mem::forget(e.all_counts.lock()));
+    std::mem::forget(engines);
+}
+
+fn nth_slot(n: usize) -> Option<&'static slot::Slot> {
+    REGISTRY.lock().get(n).copied()
+}
+
+fn wait_outside(slot: &slot::Slot) {
+    let mut since = Instant::now();
+    let mut looks = 0u32;
+    while slot.in_engine.load(Ordering::SeqCst) != 0 {
+        looks += 1;
+        if looks < 200 {
+            std::thread::yield_now();
+            continue;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+        if since.elapsed() >= SLOW {
+            since = Instant::now();
+            eprintln!("mxrt: fork is waiting for a running operator to end");
+        }
+    }
+}
+
+/// # Safety
+/// This thread has run `before_fork`.
+unsafe fn unlock_leaves() -> Vec<&'static Engine> {
+    // SAFETY: contract: the guards were forgotten by this thread. The list is read while its lock is still held.
+    unsafe {
+        REGISTRY.unlock_forgotten();
+        let engines = ENGINES.peek_forgotten().clone();
+        engines.iter().for_each(|e| e.all_counts.unlock_forgotten());
+        ENGINES.unlock_forgotten();
+        engines
+    }
+}
+
+unsafe extern "C" fn after_fork_parent() {
+    // SAFETY: called after `before_fork` by the forking thread.
+    let engines = unsafe { unlock_leaves() };
+    GATE.fetch_sub(1, Ordering::SeqCst);
+    // Workers that were about to pick something up may have gone to sleep at the gate's closing.
+    for engine in engines {
+        engine.with_gate(|| engine.sched.kick(engine));
+    }
+}
+
+unsafe extern "C" fn after_fork_child() {
+    let own = slot::current();
+    // A thread that stood at the gate may have been seen in the middle of a step; here it does not exist.
+    // SAFETY: the registry is held over the fork by this thread.
+    let slots = unsafe { REGISTRY.peek_forgotten() };
+    slots.iter().filter(|s| !std::ptr::eq(**s, own)).for_each(|s| s.in_engine.store(0, Ordering::SeqCst));
+    // SAFETY: called after `before_fork` by the forking thread.
+    let engines = unsafe { unlock_leaves() };
+    GATE.store(0, Ordering::SeqCst);
+    for engine in engines {
+        engine.sched.forget_workers(own.token(engine));
+        engine.epochs.forget();
+        engine.waiters.forget();
+    }
+}

@@ -1,0 +1,378 @@
+//! Memory of arrays: blocks by size class, recycled, bounded.
+
+use crate::slot;
+use crate::sync::Mutex;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Alignment of every block.
+pub const ALIGN: usize = 64;
+/// From this size on blocks come straight from the system, aligned for huge pages.
+const HUGE_FROM: usize = 1 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+/// Freed memory that is kept in any case; above, up to half of the highest use so far.
+const CACHE_FLOOR: usize = 256 << 20;
+const NO_LIMIT: usize = usize::MAX;
+/// Largest request: the classes above could not be computed without overflow.
+const MAX_BYTES: usize = 1 << 47;
+const CLASSES: usize = class_of(MAX_BYTES) + 1;
+
+/// Size class of a request: multiples of 64 up to 512, then four per doubling, so at most a fifth is wasted.
+const fn class_of(bytes: usize) -> usize {
+    if bytes <= 512 {
+        return bytes.saturating_sub(1) / 64;
+    }
+    // 2^exponent < bytes <= 2^(exponent + 1), for exponent >= 9.
+    let exponent = (bytes - 1).ilog2() as usize;
+    let quarter = ((bytes - 1) >> (exponent - 2)) & 3;
+    8 + (exponent - 9) * 4 + quarter
+}
+
+/// Bytes of a block of a class.
+const fn bytes_of(class: usize) -> usize {
+    if class < 8 {
+        return (class + 1) * 64;
+    }
+    let (exponent, quarter) = ((class - 8) / 4 + 9, (class - 8) % 4);
+    (1 << exponent) + (quarter + 1) * (1 << (exponent - 2))
+}
+
+/// A piece of memory from the system; of zero bytes or zeroed when made.
+pub(crate) struct Raw {
+    ptr: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a `Raw` owns its memory.
+unsafe impl Send for Raw {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    pub const fn empty() -> Self {
+        // SAFETY: 64 is not null.
+        Raw { ptr: unsafe { NonNull::new_unchecked(std::ptr::without_provenance_mut(ALIGN)) }, bytes: 0 }
+    }
+
+    /// `None`: the system has no memory.
+    fn new(bytes: usize) -> Option<Raw> {
+        if bytes == 0 {
+            return Some(Raw::empty());
+        }
+        let ptr = if bytes >= HUGE_FROM { map(bytes)? } else { NonNull::new(allocate(bytes)?)? };
+        Some(Raw { ptr, bytes })
+    }
+
+    fn as_mut_slice(&mut self, len: usize) -> &mut [u8] {
+        debug_assert!(len <= self.bytes);
+        // SAFETY: the memory is ours, at least `len` bytes long, and was initialised with zeros.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), len) }
+    }
+
+    /// `bytes` bytes, after growing if necessary; old content is lost then.
+    ///
+    /// # Panics
+    /// If the system has no memory, with an [`OpError`](crate::OpError) that becomes the op's failure.
+    pub fn at_least(&mut self, bytes: usize) -> &mut [u8] {
+        if self.bytes < bytes {
+            *self = Raw::empty();
+            let grown = bytes.checked_next_multiple_of(4096).and_then(Raw::new);
+            *self = grown.unwrap_or_else(|| no_scratch(bytes));
+        }
+        self.as_mut_slice(bytes)
+    }
+}
+
+#[cold]
+fn no_scratch(bytes: usize) -> ! {
+    let message =
+        format!("allocating {bytes} bytes of scratch memory: the system has no more; free arrays or use smaller ones");
+    std::panic::resume_unwind(Box::new(crate::OpError::new(crate::FailureKind::Memory, message)))
+}
+
+impl Default for Raw {
+    fn default() -> Self {
+        Raw::empty()
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        if self.bytes >= HUGE_FROM {
+            // SAFETY: mapped by `map` with this rounding, and not used any more.
+            unsafe { libc::munmap(self.ptr.as_ptr().cast(), mapped(self.bytes)) };
+        } else if self.bytes > 0
+            && let Ok(layout) = Layout::from_size_align(self.bytes, ALIGN)
+        {
+            // SAFETY: allocated by `allocate` with the same layout.
+            unsafe { dealloc(self.ptr.as_ptr(), layout) };
+        }
+    }
+}
+
+fn allocate(bytes: usize) -> Option<*mut u8> {
+    let layout = Layout::from_size_align(bytes, ALIGN).ok()?;
+    // SAFETY: the size is not zero.
+    Some(unsafe { alloc_zeroed(layout) })
+}
+
+fn mapped(bytes: usize) -> usize {
+    bytes.next_multiple_of(4096)
+}
+
+/// Fresh zeroed pages at a multiple of 2 MiB, marked for huge pages.
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let bytes = mapped(bytes);
+    let wide = bytes.checked_add(HUGE_PAGE)?;
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh private mapping at an address the system chooses; what lies before and behind the aligned part is
+    // given back and never used. The advice changes no content.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), wide, access, kind, -1, 0);
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let before = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
+        let aligned = start.byte_add(before);
+        if before > 0 {
+            libc::munmap(start, before);
+        }
+        let behind = wide - before - bytes;
+        if behind > 0 {
+            libc::munmap(aligned.byte_add(bytes), behind);
+        }
+        libc::madvise(aligned, bytes, libc::MADV_HUGEPAGE);
+        NonNull::new(aligned.cast())
+    }
+}
+
+/// Why a block could not be allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub asked: usize,
+    /// The pool's limit, if it has one.
+    pub limit: Option<usize>,
+    /// Bytes in use when asked.
+    pub in_use: usize,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutOfMemory { asked, in_use, .. } = self;
+        match self.limit {
+            Some(limit) => write!(
+                f,
+                "allocating {asked} bytes: the memory limit is {limit} bytes and {in_use} bytes are in use; free arrays or raise the limit"
+            ),
+            None => write!(
+                f,
+                "allocating {asked} bytes: the system has no more memory and {in_use} bytes are in use; free arrays or use smaller ones"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+impl From<OutOfMemory> for crate::OpError {
+    fn from(error: OutOfMemory) -> Self {
+        crate::OpError::new(crate::FailureKind::Memory, error.to_string())
+    }
+}
+
+/// Counters of a pool, in bytes where not said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Held by blocks.
+    pub in_use: usize,
+    /// Highest `in_use` so far.
+    pub peak: usize,
+    /// Freed and kept for the next block.
+    pub cached: usize,
+    /// The limit, if there is one.
+    pub limit: Option<usize>,
+    /// Number of blocks taken from the system so far.
+    pub fresh_blocks: usize,
+    /// Number of blocks that were used again so far.
+    pub recycled_blocks: usize,
+}
+
+/// Hands out blocks and takes them back.
+pub struct MemoryPool {
+    free: Box<[Mutex<Vec<Raw>>]>,
+    in_use: AtomicUsize,
+    peak: AtomicUsize,
+    cached: AtomicUsize,
+    limit: AtomicUsize,
+    fresh: AtomicUsize,
+    recycled: AtomicUsize,
+}
+
+impl MemoryPool {
+    pub(crate) fn new(limit: Option<usize>) -> Self {
+        MemoryPool {
+            free: (0..CLASSES).map(|_| Mutex::new(Vec::new())).collect(),
+            in_use: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            cached: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit.unwrap_or(NO_LIMIT)),
+            fresh: AtomicUsize::new(0),
+            recycled: AtomicUsize::new(0),
+        }
+    }
+
+    /// A block of `bytes` bytes: zeroed when fresh, with arbitrary old content when recycled.
+    pub fn alloc(&'static self, bytes: usize) -> Result<Block, OutOfMemory> {
+        if bytes == 0 {
+            return Ok(Block { raw: Raw::empty(), len: 0, pool: self });
+        }
+        let error = |in_use| OutOfMemory { asked: bytes, limit: self.limit(), in_use };
+        if bytes > MAX_BYTES {
+            return Err(error(self.in_use.load(Ordering::Relaxed)));
+        }
+        let class = class_of(bytes);
+        let size = bytes_of(class);
+        let before = self.in_use.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) > self.limit.load(Ordering::Relaxed) {
+            self.in_use.fetch_sub(size, Ordering::Relaxed);
+            return Err(error(before));
+        }
+        self.peak.fetch_max(before + size, Ordering::Relaxed);
+        if let Some(raw) = self.take_cached(class) {
+            self.recycled.fetch_add(1, Ordering::Relaxed);
+            return Ok(Block { raw, len: bytes, pool: self });
+        }
+        // The limit covers what is cached as well: make room before asking the system for more.
+        if before.saturating_add(size).saturating_add(self.cached.load(Ordering::Relaxed))
+            > self.limit.load(Ordering::Relaxed)
+        {
+            self.trim();
+        }
+        let raw = Raw::new(size).or_else(|| {
+            self.trim();
+            Raw::new(size)
+        });
+        let Some(raw) = raw else {
+            self.in_use.fetch_sub(size, Ordering::Relaxed);
+            return Err(error(before));
+        };
+        self.fresh.fetch_add(1, Ordering::Relaxed);
+        Ok(Block { raw, len: bytes, pool: self })
+    }
+
+    fn take_cached(&self, class: usize) -> Option<Raw> {
+        let slot = slot::current();
+        slot.enter();
+        let raw = self.free[class].lock().pop();
+        slot.exit();
+        if raw.is_some() {
+            self.cached.fetch_sub(bytes_of(class), Ordering::Relaxed);
+        }
+        raw
+    }
+
+    fn give(&self, raw: Raw) {
+        let size = raw.bytes;
+        if size == 0 {
+            return;
+        }
+        self.in_use.fetch_sub(size, Ordering::Relaxed);
+        let bound = CACHE_FLOOR.max(self.peak.load(Ordering::Relaxed) / 2);
+        if self.cached.fetch_add(size, Ordering::Relaxed).saturating_add(size) > bound {
+            self.cached.fetch_sub(size, Ordering::Relaxed);
+            return;
+        }
+        let slot = slot::current();
+        slot.enter();
+        self.free[class_of(size)].lock().push(raw);
+        slot.exit();
+    }
+
+    /// The pool's counters.
+    pub fn stats(&self) -> MemoryStats {
+        MemoryStats {
+            in_use: self.in_use.load(Ordering::Relaxed),
+            peak: self.peak.load(Ordering::Relaxed),
+            cached: self.cached.load(Ordering::Relaxed),
+            limit: self.limit(),
+            fresh_blocks: self.fresh.load(Ordering::Relaxed),
+            recycled_blocks: self.recycled.load(Ordering::Relaxed),
+        }
+    }
+
+    fn limit(&self) -> Option<usize> {
+        Some(self.limit.load(Ordering::Relaxed)).filter(|l| *l != NO_LIMIT)
+    }
+
+    /// Sets the upper bound of memory in use; what is in use already stays.
+    pub fn set_limit(&self, limit: Option<usize>) {
+        self.limit.store(limit.unwrap_or(NO_LIMIT), Ordering::Relaxed);
+    }
+
+    /// Gives cached memory back to the system.
+    pub fn trim(&self) {
+        let slot = slot::current();
+        slot.enter();
+        for (class, free) in self.free.iter().enumerate() {
+            let gone = std::mem::take(&mut *free.lock());
+            self.cached.fetch_sub(gone.len() * bytes_of(class), Ordering::Relaxed);
+        }
+        slot.exit();
+    }
+}
+
+impl fmt::Debug for MemoryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stats().fmt(f)
+    }
+}
+
+/// Memory from a pool: aligned to 64 bytes, and to 2 MiB from 1 MiB on. Goes back to the pool when dropped.
+pub struct Block {
+    raw: Raw,
+    len: usize,
+    pool: &'static MemoryPool,
+}
+
+impl Block {
+    /// Address of the first byte. Writing through it needs the care that sharing a block demands.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.raw.ptr.as_ptr()
+    }
+
+    /// Bytes asked for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no bytes were asked for.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the memory is ours, initialised, and at least `len` bytes long.
+        unsafe { std::slice::from_raw_parts(self.raw.ptr.as_ptr(), self.len) }
+    }
+
+    /// The bytes, for writing.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.raw.as_mut_slice(self.len)
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block({} bytes)", self.len)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.pool.give(std::mem::take(&mut self.raw));
+    }
+}

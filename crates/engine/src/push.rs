@@ -1,0 +1,133 @@
+//! Pushing: build the block, register it, and run or queue it if it is ready.
+
+use crate::block::{AsyncClosure, COUNTED, Chain, Class, DOOMED, EPOCH, OpBlock, SMALL, SyncClosure};
+use crate::ctx::{OnComplete, RunCtx};
+use crate::engine::Engine;
+use crate::failure::OpError;
+use crate::slot::{self, Slot};
+use crate::spec::{OpKind, OpSpec};
+use std::sync::atomic::Ordering;
+
+/// Ops a thread may be inside of and still run another one at its push.
+const INLINE_DEPTH: u32 = 4;
+
+impl Engine {
+    /// Pushes an op and returns at once. The op runs when everything it reads is complete and nobody else uses what it
+    /// writes. An error it returns, or a panic, becomes a [`Failure`](crate::Failure) on everything it writes.
+    pub fn push<F>(&'static self, spec: OpSpec<'_>, run: F)
+    where
+        F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
+    {
+        let class = Class::from(spec.kind);
+        // SAFETY: the closure is of the type that the vtable treats it as.
+        self.push_as(&spec, class, |op| unsafe { SyncClosure::<F>::store(op, run) });
+    }
+
+    /// Pushes an op that is complete when its [`OnComplete`] is used, from any thread, during its run or later. Kind
+    /// `NoSkip` and `Selective` ops run whatever they read; a strict one does not run when an input has failed.
+    pub fn push_async<F>(&'static self, spec: OpSpec<'_>, run: F)
+    where
+        F: FnOnce(&RunCtx<'_>, OnComplete) + Send + 'static,
+    {
+        let class = match spec.kind {
+            OpKind::Strict => Class::Async,
+            _ => Class::AsyncAlways,
+        };
+        // SAFETY: the closure is of the type that the vtable treats it as.
+        self.push_as(&spec, class, |op| unsafe { AsyncClosure::<F>::store(op, run) });
+    }
+
+    #[inline]
+    pub(crate) fn push_as(&'static self, spec: &OpSpec<'_>, class: Class, store: impl FnOnce(*mut OpBlock)) {
+        let slot = slot::current();
+        slot.enter();
+        let op = slot.take_block();
+        let skips = class != Class::Notify && spec.kind != OpKind::NoSkip;
+        // SAFETY: a block from the pool is raw and ours; the handles in `spec` live during the call.
+        unsafe {
+            OpBlock::fill(op, spec, class);
+            if skips && self.closed.load(Ordering::Relaxed) {
+                (*op).flags |= DOOMED;
+            }
+            store(op);
+            self.submit(slot, op);
+        }
+        slot.exit();
+    }
+
+    /// # Safety
+    /// `op` is filled, has its closure and belongs to the caller; handles keep its variables alive during the call.
+    #[inline]
+    unsafe fn submit(&'static self, slot: &'static Slot, op: *mut OpBlock) {
+        // SAFETY: contract; after `register` has returned false the op is not touched.
+        unsafe {
+            let notify = (*op).class == Class::Notify;
+            let small = (*op).flags & (SMALL | DOOMED) != 0;
+            let count = || {
+                if !notify {
+                    self.count_push(slot, op);
+                }
+            };
+            if crate::protocol::register(op, count) {
+                self.start_ready(slot, op, notify, small);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `op` is ready, not counted, and belongs to the caller.
+    #[inline]
+    unsafe fn start_ready(&'static self, slot: &'static Slot, op: *mut OpBlock, notify: bool, small: bool) {
+        let shallow = slot.op_depth.get() < INLINE_DEPTH;
+        // SAFETY: contract. What runs here is complete before push returns, so it needs no counting; an async op does.
+        unsafe {
+            if shallow && (notify || (small && !self.is_naive())) {
+                if notify || OpBlock::has(op, DOOMED) || slot.token(self).is_some() {
+                    return self.run_here(slot, op);
+                }
+                if self.sched.queue_is_empty()
+                    && let Some(token) = self.sched.tokens.take()
+                {
+                    let before = slot.hold_token(self, token);
+                    self.run_here(slot, op);
+                    slot.restore_token(before);
+                    self.sched.give_back(self, token);
+                    return;
+                }
+            }
+            if !notify {
+                self.count_push(slot, op);
+            }
+            self.enqueue_one(slot, op);
+        }
+    }
+
+    /// # Safety
+    /// As for `start_ready`.
+    #[inline]
+    unsafe fn run_here(&'static self, slot: &'static Slot, op: *mut OpBlock) {
+        // SAFETY: contract.
+        unsafe {
+            if matches!((*op).class, Class::Async | Class::AsyncAlways) {
+                self.count_push(slot, op);
+            }
+            let mut ready = Chain::new();
+            self.execute(slot, op, &mut ready);
+            self.publish(slot, ready);
+        }
+    }
+
+    /// Counts an op for `wait_all`, in the epoch that is current now.
+    ///
+    /// # Safety
+    /// No other thread can complete the op yet.
+    #[inline(always)]
+    unsafe fn count_push(&self, slot: &Slot, op: *mut OpBlock) {
+        let epoch = self.epochs.current();
+        // SAFETY: contract.
+        unsafe { (*op).flags |= COUNTED | if epoch == 1 { EPOCH } else { 0 } };
+        let pushed = &slot.counts(self).pushed[epoch];
+        // Only this thread adds: no locked instruction.
+        pushed.store(pushed.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+}

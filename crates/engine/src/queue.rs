@@ -1,0 +1,140 @@
+//! Ready queues: by device (or one set for all) and lane, FIFO in the order of becoming ready, priorities beside it.
+
+use crate::block::{Chain, OpBlock, PLAIN};
+use crate::spec::{DeviceId, Lane};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Order in which the lanes of a device are served.
+const LANES: [Lane; 4] = [Lane::Priority, Lane::CopyIn, Lane::CopyOut, Lane::Normal];
+
+fn index_of(lane: Lane) -> usize {
+    match lane {
+        Lane::Priority => 0,
+        Lane::CopyIn => 1,
+        Lane::CopyOut => 2,
+        Lane::Normal => 3,
+    }
+}
+
+/// All queues of an engine; guarded by the scheduler's lock.
+pub(crate) struct Queues {
+    per_device: bool,
+    sets: Vec<Set>,
+    /// Set to serve next.
+    turn: usize,
+    sequence: u64,
+    len: usize,
+}
+
+struct Set {
+    device: DeviceId,
+    lanes: [Queue; LANES.len()],
+    len: usize,
+}
+
+struct Queue {
+    plain: Chain,
+    /// Ops with a priority other than 0.
+    ranked: BinaryHeap<Ranked>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    priority: i32,
+    sequence: Reverse<u64>,
+    op: *mut OpBlock,
+}
+
+// SAFETY: queued ops belong to the queues, which are used under the scheduler's lock.
+unsafe impl Send for Queues {}
+
+impl Queues {
+    pub fn new(per_device: bool) -> Self {
+        Queues { per_device, sets: vec![Set::new(DeviceId::cpu(0))], turn: 0, sequence: 0, len: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Appends ready ops, in order.
+    ///
+    /// # Safety
+    /// The ops belong to the caller; they belong to the queues then.
+    #[inline]
+    pub unsafe fn push(&mut self, mut chain: Chain) {
+        self.len += chain.len;
+        if !chain.special {
+            let set = &mut self.sets[0];
+            set.len += chain.len;
+            return set.lanes[index_of(Lane::Normal)].plain.append(&mut chain);
+        }
+        while let Some(op) = chain.take() {
+            // SAFETY: contract.
+            unsafe { self.push_one(op) };
+        }
+    }
+
+    /// # Safety
+    /// As for `push`.
+    unsafe fn push_one(&mut self, op: *mut OpBlock) {
+        // SAFETY: contract.
+        let (device, lane, priority) = unsafe {
+            let priority = if OpBlock::has(op, PLAIN) { 0 } else { (*op).priority };
+            (OpBlock::place(op), OpBlock::lane(op), priority)
+        };
+        let known = self.sets.iter().position(|s| s.device == device);
+        let set = if self.per_device {
+            known.unwrap_or_else(|| {
+                self.sets.push(Set::new(device));
+                self.sets.len() - 1
+            })
+        } else {
+            0
+        };
+        let set = &mut self.sets[set];
+        set.len += 1;
+        let queue = &mut set.lanes[index_of(lane)];
+        if priority == 0 {
+            // SAFETY: contract.
+            unsafe { queue.plain.add(op) };
+        } else {
+            self.sequence += 1;
+            queue.ranked.push(Ranked { priority, sequence: Reverse(self.sequence), op });
+        }
+    }
+
+    /// The next op: devices in turn, lanes in their order, then by priority, then first come first served.
+    #[inline]
+    pub fn pop(&mut self) -> Option<*mut OpBlock> {
+        if self.len == 0 {
+            return None;
+        }
+        let n = self.sets.len();
+        let turn = (0..n).map(|k| (self.turn + k) % n).find(|&i| self.sets[i].len > 0)?;
+        self.turn = (turn + 1) % n;
+        let set = &mut self.sets[turn];
+        let op = set.lanes.iter_mut().find_map(Queue::pop)?;
+        set.len -= 1;
+        self.len -= 1;
+        Some(op)
+    }
+}
+
+impl Set {
+    fn new(device: DeviceId) -> Self {
+        let lanes = LANES.map(|_| Queue { plain: Chain::new(), ranked: BinaryHeap::new() });
+        Set { device, lanes, len: 0 }
+    }
+}
+
+impl Queue {
+    #[inline]
+    fn pop(&mut self) -> Option<*mut OpBlock> {
+        match self.ranked.peek() {
+            Some(best) if best.priority > 0 || self.plain.len == 0 => self.ranked.pop().map(|r| r.op),
+            _ => self.plain.take(),
+        }
+    }
+}

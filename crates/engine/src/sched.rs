@@ -1,0 +1,321 @@
+//! The pool: `cores` workers over the ready queues. A thread computes only with a core token.
+//!
+//! One lock guards queues, sleeping workers and open runs. Wake rule, applied after every change and inside the lock: if
+//! nobody is searching and there is something to run or to help, wake one worker; the one that finds work applies the
+//! rule again, so wakes spread one by one. A worker goes to sleep inside the section in which it found nothing, so no
+//! wake is lost.
+
+use crate::block::{Chain, OpBlock};
+use crate::engine::Engine;
+use crate::queue::Queues;
+use crate::slot::{self, Slot};
+use crate::sync::{Mutex, MutexGuard};
+use crate::team::Team;
+use crate::tokens::Tokens;
+use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Thread;
+
+/// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few turns given away.
+/// Together with "at most one searches" an idle engine burns nothing.
+const SEARCH_PAUSES: u32 = 40;
+const SEARCH_YIELDS: u32 = 20;
+
+pub(crate) struct Sched {
+    pub tokens: Tokens,
+    state: CachePadded<Mutex<State>>,
+    /// Number of queued ops, kept beside the queues for looking without the lock. Stored under the lock; the load in
+    /// `give_back` comes after the token is free, so a worker that saw no token has seen the op queued before (all of
+    /// these are SeqCst except the store, which happens before the worker's look by the lock).
+    queued: CachePadded<AtomicUsize>,
+    pub team: Team,
+    wakes: AtomicUsize,
+}
+
+pub(crate) struct State {
+    queues: Queues,
+    workers: Vec<&'static Parker>,
+    parked: Vec<usize>,
+    /// Workers that look for work, and those that were woken and have not looked yet.
+    searching: usize,
+    /// Workers that exist.
+    alive: usize,
+    /// Tokens whose holder has opened its run to helpers.
+    pub open_runs: Vec<usize>,
+}
+
+struct Parker {
+    woken: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+/// What the wake rule decided; carried out after the lock is released.
+#[must_use]
+enum Wake {
+    Nobody,
+    Worker(&'static Parker),
+    Start(usize),
+}
+
+enum Job {
+    Run(*mut OpBlock),
+    Help(usize),
+}
+
+impl Sched {
+    pub fn new(cores: usize, per_device: bool) -> Self {
+        Sched {
+            tokens: Tokens::new(cores),
+            state: CachePadded::new(Mutex::new(State {
+                queues: Queues::new(per_device),
+                workers: Vec::new(),
+                parked: Vec::with_capacity(cores + 1),
+                searching: 0,
+                alive: 0,
+                open_runs: Vec::with_capacity(cores),
+            })),
+            queued: CachePadded::new(AtomicUsize::new(0)),
+            team: Team::new(cores),
+            wakes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether nothing is queued, as far as can be seen without the lock.
+    pub fn queue_is_empty(&self) -> bool {
+        self.queued.load(Ordering::SeqCst) == 0
+    }
+
+    /// How many wake-ups of sleeping workers there were.
+    pub fn wakes(&self) -> usize {
+        self.wakes.load(Ordering::Relaxed)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Queues ready ops and wakes at most one worker.
+    ///
+    /// # Safety
+    /// The ops belong to the caller, who is inside the gate.
+    #[inline]
+    pub unsafe fn enqueue(&self, engine: &'static Engine, chain: Chain) {
+        let mut state = self.lock();
+        // SAFETY: contract.
+        unsafe { state.queues.push(chain) };
+        self.queued.store(state.queues.len(), Ordering::Release);
+        let wake = self.wake_rule(&mut state);
+        drop(state);
+        self.carry_out(engine, wake);
+    }
+
+    /// Applies the wake rule: after a change outside, and before waiting in a process that may be a forked child.
+    pub fn kick(&self, engine: &'static Engine) {
+        let mut state = self.lock();
+        let wake = self.wake_rule(&mut state);
+        drop(state);
+        self.carry_out(engine, wake);
+    }
+
+    /// Gives the token of an op that ran in its pusher back.
+    pub fn give_back(&self, engine: &'static Engine, token: usize) {
+        self.tokens.put(token);
+        // A worker that found no token went to sleep although something was queued.
+        if !self.queue_is_empty() {
+            self.kick(engine);
+        }
+    }
+
+    #[inline]
+    fn wake_rule(&self, state: &mut State) -> Wake {
+        if state.searching > 0 || (state.queues.len() == 0 && !self.can_help(state)) {
+            return Wake::Nobody;
+        }
+        if let Some(worker) = state.parked.pop() {
+            state.searching += 1;
+            return Wake::Worker(state.workers[worker]);
+        }
+        if state.alive < self.tokens.len() {
+            state.searching += 1;
+            state.alive += 1;
+            return Wake::Start(self.new_worker(state));
+        }
+        Wake::Nobody
+    }
+
+    fn new_worker(&self, state: &mut State) -> usize {
+        state.workers.push(Box::leak(Box::new(Parker { woken: AtomicBool::new(false), thread: OnceLock::new() })));
+        state.workers.len() - 1
+    }
+
+    fn can_help(&self, state: &State) -> bool {
+        !state.open_runs.is_empty() && self.tokens.any_free() && self.team.neediest(&state.open_runs).is_some()
+    }
+
+    #[inline]
+    fn carry_out(&self, engine: &'static Engine, wake: Wake) {
+        match wake {
+            Wake::Nobody => {}
+            Wake::Worker(parker) => self.wake(parker),
+            Wake::Start(number) => self.start_worker(engine, number),
+        }
+    }
+
+    #[cold]
+    fn wake(&self, parker: &Parker) {
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+        parker.woken.store(true, Ordering::Release);
+        if let Some(thread) = parker.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    #[cold]
+    fn start_worker(&self, engine: &'static Engine, number: usize) {
+        let name = format!("mxrt-{number}");
+        if std::thread::Builder::new().name(name).spawn(move || engine.worker(number)).is_ok() {
+            return;
+        }
+        // The system gives no more threads. The others do the work; without any, this one does.
+        let mut state = self.lock();
+        state.alive -= 1;
+        state.searching -= 1;
+        let alone = state.alive == 0;
+        drop(state);
+        if alone {
+            engine.work_here();
+        }
+    }
+
+    /// Takes an op off the queue, or finds a run to help; both need a token, which is taken here if there is none yet.
+    fn next_job(&self, state: &mut State, token: &mut Option<usize>) -> Option<Job> {
+        if state.queues.len() > 0 {
+            *token = token.or_else(|| self.tokens.take());
+            (*token)?;
+            let op = state.queues.pop();
+            self.queued.store(state.queues.len(), Ordering::Release);
+            return op.map(Job::Run);
+        }
+        let run = self.team.neediest(&state.open_runs)?;
+        *token = token.or_else(|| self.tokens.take());
+        self.team.join(run, (*token)?);
+        Some(Job::Help(run))
+    }
+
+    /// In a forked child: the workers do not exist. `own`: the token of the forking thread.
+    pub fn forget_workers(&self, own: Option<usize>) {
+        let mut state = self.lock();
+        state.parked.clear();
+        state.searching = 0;
+        state.alive = 0;
+        state.open_runs.retain(|&run| Some(run) == own);
+        self.team.forget_helpers();
+        self.tokens.reset(own);
+    }
+}
+
+impl Engine {
+    /// Workers woken so far, for tests of the wake rule.
+    pub fn wakes(&self) -> usize {
+        self.sched.wakes()
+    }
+
+    fn worker(&'static self, me: usize) {
+        let sched = &self.sched;
+        let parker = sched.lock().workers[me];
+        // Before the first sleep: who wakes must find it.
+        let _ = parker.thread.set(std::thread::current());
+        let slot = slot::current();
+        let mut token = None;
+        // Counted by whoever started or woke this worker.
+        let mut searching = true;
+        let mut searched = false;
+        loop {
+            slot.enter();
+            let mut state = sched.lock();
+            if let Some(job) = sched.next_job(&mut state, &mut token) {
+                if std::mem::take(&mut searching) {
+                    state.searching -= 1;
+                }
+                searched = false;
+                let wake = sched.wake_rule(&mut state);
+                drop(state);
+                sched.carry_out(self, wake);
+                if let Some(token) = token {
+                    self.do_job(slot, job, token);
+                }
+                slot.exit();
+                continue;
+            }
+            if let Some(token) = token.take() {
+                sched.tokens.put(token);
+            }
+            if !searched && (searching || state.searching == 0) {
+                state.searching += !searching as usize;
+                searching = true;
+                searched = true;
+                drop(state);
+                slot.exit();
+                self.search();
+                continue;
+            }
+            if std::mem::take(&mut searching) {
+                state.searching -= 1;
+            }
+            state.parked.push(me);
+            drop(state);
+            slot.exit();
+            while !parker.woken.swap(false, Ordering::Acquire) {
+                std::thread::park();
+            }
+            searching = true;
+            searched = false;
+        }
+    }
+
+    fn do_job(&'static self, slot: &'static Slot, job: Job, token: usize) {
+        let before = slot.hold_token(self, token);
+        match job {
+            Job::Run(op) => {
+                let mut ready = Chain::new();
+                // SAFETY: the op came off the queue, so it is ready and ours; we are inside the gate.
+                unsafe {
+                    self.execute(slot, op, &mut ready);
+                    self.publish(slot, ready);
+                }
+            }
+            Job::Help(run) => {
+                self.sched.team.help(slot, run, token, || !self.sched.queue_is_empty());
+                self.sched.team.leave(run, token);
+            }
+        }
+        slot.restore_token(before);
+    }
+
+    /// Looks for queued ops for a moment, without the lock.
+    fn search(&self) {
+        for i in 0..SEARCH_PAUSES + SEARCH_YIELDS {
+            if !self.sched.queue_is_empty() {
+                return;
+            }
+            if i < SEARCH_PAUSES { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    /// Runs everything that is queued in this thread: the system gave us no worker.
+    fn work_here(&'static self) {
+        let slot = slot::current();
+        slot.enter();
+        let mut token = None;
+        loop {
+            let job = self.sched.next_job(&mut self.sched.lock(), &mut token);
+            let (Some(job), Some(token)) = (job, token) else { break };
+            self.do_job(slot, job, token);
+        }
+        if let Some(token) = token {
+            self.sched.tokens.put(token);
+        }
+        slot.exit();
+    }
+}

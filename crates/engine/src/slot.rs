@@ -1,0 +1,308 @@
+//! What belongs to a thread: its place at the fork gate, how deep it is inside ops, its counts for `wait_all`, its free
+//! op blocks. Slots are never freed and are used again by later threads; counts are cumulative, so that is harmless.
+
+use crate::block::{Chain, OpBlock};
+use crate::engine::Engine;
+use crate::sync;
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Free blocks a thread keeps; half of them go to the depot when it has more.
+const KEEP: u32 = 64;
+const HALF: u32 = KEEP / 2;
+/// Identities a slot takes at a time.
+const IDS: u64 = 1024;
+
+#[repr(align(128))]
+pub(crate) struct Slot {
+    /// 1 while the thread is inside the engine: a fork in another thread waits for it.
+    pub in_engine: AtomicU32,
+    depth: Cell<u32>,
+    /// Closures of ops and callbacks this thread is inside of.
+    pub op_depth: Cell<u32>,
+    /// Chunks of splits this thread is inside of.
+    pub split_depth: Cell<u32>,
+    /// Core token this thread computes with, and the engine it is of.
+    held: Cell<(*const Engine, usize)>,
+    counts: Cell<(*const Engine, *const Counts)>,
+    more_counts: UnsafeCell<Vec<(*const Engine, &'static Counts)>>,
+    free: Cell<*mut OpBlock>,
+    free_len: Cell<u32>,
+    next_id: Cell<u64>,
+    /// Ready ops that the outermost call in this thread will run, and their engine (naive engine).
+    pub drain: Cell<(*const Engine, *mut Chain)>,
+    used: AtomicBool,
+}
+
+// SAFETY: the cells are touched only by the thread that uses the slot (`used`), the atomics by everybody.
+unsafe impl Sync for Slot {}
+
+/// Ops of one engine pushed and completed by one thread, by epoch.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Only its owner adds.
+    pub pushed: [sync::atomic::AtomicU64; 2],
+    pub completed: [sync::atomic::AtomicU64; 2],
+}
+
+/// Locks of process-wide state. They are leaves, and held over a fork by the forking thread.
+pub(crate) type GlobalMutex<T> = sync::global::Mutex<T>;
+
+pub(crate) static REGISTRY: GlobalMutex<Vec<&'static Slot>> = GlobalMutex::new(Vec::new());
+/// Number of forks under way; while it is not 0, nobody enters the engine.
+pub(crate) static GATE: AtomicU32 = AtomicU32::new(0);
+static DEPOT: GlobalMutex<Depot> = GlobalMutex::new(Depot(Vec::new()));
+static BLOCKS: AtomicUsize = AtomicUsize::new(0);
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+struct Depot(Vec<(*mut OpBlock, u32)>);
+// SAFETY: raw blocks belong to nobody; the depot's lock hands them on.
+unsafe impl Send for Depot {}
+
+/// Op blocks that were ever allocated in the process: they are pooled and never given back.
+pub fn op_blocks() -> usize {
+    BLOCKS.load(Ordering::SeqCst)
+}
+
+/// Returns the slot to the pool of slots when the thread ends.
+struct Guard(Cell<*const Slot>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let slot = self.0.get();
+        if slot.is_null() {
+            return;
+        }
+        // SAFETY: slots are never freed.
+        let slot = unsafe { &*slot };
+        slot.enter();
+        while !slot.free.get().is_null() {
+            slot.flush_half();
+        }
+        slot.exit();
+        CURRENT.set(null());
+        slot.used.store(false, Ordering::Release);
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<*const Slot> = const { Cell::new(null()) };
+    static GUARD: Guard = const { Guard(Cell::new(null())) };
+}
+
+/// The slot of this thread.
+#[inline(always)]
+pub(crate) fn current() -> &'static Slot {
+    let slot = CURRENT.get();
+    if slot.is_null() {
+        return claim();
+    }
+    // SAFETY: slots are never freed.
+    unsafe { &*slot }
+}
+
+#[cold]
+fn claim() -> &'static Slot {
+    let mut all = REGISTRY.lock();
+    let unused = |s: &&Slot| s.used.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    let slot = all.iter().copied().find(unused).unwrap_or_else(|| {
+        let slot: &'static Slot = Box::leak(Box::new(Slot::new()));
+        all.push(slot);
+        slot
+    });
+    drop(all);
+    CURRENT.set(slot);
+    // During the destructors of a thread the guard may be gone: then the slot is lost, which costs its few bytes.
+    let _ = GUARD.try_with(|g| g.0.set(slot));
+    slot
+}
+
+/// A number that no other call returns.
+pub(crate) fn fresh_id() -> u64 {
+    let slot = current();
+    if slot.next_id.get().is_multiple_of(IDS) {
+        slot.next_id.set(NEXT_ID.fetch_add(1, Ordering::Relaxed) * IDS);
+    }
+    // The first number of a range is left out: a multiple means "take a new range".
+    let id = slot.next_id.get() + 1;
+    slot.next_id.set(id);
+    id
+}
+
+impl Slot {
+    fn new() -> Self {
+        Slot {
+            in_engine: AtomicU32::new(0),
+            depth: Cell::new(0),
+            op_depth: Cell::new(0),
+            split_depth: Cell::new(0),
+            held: Cell::new((null(), 0)),
+            counts: Cell::new((null(), null())),
+            more_counts: UnsafeCell::new(Vec::new()),
+            free: Cell::new(null_mut()),
+            free_len: Cell::new(0),
+            next_id: Cell::new(0),
+            drain: Cell::new((null(), null_mut())),
+            used: AtomicBool::new(true),
+        }
+    }
+
+    /// Passes the fork gate. Nested calls count only the outermost.
+    #[inline(always)]
+    pub fn enter(&self) {
+        let depth = self.depth.get();
+        self.depth.set(depth + 1);
+        if depth != 0 {
+            return;
+        }
+        loop {
+            self.in_engine.swap(1, Ordering::SeqCst);
+            if GATE.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            self.wait_at_gate();
+        }
+    }
+
+    #[cold]
+    fn wait_at_gate(&self) {
+        self.in_engine.store(0, Ordering::Release);
+        while GATE.load(Ordering::Acquire) != 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[inline(always)]
+    pub fn exit(&self) {
+        let depth = self.depth.get() - 1;
+        self.depth.set(depth);
+        if depth == 0 {
+            self.in_engine.store(0, Ordering::Release);
+        }
+    }
+
+    /// The token of `engine` this thread computes with.
+    #[inline]
+    pub fn token(&self, engine: &Engine) -> Option<usize> {
+        let (of, token) = self.held.get();
+        std::ptr::eq(of, engine).then_some(token)
+    }
+
+    /// Notes which token this thread computes with; returns what it had before, for `restore_token`.
+    #[inline]
+    pub fn hold_token(&self, engine: &Engine, token: usize) -> (*const Engine, usize) {
+        self.held.replace((engine, token))
+    }
+
+    #[inline]
+    pub fn restore_token(&self, before: (*const Engine, usize)) {
+        self.held.set(before);
+    }
+
+    /// This thread's counts for `engine`.
+    #[inline(always)]
+    pub fn counts(&self, engine: &Engine) -> &'static Counts {
+        let (of, counts) = self.counts.get();
+        if std::ptr::eq(of, engine) {
+            // SAFETY: counts are never freed.
+            return unsafe { &*counts };
+        }
+        self.other_counts(engine)
+    }
+
+    #[cold]
+    fn other_counts(&self, engine: &Engine) -> &'static Counts {
+        // SAFETY: only the slot's thread touches the list, and nothing below re-enters.
+        let list = unsafe { &mut *self.more_counts.get() };
+        let known = list.iter().find(|(of, _)| std::ptr::eq(*of, engine)).map(|x| x.1);
+        let counts = known.unwrap_or_else(|| {
+            let counts: &'static Counts = Box::leak(Box::default());
+            list.push((engine, counts));
+            engine.all_counts.lock().push(counts);
+            counts
+        });
+        self.counts.set((engine, counts));
+        counts
+    }
+
+    /// A raw op block.
+    #[inline(always)]
+    pub fn take_block(&self) -> *mut OpBlock {
+        let block = self.free.get();
+        if block.is_null() {
+            return self.refill();
+        }
+        // SAFETY: blocks of the free list are raw except for their link.
+        self.free.set(unsafe { (*block).link });
+        self.free_len.set(self.free_len.get() - 1);
+        block
+    }
+
+    #[cold]
+    fn refill(&self) -> *mut OpBlock {
+        let from_depot = DEPOT.lock().0.pop();
+        let (head, len) = from_depot.unwrap_or_else(new_blocks);
+        // SAFETY: a list of the depot is never empty, its blocks are raw except for their links.
+        self.free.set(unsafe { (*head).link });
+        self.free_len.set(len - 1);
+        head
+    }
+
+    /// Takes a raw block back.
+    ///
+    /// # Safety
+    /// The caller owns the block and has cleared it.
+    #[inline(always)]
+    pub unsafe fn give_block(&self, block: *mut OpBlock) {
+        // SAFETY: contract.
+        unsafe { (*block).link = self.free.get() };
+        self.free.set(block);
+        self.free_len.set(self.free_len.get() + 1);
+        if self.free_len.get() >= KEEP {
+            self.flush_half();
+        }
+    }
+
+    #[cold]
+    fn flush_half(&self) {
+        let head = self.free.get();
+        let len = self.free_len.get().min(HALF);
+        let mut last = head;
+        // SAFETY: the free list has at least `len` blocks.
+        unsafe {
+            for _ in 1..len {
+                last = (*last).link;
+            }
+            self.free.set((*last).link);
+            (*last).link = null_mut();
+        }
+        self.free_len.set(self.free_len.get() - len);
+        DEPOT.lock().0.push((head, len));
+    }
+}
+
+/// A list of fresh blocks. Also makes room in the depot for every list there can be, so that freeing never allocates.
+#[cold]
+fn new_blocks() -> (*mut OpBlock, u32) {
+    let blocks = BLOCKS.fetch_add(HALF as usize, Ordering::Relaxed) + HALF as usize;
+    let mut depot = DEPOT.lock();
+    // Lists can be shorter than half when threads end, hence the factor.
+    let lists = blocks / HALF as usize * 2 + 64;
+    if depot.0.capacity() < lists {
+        let more = lists * 2 - depot.0.len();
+        depot.0.reserve(more);
+    }
+    drop(depot);
+    let fresh: Vec<MaybeUninit<OpBlock>> = (0..HALF).map(|_| MaybeUninit::uninit()).collect();
+    let mut head = null_mut();
+    for block in Box::leak(fresh.into_boxed_slice()) {
+        let block = block.as_mut_ptr();
+        // SAFETY: the block is ours and may be written.
+        unsafe { (&raw mut (*block).link).write(head) };
+        head = block;
+    }
+    (head, HALF)
+}

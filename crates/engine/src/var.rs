@@ -1,0 +1,229 @@
+//! Variables: the queue of accesses, and what an access leaves behind.
+//!
+//! A variable is one cache line. Its memory lives while it has a handle, a granted access or a queued one; the last
+//! handle frees it if it is idle, otherwise the completion that makes an orphaned variable idle does.
+
+use crate::block::{Chain, Entry, Mode, grant};
+use crate::failure::Failure;
+use crate::slot;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+
+/// A handle of a variable: what ops are ordered by. Clones are the same variable.
+pub struct Var(NonNull<VarInner>);
+
+// SAFETY: all state behind the pointer is atomic, guarded by the lock, or stable while a grant is held.
+unsafe impl Send for Var {}
+// SAFETY: as above.
+unsafe impl Sync for Var {}
+
+#[repr(C, align(64))]
+pub(crate) struct VarInner {
+    pub lock: Lock,
+    handles: AtomicU32,
+    /// Only touched under the lock.
+    pub state: UnsafeCell<VarState>,
+    /// Changed under the lock by the holder of the write grant; a grant holder reads it without the lock.
+    pub version: UnsafeCell<u64>,
+    /// As `version`.
+    pub failure: UnsafeCell<Option<Failure>>,
+    pub id: u64,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<VarInner>() == 64);
+
+pub(crate) struct VarState {
+    /// FIFO of accesses that are not granted yet.
+    head: *mut Entry,
+    tail: *mut Entry,
+    /// Reads granted and not completed.
+    pub reads: u32,
+    /// A write is granted and not completed.
+    pub writing: bool,
+    /// The last handle is gone.
+    pub orphan: bool,
+}
+
+/// Variables that exist, in all engines.
+static LIVE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Number of variables whose memory is in use, in all engines of the process: for leak checks.
+pub fn live_vars() -> usize {
+    LIVE.load(Ordering::SeqCst)
+}
+
+impl Var {
+    pub(crate) fn new() -> Var {
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        let inner = VarInner {
+            lock: Lock::new(),
+            handles: AtomicU32::new(1),
+            state: UnsafeCell::new(VarState {
+                head: null_mut(),
+                tail: null_mut(),
+                reads: 0,
+                writing: false,
+                orphan: false,
+            }),
+            version: UnsafeCell::new(0),
+            failure: UnsafeCell::new(None),
+            id: slot::fresh_id(),
+        };
+        Var(NonNull::from(Box::leak(Box::new(inner))))
+    }
+
+    pub(crate) fn inner(&self) -> &VarInner {
+        // SAFETY: a handle keeps the variable alive.
+        unsafe { self.0.as_ref() }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const VarInner {
+        self.0.as_ptr()
+    }
+
+    /// Runs `f` under the variable's lock, with the fork gate passed.
+    pub(crate) fn locked<R>(&self, f: impl FnOnce(&mut VarState, &VarInner) -> R) -> R {
+        let slot = slot::current();
+        slot.enter();
+        let inner = self.inner();
+        inner.lock.lock();
+        // SAFETY: the lock is held until after the last use of the reference.
+        let result = f(unsafe { &mut *inner.state.get() }, inner);
+        inner.lock.unlock();
+        slot.exit();
+        result
+    }
+
+    /// Unique in the process, never reused.
+    pub fn id(&self) -> u64 {
+        self.inner().id
+    }
+
+    /// How many writes have completed.
+    pub fn version(&self) -> u64 {
+        // SAFETY: under the lock, where versions change.
+        self.locked(|_, inner| unsafe { *inner.version.get() })
+    }
+
+    /// The failure the variable holds now, if any. Looking does not count as observing it.
+    pub fn failure(&self) -> Option<Failure> {
+        // SAFETY: under the lock, where failures change.
+        self.locked(|_, inner| unsafe { (*inner.failure.get()).clone() })
+    }
+
+    /// Whether both are handles of one variable.
+    pub fn same(&self, other: &Var) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Clone for Var {
+    fn clone(&self) -> Var {
+        self.inner().handles.fetch_add(1, Ordering::Relaxed);
+        Var(self.0)
+    }
+}
+
+impl fmt::Debug for Var {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Var({})", self.id())
+    }
+}
+
+impl Drop for Var {
+    fn drop(&mut self) {
+        if self.inner().handles.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let free = self.locked(|state, _| {
+            state.orphan = true;
+            state.idle()
+        });
+        if free {
+            // SAFETY: no handle is left, and nothing was granted or queued when that was looked at under the lock;
+            // without a handle nothing new can be registered.
+            unsafe { free_var(self.0.as_ptr()) }
+        }
+    }
+}
+
+/// # Safety
+/// The variable has no handle, no granted and no queued access, and nobody holds or wants its lock.
+pub(crate) unsafe fn free_var(var: *const VarInner) {
+    LIVE.fetch_sub(1, Ordering::Relaxed);
+    // SAFETY: allocated by `Var::new` through a box; nobody else refers to it (contract).
+    drop(unsafe { Box::from_raw(var.cast_mut()) });
+}
+
+impl VarState {
+    pub fn idle(&self) -> bool {
+        self.reads == 0 && !self.writing && self.head.is_null()
+    }
+
+    /// Whether an access of this kind would be granted at once.
+    pub fn open_to(&self, mode: Mode) -> bool {
+        self.head.is_null() && !self.writing && (mode == Mode::Read || self.reads == 0)
+    }
+
+    /// Registers one access; true: granted now. A read behind a queued write queues, so nobody overtakes.
+    ///
+    /// # Safety
+    /// The variable's lock is held; the entry belongs to this variable and stays in place until it is completed.
+    #[inline(always)]
+    pub unsafe fn register(&mut self, entry: *mut Entry, mode: Mode) -> bool {
+        if self.open_to(mode) {
+            if mode == Mode::Read {
+                self.reads += 1;
+            } else {
+                self.writing = true;
+            }
+            return true;
+        }
+        // SAFETY: the entry is ours until it is granted, the tail's is queued and so alive (contract).
+        unsafe {
+            (*entry).next = null_mut();
+            if self.head.is_null() {
+                self.head = entry;
+            } else {
+                (*self.tail).next = entry;
+            }
+        }
+        self.tail = entry;
+        false
+    }
+
+    /// Hands the variable to the next write, or to all reads up to the next write.
+    ///
+    /// # Safety
+    /// The variable's lock is held.
+    #[inline(always)]
+    pub unsafe fn grant_next(&mut self, ready: &mut Chain) {
+        let mut entry = self.head;
+        if entry.is_null() {
+            return;
+        }
+        // SAFETY: queued entries are alive; an entry's link is read before its grant, because a granted op may run and
+        // be recycled at once.
+        unsafe {
+            if (*entry).mode() != Mode::Read {
+                if self.reads == 0 {
+                    self.head = (*entry).next;
+                    self.writing = true;
+                    grant(entry, ready);
+                }
+                return;
+            }
+            while !entry.is_null() && (*entry).mode() == Mode::Read {
+                let next = (*entry).next;
+                self.reads += 1;
+                self.head = next;
+                grant(entry, ready);
+                entry = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Waiting for variables. A wait that has to block is an op whose body is "notify": so several waits, callbacks and
+//! abandoned waits need no second mechanism. Its cell is shared, so nobody ever points into the stack of a waiter.
+
+use crate::block::{Class, Mode, SyncClosure};
+use crate::engine::Engine;
+use crate::failure::{Failure, OpError, WaitError};
+use crate::slot;
+use crate::spec::{Access, OpSpec};
+use crate::sync::Mutex;
+use crate::var::Var;
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// A waiter looks this often before it gives its core away, and gives it away so often before it sleeps (measured: a
+/// worker woken on the waiter's own core cannot start while the waiter spins).
+const PAUSES: u32 = 40;
+const YIELDS: u32 = 20;
+/// How often the poll hook of a wait is called.
+pub(crate) const POLL: Duration = Duration::from_millis(50);
+
+const WAITING: u32 = 0;
+const DONE: u32 = 1;
+const CLOSED: u32 = 2;
+
+/// Shared by a waiting thread and the op that notifies it.
+pub(crate) struct WaitCell {
+    state: AtomicU32,
+    outcome: UnsafeCell<Option<Failure>>,
+    thread: Thread,
+    /// Place in the list of waiters, changed under the list's lock.
+    place: AtomicUsize,
+}
+
+// SAFETY: the outcome is written by the one notifying op before it publishes `DONE`, and read by the waiter after it.
+unsafe impl Sync for WaitCell {}
+// SAFETY: as above.
+unsafe impl Send for WaitCell {}
+
+impl WaitCell {
+    fn new() -> Arc<Self> {
+        Arc::new(WaitCell {
+            state: AtomicU32::new(WAITING),
+            outcome: UnsafeCell::new(None),
+            thread: std::thread::current(),
+            place: AtomicUsize::new(0),
+        })
+    }
+
+    fn notify(&self, outcome: Option<Failure>) {
+        if self.state.load(Ordering::Relaxed) == CLOSED {
+            return;
+        }
+        // SAFETY: this op is the only writer, the waiter reads only after `DONE`.
+        unsafe { *self.outcome.get() = outcome };
+        let _ = self.state.compare_exchange(WAITING, DONE, Ordering::Release, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+
+    fn close(&self) {
+        let _ = self.state.compare_exchange(WAITING, CLOSED, Ordering::Release, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// Threads that wait for variables, so that closing the engine can wake them.
+pub(crate) struct Waiters(Mutex<Vec<Arc<WaitCell>>>);
+
+impl Waiters {
+    pub fn new() -> Self {
+        Waiters(Mutex::new(Vec::new()))
+    }
+
+    fn add(&self, cell: &Arc<WaitCell>) {
+        let mut list = self.0.lock();
+        cell.place.store(list.len(), Ordering::Relaxed);
+        list.push(cell.clone());
+    }
+
+    fn remove(&self, cell: &WaitCell) {
+        let mut list = self.0.lock();
+        let place = cell.place.load(Ordering::Relaxed);
+        // In a forked child the list was emptied.
+        if list.get(place).is_some_and(|c| std::ptr::eq(&**c, cell)) {
+            let gone = list.swap_remove(place);
+            if let Some(moved) = list.get(place) {
+                moved.place.store(place, Ordering::Relaxed);
+            }
+            drop(list);
+            drop(gone);
+        }
+    }
+
+    pub fn wake_all(&self) {
+        let slot = slot::current();
+        slot.enter();
+        let list = self.0.lock().clone();
+        slot.exit();
+        list.iter().for_each(|cell| cell.close());
+    }
+
+    /// In a forked child, where the waiting threads do not exist.
+    pub fn forget(&self) {
+        std::mem::take(&mut *self.0.lock());
+    }
+}
+
+impl Engine {
+    /// Returns when every write pushed before is complete; an error if the variable holds a failure then. Every wait of
+    /// every thread gets it, until the variable is overwritten. Inside an op this is refused.
+    pub fn wait_to_read(&'static self, var: &Var) -> Result<(), WaitError> {
+        self.wait_for(var, Mode::Read, None)
+    }
+
+    /// Returns when every read and write pushed before is complete; an error if the variable holds a failure then.
+    pub fn wait_to_write(&'static self, var: &Var) -> Result<(), WaitError> {
+        self.wait_for(var, Mode::Update, None)
+    }
+
+    /// As [`wait_to_read`](Engine::wait_to_read); `poll` is called in this thread about every 50 ms, and the wait is
+    /// given up when it returns false.
+    pub fn wait_to_read_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        self.wait_for(var, Mode::Read, Some(poll))
+    }
+
+    /// As [`wait_to_write`](Engine::wait_to_write), with a poll hook.
+    pub fn wait_to_write_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        self.wait_for(var, Mode::Update, Some(poll))
+    }
+
+    /// Runs `f` when a read of the variable would be granted: now if it is ready, otherwise in the thread that
+    /// completes the last write. `f` must be short; it may push, but not wait. The failure it gets does not count as
+    /// observed until [`Failure::mark_observed`] is called. A panic in `f` is reported by `wait_all`.
+    pub fn on_ready<F>(&'static self, var: &Var, f: F)
+    where
+        F: FnOnce(Result<(), Failure>) + Send + 'static,
+    {
+        self.push_notify("on_ready", var, Access::Read, move |failure| f(failure.map_or(Ok(()), Err)));
+    }
+
+    /// Whether a read of the variable would be granted now.
+    pub fn is_ready(&self, var: &Var) -> bool {
+        var.locked(|state, _| state.open_to(Mode::Read))
+    }
+
+    fn push_notify(
+        &'static self,
+        name: &'static str,
+        var: &Var,
+        access: Access,
+        f: impl FnOnce(Option<Failure>) + Send + 'static,
+    ) {
+        let run = move |ctx: &crate::RunCtx<'_>| -> Result<(), OpError> {
+            f(ctx.failure_of(0));
+            Ok(())
+        };
+        // SAFETY: the closure is of the type that the vtable treats it as.
+        let store = |op| unsafe { SyncClosure::store(op, run) };
+        self.push_as(&OpSpec::new(name, &[(var, access)]), Class::Notify, store);
+    }
+
+    fn wait_for(
+        &'static self,
+        var: &Var,
+        mode: Mode,
+        mut poll: Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<(), WaitError> {
+        if slot::current().op_depth.get() != 0 {
+            return Err(WaitError::InsideOp);
+        }
+        let ready = var.locked(|state, inner| {
+            // SAFETY: under the lock, where failures change.
+            state.open_to(mode).then(|| unsafe { (*inner.failure.get()).clone() })
+        });
+        if let Some(outcome) = ready {
+            return observe(outcome);
+        }
+        let cell = WaitCell::new();
+        self.with_gate(|| self.waiters.add(&cell));
+        let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
+        self.push_notify("wait", var, access, move |failure| notifier.notify(failure));
+        // In a forked child nobody may be running what was queued before the fork.
+        self.with_gate(|| self.sched.kick(self));
+        if self.closed.load(Ordering::SeqCst) {
+            cell.close();
+        }
+        let result = block_on(&cell, &mut poll);
+        self.with_gate(|| self.waiters.remove(&cell));
+        result
+    }
+
+    /// Runs `f` with the fork gate passed.
+    pub(crate) fn with_gate<R>(&self, f: impl FnOnce() -> R) -> R {
+        let slot = slot::current();
+        slot.enter();
+        let result = f();
+        slot.exit();
+        result
+    }
+}
+
+fn block_on(cell: &WaitCell, poll: &mut Option<&mut dyn FnMut() -> bool>) -> Result<(), WaitError> {
+    let mut tries = 0;
+    let mut asked = Instant::now();
+    loop {
+        match cell.state.load(Ordering::Acquire) {
+            DONE => break,
+            CLOSED => return Err(WaitError::Closed),
+            _ => {}
+        }
+        tries += 1;
+        if tries <= PAUSES {
+            std::hint::spin_loop();
+        } else if tries <= PAUSES + YIELDS {
+            std::thread::yield_now();
+        } else if let Some(poll) = poll {
+            std::thread::park_timeout(POLL);
+            if asked.elapsed() >= POLL {
+                if !poll() {
+                    return Err(WaitError::Interrupted);
+                }
+                asked = Instant::now();
+            }
+        } else {
+            std::thread::park();
+        }
+    }
+    // SAFETY: the notifying op has written the outcome and published it; it does not touch it again.
+    observe(unsafe { (*cell.outcome.get()).take() })
+}
+
+fn observe(outcome: Option<Failure>) -> Result<(), WaitError> {
+    match outcome {
+        None => Ok(()),
+        Some(failure) => {
+            failure.mark_observed();
+            Err(WaitError::Failed(failure))
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Waiting for everything that was pushed before.
+//!
+//! Ops are counted in one of two slots, by the parity of an epoch read at their push. `wait_all` waits until the slot
+//! about to be used again is drained, flips the epoch, and waits for the other slot. Counters are per thread and
+//! cumulative. A slot is drained when the sums agree, *completed summed first*: then equality proves that everything
+//! pushed before that first sum is complete.
+//!
+//! A completion must not wake the waiter, or add up all counters, each time. The waiter leaves how many completions are
+//! missing at least; only from that one on does a completion look whether the slot is drained, and only then it wakes.
+
+use crate::engine::Engine;
+use crate::failure::WaitError;
+use crate::slot::{self, Counts};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{model_fence, perturb};
+use crate::wait::POLL;
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::AtomicPtr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Nobody waits for the slot.
+const NEVER: u64 = u64::MAX;
+
+pub(crate) struct Epochs {
+    epoch: CachePadded<AtomicUsize>,
+    waiting: CachePadded<AtomicU32>,
+    /// By slot: completions since the waiter last looked, and from which number on to look.
+    since_look: [CachePadded<AtomicU64>; 2],
+    look_from: [CachePadded<AtomicU64>; 2],
+    /// Replaced in a forked child: a thread that does not exist there may have held the mutex.
+    meeting: AtomicPtr<Meeting>,
+}
+
+/// Where threads in `wait_all` wait.
+#[derive(Default)]
+struct Meeting {
+    /// A thread is between its two drains; the others wait for it.
+    flipping: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Epochs {
+    pub fn new() -> Self {
+        Epochs {
+            epoch: CachePadded::new(AtomicUsize::new(0)),
+            waiting: CachePadded::new(AtomicU32::new(0)),
+            since_look: Default::default(),
+            look_from: [NEVER, NEVER].map(|n| CachePadded::new(AtomicU64::new(n))),
+            meeting: AtomicPtr::new(Box::leak(Box::default())),
+        }
+    }
+
+    /// The slot ops are counted in now.
+    #[inline(always)]
+    pub fn current(&self) -> usize {
+        self.epoch.load(Ordering::Relaxed) & 1
+    }
+
+    #[inline(always)]
+    pub fn somebody_waits(&self) -> bool {
+        model_fence();
+        self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether the slot is drained; if not, completions know from when on they have to look.
+    pub fn look(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
+        let (since_look, look_from) = (&self.since_look[slot], &self.look_from[slot]);
+        // While the number is not known every completion looks. The completions that the sum below does not see come
+        // after the reset, so the last one is counted at least as high as the number left here.
+        look_from.store(0, Ordering::SeqCst);
+        since_look.store(0, Ordering::SeqCst);
+        model_fence();
+        let missing = missing();
+        look_from.store(if missing == 0 { NEVER } else { missing }, Ordering::SeqCst);
+        missing == 0
+    }
+
+    /// Counts a completion; true: it was the last one somebody waits for.
+    pub fn last_completion(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
+        let number = self.since_look[slot].fetch_add(1, Ordering::SeqCst) + 1;
+        let from = self.look_from[slot].load(Ordering::SeqCst);
+        from != NEVER && number >= from && missing() == 0
+    }
+
+    /// From now on completions are counted for a waiter.
+    pub fn add_waiter(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn meeting(&self) -> &'static Meeting {
+        // SAFETY: meetings are leaked.
+        unsafe { &*self.meeting.load(Ordering::Acquire) }
+    }
+
+    /// Makes the threads in `wait_all` look again.
+    #[cold]
+    pub fn notify(&self) {
+        let meeting = self.meeting();
+        drop(lock(&meeting.flipping));
+        meeting.changed.notify_all();
+    }
+
+    /// In a forked child.
+    pub fn forget(&self) {
+        self.meeting.store(Box::leak(Box::default()), Ordering::Release);
+        self.waiting.store(0, Ordering::Relaxed);
+        self.look_from.iter().for_each(|n| n.store(NEVER, Ordering::Relaxed));
+    }
+}
+
+fn lock(m: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the flip of this thread, however it leaves.
+struct Flip<'a>(&'a Epochs, &'static Meeting);
+
+impl Drop for Flip<'_> {
+    fn drop(&mut self) {
+        self.0.look_from.iter().for_each(|n| n.store(NEVER, Ordering::SeqCst));
+        *lock(&self.1.flipping) = false;
+        self.1.changed.notify_all();
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Engine {
+    /// Returns when everything pushed before is complete; an error with the failures nobody was told of before. They
+    /// then count as told: a second call is clean. No variable is changed by it.
+    pub fn wait_all(&'static self) -> Result<(), WaitError> {
+        self.wait_for_all(None)
+    }
+
+    /// As [`wait_all`](Engine::wait_all); `poll` is called in this thread about every 50 ms, and the wait is given up
+    /// when it returns false.
+    pub fn wait_all_with(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        self.wait_for_all(Some(poll))
+    }
+
+    fn wait_for_all(&'static self, mut poll: Option<&mut dyn FnMut() -> bool>) -> Result<(), WaitError> {
+        if slot::current().op_depth.get() != 0 {
+            return Err(WaitError::InsideOp);
+        }
+        self.with_gate(|| self.sched.kick(self));
+        let epochs = &self.epochs;
+        let meeting = epochs.meeting();
+        epochs.add_waiter();
+        if let Err(error) = self.wait_until(meeting, &mut poll, |flipping| !std::mem::replace(flipping, true)) {
+            epochs.waiting.fetch_sub(1, Ordering::SeqCst);
+            return Err(error);
+        }
+        let flip = Flip(epochs, meeting);
+        let epoch = epochs.epoch.load(Ordering::Relaxed);
+        self.wait_until(meeting, &mut poll, |_| self.look((epoch + 1) & 1))?;
+        epochs.epoch.store(epoch + 1, Ordering::SeqCst);
+        self.wait_until(meeting, &mut poll, |_| self.look(epoch & 1))?;
+        drop(flip);
+        match self.with_gate(|| self.take_unobserved()) {
+            (list, 0) if list.is_empty() => Ok(()),
+            (list, more) => Err(WaitError::Failures(list, more)),
+        }
+    }
+
+    /// Sleeps until `done` says so; it is asked under the meeting's mutex after every notification.
+    fn wait_until(
+        &self,
+        meeting: &Meeting,
+        poll: &mut Option<&mut dyn FnMut() -> bool>,
+        mut done: impl FnMut(&mut bool) -> bool,
+    ) -> Result<(), WaitError> {
+        let mut guard = lock(&meeting.flipping);
+        let mut asked = Instant::now();
+        while !done(&mut guard) {
+            if self.closed.load(Ordering::SeqCst) {
+                return Err(WaitError::Closed);
+            }
+            let Some(poll) = poll else {
+                guard = meeting.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            guard = meeting.changed.wait_timeout(guard, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            if asked.elapsed() >= POLL {
+                // The hook is user code: never under a lock.
+                drop(guard);
+                if !poll() {
+                    return Err(WaitError::Interrupted);
+                }
+                asked = Instant::now();
+                guard = lock(&meeting.flipping);
+            }
+        }
+        Ok(())
+    }
+
+    /// The waiter's look, see `Epochs::look`.
+    fn look(&self, slot: usize) -> bool {
+        self.epochs.look(slot, || missing(&self.all_counts.lock(), slot))
+    }
+
+    /// Called after a completion was counted, if somebody waits.
+    #[cold]
+    pub(crate) fn completed_while_waiting(&self, slot: usize) {
+        if self.epochs.last_completion(slot, || missing(&self.all_counts.lock(), slot)) {
+            self.epochs.notify();
+        }
+    }
+}
+
+/// How many ops of this slot that were pushed before the call are not complete.
+///
+/// The lock of the counts is not taken inside the gate by a waiter: a completing op may be waiting for the mutex that the
+/// waiter holds, and a fork for that op. Instead the forking thread holds that lock over the fork.
+pub(crate) fn missing(all: &[&Counts], slot: usize) -> u64 {
+    let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
+    perturb();
+    let pushed: u64 = all.iter().map(|c| c.pushed[slot].load(Ordering::Acquire)).sum();
+    pushed - completed
+}

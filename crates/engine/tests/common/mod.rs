@@ -1,0 +1,74 @@
+//! What the tests share.
+#![allow(dead_code)]
+
+use mxrt_engine::*;
+
+/// An engine of its own, so that failures of other tests are not seen.
+pub fn start(kind: EngineKind, cores: usize) -> &'static Engine {
+    Engine::start(Config { kind, cores: Some(cores), ..Config::default() }).unwrap()
+}
+
+/// Fresh engines of every kind, with one and several cores.
+pub fn every_kind() -> impl Iterator<Item = &'static Engine> {
+    EngineKind::ALL.into_iter().flat_map(|kind| [1, 2, 4].map(|cores| start(kind, cores)))
+}
+
+/// Fresh engines of the kinds with a pool.
+pub fn pooled_kinds() -> impl Iterator<Item = &'static Engine> {
+    every_kind().filter(|e| e.kind() != EngineKind::Naive)
+}
+
+/// The message a wait raised, if it raised a failure.
+pub fn raised(result: Result<(), WaitError>) -> Option<String> {
+    match result {
+        Ok(()) => None,
+        Err(WaitError::Failed(f)) => Some(f.message().to_owned()),
+        Err(other) => panic!("unexpected: {other:?}"),
+    }
+}
+
+/// An error with this message.
+pub fn error(message: &str) -> OpError {
+    OpError::new(FailureKind::Operator, message)
+}
+
+/// Ends the process if a test takes so long that it must be hanging.
+pub fn watchdog(seconds: u64) -> Watchdog {
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = done.clone();
+    let name = std::thread::current().name().unwrap_or("?").to_owned();
+    std::thread::spawn(move || {
+        for _ in 0..seconds * 10 {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            if seen.load(std::sync::atomic::Ordering::SeqCst) {
+                return;
+            }
+        }
+        eprintln!("HANG: {name} took more than {seconds} s");
+        std::process::abort();
+    });
+    Watchdog(done)
+}
+
+pub struct Watchdog(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// A small random number generator: the same seed gives the same test.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}

@@ -1,0 +1,186 @@
+//! Forking while other threads push and wait, and leaving the process in the middle of everything.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Forks; the child runs `f` and ends with its result. Returns the child's wait status.
+fn in_child(f: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child only uses the engine, whose fork handlers make that possible, and leaves by `_exit`.
+    unsafe {
+        let child = libc::fork();
+        assert!(child >= 0);
+        if child == 0 {
+            libc::alarm(20);
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(99);
+            libc::_exit(code);
+        }
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+        status
+    }
+}
+
+#[test]
+fn a_child_reads_old_values_runs_queued_work_and_new_work() {
+    let _guard = watchdog(120);
+    for engine in every_kind() {
+        let (old, queued, bad) = (engine.new_var(), engine.new_var(), engine.new_var());
+        let value = Arc::new(AtomicU64::new(0));
+        engine.push(OpSpec::new("bad", &[(&bad, Access::Write)]), |_| Err(error("before the fork")));
+        engine.push(OpSpec::new("old", &[(&old, Access::Write)]), |_| Ok(()));
+        engine.wait_to_read(&old).unwrap();
+        let (gate, held) = std::sync::mpsc::channel::<OnComplete>();
+        engine.push_async(OpSpec::new("held", &[(&queued, Access::Write)]), move |_, token| gate.send(token).unwrap());
+        let seen = value.clone();
+        engine.push(OpSpec::new("queued", &[(&queued, Access::Update)]), move |_| {
+            seen.fetch_add(1, SeqCst);
+            Ok(())
+        });
+        let token = held.recv_timeout(Duration::from_secs(10)).unwrap();
+        let mut token = Some(token);
+        let status = in_child(|| {
+            token.take().unwrap().complete(Ok(()));
+            let new = engine.new_var();
+            engine.push(OpSpec::new("new", &[(&new, Access::Write)]), |ctx| {
+                ctx.split(16, 100, &|_, _| {});
+                Ok(())
+            });
+            let checks = [
+                engine.wait_to_read(&old).is_ok(),
+                engine.wait_to_read(&queued).is_ok() && value.load(SeqCst) == 1,
+                engine.wait_to_read(&new).is_ok(),
+                raised(engine.wait_to_read(&bad)).as_deref() == Some("before the fork"),
+                engine.wait_all().is_ok(),
+            ];
+            checks.iter().position(|ok| !ok).map_or(0, |i| i as i32 + 1)
+        });
+        assert_eq!(status, 0, "14: hung; otherwise the failed check times 256");
+        assert_eq!(value.load(SeqCst), 0, "queued work of the parent stays queued");
+        token.take().unwrap().complete(Ok(()));
+        engine.wait_to_read(&queued).unwrap();
+        assert_eq!(value.load(SeqCst), 1);
+        assert_eq!(raised(engine.wait_to_read(&bad)).as_deref(), Some("before the fork"));
+    }
+}
+
+#[test]
+fn forks_while_other_threads_push_wait_split_and_allocate_are_safe() {
+    let _guard = watchdog(300);
+    for engine in [start(EngineKind::ThreadedPerDevice, 2), start(EngineKind::Naive, 2), start(EngineKind::Threaded, 3)]
+    {
+        let stop = AtomicBool::new(false);
+        let shared = engine.new_var();
+        let busy: Arc<[AtomicU64; 2]> = Arc::default();
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    let own = engine.new_var();
+                    while !stop.load(SeqCst) {
+                        for _ in 0..50 {
+                            let busy = busy.clone();
+                            engine.push(
+                                OpSpec::new("x", &[(&own, Access::Update), (&shared, Access::Update)]),
+                                move |ctx| {
+                                    // A torn pair in the child would mean: forked in the middle of a running op.
+                                    busy[0].fetch_add(1, SeqCst);
+                                    ctx.split(3, 64, &|_, _| std::hint::spin_loop());
+                                    busy[1].fetch_add(1, SeqCst);
+                                    Ok(())
+                                },
+                            );
+                        }
+                        drop(engine.memory().alloc(1000));
+                        engine.wait_to_read(&own).unwrap();
+                    }
+                });
+            }
+            s.spawn(|| {
+                while !stop.load(SeqCst) {
+                    engine.wait_all().unwrap();
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            });
+            for i in 0..40 {
+                let status = in_child(|| {
+                    let torn = busy[0].load(SeqCst) != busy[1].load(SeqCst);
+                    let var = engine.new_var();
+                    engine.push(OpSpec::new("child", &[(&var, Access::Write), (&shared, Access::Update)]), |_| Ok(()));
+                    let ok = engine.memory().alloc(1000).is_ok()
+                        && engine.wait_to_read(&var).is_ok()
+                        && engine.wait_to_read(&shared).is_ok()
+                        && engine.wait_all().is_ok();
+                    let grandchild = if i % 10 == 0 { in_child(|| engine.wait_all().is_err() as i32) } else { 0 };
+                    if torn {
+                        9
+                    } else if !ok {
+                        8
+                    } else {
+                        grandchild
+                    }
+                });
+                assert_eq!(status, 0, "fork {i} of {:?}: 14 = hung, 0x900 = forked inside an op", engine.kind());
+            }
+            stop.store(true, SeqCst);
+        });
+    }
+}
+
+#[test]
+fn an_op_may_fork() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let var = engine.new_var();
+        engine.push(OpSpec::new("fork", &[(&var, Access::Write)]), move |ctx| {
+            let engine = ctx.engine();
+            let status = in_child(|| {
+                let inner = engine.new_var();
+                engine.push(OpSpec::new("inner", &[(&inner, Access::Write)]).cost(Cost::Small), |_| Ok(()));
+                (inner.version() == 0 && engine.kind() != EngineKind::Naive) as i32
+            });
+            if status == 0 { Ok(()) } else { Err(error("the child failed")) }
+        });
+        engine.wait_to_read(&var).unwrap();
+    }
+}
+
+/// Leaves with ops queued and running, threads waiting and a failure nobody saw. Only acts in a process started for it.
+#[test]
+fn leaving_process() {
+    let Ok(how) = std::env::var("MXRT_TEST_LEAVE") else { return };
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let var = engine.new_var();
+    for _ in 0..1000 {
+        engine.push(OpSpec::new("x", &[(&var, Access::Update)]), |ctx| {
+            ctx.split(4, 0, &|_, _| std::thread::sleep(Duration::from_micros(100)));
+            Ok(())
+        });
+    }
+    let waited = var.clone();
+    std::thread::spawn(move || engine.wait_to_read(&waited));
+    std::thread::spawn(move || engine.wait_all());
+    engine.push(OpSpec::new("bad", &[(&engine.new_var(), Access::Write)]), |_| Err(error("unseen at exit")));
+    std::thread::sleep(Duration::from_millis(2));
+    if how == "close" {
+        engine.close();
+        engine.push(OpSpec::new("late", &[(&var, Access::Update)]), |_| Ok(()));
+    }
+    std::process::exit(0);
+}
+
+#[test]
+fn leaving_in_the_middle_of_everything_is_silent() {
+    let _guard = watchdog(120);
+    for i in 0..20 {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "leaving_process", "--nocapture"])
+            .env("MXRT_TEST_LEAVE", if i % 2 == 0 { "exit" } else { "close" })
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}

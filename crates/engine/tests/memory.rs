@@ -1,0 +1,106 @@
+//! The memory pool.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+
+fn with_limit(limit: Option<usize>) -> &'static MemoryPool {
+    let config = Config { kind: EngineKind::Naive, cores: Some(1), memory_limit: limit, ..Config::default() };
+    Engine::start(config).unwrap().memory()
+}
+
+#[test]
+fn blocks_have_the_size_asked_for_are_aligned_and_zeroed() {
+    let pool = with_limit(None);
+    // All are held, so that none is a recycled one.
+    let mut held = Vec::new();
+    for bytes in [1usize, 63, 64, 65, 511, 513, 4097, 1 << 20, (1 << 20) + 1, (5 << 20) + 3] {
+        let mut block = pool.alloc(bytes).unwrap();
+        assert_eq!(block.len(), bytes);
+        assert!(block.as_ptr().addr().is_multiple_of(if bytes >= 1 << 20 { 2 << 20 } else { 64 }), "{bytes}");
+        assert!(block.as_slice().iter().all(|b| *b == 0));
+        block.as_mut_slice().fill(7);
+        held.push(block);
+    }
+    drop(held);
+    assert_eq!(pool.stats().in_use, 0);
+    let empty = pool.alloc(0).unwrap();
+    assert!(empty.is_empty() && empty.as_slice().is_empty() && empty.as_ptr().addr().is_multiple_of(64));
+}
+
+#[test]
+fn a_freed_block_is_used_again() {
+    let pool = with_limit(None);
+    for bytes in [100, 3 << 20] {
+        let first = pool.alloc(bytes).unwrap();
+        let address = first.as_ptr();
+        drop(first);
+        let second = pool.alloc(bytes - 10).unwrap();
+        assert_eq!(second.as_ptr(), address);
+    }
+    assert_eq!((pool.stats().fresh_blocks, pool.stats().recycled_blocks), (2, 2));
+}
+
+#[test]
+fn the_limit_is_an_error_that_says_what_was_asked_and_what_is_in_use() {
+    let pool = with_limit(Some(1 << 20));
+    let held = pool.alloc(600 << 10).unwrap();
+    let in_use = pool.stats().in_use;
+    assert!((600 << 10..=720 << 10).contains(&in_use), "at most a fifth is rounding: {in_use}");
+    let error = pool.alloc(600 << 10).unwrap_err();
+    assert_eq!(error, OutOfMemory { asked: 600 << 10, limit: Some(1 << 20), in_use });
+    assert!(error.to_string().contains("614400") && error.to_string().contains("1048576"), "{error}");
+    let as_op_error = OpError::from(error);
+    assert_eq!(as_op_error.kind, FailureKind::Memory);
+    drop(held);
+    pool.alloc(600 << 10).unwrap();
+    assert!(pool.alloc(usize::MAX).is_err());
+    pool.set_limit(None);
+    pool.alloc(3 << 20).unwrap();
+}
+
+#[test]
+fn cached_memory_gives_way_to_the_limit_and_to_trim() {
+    let pool = with_limit(Some(8 << 20));
+    drop(pool.alloc(5 << 20).unwrap());
+    assert_eq!(pool.stats().cached, 5 << 20);
+    // 5 MiB are cached and 4 are asked for in another class: together more than the limit.
+    drop(pool.alloc(4 << 20).unwrap());
+    assert_eq!(pool.stats().cached, 4 << 20);
+    pool.trim();
+    assert_eq!((pool.stats().cached, pool.stats().in_use), (0, 0));
+}
+
+#[test]
+fn the_cache_is_bounded() {
+    let pool = with_limit(None);
+    let blocks: Vec<_> = (0..40).map(|_| pool.alloc(16 << 20).unwrap()).collect();
+    drop(blocks);
+    let stats = pool.stats();
+    assert!(stats.cached <= (256 << 20).max(stats.peak / 2) && stats.cached > 0, "{stats:?}");
+}
+
+#[test]
+fn threads_share_the_pool() {
+    let _guard = watchdog(60);
+    let pool = with_limit(None);
+    std::thread::scope(|s| {
+        for t in 0..8u64 {
+            s.spawn(move || {
+                let mut r = Random(t + 1);
+                let mut held: Vec<(Block, u8)> = Vec::new();
+                for i in 0..3000u64 {
+                    let mut block = pool.alloc(1 + r.below(5000) as usize).unwrap();
+                    let mark = (t * 31 + i) as u8;
+                    block.as_mut_slice().fill(mark);
+                    held.push((block, mark));
+                    if held.len() > 20 {
+                        let (block, mark) = held.swap_remove(r.below(20) as usize);
+                        assert!(block.as_slice().iter().all(|b| *b == mark), "two owners of one block");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(pool.stats().in_use, 0);
+}

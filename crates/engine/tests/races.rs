@@ -1,0 +1,297 @@
+//! Tests that provoke races: concurrent pushes, isolation, threads that come and go, splits.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+#[test]
+fn threads_that_push_over_the_same_64_variables_cannot_block_each_other() {
+    let _guard = watchdog(120);
+    for engine in every_kind() {
+        let vars: Vec<Var> = (0..64).map(|_| engine.new_var()).collect();
+        std::thread::scope(|s| {
+            for t in 0..8 {
+                let vars = &vars;
+                s.spawn(move || {
+                    for i in 0..500 {
+                        let mut accesses: Vec<_> = vars.iter().map(|v| (v, Access::Update)).collect();
+                        accesses.rotate_left((t * 7 + i) % 64);
+                        if t % 2 == 1 {
+                            accesses.reverse();
+                        }
+                        engine.push(OpSpec::new("all", &accesses), |_| Ok(()));
+                    }
+                });
+            }
+        });
+        engine.wait_all().unwrap();
+        assert!(vars.iter().all(|v| v.version() == 4000));
+    }
+}
+
+#[test]
+fn one_bad_request_among_fifty_fails_alone() {
+    let _guard = watchdog(120);
+    for engine in pooled_kinds() {
+        let parameters: Vec<Var> = (0..4).map(|_| engine.new_var()).collect();
+        for round in 0..200u64 {
+            let bad = round as usize % 50;
+            let inputs: Vec<Var> = (0..50).map(|_| engine.new_var()).collect();
+            let outputs: Vec<Var> = (0..50).map(|_| engine.new_var()).collect();
+            for i in 0..50 {
+                let mut accesses: Vec<_> = parameters.iter().map(|p| (p, Access::Read)).collect();
+                accesses.extend([(&inputs[i], Access::Read), (&outputs[i], Access::Write)]);
+                engine.push(
+                    OpSpec::new("request", &accesses),
+                    move |_| {
+                        if i == bad { Err(error("this one")) } else { Ok(()) }
+                    },
+                );
+            }
+            for (i, output) in outputs.iter().enumerate() {
+                assert_eq!(raised(engine.wait_to_read(output)).is_some(), i == bad);
+            }
+            assert!(parameters.iter().all(|p| p.failure().is_none()), "a reader poisoned a parameter");
+        }
+        engine.wait_all().unwrap();
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_leave_no_memory_behind() {
+    let _guard = watchdog(120);
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let var = engine.new_var();
+    for _ in 0..30 {
+        std::thread::scope(|s| {
+            for _ in 0..32 {
+                s.spawn(|| {
+                    let own = engine.new_var();
+                    for _ in 0..100 {
+                        engine.push(OpSpec::new("w", &[(&var, Access::Read), (&own, Access::Update)]), |_| Ok(()));
+                    }
+                    engine.wait_to_read(&own).unwrap();
+                });
+            }
+        });
+        engine.wait_all().unwrap();
+    }
+    // In flight at most 32 x 101 and the waiters, kept at most 64 by each live thread; other tests run beside this one.
+    assert!(op_blocks() < 40_000, "op blocks grow with threads: {}", op_blocks());
+}
+
+#[test]
+fn a_split_gives_the_same_bits_whoever_helps() {
+    let _guard = watchdog(120);
+    let input: Arc<Vec<f32>> = Arc::new((0..1 << 16).map(|i| (i as f32 * 0.37).sin() * 1e3).collect());
+    // Chunks are of fixed size, so partial sums do not depend on the number of cores.
+    let expected: Vec<f32> = input.chunks(64).map(|c| c.iter().sum()).collect();
+    for engine in every_kind() {
+        std::thread::scope(|s| {
+            for t in 0..4 {
+                let (input, expected) = (&input, &expected);
+                s.spawn(move || {
+                    for round in 0..50 {
+                        let output = engine.new_var();
+                        let sums: Arc<Vec<AtomicU64>> =
+                            Arc::new((0..expected.len()).map(|_| AtomicU64::new(0)).collect());
+                        let (input, out) = (input.clone(), sums.clone());
+                        let cost = if (t + round) % 3 == 0 { Cost::Small } else { Cost::Large };
+                        engine.push(OpSpec::new("sums", &[(&output, Access::Write)]).cost(cost), move |ctx| {
+                            for _ in 0..3 {
+                                ctx.split(out.len(), 64 * 4, &|i, scratch| {
+                                    assert_eq!(scratch.as_ptr().addr() % 64, 0);
+                                    let sum: f32 = input[i * 64..][..64].iter().sum();
+                                    scratch[..4].copy_from_slice(&sum.to_ne_bytes());
+                                    std::hint::black_box(&mut *scratch);
+                                    let back = f32::from_ne_bytes(scratch[..4].try_into().unwrap());
+                                    out[i].fetch_add(u64::from(back.to_bits()), SeqCst);
+                                });
+                            }
+                            Ok(())
+                        });
+                        engine.wait_to_read(&output).unwrap();
+                        for (sum, expected) in sums.iter().zip(expected) {
+                            assert_eq!(sum.load(SeqCst), 3 * u64::from(expected.to_bits()));
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn idle_cores_help_a_long_split() {
+    let _guard = watchdog(120);
+    for engine in pooled_kinds().filter(|e| e.cores() >= 2) {
+        let var = engine.new_var();
+        let threads = Arc::new(std::sync::Mutex::new(std::collections::HashSet::new()));
+        let seen = threads.clone();
+        engine.push(OpSpec::new("long", &[(&var, Access::Write)]), move |ctx| {
+            assert!(ctx.helpers_possible());
+            ctx.split(100, 0, &|_, _| {
+                seen.lock().unwrap().insert(std::thread::current().id());
+                std::thread::sleep(Duration::from_millis(1));
+            });
+            Ok(())
+        });
+        engine.wait_to_read(&var).unwrap();
+        assert_eq!(threads.lock().unwrap().len(), engine.cores());
+    }
+}
+
+#[test]
+fn helpers_leave_when_somebody_waits() {
+    let _guard = watchdog(120);
+    let engine = start(EngineKind::Threaded, 2);
+    let (long, short) = (engine.new_var(), engine.new_var());
+    let chunks = Arc::new(AtomicUsize::new(0));
+    let done = chunks.clone();
+    engine.push(OpSpec::new("long", &[(&long, Access::Write)]), move |ctx| {
+        ctx.split(400, 0, &|_, _| {
+            std::thread::sleep(Duration::from_millis(1));
+            done.fetch_add(1, SeqCst);
+        });
+        Ok(())
+    });
+    while chunks.load(SeqCst) < 20 {
+        std::thread::yield_now();
+    }
+    engine.push(OpSpec::new("short", &[(&short, Access::Write)]), |_| Ok(()));
+    engine.wait_to_read(&short).unwrap();
+    assert!(chunks.load(SeqCst) < 300, "the short op waited for the end of the long one");
+    engine.wait_to_read(&long).unwrap();
+}
+
+#[test]
+fn a_panic_in_a_chunk_fails_the_op_after_the_other_chunks_ended() {
+    let _guard = watchdog(120);
+    for engine in every_kind() {
+        for _ in 0..20 {
+            let var = engine.new_var();
+            let (running, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let (inside, outside) = (running.clone(), ended.clone());
+            engine.push(OpSpec::new("split", &[(&var, Access::Write)]), move |ctx| {
+                let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    ctx.split(50, 16, &|i, _| {
+                        inside.fetch_add(1, SeqCst);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, SeqCst);
+                        assert!(i % 20 != 10, "chunk {i}");
+                    });
+                }));
+                outside.store(inside.load(SeqCst) + 1, SeqCst);
+                // The next split of the same op works.
+                ctx.split(10, 0, &|_, _| {});
+                std::panic::resume_unwind(caught.unwrap_err())
+            });
+            let message = raised(engine.wait_to_read(&var)).unwrap();
+            assert_eq!(message, "operator split panicked: chunk 10", "that of the lowest chunk");
+            assert_eq!(ended.load(SeqCst), 1, "chunks were running when the split returned");
+        }
+    }
+}
+
+#[test]
+fn a_chunk_can_fail_the_op_with_an_error_of_its_own_and_missing_scratch_is_one() {
+    let _guard = watchdog(120);
+    for engine in every_kind() {
+        let (typed, huge) = (engine.new_var(), engine.new_var());
+        engine.push(OpSpec::new("typed", &[(&typed, Access::Write)]), |ctx| {
+            ctx.split(8, 0, &|i, _| {
+                if i >= 3 {
+                    std::panic::resume_unwind(Box::new(OpError::new(FailureKind::Index, format!("chunk {i}"))));
+                }
+            });
+            Ok(())
+        });
+        let Err(WaitError::Failed(f)) = engine.wait_to_read(&typed) else { panic!() };
+        assert_eq!((f.kind(), f.message(), f.op()), (FailureKind::Index, "chunk 3", "typed"));
+        for chunks in [1, 8] {
+            engine.push(OpSpec::new("huge", &[(&huge, Access::Write)]), move |ctx| {
+                ctx.split(chunks, usize::MAX / 2, &|_, _| {});
+                Ok(())
+            });
+            let Err(WaitError::Failed(f)) = engine.wait_to_read(&huge) else { panic!() };
+            assert_eq!((f.kind(), f.op()), (FailureKind::Memory, "huge"));
+        }
+    }
+}
+
+#[test]
+fn a_split_inside_a_split_runs_in_the_same_thread() {
+    for engine in every_kind() {
+        let var = engine.new_var();
+        engine.push(OpSpec::new("nest", &[(&var, Access::Write)]), |ctx| {
+            ctx.split(8, 64, &|_, outer| {
+                let me = std::thread::current().id();
+                assert!(!ctx.helpers_possible());
+                outer.fill(1);
+                ctx.split(8, 64, &|_, inner| {
+                    assert_eq!(std::thread::current().id(), me);
+                    inner.fill(2);
+                });
+                assert!(outer.iter().all(|b| *b == 1), "the inner split used the outer one's scratch");
+            });
+            Ok(())
+        });
+        engine.wait_to_read(&var).unwrap();
+    }
+}
+
+#[test]
+fn never_more_threads_compute_than_there_are_tokens() {
+    let _guard = watchdog(120);
+    for engine in pooled_kinds() {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        std::thread::scope(|s| {
+            for t in 0..6 {
+                let (now, most) = (&now, &most);
+                s.spawn(move || {
+                    for i in 0..60 {
+                        let (now, most) = (now.clone(), most.clone());
+                        let var = engine.new_var();
+                        let cost = if (t + i) % 2 == 0 { Cost::Small } else { Cost::Large };
+                        engine.push(OpSpec::new("count", &[(&var, Access::Write)]).cost(cost), move |ctx| {
+                            ctx.split(4, 0, &|_, _| {
+                                most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                                std::thread::sleep(Duration::from_micros(50));
+                                now.fetch_sub(1, SeqCst);
+                            });
+                            Ok(())
+                        });
+                        engine.wait_to_read(&var).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(most.load(SeqCst) <= engine.cores(), "{} threads on {} cores", most.load(SeqCst), engine.cores());
+    }
+}
+
+#[test]
+fn waits_given_up_while_the_value_arrives_do_no_harm() {
+    let _guard = watchdog(120);
+    for engine in pooled_kinds() {
+        for _ in 0..10 {
+            let var = engine.new_var();
+            engine.push(OpSpec::new("slow", &[(&var, Access::Write)]), |_| {
+                std::thread::sleep(Duration::from_millis(52));
+                Ok(())
+            });
+            std::thread::scope(|s| {
+                for _ in 0..8 {
+                    s.spawn(|| match engine.wait_to_read_with(&var, &mut || false) {
+                        Ok(()) | Err(WaitError::Interrupted) => {}
+                        other => panic!("{other:?}"),
+                    });
+                }
+            });
+            engine.wait_to_write(&var).unwrap();
+        }
+    }
+}

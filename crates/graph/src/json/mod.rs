@@ -1,0 +1,66 @@
+//! Symbol JSON: reading every age of it, writing MXNet 1.9.1's.
+
+mod build;
+mod read;
+mod upgrade;
+mod write;
+
+use crate::symbol::{GraphError, Symbol};
+use std::borrow::Cow;
+
+/// How to read a symbol.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadOptions {
+    /// the caller works under numpy's shape semantics: hints of older files are translated
+    pub np_shape: bool,
+}
+
+/// A symbol that was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// the graph
+    pub symbol: Symbol,
+    /// what a user should be told, in order
+    pub warnings: Vec<String>,
+}
+
+impl Symbol {
+    /// Reads a symbol from its JSON text.
+    pub fn load_json(text: &str) -> Result<Loaded, GraphError> {
+        Symbol::load_json_with(text, LoadOptions::default())
+    }
+
+    /// [`Symbol::load_json`] with options.
+    pub fn load_json_with(text: &str, options: LoadOptions) -> Result<Loaded, GraphError> {
+        let text = escape_controls(text);
+        let mut graph = read::read(&text)?;
+        build::check_operators(&graph)?;
+        let warnings = upgrade::upgrade(&mut graph, options)?;
+        let symbol = build::build(graph)?;
+        Ok(Loaded { symbol, warnings })
+    }
+}
+
+/// MXNet writes control characters inside strings as they are, which JSON forbids; this escapes them.
+fn escape_controls(text: &str) -> Cow<'_, str> {
+    let is_control = |b: u8| b < 0x20 && b != b'\n' && b != b'\r';
+    if !text.bytes().any(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    let (mut in_string, mut escaped) = (false, false);
+    for c in text.chars() {
+        if in_string && c.is_ascii() && is_control(c as u8) {
+            out.push_str(&format!("\\u{:04x}", c as u32));
+            escaped = false;
+            continue;
+        }
+        match c {
+            '"' if !escaped => in_string = !in_string,
+            _ => {}
+        }
+        escaped = in_string && c == '\\' && !escaped;
+        out.push(c);
+    }
+    Cow::Owned(out)
+}

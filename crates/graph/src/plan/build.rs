@@ -1,0 +1,496 @@
+//! Building a plan: types inferred, kernels bound, constants named, memory laid out.
+
+use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
+use super::infer::{Types, infer};
+use super::ir::{Graph, GraphNode, Value};
+use super::memory::{Lifetime, aligned, assign};
+use super::passes::TYPED_PASSES;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature};
+use mxrt_tensor::TensorType;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Choices for building plans.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuildOptions {
+    /// choices for kernels
+    pub kernel: KernelOptions,
+}
+
+/// Where an operand of a step lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// argument of the call
+    Input(usize),
+    /// constant of the plan
+    Const(usize),
+    /// piece of the arena, by its number among the pieces the step touches
+    Arena(usize),
+    /// result of the call
+    Output(usize),
+}
+
+/// An operand: where it lies and what it is.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    pub place: Place,
+    pub tensor: TensorType,
+}
+
+/// A piece of the arena that a step touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub offset: usize,
+    pub bytes: usize,
+    pub written: bool,
+}
+
+/// Where a step finds its packed weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Packed {
+    /// among the constants
+    Const(usize),
+    /// packed anew for every request, because the weights are not constant; piece number
+    Arena(usize),
+}
+
+/// One kernel with its operands.
+pub(super) struct Step {
+    pub kernel: Box<dyn Kernel>,
+    pub op: &'static str,
+    pub name: Arc<str>,
+    pub attrs: Vec<(String, String)>,
+    pub inputs: Vec<Operand>,
+    pub outputs: Vec<Operand>,
+    /// pieces of the arena, by offset; no two overlap
+    pub pieces: Vec<Piece>,
+    /// piece number of the workspace
+    pub workspace: Option<usize>,
+    pub packed: Option<Packed>,
+    /// draws from the random stream
+    pub random: bool,
+}
+
+/// An immutable program for one signature. Running it touches only what the request brings along.
+pub struct Plan {
+    pub(super) steps: Vec<Step>,
+    pub(super) consts: ConstPlan,
+    pub(super) arena_bytes: usize,
+    inputs: Vec<TensorType>,
+    outputs: Vec<TensorType>,
+    cost_ns: u64,
+}
+
+/// A result that is not made in place: an argument, a constant, or a second copy of another result.
+struct CopyKernel;
+
+impl Kernel for CopyKernel {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        call.outputs[0].bytes_mut().copy_from_slice(call.inputs[0].bytes());
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        "copy".to_owned()
+    }
+}
+
+impl Plan {
+    /// Builds the plan of a graph for these input types.
+    pub fn build(
+        graph: &Graph,
+        inputs: &[TensorType],
+        options: BuildOptions,
+        cache: Arc<ConstCache>,
+    ) -> Result<Plan, OpError> {
+        let mut graph = graph.clone();
+        let mut types = infer(&graph, inputs)?;
+        for pass in TYPED_PASSES {
+            graph = (pass.run)(graph, &types, options.kernel)?;
+            types = infer(&graph, inputs)?;
+        }
+        Builder::new(&graph, &types, options).build(inputs, cache)
+    }
+
+    /// Types of the results.
+    pub fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+
+    /// Estimated time on one core, in nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// How many pieces of the random stream one request draws.
+    pub fn random_draws(&self) -> usize {
+        self.steps.iter().filter(|s| s.random).count()
+    }
+
+    /// Bytes of scratch memory that a running request needs.
+    pub fn arena_bytes(&self) -> usize {
+        self.arena_bytes
+    }
+}
+
+impl std::fmt::Display for Plan {
+    /// One step a line, then the totals.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inputs: Vec<String> = self.inputs.iter().map(TensorType::to_string).collect();
+        writeln!(f, "plan for ({})", inputs.join(", "))?;
+        for (i, step) in self.steps.iter().enumerate() {
+            let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
+            let cost = step.kernel.cost_ns() as f64 / 1e3;
+            let kernel = step.kernel.describe();
+            writeln!(
+                f,
+                "{i:4}  {:<28} {:<36} {:<24} {kernel}  ~{cost:.1} us",
+                step.op,
+                &*step.name,
+                outputs.join(", ")
+            )?;
+        }
+        writeln!(
+            f,
+            "{} steps, {} constants, arena {} bytes, estimated {:.1} us on one core",
+            self.steps.len(),
+            self.consts.slots.len(),
+            self.arena_bytes,
+            self.cost_ns as f64 / 1e3
+        )
+    }
+}
+
+/// A step before memory is laid out.
+struct Draft {
+    step: Step,
+    inputs: Vec<Value>,
+    outputs: Vec<Value>,
+}
+
+struct Builder<'a> {
+    graph: &'a Graph,
+    types: &'a Types,
+    options: BuildOptions,
+    constant: Vec<bool>,
+    /// values that are other values under another shape (Reshape, Flatten, Dropout at inference)
+    alias: HashMap<Value, Value>,
+    slots: Vec<ConstSlot>,
+    slot_of: HashMap<String, usize>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(graph: &'a Graph, types: &'a Types, options: BuildOptions) -> Builder<'a> {
+        let constant = graph.constant_nodes();
+        let mut alias: HashMap<Value, Value> = HashMap::new();
+        for (n, node) in graph.nodes.iter().enumerate() {
+            if (node.op.is_identity)(&node.attrs) && !constant[n] && !node.inputs.is_empty() {
+                let root = alias.get(&node.inputs[0]).copied().unwrap_or(node.inputs[0]);
+                alias.insert(Value::Node(n, 0), root);
+            }
+        }
+        Builder { graph, types, options, constant, alias, slots: Vec::new(), slot_of: HashMap::new() }
+    }
+
+    fn root(&self, value: Value) -> Value {
+        self.alias.get(&value).copied().unwrap_or(value)
+    }
+
+    fn is_constant(&self, value: Value) -> bool {
+        match self.root(value) {
+            Value::Input(i) => self.graph.inputs[i].constant,
+            Value::Node(n, _) => self.constant[n],
+        }
+    }
+
+    fn type_of(&self, value: Value) -> Result<&TensorType, OpError> {
+        self.types
+            .get(&value)
+            .ok_or_else(|| OpError::new(FailureKind::Shape, format!("the type of {value} is unknown")))
+    }
+
+    fn signature_types(&self, n: usize) -> Result<(Vec<TensorType>, Vec<TensorType>), OpError> {
+        let node = &self.graph.nodes[n];
+        let ins = node.inputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
+        let outs = (0..node.op.num_outputs(&node.attrs))
+            .map(|o| self.type_of(Value::Node(n, o)).cloned())
+            .collect::<Result<_, _>>()?;
+        Ok((ins, outs))
+    }
+
+    fn bind(&self, n: usize) -> Result<(Box<dyn Kernel>, Vec<TensorType>, Vec<TensorType>), OpError> {
+        let node = &self.graph.nodes[n];
+        let (ins, outs) = self.signature_types(n)?;
+        let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
+        let kernel = (node.op.bind)(&node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
+        Ok((kernel, ins, outs))
+    }
+
+    fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
+        let mut drafts = Vec::new();
+        for n in 0..self.graph.nodes.len() {
+            if !self.constant[n] && !self.alias.contains_key(&Value::Node(n, 0)) {
+                let draft = self.draft(n, drafts.len())?;
+                drafts.push(draft);
+            }
+        }
+        let outputs: Vec<TensorType> =
+            self.graph.outputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
+        let made_in_place = self.place_outputs(&mut drafts, &outputs)?;
+        let nodes = self.const_nodes()?;
+        let (steps, arena_bytes) = Layout::new(&self, drafts, &made_in_place).finish();
+        let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
+        let consts = ConstPlan::new(nodes, self.slots, cache);
+        Ok(Plan { steps, consts, arena_bytes, inputs: inputs.to_vec(), outputs, cost_ns })
+    }
+
+    fn draft(&mut self, n: usize, step: usize) -> Result<Draft, OpError> {
+        let (kernel, ins, outs) = self.bind(n)?;
+        let node = &self.graph.nodes[n];
+        let values: Vec<Value> = node.inputs.iter().map(|v| self.root(*v)).collect();
+        let mut packed = None;
+        if let Some(packing) = kernel.packing() {
+            let wanted: Vec<Value> = packing.inputs().iter().map(|i| values[*i]).collect();
+            if wanted.iter().all(|v| self.is_constant(*v)) {
+                let keys: Vec<String> = wanted.iter().map(|v| self.key(*v)).collect();
+                let key = format!("pack {} ({})", packing.key(), keys.join(", "));
+                let params = self.params_of(&wanted);
+                let source = ConstSource::Pack(ConstPack { step, inputs: wanted });
+                packed = Some(Packed::Const(self.slot(key, params, source)));
+            } else {
+                packed = Some(Packed::Arena(usize::MAX));
+            }
+        }
+        let place = |tensor: TensorType| Operand { place: Place::Arena(usize::MAX), tensor };
+        let draft = Draft {
+            step: Step {
+                kernel,
+                op: node.op.name,
+                name: node.name.clone(),
+                attrs: node.attr_text.clone(),
+                inputs: ins.into_iter().map(place).collect(),
+                outputs: outs.into_iter().map(place).collect(),
+                pieces: Vec::new(),
+                workspace: None,
+                packed,
+                random: node.op.random,
+            },
+            inputs: values,
+            outputs: (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect(),
+        };
+        Ok(draft)
+    }
+
+    /// Decides which results are made in place; the others get a copying step at the end.
+    fn place_outputs(
+        &mut self,
+        drafts: &mut Vec<Draft>,
+        outputs: &[TensorType],
+    ) -> Result<HashMap<Value, usize>, OpError> {
+        let mut in_place: HashMap<Value, usize> = HashMap::new();
+        for (j, value) in self.graph.outputs.iter().enumerate() {
+            let root = self.root(*value);
+            let made_by_step = matches!(root, Value::Node(n, _) if !self.constant[n]);
+            if made_by_step && !in_place.contains_key(&root) {
+                in_place.insert(root, j);
+                continue;
+            }
+            let operand = |place, tensor: &TensorType| Operand { place, tensor: tensor.clone() };
+            drafts.push(Draft {
+                step: Step {
+                    kernel: Box::new(CopyKernel),
+                    op: "_copy",
+                    name: format!("output{j}").into(),
+                    attrs: Vec::new(),
+                    inputs: vec![operand(Place::Arena(usize::MAX), &outputs[j])],
+                    outputs: vec![operand(Place::Output(j), &outputs[j])],
+                    pieces: Vec::new(),
+                    workspace: None,
+                    packed: None,
+                    random: false,
+                },
+                inputs: vec![root],
+                outputs: Vec::new(),
+            });
+        }
+        // Constants that steps read directly need a slot each.
+        let read: Vec<Value> = drafts.iter().flat_map(|d| d.inputs.iter().copied()).collect();
+        for value in read {
+            if matches!(value, Value::Node(..)) && self.is_constant(value) {
+                let (key, params) = (self.key(value), self.params_of(&[value]));
+                self.slot(key, params, ConstSource::Value(value));
+            }
+        }
+        Ok(in_place)
+    }
+
+    fn slot(&mut self, key: String, params: Vec<usize>, source: ConstSource) -> usize {
+        if let Some(slot) = self.slot_of.get(&key) {
+            return *slot;
+        }
+        self.slots.push(ConstSlot { source, key: key.clone(), params });
+        self.slot_of.insert(key, self.slots.len() - 1);
+        self.slots.len() - 1
+    }
+
+    /// The expression of a constant value, spelt out.
+    fn key(&self, value: Value) -> String {
+        match self.root(value) {
+            Value::Input(i) => format!("in{i}"),
+            Value::Node(n, o) => {
+                let node = &self.graph.nodes[n];
+                let inputs: Vec<String> = node.inputs.iter().map(|v| self.key(*v)).collect();
+                let attrs: Vec<String> = node.attr_text.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                format!("{}.{o} {{{}}} ({})", node.op.name, attrs.join(","), inputs.join(", "))
+            }
+        }
+    }
+
+    fn params_of(&self, values: &[Value]) -> Vec<usize> {
+        let mut params = Vec::new();
+        let mut open: Vec<Value> = values.to_vec();
+        while let Some(value) = open.pop() {
+            match self.root(value) {
+                Value::Input(i) => params.push(i),
+                Value::Node(n, _) => open.extend(&self.graph.nodes[n].inputs),
+            }
+        }
+        params.sort_unstable();
+        params.dedup();
+        params
+    }
+
+    fn const_nodes(&self) -> Result<HashMap<usize, ConstNode>, OpError> {
+        let mut nodes = HashMap::new();
+        for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.constant[*n]) {
+            let (kernel, _, outputs) = self.bind(n)?;
+            let inputs = node.inputs.clone();
+            nodes.insert(n, ConstNode { kernel, op: node.op.name, name: node.name.clone(), inputs, outputs });
+        }
+        Ok(nodes)
+    }
+}
+
+fn with_facts(error: OpError, node: &GraphNode, inputs: &[TensorType]) -> OpError {
+    error
+        .op(node.op.name)
+        .node(&*node.name)
+        .attrs(node.attr_text.clone())
+        .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
+        .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
+}
+
+/// Lays the arena out and turns drafts into steps.
+struct Layout<'a> {
+    builder: &'a Builder<'a>,
+    drafts: Vec<Draft>,
+    in_place: &'a HashMap<Value, usize>,
+    lifetimes: Vec<Lifetime>,
+    /// arena values
+    value_at: HashMap<Value, usize>,
+    /// workspace and per-request packing of each step
+    extra: Vec<(Option<usize>, Option<usize>)>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(builder: &'a Builder<'a>, drafts: Vec<Draft>, in_place: &'a HashMap<Value, usize>) -> Layout<'a> {
+        let mut layout =
+            Layout { builder, drafts, in_place, lifetimes: Vec::new(), value_at: HashMap::new(), extra: Vec::new() };
+        layout.lifetimes();
+        layout
+    }
+
+    fn lifetimes(&mut self) {
+        for s in 0..self.drafts.len() {
+            for value in self.drafts[s].inputs.clone() {
+                if let Some(i) = self.value_at.get(&value) {
+                    self.lifetimes[*i].last = s;
+                }
+            }
+            let draft = &self.drafts[s];
+            for (value, operand) in draft.outputs.iter().zip(&draft.step.outputs) {
+                if !self.in_place.contains_key(value) {
+                    self.value_at.insert(*value, self.lifetimes.len());
+                    self.lifetimes.push(Lifetime { bytes: operand.tensor.bytes(), first: s, last: s });
+                }
+            }
+            let mut only_here = |bytes: usize| {
+                self.lifetimes.push(Lifetime { bytes, first: s, last: s });
+                self.lifetimes.len() - 1
+            };
+            let step = &draft.step;
+            let workspace = (step.kernel.workspace() > 0).then(|| only_here(step.kernel.workspace()));
+            let packing = match (step.packed, step.kernel.packing()) {
+                (Some(Packed::Arena(_)), Some(packing)) => Some(only_here(packing.bytes())),
+                _ => None,
+            };
+            self.extra.push((workspace, packing));
+        }
+    }
+
+    fn finish(self) -> (Vec<Step>, usize) {
+        let (offsets, arena_bytes) = assign(&self.lifetimes);
+        let Layout { builder, drafts, in_place, lifetimes, value_at, extra } = self;
+        let piece = |i: usize, written| Piece { offset: offsets[i], bytes: lifetimes[i].bytes, written };
+        let mut steps = Vec::with_capacity(drafts.len());
+        for (draft, (workspace, packing)) in drafts.into_iter().zip(extra) {
+            let Draft { mut step, inputs, outputs } = draft;
+            let mut pieces: Vec<Piece> = Vec::new();
+            let mut arena_of = |i: usize, written: bool| {
+                let wanted = piece(i, written);
+                match pieces.iter().position(|p| *p == wanted) {
+                    Some(at) if !written => at,
+                    _ => {
+                        pieces.push(wanted);
+                        pieces.len() - 1
+                    }
+                }
+            };
+            for (value, operand) in inputs.iter().zip(&mut step.inputs) {
+                operand.place = match value {
+                    Value::Input(i) => Place::Input(*i),
+                    Value::Node(n, _) if builder.constant[*n] => Place::Const(builder.slot_of[&builder.key(*value)]),
+                    Value::Node(..) => match in_place.get(value) {
+                        Some(j) => Place::Output(*j),
+                        None => Place::Arena(arena_of(value_at[value], false)),
+                    },
+                };
+            }
+            for (value, operand) in outputs.iter().zip(&mut step.outputs) {
+                operand.place = match in_place.get(value) {
+                    Some(j) => Place::Output(*j),
+                    None => Place::Arena(arena_of(value_at[value], true)),
+                };
+            }
+            step.workspace = workspace.map(|i| arena_of(i, true));
+            if let Some(i) = packing {
+                step.packed = Some(Packed::Arena(arena_of(i, true)));
+            }
+            sort_pieces(&mut step, pieces);
+            steps.push(step);
+        }
+        (steps, aligned(arena_bytes))
+    }
+}
+
+/// Orders the pieces of a step by offset and renumbers its operands.
+fn sort_pieces(step: &mut Step, pieces: Vec<Piece>) {
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    // Empty values may share an offset with their neighbour: they come first.
+    order.sort_by_key(|i| (pieces[*i].offset, pieces[*i].bytes));
+    let mut new_number = vec![0; pieces.len()];
+    for (new, old) in order.iter().enumerate() {
+        new_number[*old] = new;
+    }
+    step.pieces = order.iter().map(|i| pieces[*i]).collect();
+    for operand in step.inputs.iter_mut().chain(&mut step.outputs) {
+        if let Place::Arena(i) = &mut operand.place {
+            *i = new_number[*i];
+        }
+    }
+    step.workspace = step.workspace.map(|i| new_number[i]);
+    if let Some(Packed::Arena(i)) = &mut step.packed {
+        *i = new_number[*i];
+    }
+}

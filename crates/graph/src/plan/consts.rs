@@ -1,0 +1,292 @@
+//! What depends on parameters alone: folded and packed weights, computed once per version of the parameters.
+//!
+//! Every plan of a [`super::CachedOp`] names its constants by expression. The blocks live in one cache, keyed by
+//! expression and by the versions of the parameters in it, so plans for other batch sizes share them; they are looked
+//! up when a request starts, and a `set_data` makes the next request compute what depends on it anew.
+
+use super::ir::Value;
+use mxrt_engine::memory::{Block, MemoryPool};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{Kernel, KernelCall, Par};
+use mxrt_tensor::{TensorMut, TensorRef, TensorType};
+use parking_lot::{Mutex, RwLock};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Variable, version and offset of a parameter: equal keys, equal content.
+pub type ValueKey = (u64, u64, usize);
+
+/// A node whose inputs are all constant.
+pub struct ConstNode {
+    pub kernel: Box<dyn Kernel>,
+    pub op: &'static str,
+    pub name: Arc<str>,
+    pub inputs: Vec<Value>,
+    pub outputs: Vec<TensorType>,
+}
+
+/// Where the packed form of constant inputs comes from: the kernel of a step of the plan.
+pub struct ConstPack {
+    /// step whose kernel packs
+    pub step: usize,
+    /// constant values to be packed
+    pub inputs: Vec<Value>,
+}
+
+/// One constant that the steps of a plan read.
+pub enum ConstSource {
+    /// a value of a constant node
+    Value(Value),
+    /// a packing
+    Pack(ConstPack),
+}
+
+/// A constant of a plan.
+pub struct ConstSlot {
+    pub source: ConstSource,
+    /// the expression, spelt out: equal for plans of the same symbol that need the same thing
+    pub key: String,
+    /// inputs of the graph in the expression
+    pub params: Vec<usize>,
+}
+
+/// Computed content of a slot.
+pub struct ConstBlock {
+    block: Block,
+    bytes: usize,
+}
+
+impl ConstBlock {
+    pub fn bytes(&self) -> &[u8] {
+        &self.block.as_slice()[..self.bytes]
+    }
+}
+
+/// The constants of a plan for one state of the parameters.
+pub struct ConstSet {
+    keys: Vec<ValueKey>,
+    pub blocks: Vec<Arc<ConstBlock>>,
+}
+
+struct Cached {
+    keys: Vec<ValueKey>,
+    block: Weak<ConstBlock>,
+}
+
+/// Shared by all plans of a `CachedOp`. Holds no block alive itself: plans do.
+#[derive(Default)]
+pub struct ConstCache {
+    entries: Mutex<HashMap<String, Vec<Cached>>>,
+}
+
+impl ConstCache {
+    fn find(&self, slot: &ConstSlot, keys: &[ValueKey]) -> Option<Arc<ConstBlock>> {
+        let entries = self.entries.lock();
+        entries.get(&slot.key)?.iter().find(|c| c.keys == keys).and_then(|c| c.block.upgrade())
+    }
+
+    fn insert(&self, slot: &ConstSlot, keys: Vec<ValueKey>, block: &Arc<ConstBlock>) {
+        let mut entries = self.entries.lock();
+        let cached = entries.entry(slot.key.clone()).or_default();
+        cached.retain(|c| c.block.strong_count() > 0);
+        cached.push(Cached { keys, block: Arc::downgrade(block) });
+    }
+}
+
+/// States of the parameters that a plan remembers; more than one only where callers pass their own weights.
+const REMEMBERED: usize = 2;
+
+/// The constant part of a plan.
+pub struct ConstPlan {
+    pub nodes: HashMap<usize, ConstNode>,
+    pub slots: Vec<ConstSlot>,
+    /// inputs of the graph that any slot depends on
+    pub params: Vec<usize>,
+    cache: Arc<ConstCache>,
+    sets: RwLock<SmallVec<[Arc<ConstSet>; REMEMBERED]>>,
+    computing: Mutex<()>,
+}
+
+/// What computing constants needs from the running request.
+pub struct ConstEnv<'a> {
+    pub par: &'a dyn Par,
+    pub memory: &'static MemoryPool,
+    pub inputs: &'a [TensorRef<'a>],
+    /// for every input of the graph
+    pub keys: &'a [ValueKey],
+}
+
+impl ConstPlan {
+    pub fn new(nodes: HashMap<usize, ConstNode>, slots: Vec<ConstSlot>, cache: Arc<ConstCache>) -> ConstPlan {
+        let mut params: Vec<usize> = slots.iter().flat_map(|s| s.params.iter().copied()).collect();
+        params.sort_unstable();
+        params.dedup();
+        ConstPlan { nodes, slots, params, cache, sets: RwLock::default(), computing: Mutex::new(()) }
+    }
+
+    /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
+    pub fn current(
+        &self,
+        env: &ConstEnv<'_>,
+        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
+    ) -> Result<Arc<ConstSet>, OpError> {
+        let keys: Vec<ValueKey> = self.params.iter().map(|p| env.keys[*p]).collect();
+        if let Some(set) = self.remembered(&keys) {
+            return Ok(set);
+        }
+        let _one_at_a_time = self.computing.lock();
+        if let Some(set) = self.remembered(&keys) {
+            return Ok(set);
+        }
+        let set = Arc::new(self.compute(env, keys, pack)?);
+        let mut sets = self.sets.write();
+        sets.insert(0, set.clone());
+        sets.truncate(REMEMBERED);
+        Ok(set)
+    }
+
+    fn remembered(&self, keys: &[ValueKey]) -> Option<Arc<ConstSet>> {
+        self.sets.read().iter().find(|s| s.keys == keys).cloned()
+    }
+
+    fn compute(
+        &self,
+        env: &ConstEnv<'_>,
+        keys: Vec<ValueKey>,
+        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
+    ) -> Result<ConstSet, OpError> {
+        let mut made = Made { plan: self, env, values: HashMap::new() };
+        let mut blocks = Vec::with_capacity(self.slots.len());
+        for slot in &self.slots {
+            let slot_keys: Vec<ValueKey> = slot.params.iter().map(|p| env.keys[*p]).collect();
+            let block = match self.cache.find(slot, &slot_keys) {
+                Some(block) => block,
+                None => {
+                    let block = match &slot.source {
+                        ConstSource::Value(value) => made.value(*value)?,
+                        ConstSource::Pack(packing) => Arc::new(made.pack(packing, pack)?),
+                    };
+                    self.cache.insert(slot, slot_keys, &block);
+                    block
+                }
+            };
+            blocks.push(block);
+        }
+        Ok(ConstSet { keys, blocks })
+    }
+}
+
+/// Constant values computed so far.
+struct Made<'a> {
+    plan: &'a ConstPlan,
+    env: &'a ConstEnv<'a>,
+    values: HashMap<Value, (TensorType, Arc<ConstBlock>)>,
+}
+
+impl Made<'_> {
+    fn value(&mut self, value: Value) -> Result<Arc<ConstBlock>, OpError> {
+        if let Value::Node(n, _) = value
+            && !self.values.contains_key(&value)
+        {
+            self.run(n)?;
+        }
+        match self.values.get(&value) {
+            Some((_, block)) => Ok(block.clone()),
+            None => Err(OpError::new(FailureKind::Operator, format!("{value} is not a constant of this plan"))),
+        }
+    }
+
+    /// Runs a constant node after the ones it reads. Chains of constant nodes are short (folding makes one or two).
+    fn run(&mut self, n: usize) -> Result<(), OpError> {
+        let Some(node) = self.plan.nodes.get(&n) else { return Ok(()) };
+        for input in &node.inputs {
+            if let Value::Node(m, _) = input
+                && !self.values.contains_key(input)
+            {
+                self.run(*m)?;
+            }
+        }
+        let mut blocks = Vec::with_capacity(node.outputs.len());
+        for t in &node.outputs {
+            blocks.push(allocate(self.env.memory, t.bytes())?);
+        }
+        {
+            let inputs = self.refs(&node.inputs)?;
+            let mut outputs: Vec<TensorMut<'_>> = node
+                .outputs
+                .iter()
+                .zip(&mut blocks)
+                .map(|(t, b)| TensorMut::new(t.dtype, &t.shape, &mut b.as_mut_slice()[..t.bytes()]))
+                .collect();
+            let mut workspace = allocate(self.env.memory, node.kernel.workspace())?;
+            let packed = match node.kernel.packing() {
+                None => None,
+                Some(packing) => {
+                    let chosen: Vec<TensorRef<'_>> =
+                        packing.inputs().iter().filter_map(|i| inputs.get(*i).copied()).collect();
+                    let mut block = allocate(self.env.memory, packing.bytes())?;
+                    packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
+                    Some(block)
+                }
+            };
+            let mut call = KernelCall {
+                par: self.env.par,
+                inputs: &inputs,
+                outputs: &mut outputs,
+                workspace: &mut workspace.as_mut_slice()[..node.kernel.workspace()],
+                packed: packed.as_ref().map(|b| b.as_slice()),
+                random: None,
+            };
+            node.kernel.run(&mut call).map_err(|e| e.op(node.op).node(&*node.name))?;
+        }
+        for (o, (t, block)) in node.outputs.iter().zip(blocks).enumerate() {
+            let made = Arc::new(ConstBlock { block, bytes: t.bytes() });
+            self.values.insert(Value::Node(n, o), (t.clone(), made));
+        }
+        Ok(())
+    }
+
+    fn refs(&self, values: &[Value]) -> Result<Vec<TensorRef<'_>>, OpError> {
+        values
+            .iter()
+            .map(|v| match v {
+                Value::Input(i) => self.env.inputs.get(*i).copied(),
+                Value::Node(..) => self.values.get(v).map(|(t, b)| TensorRef::new(t.dtype, &t.shape, b.bytes())),
+            })
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| OpError::new(FailureKind::Operator, "a constant is read before it is made"))
+    }
+
+    fn pack(
+        &mut self,
+        packing: &ConstPack,
+        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
+    ) -> Result<ConstBlock, OpError> {
+        for value in &packing.inputs {
+            if matches!(value, Value::Node(..)) {
+                self.value(*value)?;
+            }
+        }
+        pack(packing, &self.refs(&packing.inputs)?)
+    }
+}
+
+/// A block from the pool, or the error of kind `Memory`.
+pub fn allocate(memory: &'static MemoryPool, bytes: usize) -> Result<Block, OpError> {
+    memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()))
+}
+
+/// Packs with `kernel`, into a block of its own.
+pub fn pack_with(
+    kernel: &dyn Kernel,
+    memory: &'static MemoryPool,
+    inputs: &[TensorRef<'_>],
+) -> Result<ConstBlock, OpError> {
+    let Some(packing) = kernel.packing() else {
+        return Err(OpError::new(FailureKind::Operator, "the kernel of a packed step does not pack"));
+    };
+    let mut block = allocate(memory, packing.bytes())?;
+    packing.pack(inputs, &mut block.as_mut_slice()[..packing.bytes()])?;
+    Ok(ConstBlock { block, bytes: packing.bytes() })
+}

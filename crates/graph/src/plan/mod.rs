@@ -1,0 +1,19 @@
+//! From a symbol to answers: graph → passes → plan → [`CachedOp`].
+//!
+//! A [`Plan`] is immutable and belongs to one signature (types of the inputs). Everything that a single request needs
+//! — inputs, outputs, arena — is handed to it when it runs, so any number of requests run one plan at a time.
+
+mod build;
+mod cached_op;
+mod consts;
+mod infer;
+mod ir;
+mod memory;
+pub mod passes;
+mod run;
+mod text;
+
+pub use build::{BuildOptions, Plan};
+pub use cached_op::{CacheStats, CachedOp, CachedOpFlags};
+pub use infer::Types;
+pub use ir::{Graph, GraphInput, GraphNode, Value};

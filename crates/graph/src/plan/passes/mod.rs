@@ -1,0 +1,46 @@
+//! Graph passes, in one list. Each is a function from graph to graph.
+
+mod cleanup;
+mod fold_batch_norm;
+mod fuse;
+mod layout;
+mod scale_shift;
+
+use super::infer::Types;
+use super::ir::Graph;
+use mxrt_engine::OpError;
+use mxrt_ops::KernelOptions;
+
+/// A pass.
+pub struct Pass {
+    /// name, for switching it off
+    pub name: &'static str,
+    /// what it does
+    pub run: fn(Graph) -> Result<Graph, OpError>,
+}
+
+/// All passes, in the order in which they run.
+pub const PASSES: &[Pass] = &[
+    Pass { name: "drop_identities", run: cleanup::drop_identities },
+    Pass { name: "merge_equal", run: cleanup::merge_equal },
+    Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
+    Pass { name: "fuse_convolution", run: fuse::run },
+    Pass { name: "drop_dead", run: cleanup::drop_dead },
+];
+
+/// Runs every pass.
+pub fn run_all(graph: Graph) -> Result<Graph, OpError> {
+    PASSES.iter().try_fold(graph, |graph, pass| (pass.run)(graph))
+}
+
+/// A pass that needs the types of all values; it runs when a plan is built.
+pub struct TypedPass {
+    /// name, for switching it off
+    pub name: &'static str,
+    /// what it does
+    pub run: fn(Graph, &Types, KernelOptions) -> Result<Graph, OpError>,
+}
+
+/// All passes that need types, in the order in which they run.
+pub const TYPED_PASSES: &[TypedPass] =
+    &[TypedPass { name: "scale_shift", run: scale_shift::run }, TypedPass { name: "assign_layouts", run: layout::run }];

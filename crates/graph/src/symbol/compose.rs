@@ -1,0 +1,84 @@
+//! Putting symbols in the place of variables.
+
+use super::create::versioned;
+use super::{Entry, GraphError, Node, NodeParts, Symbol};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+impl Symbol {
+    /// A copy with nodes of its own: attributes set on one are not seen by the other.
+    pub fn deep_copy(&self) -> Symbol {
+        let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
+        for node in self.topo() {
+            let inputs = node.inputs.iter().map(|e| moved(e, &copies)).collect();
+            let deps = node.control_deps.iter().map(|d| copies[&Arc::as_ptr(d)].clone()).collect();
+            copies.insert(Arc::as_ptr(&node), node.with_inputs(node.name.clone(), inputs, deps));
+        }
+        Symbol::from_entries(self.outputs().iter().map(|e| moved(e, &copies)).collect())
+    }
+
+    /// A copy in which the named variables are replaced, as `sym(x=other)` makes it. `name` renames the first output's
+    /// node.
+    pub fn compose(&self, name: Option<&str>, arguments: Vec<(Option<String>, Symbol)>) -> Result<Symbol, GraphError> {
+        let replacements = named(self, arguments)?;
+        let head = self.outputs().first().map(|e| Arc::as_ptr(&e.node));
+        let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
+        let mut replaced: HashMap<*const Node, Entry> = HashMap::new();
+        for node in self.topo() {
+            let key = Arc::as_ptr(&node);
+            if node.is_variable()
+                && let Some(entry) = replacements.get(&node.name)
+            {
+                replaced.insert(key, entry.clone());
+            }
+            let touched = node.inputs.iter().any(|e| replaced.contains_key(&Arc::as_ptr(&e.node)));
+            let inputs: Vec<Entry> = node
+                .inputs
+                .iter()
+                .map(|e| replaced.get(&Arc::as_ptr(&e.node)).cloned().unwrap_or_else(|| moved(e, &copies)))
+                .collect();
+            let deps: Vec<Arc<Node>> = node.control_deps.iter().map(|d| copies[&Arc::as_ptr(d)].clone()).collect();
+            let new_name = name.filter(|n| !n.is_empty() && head == Some(key)).unwrap_or(&node.name).to_owned();
+            let copy = if touched {
+                let (op, attrs, subgraphs) = (node.op, node.attrs(), node.subgraphs.clone());
+                let parts = NodeParts { op, name: new_name, attrs, inputs, control_deps: deps, subgraphs };
+                Node::from_parts(versioned(parts)?)?
+            } else {
+                node.with_inputs(new_name, inputs, deps)
+            };
+            copies.insert(key, copy);
+        }
+        let head_entry = |e: &Entry| replaced.get(&Arc::as_ptr(&e.node)).cloned().unwrap_or_else(|| moved(e, &copies));
+        Ok(Symbol::from_entries(self.outputs().iter().map(head_entry).collect()))
+    }
+}
+
+fn moved(entry: &Entry, copies: &HashMap<*const Node, Arc<Node>>) -> Entry {
+    let node = copies[&Arc::as_ptr(&entry.node)].clone();
+    Entry { node, index: entry.index, version: entry.version }
+}
+
+/// Checks the arguments of a composition and lists them by name.
+fn named(symbol: &Symbol, arguments: Vec<(Option<String>, Symbol)>) -> Result<HashMap<String, Entry>, GraphError> {
+    let known = symbol.list_inputs();
+    let names: HashSet<&str> = known.iter().map(String::as_str).collect();
+    let mut entries = HashMap::new();
+    for (keyword, argument) in arguments {
+        let Some(keyword) = keyword else {
+            let message = "General composition only support kwargs for now: name the variable that is to be replaced";
+            return Err(GraphError::Value(message.to_owned()));
+        };
+        if !names.contains(keyword.as_str()) {
+            return Err(GraphError::UnknownArgument { context: "Symbol.Compose", name: keyword, known });
+        }
+        let [entry] = argument.outputs() else {
+            let n = argument.outputs().len();
+            let message = format!("Keyword Argument {keyword} is a tuple of {n} outputs, single value is required");
+            return Err(GraphError::Value(message));
+        };
+        if entries.insert(keyword.clone(), entry.clone()).is_some() {
+            return Err(GraphError::Value(format!("Keyword Argument {keyword} is given twice")));
+        }
+    }
+    Ok(entries)
+}

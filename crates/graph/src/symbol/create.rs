@@ -1,0 +1,165 @@
+//! Applying operators: composition as MXNet's `sym.X(...)` does it.
+
+use super::attributes::hidden_key;
+use super::error::attr_error;
+use super::{Entry, MAX_OUTPUTS, Node, NodeParts, Symbol};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{Attrs, Inputs, OpDef};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One argument: a keyword, where it was given by one, and a symbol with one output.
+pub(crate) type Argument = (Option<String>, Symbol);
+
+impl Symbol {
+    /// A variable.
+    pub fn variable(name: &str, attrs: BTreeMap<String, String>) -> Symbol {
+        Symbol::from_entries(vec![Entry::new(Node::variable(name, attrs), 0)])
+    }
+
+    /// Applies an operator.
+    ///
+    /// Inputs that are missing become variables called `<name>_<input>`, with the attributes of the node. Operators
+    /// of any number of inputs get that number as an attribute.
+    pub fn create(
+        op: &'static OpDef,
+        name: String,
+        attrs: BTreeMap<String, String>,
+        inputs: Vec<Argument>,
+    ) -> Result<Symbol, OpError> {
+        Symbol::create_with_subgraphs(op, name, attrs, inputs, Vec::new())
+    }
+
+    /// [`Symbol::create`] for operators that run graphs of their own.
+    pub fn create_with_subgraphs(
+        op: &'static OpDef,
+        name: String,
+        attrs: BTreeMap<String, String>,
+        inputs: Vec<Argument>,
+        subgraphs: Vec<Symbol>,
+    ) -> Result<Symbol, OpError> {
+        let mut attrs = hide(attrs).map_err(|e| e.op(op.name).node(name.as_str()))?;
+        if let Inputs::Variadic { count, .. } = op.inputs
+            && !attrs.contains_key(count)
+        {
+            attrs.insert(count.to_owned(), (inputs.len() + subgraphs.len()).to_string());
+        }
+        let fail = |e: OpError| attr_error(e, op, &name, &attrs);
+        let parsed = op.parse_attrs(attrs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(fail)?;
+        let entries = match_arguments(op, &parsed, &name, &attrs, inputs, subgraphs.len()).map_err(fail)?;
+        let parts = NodeParts { op: Some(op), name, attrs, inputs: entries, control_deps: Vec::new(), subgraphs };
+        let node = Node::from_parts(versioned(parts)?)?;
+        set_input_inits(&node);
+        Ok(Symbol::from_entries((0..node.num_outputs()).map(|i| Entry::new(node.clone(), i)).collect()))
+    }
+}
+
+/// Puts MXNet's five bare keys (`lr_mult`, …) into their hidden form.
+fn hide(attrs: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, OpError> {
+    attrs.into_iter().map(|(key, value)| hidden_key(&key, &value).map(|key| (key, value))).collect()
+}
+
+/// The name of the variable made for a missing input.
+pub(crate) fn variable_name(node: &str, input: &str) -> String {
+    if node.is_empty() { input.to_owned() } else { format!("{node}_{input}") }
+}
+
+/// Positional arguments first, then keywords, then variables of our own.
+fn match_arguments(
+    op: &'static OpDef,
+    parsed: &Attrs,
+    name: &str,
+    attrs: &BTreeMap<String, String>,
+    arguments: Vec<Argument>,
+    subgraphs: usize,
+) -> Result<Vec<Entry>, OpError> {
+    let bad = |message: String| Err(OpError::new(FailureKind::Value, message));
+    let required = match op.inputs {
+        Inputs::Variadic { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
+            Some(Ok(n)) if n <= MAX_OUTPUTS => n,
+            given => return bad(format!("{count}={given:?} is not a possible number of inputs")),
+        },
+        _ => op.num_inputs(parsed),
+    };
+    let names = op.input_names(parsed);
+    let required = required.saturating_sub(subgraphs);
+    let mut slots: Vec<Option<Entry>> = vec![None; required];
+    for (i, (keyword, symbol)) in arguments.into_iter().enumerate() {
+        let slot = match &keyword {
+            None if i < required => i,
+            None => {
+                return bad(format!(
+                    "Incorrect number of arguments, requires {required} inputs ({})",
+                    names.join(", ")
+                ));
+            }
+            Some(key) => match names.iter().position(|n| n == key) {
+                Some(slot) if slot < required => slot,
+                _ => {
+                    let list: Vec<String> = names.iter().enumerate().map(|(i, n)| format!("\t[{i}]{n}")).collect();
+                    let list = list.join("\n");
+                    return bad(format!(
+                        "Symbol.ComposeKeyword argument name {key} not found.\nCandidate arguments:\n{list}\n"
+                    ));
+                }
+            },
+        };
+        let what = keyword.map_or_else(|| format!("Argument {i}"), |key| format!("Keyword Argument {key}"));
+        let [entry] = symbol.outputs() else {
+            let n = symbol.outputs().len();
+            return bad(format!("{what} is a tuple of {n} outputs, single value is required; choose one with sym[i]"));
+        };
+        if slots[slot].is_some() {
+            return bad(format!("{what}: the input '{}' is given twice", names[slot]));
+        }
+        slots[slot] = Some(entry.clone());
+    }
+    let own = |input: &str| Entry::new(Node::variable(variable_name(name, input), attrs.clone()), 0);
+    Ok(slots.into_iter().zip(&names).map(|(slot, input)| slot.unwrap_or_else(|| own(input))).collect())
+}
+
+/// Brings the versions of the inputs up to date: an operator's states count one mutation more afterwards.
+pub(crate) fn versioned(mut parts: NodeParts) -> Result<NodeParts, OpError> {
+    let Some(op) = parts.op else { return Ok(parts) };
+    for entry in parts.inputs.iter_mut() {
+        entry.version = entry.node.mutations();
+    }
+    for i in op.aux {
+        let Some(entry) = parts.inputs.get_mut(*i) else { continue };
+        if !entry.node.is_variable() {
+            let message = format!(
+                "Mutation target can only be Variable: input {i} of {} '{}' is a state of the operator, but '{}' computes it",
+                op.name, parts.name, entry.node.name
+            );
+            return Err(OpError::new(FailureKind::Value, message).op(op.name).node(parts.name));
+        }
+        entry.version = entry.node.mutate();
+    }
+    Ok(parts)
+}
+
+/// How MXNet wants an input to be initialised where its variable does not say.
+pub(crate) fn input_init(op: &OpDef, input: usize) -> Option<&'static str> {
+    match (op.name, input) {
+        (
+            "BatchNorm" | "BatchNorm_v1" | "CuDNNBatchNorm" | "_contrib_SyncBatchNorm" | "_contrib_BatchNormWithReLU",
+            3 | 4,
+        ) => Some(if input == 3 { r#"["zero", {}]"# } else { r#"["one", {}]"# }),
+        ("IdentityAttachKLSparseReg", 1) => Some(r#"["zero", {}]"#),
+        ("LeakyReLU", 1) => Some(r#"["Constant", {"value": 0.25}]"#),
+        ("UpSampling", 1) => Some(r#"["bilinear", {}]"#),
+        _ => None,
+    }
+}
+
+fn set_input_inits(node: &Arc<Node>) {
+    let Some(op) = node.op else { return };
+    for (i, entry) in node.inputs.iter().enumerate() {
+        if let Some(init) = input_init(op, i)
+            && entry.node.is_variable()
+            && entry.node.attr("__init__").is_none()
+        {
+            entry.node.put_attr("__init__", init);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What can go wrong with a graph.
+
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::OpDef;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Names listed in one message at most.
+const MAX_LISTED: usize = 60;
+
+/// An operator of a symbol file that this build does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownOperator {
+    /// the operator
+    pub op: String,
+    /// the first node that uses it
+    pub node: String,
+    /// how many nodes use it
+    pub count: usize,
+}
+
+/// An error about a graph.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum GraphError {
+    /// The text of a symbol is damaged or means nothing.
+    #[error("cannot load the symbol: {0}")]
+    Json(String),
+    /// The symbol uses operators that are not there; all of them are listed.
+    #[error("cannot load the symbol: {}", describe_unknown(.0))]
+    UnknownOperators(Vec<UnknownOperator>),
+    /// A name was given that the graph does not have.
+    #[error("{context}Keyword argument name {name} not found.{}", candidates(.known))]
+    UnknownArgument {
+        /// what was being done
+        context: &'static str,
+        /// the name given
+        name: String,
+        /// the names there are
+        known: Vec<String>,
+    },
+    /// A request that makes no sense for this symbol.
+    #[error("{0}")]
+    Value(String),
+    /// An error about one node.
+    #[error("{0}")]
+    Op(#[from] OpError),
+}
+
+impl From<GraphError> for OpError {
+    fn from(error: GraphError) -> OpError {
+        let kind = match &error {
+            GraphError::Op(e) => return e.clone(),
+            GraphError::Json(_) => FailureKind::Data,
+            GraphError::UnknownOperators(_) => FailureKind::NotImplemented,
+            GraphError::UnknownArgument { .. } | GraphError::Value(_) => FailureKind::Value,
+        };
+        let text = error.to_string();
+        let op_error = OpError::new(kind, text);
+        match error {
+            GraphError::UnknownOperators(mut list) if list.len() == 1 => match list.pop() {
+                Some(one) => op_error.op(one.op).node(one.node),
+                None => op_error,
+            },
+            _ => op_error,
+        }
+    }
+}
+
+fn describe_unknown(list: &[UnknownOperator]) -> String {
+    let mut text = String::new();
+    for (i, one) in list.iter().take(MAX_LISTED).enumerate() {
+        let separator = if i == 0 { "" } else { "; " };
+        let nodes = if one.count == 1 { "1 node uses it".to_owned() } else { format!("{} nodes use it", one.count) };
+        let _ = write!(text, "{separator}Operator {} is not registered (node '{}', {nodes})", one.op, one.node);
+    }
+    if list.len() > MAX_LISTED {
+        let _ = write!(text, "; and {} more operators", list.len() - MAX_LISTED);
+    }
+    text
+}
+
+fn candidates(known: &[String]) -> String {
+    let mut text = String::from("\nCandidate arguments:\n");
+    for (i, name) in known.iter().take(MAX_LISTED).enumerate() {
+        let _ = writeln!(text, "\t[{i}]{name}");
+    }
+    if known.len() > MAX_LISTED {
+        let _ = writeln!(text, "\tand {} more", known.len() - MAX_LISTED);
+    }
+    text
+}
+
+/// Adds to an attribute's error where it happened, in MXNet's form.
+pub(crate) fn attr_error(error: OpError, op: &OpDef, name: &str, attrs: &BTreeMap<String, String>) -> OpError {
+    let mut error = error.op(op.name).node(name);
+    let mut place = format!(", in operator {}(name=\"{name}\"", op.name);
+    for (key, value) in attrs {
+        let _ = write!(place, ", {key}=\"{value}\"");
+    }
+    place.push(')');
+    error.message.push_str(&place);
+    error.attrs(attrs.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+}

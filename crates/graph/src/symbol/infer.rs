@@ -1,0 +1,344 @@
+//! Shape and type inference over whole graphs, in both directions, until nothing new is learnt.
+
+use super::{Entry, GraphError, Node, Symbol, aux_of};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, OpDef, Shapes};
+use mxrt_tensor::{DType, PartialShape};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// More axes than this no array has; a hint that says so is damaged.
+const MAX_AXES: usize = 64;
+
+/// Shapes of the variables and outputs, as far as they are known.
+#[derive(Clone, Debug)]
+pub struct InferredShapes {
+    /// of the arguments, in the order of `list_arguments`
+    pub args: Vec<PartialShape>,
+    /// of the outputs
+    pub outs: Vec<PartialShape>,
+    /// of the auxiliary states
+    pub aux: Vec<PartialShape>,
+    /// nothing in the graph is left unknown (always true where a partial result was asked for)
+    pub complete: bool,
+}
+
+/// Element types of the variables and outputs, as far as they are known.
+#[derive(Clone, Debug)]
+pub struct InferredTypes {
+    /// of the arguments, in the order of `list_arguments`
+    pub args: Vec<Option<DType>>,
+    /// of the outputs
+    pub outs: Vec<Option<DType>>,
+    /// of the auxiliary states
+    pub aux: Vec<Option<DType>>,
+    /// nothing in the graph is left unknown (always true where a partial result was asked for)
+    pub complete: bool,
+}
+
+/// What is known about every output of every node.
+#[derive(Clone, Debug)]
+pub struct Inferred<T> {
+    /// the nodes, inputs before their users
+    pub nodes: Vec<Arc<Node>>,
+    values: Vec<T>,
+    first: Vec<usize>,
+    position: HashMap<usize, usize>,
+}
+
+/// Identity of a node while `Inferred::nodes` keeps it alive.
+fn identity(node: &Arc<Node>) -> usize {
+    Arc::as_ptr(node).addr()
+}
+
+impl<T> Inferred<T> {
+    /// What is known about one output; `None` when the node is not part of the graph.
+    pub fn get(&self, entry: &Entry) -> Option<&T> {
+        let node = *self.position.get(&identity(&entry.node))?;
+        self.outputs(node).get(entry.index)
+    }
+
+    /// What is known about the outputs of `nodes[node]`.
+    pub fn outputs(&self, node: usize) -> &[T] {
+        match (self.first.get(node), self.first.get(node + 1)) {
+            (Some(from), Some(to)) => &self.values[*from..*to],
+            _ => &[],
+        }
+    }
+}
+
+impl Symbol {
+    /// Infers shapes from those of some variables. What cannot be known stays unknown in the result.
+    ///
+    /// A complete shape given here wins over the variable's `__shape__`; a partial one is completed by it.
+    pub fn infer_shape(&self, known: &[(String, PartialShape)], partial: bool) -> Result<InferredShapes, GraphError> {
+        let all = self.infer_all_shapes(known)?;
+        let (args, outs, aux) = self.split(&all);
+        let complete = partial || all.values.iter().all(PartialShape::is_complete);
+        Ok(InferredShapes { args, outs, aux, complete })
+    }
+
+    /// Infers element types from those of some variables.
+    pub fn infer_type(&self, known: &[(String, DType)], partial: bool) -> Result<InferredTypes, GraphError> {
+        let all = self.infer_all_types(known)?;
+        let (args, outs, aux) = self.split(&all);
+        let complete = partial || all.values.iter().all(Option::is_some);
+        Ok(InferredTypes { args, outs, aux, complete })
+    }
+
+    /// [`Symbol::infer_shape`] for every output of every node.
+    pub fn infer_all_shapes(&self, known: &[(String, PartialShape)]) -> Result<Inferred<PartialShape>, GraphError> {
+        Inference::<PartialShape>::new(self, known, "InferShape")?.run()
+    }
+
+    /// [`Symbol::infer_type`] for every output of every node.
+    pub fn infer_all_types(&self, known: &[(String, DType)]) -> Result<Inferred<Option<DType>>, GraphError> {
+        let known: Vec<_> = known.iter().map(|(name, dtype)| (name.clone(), Some(*dtype))).collect();
+        Inference::<Option<DType>>::new(self, &known, "InferType")?.run()
+    }
+
+    fn split<T: Clone>(&self, all: &Inferred<T>) -> (Vec<T>, Vec<T>, Vec<T>) {
+        let aux_nodes = aux_of(&all.nodes);
+        let (mut args, mut aux) = (Vec::new(), Vec::new());
+        for (i, node) in all.nodes.iter().enumerate() {
+            if node.is_variable() {
+                let list = if aux_nodes.contains(&Arc::as_ptr(node)) { &mut aux } else { &mut args };
+                list.extend(all.outputs(i).iter().cloned());
+            }
+        }
+        let outs = self.outputs().iter().filter_map(|e| all.get(e).cloned()).collect();
+        (args, outs, aux)
+    }
+}
+
+/// A property of outputs that operators infer.
+trait Property: Clone + PartialEq {
+    const UNKNOWN: Self;
+    /// What the variable's attributes say.
+    fn hint(node: &Node) -> Result<Self, OpError>;
+    fn is_complete(&self) -> bool;
+    /// Takes over what `other` knows; says whether that was anything, or in words that the two contradict.
+    fn learn(&mut self, other: &Self) -> Result<bool, String>;
+    /// Asks the operator.
+    fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError>;
+    /// Complete input values, for the error.
+    fn describe(error: OpError, inputs: &[Self]) -> OpError;
+}
+
+impl Property for PartialShape {
+    const UNKNOWN: PartialShape = PartialShape::UNKNOWN;
+
+    fn hint(node: &Node) -> Result<PartialShape, OpError> {
+        static DEFS: [AttrDef; 1] = [AttrDef::new("shape", AttrKind::OptShape, "None", "")];
+        let Some(text) = node.attr("__shape__") else { return Ok(PartialShape::UNKNOWN) };
+        let bad = |why: &str| {
+            node.error(FailureKind::Value, format!("variable '{}': __shape__ is '{text}': {why}", node.name))
+        };
+        let parsed =
+            Attrs::parse(&DEFS, [("shape", text.as_str())]).map_err(|_| bad("expected a tuple like (0, 3)"))?;
+        let Some(dims) = parsed.opt_ints("shape") else { return Ok(PartialShape::UNKNOWN) };
+        if dims.len() > MAX_AXES {
+            return Err(bad("no array has so many axes"));
+        }
+        if dims.is_empty() {
+            return Ok(PartialShape::UNKNOWN);
+        }
+        let extent = |d: &i64| match *d {
+            -1 | 0 => Ok(None),
+            d => usize::try_from(d).map(Some).map_err(|_| bad("extents are -1 or 0 where unknown, else positive")),
+        };
+        Ok(PartialShape::from_dims(dims.iter().map(extent).collect::<Result<Vec<_>, _>>()?))
+    }
+
+    fn is_complete(&self) -> bool {
+        PartialShape::is_complete(self)
+    }
+
+    fn learn(&mut self, other: &PartialShape) -> Result<bool, String> {
+        if let Some(rank) = other.rank().filter(|rank| *rank > MAX_AXES) {
+            return Err(format!("a shape of {rank} axes: no array has more than {MAX_AXES}"));
+        }
+        self.merge(other).map_err(|_| format!("Shape inconsistent, Provided = {self}, inferred shape={other}"))
+    }
+
+    fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
+        (op.infer_shape)(&mut Shapes { attrs, inputs, outputs })
+    }
+
+    fn describe(error: OpError, inputs: &[Self]) -> OpError {
+        if !error.shapes.is_empty() {
+            return error;
+        }
+        let complete: Option<Vec<Vec<usize>>> = inputs.iter().map(|s| s.complete().map(|s| s.to_vec())).collect();
+        error.shapes(complete.unwrap_or_default())
+    }
+}
+
+impl Property for Option<DType> {
+    const UNKNOWN: Option<DType> = None;
+
+    fn hint(node: &Node) -> Result<Option<DType>, OpError> {
+        let Some(text) = node.attr("__dtype__") else { return Ok(None) };
+        let code: Option<i32> = text.trim().parse().ok();
+        match (code, code.and_then(DType::from_code)) {
+            (Some(-1), _) => Ok(None),
+            (_, Some(dtype)) => Ok(Some(dtype)),
+            _ => {
+                let message = format!("variable '{}': __dtype__ is '{text}', expected a code from 0 to 12", node.name);
+                Err(node.error(FailureKind::Value, message))
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_some()
+    }
+
+    fn learn(&mut self, other: &Option<DType>) -> Result<bool, String> {
+        match (*self, *other) {
+            (_, None) => Ok(false),
+            (None, Some(_)) => {
+                *self = *other;
+                Ok(true)
+            }
+            (Some(a), Some(b)) if a == b => Ok(false),
+            (Some(a), Some(b)) => Err(format!("Incompatible attr: expected {b}, got {a}")),
+        }
+    }
+
+    fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
+        (op.infer_dtype)(&mut DTypes { attrs, inputs, outputs })
+    }
+
+    fn describe(error: OpError, inputs: &[Self]) -> OpError {
+        if !error.dtypes.is_empty() {
+            return error;
+        }
+        let complete: Option<Vec<&'static str>> = inputs.iter().map(|d| d.map(DType::name)).collect();
+        error.dtypes(complete.unwrap_or_default())
+    }
+}
+
+/// The graph with values on its edges, and which nodes have news to look at.
+struct Inference<T> {
+    state: Inferred<T>,
+    /// positions in `values` of every node's inputs
+    inputs: Vec<SmallVec<[usize; 4]>>,
+    /// nodes around each value: its maker and its users
+    around: Vec<SmallVec<[u32; 2]>>,
+    pending: Vec<bool>,
+    num_pending: usize,
+}
+
+impl<T: Property> Inference<T> {
+    fn new(symbol: &Symbol, known: &[(String, T)], context: &'static str) -> Result<Inference<T>, GraphError> {
+        let nodes = symbol.topo();
+        let mut first = Vec::with_capacity(nodes.len() + 1);
+        let mut position = HashMap::with_capacity(nodes.len());
+        let mut total = 0usize;
+        for (i, node) in nodes.iter().enumerate() {
+            first.push(total);
+            position.insert(identity(node), i);
+            total += node.num_outputs();
+        }
+        first.push(total);
+        let value_of = |e: &Entry| first[position[&identity(&e.node)]] + e.index;
+        let inputs: Vec<SmallVec<[usize; 4]>> = nodes.iter().map(|n| n.inputs.iter().map(value_of).collect()).collect();
+        let mut around: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); total];
+        for (i, node) in nodes.iter().enumerate() {
+            if !node.is_variable() {
+                for value in inputs[i].iter().copied().chain(first[i]..first[i + 1]) {
+                    around[value].push(i as u32);
+                }
+            }
+        }
+        let values = starting_values(&nodes, &first, total, known, context)?;
+        let pending: Vec<bool> = nodes.iter().map(|n| !n.is_variable()).collect();
+        let num_pending = pending.iter().filter(|p| **p).count();
+        Ok(Inference { state: Inferred { nodes, values, first, position }, inputs, around, pending, num_pending })
+    }
+
+    /// Sweeps forwards and backwards over the nodes that have news. Every visit but the first needs news, and values
+    /// only ever become more complete, so this ends.
+    fn run(mut self) -> Result<Inferred<T>, GraphError> {
+        let n = self.state.nodes.len();
+        let mut forward = true;
+        while self.num_pending > 0 {
+            for step in 0..n {
+                let i = if forward { step } else { n - 1 - step };
+                if std::mem::take(&mut self.pending[i]) {
+                    self.num_pending -= 1;
+                    self.visit(i)?;
+                }
+            }
+            forward = !forward;
+        }
+        Ok(self.state)
+    }
+
+    fn visit(&mut self, i: usize) -> Result<(), GraphError> {
+        let node = self.state.nodes[i].clone();
+        let Some(op) = node.op else { return Ok(()) };
+        let outputs = self.state.first[i]..self.state.first[i + 1];
+        let before: SmallVec<[T; 4]> = self.inputs[i].iter().map(|v| self.state.values[*v].clone()).collect();
+        let mut ins = before.clone();
+        let mut outs: SmallVec<[T; 2]> = self.state.values[outputs.clone()].iter().cloned().collect();
+        let fail = |e: OpError| {
+            let mut error = T::describe(node.describe_in(e), &before);
+            error.message = format!("Error in operator {}: {}", node.name, error.message);
+            error
+        };
+        T::infer(op, node.parsed(), &mut ins, &mut outs).map_err(fail)?;
+        let places = self.inputs[i].clone().into_iter().chain(outputs);
+        for (place, value) in places.zip(ins.iter().chain(&outs)) {
+            let learnt = self.state.values[place].learn(value);
+            if learnt.map_err(|text| fail(OpError::new(FailureKind::Shape, text)))? {
+                self.wake(place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Something was learnt about a value: the nodes around it look again, also the one that taught it, as it may
+    /// conclude more from its own news.
+    fn wake(&mut self, place: usize) {
+        for node in &self.around[place] {
+            if !std::mem::replace(&mut self.pending[*node as usize], true) {
+                self.num_pending += 1;
+            }
+        }
+    }
+}
+
+/// Values of the variables as given and hinted at; everything else unknown.
+fn starting_values<T: Property>(
+    nodes: &[Arc<Node>],
+    first: &[usize],
+    total: usize,
+    known: &[(String, T)],
+    context: &'static str,
+) -> Result<Vec<T>, GraphError> {
+    let mut values = vec![T::UNKNOWN; total];
+    let given: HashMap<&str, &T> = known.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    let mut used: HashSet<&str> = HashSet::new();
+    for (i, node) in nodes.iter().enumerate().filter(|(_, n)| n.is_variable()) {
+        let value = &mut values[first[i]];
+        if let Some((name, given)) = given.get_key_value(node.name.as_str()) {
+            used.insert(name);
+            *value = (*given).clone();
+        }
+        if !value.is_complete() {
+            value.learn(&T::hint(node)?).map_err(|text| {
+                node.error(FailureKind::Shape, format!("variable '{}' has a hint that does not fit: {text}", node.name))
+            })?;
+        }
+    }
+    match known.iter().find(|(name, _)| !used.contains(name.as_str())) {
+        None => Ok(values),
+        Some((name, _)) => {
+            let names = nodes.iter().filter(|n| n.is_variable()).map(|n| n.name.clone()).collect();
+            Err(GraphError::UnknownArgument { context, name: name.clone(), known: names })
+        }
+    }
+}

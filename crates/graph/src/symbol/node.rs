@@ -1,0 +1,319 @@
+//! Nodes of a graph and the edges between them.
+
+use super::error::attr_error;
+use super::{MAX_OUTPUTS, Symbol};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{Attrs, Inputs, OpDef};
+use parking_lot::RwLock;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// One output of a node, as another node or the caller uses it.
+#[derive(Clone)]
+pub struct Entry {
+    /// the node that makes the value
+    pub node: Arc<Node>,
+    /// which of its outputs
+    pub index: usize,
+    /// how often the variable had been mutated before this use; only files show it
+    pub version: u32,
+}
+
+impl Entry {
+    /// Output `index` of `node`.
+    pub fn new(node: Arc<Node>, index: usize) -> Entry {
+        let version = node.mutations();
+        Entry { node, index, version }
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.node.name, self.index)
+    }
+}
+
+/// A variable or an application of an operator. The structure never changes; attributes that no operator parses may.
+pub struct Node {
+    /// the operator, `None` for a variable
+    pub op: Option<&'static OpDef>,
+    /// name, not necessarily unique
+    pub name: String,
+    /// inputs in the operator's order
+    pub inputs: Vec<Entry>,
+    /// nodes that have to run before, without giving a value
+    pub control_deps: Vec<Arc<Node>>,
+    /// graphs that the operator runs itself (control flow, fused nodes)
+    pub subgraphs: Vec<Symbol>,
+    attrs: RwLock<BTreeMap<String, String>>,
+    parsed: Option<Attrs>,
+    mutations: AtomicU32,
+}
+
+/// What a node is made from.
+pub(crate) struct NodeParts {
+    pub op: Option<&'static OpDef>,
+    pub name: String,
+    pub attrs: BTreeMap<String, String>,
+    pub inputs: Vec<Entry>,
+    pub control_deps: Vec<Arc<Node>>,
+    pub subgraphs: Vec<Symbol>,
+}
+
+impl Node {
+    /// A variable.
+    pub fn variable(name: impl Into<String>, attrs: BTreeMap<String, String>) -> Arc<Node> {
+        Arc::new(Node {
+            op: None,
+            name: name.into(),
+            inputs: Vec::new(),
+            control_deps: Vec::new(),
+            subgraphs: Vec::new(),
+            attrs: RwLock::new(attrs),
+            parsed: None,
+            mutations: AtomicU32::new(0),
+        })
+    }
+
+    /// An operator applied to all of its inputs. For composition with automatic variables see [`Symbol::create`].
+    pub fn operator(
+        op: &'static OpDef,
+        name: impl Into<String>,
+        attrs: BTreeMap<String, String>,
+        inputs: Vec<Entry>,
+    ) -> Result<Arc<Node>, OpError> {
+        let (control_deps, subgraphs) = (Vec::new(), Vec::new());
+        Node::from_parts(NodeParts { op: Some(op), name: name.into(), attrs, inputs, control_deps, subgraphs })
+    }
+
+    /// Parses the attributes and checks that the inputs fit the operator.
+    pub(crate) fn from_parts(parts: NodeParts) -> Result<Arc<Node>, OpError> {
+        let parsed = match parts.op {
+            None => None,
+            Some(op) => Some(parse(op, &parts.name, &parts.attrs)?),
+        };
+        let node = Node {
+            op: parts.op,
+            name: parts.name,
+            inputs: parts.inputs,
+            control_deps: parts.control_deps,
+            subgraphs: parts.subgraphs,
+            attrs: RwLock::new(parts.attrs),
+            parsed,
+            mutations: AtomicU32::new(0),
+        };
+        node.check_inputs()?;
+        Ok(Arc::new(node))
+    }
+
+    /// The same node over other inputs, under another name.
+    pub(crate) fn with_inputs(&self, name: String, inputs: Vec<Entry>, control_deps: Vec<Arc<Node>>) -> Arc<Node> {
+        Arc::new(Node {
+            op: self.op,
+            name,
+            inputs,
+            control_deps,
+            subgraphs: self.subgraphs.clone(),
+            attrs: RwLock::new(self.attrs()),
+            parsed: self.parsed.clone(),
+            mutations: AtomicU32::new(self.mutations()),
+        })
+    }
+
+    /// True for variables: arguments and auxiliary states.
+    pub fn is_variable(&self) -> bool {
+        self.op.is_none()
+    }
+
+    /// The attributes as they were given, hidden ones included.
+    pub fn attrs(&self) -> BTreeMap<String, String> {
+        self.attrs.read().clone()
+    }
+
+    /// One attribute as it was given.
+    pub fn attr(&self, key: &str) -> Option<String> {
+        self.attrs.read().get(key).cloned()
+    }
+
+    /// Sets an attribute that no operator parses.
+    pub(crate) fn put_attr(&self, key: &str, value: &str) {
+        self.attrs.write().insert(key.to_owned(), value.to_owned());
+    }
+
+    /// The operator's parsed attributes; none at all for a variable.
+    pub fn parsed(&self) -> &Attrs {
+        static NONE: OnceLock<Attrs> = OnceLock::new();
+        self.parsed.as_ref().unwrap_or_else(|| {
+            NONE.get_or_init(|| match Attrs::parse(&[], std::iter::empty()) {
+                Ok(attrs) => attrs,
+                Err(_) => unreachable!("nothing is declared and nothing is given"),
+            })
+        })
+    }
+
+    /// Number of outputs that can be used: 1 for a variable.
+    pub fn num_outputs(&self) -> usize {
+        self.op.map_or(1, |op| op.num_outputs(self.parsed()))
+    }
+
+    /// Number of outputs as files count them, hidden ones included.
+    pub fn total_outputs(&self) -> usize {
+        self.op.map_or(1, |op| op.total_outputs(self.parsed()))
+    }
+
+    /// The name of one output: the node's own for a variable, else `<node>_<output>`.
+    pub fn output_name(&self, index: usize) -> String {
+        let Some(op) = self.op else { return self.name.clone() };
+        let output = op.output_name(self.parsed(), index);
+        if self.name.is_empty() { output.into_owned() } else { format!("{}_{output}", self.name) }
+    }
+
+    /// Names of the inputs in the operator's order.
+    pub fn input_names(&self) -> Vec<String> {
+        self.op.map_or_else(Vec::new, |op| op.input_names(self.parsed()).into_iter().map(|n| n.into_owned()).collect())
+    }
+
+    /// The variables that the operator counts as its state.
+    pub fn aux_inputs(&self) -> impl Iterator<Item = &Entry> {
+        self.op.map_or(&[] as &[usize], |op| op.aux).iter().filter_map(|i| self.inputs.get(*i))
+    }
+
+    pub(crate) fn mutations(&self) -> u32 {
+        self.mutations.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn mutate(&self) -> u32 {
+        self.mutations.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// An error about this node: operator, node and attributes filled in.
+    pub(crate) fn error(&self, kind: FailureKind, message: impl Into<String>) -> OpError {
+        self.describe_in(OpError::new(kind, message))
+    }
+
+    /// Adds operator, node and attributes to an error.
+    pub(crate) fn describe_in(&self, error: OpError) -> OpError {
+        let error = match self.op {
+            Some(op) => error.op(op.name),
+            None => error,
+        };
+        error.node(self.name.clone()).attrs(self.attrs().into_iter().collect())
+    }
+
+    fn check_inputs(&self) -> Result<(), OpError> {
+        let Some(op) = self.op else { return Ok(()) };
+        let want = op.num_inputs(self.parsed());
+        let have = self.inputs.len();
+        // control flow counts its graphs among its arguments
+        if want != have && want != have + self.subgraphs.len() {
+            let names = match op.inputs {
+                Inputs::Variadic { count, .. } => format!("{count}={want}"),
+                _ => op.input_names(self.parsed()).join(", "),
+            };
+            let message = format!(
+                "Operator {} expects {want} inputs ({names}), but got {have} instead: node '{}'",
+                op.name, self.name
+            );
+            return Err(self.error(FailureKind::Value, message));
+        }
+        for (i, entry) in self.inputs.iter().enumerate() {
+            entry
+                .check()
+                .map_err(|what| self.error(FailureKind::Index, format!("input {i} of '{}': {what}", self.name)))?;
+        }
+        if self.total_outputs() > MAX_OUTPUTS {
+            let message = format!(
+                "node '{}' has {} outputs; at most {MAX_OUTPUTS} are possible",
+                self.name,
+                self.total_outputs()
+            );
+            return Err(self.error(FailureKind::Value, message));
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// Says what is wrong when the node has no such output.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let visible = self.node.num_outputs();
+        if self.index < visible {
+            return Ok(());
+        }
+        let hidden = if self.index < self.node.total_outputs() { " that can be used; this one is hidden" } else { "" };
+        let plural = if visible == 1 { "output" } else { "outputs" };
+        Err(format!("output {} of '{}' does not exist: it has {visible} {plural}{hidden}", self.index, self.node.name))
+    }
+}
+
+/// Parses an operator's attributes; errors name operator and node.
+fn parse(op: &'static OpDef, name: &str, attrs: &BTreeMap<String, String>) -> Result<Attrs, OpError> {
+    let fail = |e: OpError| attr_error(e, op, name, attrs);
+    let parsed = op.parse_attrs(attrs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(fail)?;
+    if let Inputs::Variadic { count, .. } = op.inputs {
+        let given = parsed.opt_int(count).unwrap_or(-1);
+        if !usize::try_from(given).is_ok_and(|n| n <= MAX_OUTPUTS) {
+            let message = format!("value {given} for Parameter {count} should be between 0 and {MAX_OUTPUTS}");
+            return Err(fail(OpError::new(FailureKind::Value, message)));
+        }
+    }
+    Ok(parsed)
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.op.map_or("Variable", |op| op.name), self.name)
+    }
+}
+
+/// Long chains are taken apart in a loop: a recursive drop would overflow the stack.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut pending: Vec<Arc<Node>> = Vec::new();
+        self.release(&mut pending);
+        while let Some(node) = pending.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                node.release(&mut pending);
+            }
+        }
+    }
+}
+
+impl Node {
+    fn release(&mut self, pending: &mut Vec<Arc<Node>>) {
+        pending.extend(self.inputs.drain(..).map(|e| e.node));
+        pending.append(&mut self.control_deps);
+        for graph in self.subgraphs.drain(..) {
+            pending.extend(graph.into_entries().into_iter().map(|e| e.node));
+        }
+    }
+}
+
+/// Nodes reachable from the entries, inputs before their users, in the order in which MXNet writes and lists them.
+pub(crate) fn post_order(heads: &[Entry]) -> Vec<Arc<Node>> {
+    let mut order = Vec::new();
+    let mut seen: HashSet<*const Node> = HashSet::new();
+    let mut stack: Vec<(&Arc<Node>, usize)> = Vec::new();
+    for head in heads {
+        if seen.insert(Arc::as_ptr(&head.node)) {
+            stack.push((&head.node, 0));
+        }
+        while let Some((node, next)) = stack.last_mut() {
+            let node = *node;
+            let child = node.inputs.get(*next).map(|e| &e.node);
+            let child = child.or_else(|| node.control_deps.get(*next - node.inputs.len().min(*next)));
+            *next += 1;
+            match child {
+                Some(child) if seen.insert(Arc::as_ptr(child)) => stack.push((child, 0)),
+                Some(_) => {}
+                None => {
+                    order.push(node.clone());
+                    stack.pop();
+                }
+            }
+        }
+    }
+    order
+}

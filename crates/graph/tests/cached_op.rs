@@ -1,0 +1,160 @@
+//! A compiled symbol, called as users call it: from many threads, with many shapes, with failing inputs.
+
+use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
+use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
+use mxrt_ops::registry;
+use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<&'static Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| Engine::start(Config::default()).expect("the engine starts"))
+}
+
+fn var(name: &str) -> Symbol {
+    Symbol::variable(name, BTreeMap::new())
+}
+
+fn apply(op: &str, name: &str, attrs: &[(&str, &str)], inputs: &[&Symbol]) -> Symbol {
+    let op = registry().get(op).expect("the operator is registered");
+    let attrs = attrs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let inputs = inputs.iter().map(|s| (None, (*s).clone())).collect();
+    Symbol::create(op, name.to_owned(), attrs, inputs).expect("the symbol composes")
+}
+
+fn array(shape: &[usize], values: &[f32]) -> NDArray {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    NDArray::from_bytes(engine(), Context::cpu(0), TensorType::new(DType::F32, shape), &bytes)
+        .expect("the array is made")
+}
+
+fn values(array: &NDArray) -> Vec<f32> {
+    let bytes = array.to_bytes().expect("the array has a value");
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn compile(symbol: &Symbol, flags: &[(&str, &str)]) -> CachedOp {
+    let flags = CachedOpFlags::parse(flags.iter().copied()).expect("the flags parse");
+    CachedOp::new(engine(), symbol, &flags).expect("the symbol compiles")
+}
+
+/// relu(x * 2 + w) and x itself
+fn two_outputs() -> Symbol {
+    let (x, w) = (var("x"), var("w"));
+    let doubled = apply("_mul_scalar", "doubled", &[("scalar", "2")], &[&x]);
+    let sum = apply("elemwise_add", "sum", &[], &[&doubled, &w]);
+    let relu = apply("Activation", "relu", &[("act_type", "relu")], &[&sum]);
+    Symbol::group(&[relu, x])
+}
+
+#[test]
+fn results_are_right_and_an_output_may_be_an_input() {
+    let op = compile(&two_outputs(), &[]);
+    let (x, w) = (array(&[2, 2], &[1.0, -2.0, 3.0, -4.0]), array(&[2, 2], &[0.5, 0.5, -10.0, 9.0]));
+    let out = op.call(&[&x, &w]).expect("the call is accepted");
+    assert_eq!(values(&out[0]), [2.5, 0.0, 0.0, 1.0]);
+    assert_eq!(values(&out[1]), [1.0, -2.0, 3.0, -4.0]);
+}
+
+#[test]
+fn a_reshape_costs_no_step() {
+    let x = var("x");
+    let flat = apply("Flatten", "flat", &[], &[&x]);
+    let out = apply("_plus_scalar", "plus", &[("scalar", "1")], &[&flat]);
+    let op = compile(&out, &[]);
+    let input = array(&[2, 1, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let out = op.call(&[&input]).expect("the call is accepted");
+    assert_eq!(out[0].shape(), &Shape::new(&[2, 3]));
+    assert_eq!(values(&out[0]), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let text = op.plan_text(&[input.tensor_type()]).expect("there is a plan");
+    assert!(text.contains("1 steps"), "{text}");
+}
+
+#[test]
+fn wrong_arguments_are_errors_of_the_call_that_name_them() {
+    let op = compile(&two_outputs(), &[]);
+    let x = array(&[2, 2], &[0.0; 4]);
+    let message = |r: Result<_, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
+    assert!(message(op.call(&[&x]).map(|_| ())).contains("requires 2 inputs (x, w) but got 1"));
+    let wrong = array(&[3, 2], &[0.0; 6]);
+    let error = op.call(&[&x, &wrong]).map(|_| ()).expect_err("shapes differ");
+    assert_eq!(error.kind, FailureKind::Shape);
+    assert_eq!(error.node.as_deref(), Some("sum"));
+    assert!(CachedOpFlags::parse([("static_shape", "True")]).is_err());
+    assert!(CachedOpFlags::parse([("nonsense", "1")]).is_err());
+}
+
+#[test]
+fn threads_with_different_shapes_share_one_op() {
+    let op = compile(&two_outputs(), &[]);
+    std::thread::scope(|scope| {
+        for t in 0..8usize {
+            let op = &op;
+            scope.spawn(move || {
+                for round in 0..100usize {
+                    let n = 1 + (t + round) % 5;
+                    let x = array(&[n], &vec![t as f32; n]);
+                    let w = array(&[n], &vec![round as f32; n]);
+                    let out = op.call(&[&x, &w]).expect("the call is accepted");
+                    assert_eq!(values(&out[0]), vec![(2 * t + round) as f32; n]);
+                }
+            });
+        }
+    });
+    assert_eq!(op.stats().plans, 5);
+    assert_eq!(op.stats().built, 5, "each plan is built once");
+}
+
+#[test]
+fn a_failed_input_fails_this_request_alone_and_the_op_goes_on() {
+    let op = compile(&two_outputs(), &[]);
+    let (x, w) = (array(&[2], &[1.0, 2.0]), array(&[2], &[0.0, 0.0]));
+    let bad = array(&[2], &[0.0, 0.0]);
+    engine().push(OpSpec::new("spoil", &[(bad.var(), Access::Write)]), |_| {
+        Err(OpError::new(FailureKind::Value, "spoilt on purpose"))
+    });
+    let failing = op.call(&[&bad, &w]).expect("the call is accepted");
+    let good = op.call(&[&x, &w]).expect("the call is accepted");
+    match failing[0].wait_to_read() {
+        Err(WaitError::Failed(failure)) => assert!(failure.message().contains("spoilt on purpose")),
+        other => panic!("the failure is lost: {other:?}"),
+    }
+    assert_eq!(values(&good[0]), [2.0, 4.0]);
+    w.wait_to_read().expect("a shared parameter is not poisoned by its reader");
+}
+
+fn folding_net() -> Symbol {
+    let x = var("data");
+    let fc = apply("FullyConnected", "fc", &[("num_hidden", "2")], &[&x]);
+    apply("BatchNorm", "bn", &[("fix_gamma", "False"), ("eps", "0")], &[&fc])
+}
+
+#[test]
+fn changed_parameters_are_seen_by_the_next_call() {
+    let Some(_) = registry().get("_fold_batch_norm") else { panic!("the folding operator is registered") };
+    let symbol = folding_net();
+    let op = compile(&symbol, &[("data_indices", "(0,)"), ("param_indices", "(1, 2, 3, 4, 5, 6)")]);
+    assert_eq!(
+        symbol.list_inputs(),
+        ["data", "fc_weight", "fc_bias", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"]
+    );
+    assert!(!op.graph_text().contains("BatchNorm("), "{}", op.graph_text());
+    let x = array(&[1, 2], &[1.0, 10.0]);
+    let weight = array(&[2, 2], &[1.0, 0.0, 0.0, 1.0]);
+    let bias = array(&[2], &[0.0, 1.0]);
+    let (gamma, beta) = (array(&[2], &[2.0, 1.0]), array(&[2], &[0.0, 0.0]));
+    let (mean, variance) = (array(&[2], &[0.0, 1.0]), array(&[2], &[4.0, 1.0]));
+    let call = || op.call(&[&x, &weight, &bias, &gamma, &beta, &mean, &variance]).expect("the call is accepted");
+    assert_eq!(values(&call()[0]), [1.0, 10.0]);
+    let moved = mean.clone();
+    mxrt_tensor::launch(
+        engine(),
+        mxrt_tensor::Launch { name: "set".into(), inputs: &[], outputs: &[&moved], cost: mxrt_engine::Cost::Small },
+        |_, _, out| {
+            out[0].as_mut_slice::<f32>()?.copy_from_slice(&[1.0, 11.0]);
+            Ok(())
+        },
+    );
+    assert_eq!(values(&call()[0]), [0.0, 0.0]);
+}

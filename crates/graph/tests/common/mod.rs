@@ -1,0 +1,72 @@
+//! What the tests of graphs share.
+#![allow(dead_code)]
+
+use mxrt_graph::{Entry, GraphError, Node, Symbol};
+use mxrt_ops::{OpDef, registry};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A recorded symbol file.
+pub fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}-symbol.json"));
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// A symbol whose text is good.
+pub fn load(text: &str) -> Symbol {
+    Symbol::load_json(text).unwrap_or_else(|e| panic!("{e}")).symbol
+}
+
+/// The error of a text that is not.
+pub fn load_error(text: &str) -> String {
+    match Symbol::load_json(text) {
+        Ok(_) => panic!("this was accepted: {text}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+pub fn op(name: &str) -> &'static OpDef {
+    registry().get(name).unwrap_or_else(|| panic!("no operator {name}"))
+}
+
+pub fn attrs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+}
+
+pub fn var(name: &str) -> Symbol {
+    Symbol::variable(name, BTreeMap::new())
+}
+
+/// An operator applied to positional arguments.
+pub fn apply(op_name: &str, name: &str, pairs: &[(&str, &str)], inputs: &[&Symbol]) -> Symbol {
+    try_apply(op_name, name, pairs, inputs).unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub fn try_apply(op_name: &str, name: &str, pairs: &[(&str, &str)], inputs: &[&Symbol]) -> Result<Symbol, GraphError> {
+    let inputs = inputs.iter().map(|s| (None, (*s).clone())).collect();
+    Ok(Symbol::create(op(op_name), name.to_owned(), attrs(pairs), inputs)?)
+}
+
+/// A chain of `n` activations over `data`.
+pub fn chain(n: usize) -> Symbol {
+    let mut entry = Entry::new(Node::variable("data", BTreeMap::new()), 0);
+    for i in 0..n {
+        let node = Node::operator(op("Activation"), format!("relu{i}"), attrs(&[("act_type", "relu")]), vec![entry]);
+        entry = Entry::new(node.unwrap_or_else(|e| panic!("{e}")), 0);
+    }
+    Symbol::from_entries(vec![entry])
+}
+
+/// A graph text around some nodes.
+pub fn graph(nodes: &str, arg_nodes: &str, heads: &str) -> String {
+    format!(
+        r#"{{"nodes": [{nodes}], "arg_nodes": {arg_nodes}, "heads": {heads}, "attrs": {{"mxnet_version": ["int", 10901]}}}}"#
+    )
+}
+
+pub const DATA: &str = r#"{"op": "null", "name": "data", "inputs": []}"#;
+
+/// An Activation node over another node.
+pub fn relu(name: &str, input: &str) -> String {
+    format!(r#"{{"op": "Activation", "name": "{name}", "attrs": {{"act_type": "relu"}}, "inputs": [{input}]}}"#)
+}

@@ -1,0 +1,98 @@
+//! What can go wrong while data is read.
+
+use crate::prefetch::Problem;
+use mxrt_engine::{FailureKind, OpError};
+use std::io;
+
+/// Why a data iterator or a record file could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// A file could not be opened.
+    #[error("Open \"{path}\": {reason}. {advice}")]
+    Open {
+        /// the file
+        path: String,
+        /// the system's words
+        reason: String,
+        /// how to go on
+        advice: &'static str,
+    },
+    /// The system failed to read or write a file.
+    #[error("{doing} '{path}' failed: {reason}")]
+    Io {
+        /// "reading" or "writing"
+        doing: &'static str,
+        /// the file
+        path: String,
+        /// the system's words
+        reason: String,
+    },
+    /// No file where one should be.
+    #[error(
+        "Cannot find any files that matches the URI pattern {0}. Check the path; it is relative to the directory the program runs in"
+    )]
+    NoFiles(String),
+    /// An argument that cannot be.
+    #[error("{0}")]
+    Argument(String),
+    /// The content is not what the arguments promise, or not what the format prescribes.
+    #[error("{place}: {problem}")]
+    Content {
+        /// file and position
+        place: String,
+        /// what is wrong
+        problem: String,
+    },
+    /// Something is not supported.
+    #[error("{0}")]
+    Unsupported(String),
+    /// No memory for a batch.
+    #[error("a batch could not be made: {0}")]
+    Memory(String),
+    /// The prefetcher itself could not go on.
+    #[error("{0}")]
+    Prefetch(Problem),
+}
+
+impl DataError {
+    pub(crate) fn open(path: &str, error: &io::Error) -> DataError {
+        DataError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
+    }
+
+    pub(crate) fn io(doing: &'static str, path: &str, error: &io::Error) -> DataError {
+        DataError::Io { doing, path: path.to_owned(), reason: reason(error) }
+    }
+}
+
+/// How to go on when a file cannot be opened.
+pub(crate) fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",
+        io::ErrorKind::PermissionDenied => "Check the permissions of the file and of the directories above it",
+        io::ErrorKind::IsADirectory => "Name a file in that directory instead",
+        _ => "Check that the path names an ordinary file",
+    }
+}
+
+/// The system's words without the error number that `std` adds.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+impl From<DataError> for OpError {
+    fn from(error: DataError) -> OpError {
+        let kind = match &error {
+            DataError::Argument(_) => FailureKind::Value,
+            DataError::Unsupported(_) => FailureKind::NotImplemented,
+            DataError::Memory(_) => FailureKind::Memory,
+            DataError::Prefetch(Problem::Panicked(_)) => FailureKind::Panic,
+            DataError::Prefetch(Problem::Interrupted) => FailureKind::Cancelled,
+            _ => FailureKind::Data,
+        };
+        OpError::new(kind, error.to_string())
+    }
+}

@@ -1,0 +1,141 @@
+//! What can go wrong with a parameter file.
+
+use crate::error::{advice, reason};
+use mxrt_engine::{FailureKind, OpError, WaitError};
+use std::io;
+
+/// Why a parameter file could not be read or written. Every variant names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum ParamsError {
+    /// The file could not be opened.
+    #[error("Open \"{path}\": {reason}. {advice}")]
+    Open {
+        /// the file
+        path: String,
+        /// the system's words
+        reason: String,
+        /// how to go on
+        advice: &'static str,
+    },
+    /// The system failed to read or write.
+    #[error("{doing} '{path}' failed: {reason}")]
+    Io {
+        /// "reading" or "writing"
+        doing: &'static str,
+        /// the file
+        path: String,
+        /// the system's words
+        reason: String,
+    },
+    /// The bytes are not what the format prescribes.
+    #[error("'{path}' is not a valid parameter file: {place}, byte {offset}: {found}. {advice}")]
+    Malformed {
+        /// the file
+        path: String,
+        /// what was being read, such as `dtype of array 2 of 5`
+        place: String,
+        /// position in the file
+        offset: u64,
+        /// what was found, and what was expected
+        found: String,
+        /// how to go on
+        advice: &'static str,
+    },
+    /// The file ends too early.
+    #[error(
+        "'{path}' is truncated: {place} at byte {offset} needs {needed} bytes but the file ends after {left} more. \
+         Copy or download the file again"
+    )]
+    Truncated {
+        /// the file
+        path: String,
+        /// what was being read
+        place: String,
+        /// position in the file
+        offset: u64,
+        /// bytes wanted
+        needed: u64,
+        /// bytes there
+        left: u64,
+    },
+    /// An array with a storage type other than dense.
+    #[error(
+        "'{path}': {array} has storage type '{stype}', but only dense ('default') arrays are supported. \
+         Convert it with MXNet before saving: array.tostype('default')"
+    )]
+    Sparse {
+        /// the file
+        path: String,
+        /// the array, by name where it has one
+        array: String,
+        /// the storage type
+        stype: &'static str,
+    },
+    /// An array that was saved before it had a shape.
+    #[error(
+        "'{path}': {array} is empty (it was saved before it had a shape), so there is nothing to load. \
+         Initialise all parameters (run the model once) before saving"
+    )]
+    NoArray {
+        /// the file
+        path: String,
+        /// the array, by name where it has one
+        array: String,
+    },
+    /// The file and the caller disagree on np-shape.
+    #[error("'{path}': {array} {problem}")]
+    NpShape {
+        /// the file
+        path: String,
+        /// which array
+        array: String,
+        /// what disagrees and how to go on
+        problem: &'static str,
+    },
+    /// An array that the format cannot hold.
+    #[error("saving '{path}': {array} {problem}")]
+    Unsavable {
+        /// the file
+        path: String,
+        /// which array
+        array: String,
+        /// why, and how to go on
+        problem: String,
+    },
+    /// Memory for an array could not be had, or the array is too large for any machine.
+    #[error("'{path}': {array}: {source}")]
+    Memory {
+        /// the file
+        path: String,
+        /// which array
+        array: String,
+        /// the engine's refusal
+        source: OpError,
+    },
+    /// An array to be saved holds a failure, or waiting for it was interrupted.
+    #[error("{0}")]
+    Wait(WaitError),
+}
+
+impl ParamsError {
+    pub(super) fn open(path: &str, error: &io::Error) -> ParamsError {
+        ParamsError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
+    }
+
+    pub(super) fn io(doing: &'static str, path: &str, error: &io::Error) -> ParamsError {
+        ParamsError::Io { doing, path: path.to_owned(), reason: reason(error) }
+    }
+}
+
+impl From<ParamsError> for OpError {
+    fn from(error: ParamsError) -> OpError {
+        let kind = match &error {
+            ParamsError::Sparse { .. } => FailureKind::NotImplemented,
+            ParamsError::Unsavable { .. } => FailureKind::Value,
+            ParamsError::Memory { .. } => FailureKind::Memory,
+            ParamsError::Wait(WaitError::Failed(failure)) => return OpError::from(failure.clone()),
+            _ => FailureKind::Data,
+        };
+        OpError::new(kind, error.to_string())
+    }
+}

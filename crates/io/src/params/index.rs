@@ -1,0 +1,361 @@
+//! The table of contents of a parameter list: what is where, without the content.
+
+use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD, aux_arrays, storage_type};
+use super::source::Source;
+use super::{NpShape, ParamsError};
+use mxrt_tensor::{DType, Shape, TensorType};
+
+/// Bytes fetched at once while the small fields are read.
+const WINDOW: u64 = 4096;
+
+const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
+
+/// A dense array in the file.
+pub(super) struct Record {
+    pub(super) tensor: TensorType,
+    /// Position of its elements.
+    pub(super) offset: u64,
+}
+
+/// What a record turned out to be.
+enum Content {
+    Dense(Record),
+    Sparse(&'static str),
+    Nothing,
+}
+
+/// All records and their names (none for a list).
+pub(super) struct Index {
+    pub(super) records: Vec<Record>,
+    pub(super) names: Vec<String>,
+}
+
+/// Reads the table of contents. Everything that is wrong with the structure of the file is found here.
+pub(super) fn index(source: &Source<'_>, path: &str, np_shape: NpShape) -> Result<Index, ParamsError> {
+    let mut reader =
+        Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: Place::Header };
+    let count = reader.header()?;
+    let mut records = Vec::new();
+    // The first array that cannot be loaded. Its name comes at the end of the file, so the error waits for it.
+    let mut unusable = None;
+    for i in 0..count {
+        reader.place = Place::Array { i, count };
+        match reader.record()? {
+            Content::Dense(record) if unusable.is_none() => records.push(record),
+            Content::Dense(_) => {}
+            other => unusable = unusable.or(Some((i, other))),
+        }
+    }
+    let names = reader.names(count)?;
+    let Some((i, content)) = unusable else { return Ok(Index { records, names }) };
+    let array = array_name(i as usize, count as usize, &names);
+    let path = path.to_owned();
+    Err(match content {
+        Content::Sparse(stype) => ParamsError::Sparse { path, array, stype },
+        _ => ParamsError::NoArray { path, array },
+    })
+}
+
+/// How messages call array `i` of `count`.
+pub(super) fn array_name(i: usize, count: usize, names: &[String]) -> String {
+    match names.get(i) {
+        Some(name) => format!("array '{name}'"),
+        None => format!("array {i} of {count}"),
+    }
+}
+
+/// Which part of the file is being read, for messages.
+#[derive(Clone, Copy)]
+enum Place {
+    Header,
+    Array { i: u64, count: u64 },
+    Names,
+    Name { i: u64, count: u64 },
+}
+
+impl Place {
+    fn of(self, field: &str) -> String {
+        match self {
+            Place::Header | Place::Names => field.to_owned(),
+            Place::Array { i, count } => format!("{field} of array {i} of {count}"),
+            Place::Name { i, count } => format!("{field} of name {i} of {count}"),
+        }
+    }
+}
+
+/// A position in the source, and what is being read there.
+struct Reader<'a> {
+    source: &'a Source<'a>,
+    path: &'a str,
+    np_shape: NpShape,
+    offset: u64,
+    window: Vec<u8>,
+    window_start: u64,
+    place: Place,
+}
+
+impl Reader<'_> {
+    fn left(&self) -> u64 {
+        self.source.len().saturating_sub(self.offset)
+    }
+
+    fn need(&self, field: &str, needed: u64) -> Result<(), ParamsError> {
+        if needed <= self.left() {
+            return Ok(());
+        }
+        Err(ParamsError::Truncated {
+            path: self.path.to_owned(),
+            place: self.place.of(field),
+            offset: self.offset,
+            needed,
+            left: self.left(),
+        })
+    }
+
+    /// An error at the field of `width` bytes that was just read.
+    fn malformed(&self, field: &str, width: u64, found: String) -> ParamsError {
+        self.malformed_with(field, width, found, DAMAGED)
+    }
+
+    fn malformed_with(&self, field: &str, width: u64, found: String, advice: &'static str) -> ParamsError {
+        let offset = self.offset.saturating_sub(width);
+        ParamsError::Malformed { path: self.path.to_owned(), place: self.place.of(field), offset, found, advice }
+    }
+
+    fn read_at(&self, offset: u64, to: &mut [u8]) -> Result<(), ParamsError> {
+        self.source.read_at(offset, to).map_err(|error| ParamsError::io("reading", self.path, &error))
+    }
+
+    /// The next few bytes, through a window so that small fields do not cost a system call each.
+    fn take<const N: usize>(&mut self, field: &str) -> Result<[u8; N], ParamsError> {
+        self.need(field, N as u64)?;
+        let end = self.offset + N as u64;
+        if self.offset < self.window_start || end > self.window_start + self.window.len() as u64 {
+            let mut window = vec![0; self.left().min(WINDOW) as usize];
+            self.read_at(self.offset, &mut window)?;
+            self.window = window;
+            self.window_start = self.offset;
+        }
+        let start = (self.offset - self.window_start) as usize;
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.window[start..start + N]);
+        self.offset = end;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self, field: &str) -> Result<u32, ParamsError> {
+        self.take(field).map(u32::from_le_bytes)
+    }
+
+    fn i32(&mut self, field: &str) -> Result<i32, ParamsError> {
+        self.take(field).map(i32::from_le_bytes)
+    }
+
+    fn i64(&mut self, field: &str) -> Result<i64, ParamsError> {
+        self.take(field).map(i64::from_le_bytes)
+    }
+
+    fn u64(&mut self, field: &str) -> Result<u64, ParamsError> {
+        self.take(field).map(u64::from_le_bytes)
+    }
+
+    fn skip(&mut self, field: &str, bytes: u64) -> Result<(), ParamsError> {
+        self.need(field, bytes)?;
+        self.offset += bytes;
+        Ok(())
+    }
+
+    /// The list header: gives the number of arrays.
+    fn header(&mut self) -> Result<u64, ParamsError> {
+        let magic = self.u64("magic number of the list")?;
+        if magic != LIST_MAGIC {
+            let found = format!("found {magic:#x}, expected {LIST_MAGIC:#x}");
+            let advice = "Pass a file written by mx.nd.save, save_parameters or export (the .params one)";
+            return Err(self.malformed_with("magic number of the list", 8, found, advice));
+        }
+        self.u64("reserved field")?;
+        let count = self.u64("number of arrays")?;
+        if count > self.left() / SHORTEST_RECORD {
+            let found = format!("found {count}, which is more than the {} bytes that follow can hold", self.left());
+            return Err(self.malformed("number of arrays", 8, found));
+        }
+        Ok(count)
+    }
+
+    fn record(&mut self) -> Result<Content, ParamsError> {
+        let magic = self.u32("magic number")?;
+        match magic {
+            RECORD_V3 if !self.np_shape.is_on() => Err(self.np_mismatch(
+                "was saved in np shape semantics, must be loaded in the same semantics: turn it on with \
+                 npx.set_np() or `with np_shape(True)`, or load with npx.load",
+            )),
+            RECORD_V3 => self.typed_record(true),
+            _ if self.np_shape == NpShape::ThreadLocal => {
+                if magic != RECORD_V2 && magic != RECORD_V1 {
+                    self.legacy_rank(magic)?;
+                }
+                Err(self.np_mismatch(
+                    "was not saved in np shape semantics, but being loaded in np shape semantics: turn it off \
+                     with npx.reset_np() or `with np_shape(False)`",
+                ))
+            }
+            RECORD_V2 => self.typed_record(false),
+            RECORD_V1 => {
+                let shape = self.shape("shape")?;
+                self.dense(shape)
+            }
+            rank => {
+                self.legacy_rank(rank)?;
+                let mut dims = Vec::new();
+                for _ in 0..rank {
+                    dims.push(self.u32("shape")? as usize);
+                }
+                self.dense((rank != 0).then(|| Shape::from(dims)))
+            }
+        }
+    }
+
+    /// Records of the first format begin with their number of axes; anything that cannot be one is a wrong magic number.
+    fn legacy_rank(&self, rank: u32) -> Result<(), ParamsError> {
+        if u64::from(rank) * 4 <= self.left() {
+            return Ok(());
+        }
+        let found = format!(
+            "found {rank:#x}, expected {RECORD_V2:#x}, {RECORD_V3:#x} or {RECORD_V1:#x} (or, in files of the first \
+             format, a number of axes)"
+        );
+        Err(self.malformed("magic number", 4, found))
+    }
+
+    fn np_mismatch(&self, problem: &'static str) -> ParamsError {
+        let array = match self.place {
+            Place::Array { i, count } => format!("array {i} of {count}"),
+            other => other.of("an array"),
+        };
+        ParamsError::NpShape { path: self.path.to_owned(), array, problem }
+    }
+
+    /// A record with a storage type, of version 2 or 3.
+    fn typed_record(&mut self, np: bool) -> Result<Content, ParamsError> {
+        let stype = self.i32("storage type")?;
+        let Some(stype_name) = storage_type(stype) else {
+            let found = format!("found {stype}, expected 0 (dense), 1 (row_sparse) or 2 (csr)");
+            return Err(self.malformed("storage type", 4, found));
+        };
+        if stype == 0 {
+            let shape = self.shape("shape")?;
+            return self.dense(shape);
+        }
+        if np {
+            let found = format!("found {stype} ({stype_name}), but arrays with np-shape are always dense (0)");
+            return Err(self.malformed("storage type", 4, found));
+        }
+        self.skip_sparse(stype)?;
+        Ok(Content::Sparse(stype_name))
+    }
+
+    /// Steps over a sparse record, so that its name, at the end of the file, can be told.
+    fn skip_sparse(&mut self, stype: i32) -> Result<(), ParamsError> {
+        let stored = self.shape("storage shape")?;
+        if self.shape("shape")?.is_none() {
+            return Ok(());
+        }
+        self.context()?;
+        let mut bytes = vec![self.bytes_of("storage shape", stored)?.1];
+        for _ in 0..aux_arrays(stype) {
+            let dtype = self.dtype("index type")?;
+            let shape = self.shape("index shape")?;
+            bytes.push(self.size("index shape", dtype, shape.unwrap_or_default())?.1);
+        }
+        for n in bytes {
+            self.skip("elements", n)?;
+        }
+        Ok(())
+    }
+
+    fn bytes_of(&mut self, field: &str, shape: Option<Shape>) -> Result<(TensorType, u64), ParamsError> {
+        let dtype = self.dtype("dtype")?;
+        self.size(field, dtype, shape.unwrap_or_default())
+    }
+
+    /// Everything behind the shape of a dense record. No shape: the record ends there.
+    fn dense(&mut self, shape: Option<Shape>) -> Result<Content, ParamsError> {
+        let Some(shape) = shape else { return Ok(Content::Nothing) };
+        self.context()?;
+        let (tensor, bytes) = self.bytes_of("shape", Some(shape))?;
+        let offset = self.offset;
+        self.skip("elements", bytes)?;
+        Ok(Content::Dense(Record { tensor, offset }))
+    }
+
+    /// The device the array lived on. It is not restored, so any value will do.
+    fn context(&mut self) -> Result<(), ParamsError> {
+        self.skip("device", 8)
+    }
+
+    fn dtype(&mut self, field: &str) -> Result<DType, ParamsError> {
+        let code = self.i32(field)?;
+        DType::from_code(code).ok_or_else(|| {
+            self.malformed(field, 4, format!("found unknown type code {code}, expected 0 (float32) to 12 (bfloat16)"))
+        })
+    }
+
+    /// Axes as MXNet writes them now. `None` stands for an array that has no shape yet.
+    fn shape(&mut self, field: &str) -> Result<Option<Shape>, ParamsError> {
+        let rank = self.i32(field)?;
+        let np = self.np_shape.is_on();
+        if rank < -1 || (rank == -1 && !np) {
+            return Err(self.malformed(field, 4, format!("found {rank} axes, expected 0 or more")));
+        }
+        // Also bounds the memory for the extents.
+        self.need(field, rank.max(0) as u64 * 8)?;
+        let mut known = rank >= 0 && (np || rank > 0);
+        let mut dims = Vec::with_capacity(rank.max(0) as usize);
+        for _ in 0..rank {
+            let extent = self.i64(field)?;
+            match usize::try_from(extent) {
+                Ok(extent) => dims.push(extent),
+                Err(_) if extent == -1 && np => known = false,
+                Err(_) => {
+                    let found = format!("found extent {extent}; shape dim size must be >= 0");
+                    return Err(self.malformed(field, 8, found));
+                }
+            }
+        }
+        Ok(known.then(|| Shape::from(dims)))
+    }
+
+    fn size(&self, field: &str, dtype: DType, shape: Shape) -> Result<(TensorType, u64), ParamsError> {
+        let tensor = TensorType { dtype, shape };
+        match tensor.checked_bytes() {
+            Some(bytes) => Ok((tensor, bytes as u64)),
+            None => {
+                let found = format!("found {tensor}, which has more elements than any machine can hold");
+                Err(self.malformed(field, 0, found))
+            }
+        }
+    }
+
+    fn names(&mut self, arrays: u64) -> Result<Vec<String>, ParamsError> {
+        self.place = Place::Names;
+        let count = self.u64("number of names")?;
+        if count != 0 && count != arrays {
+            let found = format!("found {count}, expected 0 or {arrays}, the number of arrays");
+            return Err(self.malformed("number of names", 8, found));
+        }
+        let mut names = Vec::new();
+        for i in 0..count {
+            self.place = Place::Name { i, count };
+            let length = self.u64("length")?;
+            self.need("text", length)?;
+            let mut text = vec![0; length as usize];
+            self.read_at(self.offset, &mut text)?;
+            self.offset += length;
+            names.push(String::from_utf8(text).map_err(|error| {
+                let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                self.malformed("text", length, format!("found {shown:?}, which is not UTF-8"))
+            })?);
+        }
+        Ok(names)
+    }
+}

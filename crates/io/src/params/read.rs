@@ -1,0 +1,71 @@
+//! Reading the content: one array after the other, straight into its own memory.
+
+use super::index::{array_name, index};
+use super::source::Source;
+use super::{NpShape, Params, ParamsError};
+use mxrt_engine::{Engine, OpError};
+use mxrt_tensor::{Context, NDArray};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What messages call a buffer.
+const BUFFER: &str = "<buffer>";
+
+/// Loads a parameter file into arrays on `cpu(0)` (devices named in the file are not restored).
+///
+/// If a name occurs more than once its last array counts. Bytes behind the names are ignored.
+pub fn load(engine: &'static Engine, path: impl AsRef<Path>, np_shape: NpShape) -> Result<Params, ParamsError> {
+    let path = path.as_ref();
+    let source = Source::open(path)?;
+    load_from(engine, &source, &path.to_string_lossy(), np_shape)
+}
+
+/// Loads a parameter list from the bytes of such a file.
+pub fn load_from_bytes(engine: &'static Engine, bytes: &[u8], np_shape: NpShape) -> Result<Params, ParamsError> {
+    load_from(engine, &Source::Bytes(bytes), BUFFER, np_shape)
+}
+
+fn load_from(
+    engine: &'static Engine,
+    source: &Source<'_>,
+    path: &str,
+    np_shape: NpShape,
+) -> Result<Params, ParamsError> {
+    let contents = index(source, path, np_shape)?;
+    let count = contents.records.len();
+    // Position of each name in the result, and of the record that fills it.
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut chosen: Vec<usize> = Vec::new();
+    for i in 0..count {
+        match contents.names.get(i) {
+            None => chosen.push(i),
+            Some(name) => match places.get(name.as_str()) {
+                Some(place) => chosen[*place] = i,
+                None => {
+                    places.insert(name, chosen.len());
+                    chosen.push(i);
+                }
+            },
+        }
+    }
+    let mut arrays = Vec::with_capacity(chosen.len());
+    for i in &chosen {
+        let record = &contents.records[*i];
+        let bytes = record.tensor.bytes();
+        let memory = |error: OpError| ParamsError::Memory {
+            path: path.to_owned(),
+            array: array_name(*i, count, &contents.names),
+            source: error,
+        };
+        let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
+        source
+            .read_at(record.offset, &mut block.as_mut_slice()[..bytes])
+            .map_err(|error| ParamsError::io("reading", path, &error))?;
+        arrays.push(NDArray::from_block(engine, Context::cpu(0), record.tensor.clone(), block).map_err(memory)?);
+    }
+    if contents.names.is_empty() {
+        return Ok(Params::List(arrays));
+    }
+    let names = chosen.iter().map(|i| contents.names[*i].clone());
+    Ok(Params::Named(names.zip(arrays).collect()))
+}

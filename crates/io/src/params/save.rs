@@ -1,0 +1,182 @@
+//! Writing parameter lists, byte for byte as MXNet does.
+
+use super::format::{LIST_MAGIC, RECORD_V2, RECORD_V3};
+use super::{NpShape, Params, ParamsError};
+use mxrt_engine::WaitError;
+use mxrt_tensor::NDArray;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Saves arrays to a file, waiting for each.
+///
+/// The file appears whole or not at all: it is written under another name in the same directory and then renamed.
+/// (A device such as `/dev/stdout` is written directly.) Under np-shape records are of version 3, otherwise 2.
+/// `poll` is called now and then while waiting; when it returns false the save is given up.
+pub fn save(
+    path: impl AsRef<Path>,
+    params: &Params,
+    np_shape: NpShape,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<(), ParamsError> {
+    let path = path.as_ref();
+    let shown = path.to_string_lossy();
+    let existing = std::fs::metadata(path).ok();
+    if existing.as_ref().is_some_and(|m| m.is_dir()) {
+        return Err(ParamsError::open(&shown, &io::Error::new(io::ErrorKind::IsADirectory, "Is a directory")));
+    }
+    if existing.as_ref().is_some_and(|m| !m.is_file()) {
+        let file = OpenOptions::new().write(true).open(path).map_err(|e| ParamsError::open(&shown, &e))?;
+        return write_file(file, &shown, params, np_shape, poll).map(drop);
+    }
+    // A link is followed, so that it still is one afterwards.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (file, temporary) = Temporary::beside(&target).map_err(|e| ParamsError::open(&shown, &e))?;
+    let file = write_file(file, &shown, params, np_shape, poll)?;
+    let written = || {
+        if let Some(existing) = &existing {
+            file.set_permissions(existing.permissions())?;
+        }
+        file.sync_all()?;
+        temporary.rename_to(&target)
+    };
+    written().map_err(|e| ParamsError::io("writing", &shown, &e))
+}
+
+/// The bytes of a parameter file.
+pub fn save_to_bytes(
+    params: &Params,
+    np_shape: NpShape,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<Vec<u8>, ParamsError> {
+    let mut bytes = Vec::new();
+    write_list(&mut bytes, "<buffer>", params, np_shape, poll)?;
+    Ok(bytes)
+}
+
+fn arrays(params: &Params) -> Box<dyn Iterator<Item = &NDArray> + '_> {
+    match params {
+        Params::List(arrays) => Box::new(arrays.iter()),
+        Params::Named(arrays) => Box::new(arrays.iter().map(|(_, array)| array)),
+    }
+}
+
+fn write_file(
+    file: File,
+    path: &str,
+    params: &Params,
+    np_shape: NpShape,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<File, ParamsError> {
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    write_list(&mut out, path, params, np_shape, poll)?;
+    out.into_inner().map_err(|e| ParamsError::io("writing", path, e.error()))
+}
+
+fn write_list(
+    out: &mut impl Write,
+    path: &str,
+    params: &Params,
+    np_shape: NpShape,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<(), ParamsError> {
+    let failed = |error: io::Error| ParamsError::io("writing", path, &error);
+    for field in [LIST_MAGIC, 0, params.len() as u64] {
+        out.write_all(&field.to_le_bytes()).map_err(failed)?;
+    }
+    for (i, array) in arrays(params).enumerate() {
+        let name = || match params {
+            Params::List(arrays) => format!("array {i} of {}", arrays.len()),
+            Params::Named(arrays) => format!("array '{}'", arrays[i].0),
+        };
+        let head = record_head(array, np_shape).map_err(|problem| ParamsError::Unsavable {
+            path: path.to_owned(),
+            array: name(),
+            problem,
+        })?;
+        out.write_all(&head).map_err(failed)?;
+        // One array at a time: holding two read grants while somebody waits to write between them would block both.
+        let guard = array.read(poll).map_err(ParamsError::Wait)?;
+        out.write_all(guard.tensor().bytes()).map_err(failed)?;
+    }
+    let named: &[(String, NDArray)] = if let Params::Named(named) = params { named } else { &[] };
+    out.write_all(&(named.len() as u64).to_le_bytes()).map_err(failed)?;
+    for (name, _) in named {
+        out.write_all(&(name.len() as u64).to_le_bytes()).map_err(failed)?;
+        out.write_all(name.as_bytes()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Everything of a record in front of its elements.
+fn record_head(array: &NDArray, np_shape: NpShape) -> Result<Vec<u8>, String> {
+    let shape = array.shape();
+    if shape.is_empty() && !np_shape.is_on() {
+        return Err("is a scalar (shape ()), which this format holds only under np-shape: save it with npx.save, or \
+                    as an array of shape (1,)"
+            .to_owned());
+    }
+    let mut head = Vec::with_capacity(24 + 8 * shape.len());
+    let magic = if np_shape.is_on() { RECORD_V3 } else { RECORD_V2 };
+    head.extend(magic.to_le_bytes());
+    head.extend(0i32.to_le_bytes());
+    let rank = i32::try_from(shape.len()).map_err(|_| format!("has too many axes ({})", shape.len()))?;
+    head.extend(rank.to_le_bytes());
+    for extent in shape.iter() {
+        let extent = i64::try_from(*extent).map_err(|_| format!("has too large an axis ({extent})"))?;
+        head.extend(extent.to_le_bytes());
+    }
+    let context = array.context();
+    head.extend((context.device_type as i32).to_le_bytes());
+    head.extend(context.device_id.to_le_bytes());
+    head.extend(array.dtype().code().to_le_bytes());
+    Ok(head)
+}
+
+/// A file that is removed unless it is renamed to its real name.
+struct Temporary(Option<PathBuf>);
+
+impl Temporary {
+    fn beside(target: &Path) -> io::Result<(File, Temporary)> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "Not a file name"))?;
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut temporary = std::ffi::OsString::from(".");
+            // Names may be as long as the file system allows already; the temporary one stays short.
+            temporary.push(name.to_string_lossy().chars().take(40).collect::<String>());
+            temporary.push(format!(".{}-{number}.tmp", std::process::id()));
+            let path = target.with_file_name(temporary);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok((file, Temporary(Some(path)))),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn rename_to(mut self, target: &Path) -> io::Result<()> {
+        if let Some(path) = &self.0 {
+            std::fs::rename(path, target)?;
+        }
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nothing is to be done if it cannot be removed; the error that led here is the one to report.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Interruption is not a property of the file.
+impl From<WaitError> for ParamsError {
+    fn from(error: WaitError) -> Self {
+        ParamsError::Wait(error)
+    }
+}

@@ -1,0 +1,303 @@
+//! RecordIO: files of records behind one another, as `im2rec` and `MXRecordIO` write them.
+//!
+//! A record is stored as one part, or, where the magic number occurs in it at a multiple of four bytes, as several: the
+//! number is left out between them and put back when reading.
+
+use crate::DataError;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+const MAGIC: u32 = 0xCED7_230A;
+/// Bytes in front of the content of a part: the magic number, then its kind and length.
+const HEAD: u64 = 8;
+/// Lengths are 29 bits; the three above them tell which part of a record it is.
+const LENGTH_BITS: u32 = 29;
+
+/// Which part of its record a part is.
+const WHOLE: u32 = 0;
+const FIRST: u32 = 1;
+const MIDDLE: u32 = 2;
+const LAST: u32 = 3;
+
+/// Reads records in order, or from any position a record begins at.
+#[derive(Debug)]
+pub struct RecordReader {
+    path: String,
+    file: BufReader<File>,
+    position: u64,
+    size: u64,
+}
+
+impl RecordReader {
+    /// Opens a file of records.
+    pub fn open(path: impl AsRef<Path>) -> Result<RecordReader, DataError> {
+        let path = path.as_ref();
+        let shown = path.to_string_lossy().into_owned();
+        let failed = |error: std::io::Error| DataError::open(&shown, &error);
+        if path.is_dir() {
+            return Err(failed(std::io::Error::new(std::io::ErrorKind::IsADirectory, "Is a directory")));
+        }
+        let file = File::open(path).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        Ok(RecordReader { path: shown, file: BufReader::with_capacity(1 << 16, file), position: 0, size })
+    }
+
+    /// The next record, or `None` at the end of the file. A file that ends inside a record is an error.
+    pub fn read(&mut self) -> Result<Option<Vec<u8>>, DataError> {
+        if self.position >= self.size {
+            return Ok(None);
+        }
+        let start = self.position;
+        let mut record = Vec::new();
+        let kind = self.part(start, &mut record)?;
+        match kind {
+            WHOLE => return Ok(Some(record)),
+            FIRST => {}
+            _ => return Err(self.damaged(start, "it begins with a later part of a divided record".to_owned())),
+        }
+        loop {
+            record.extend(MAGIC.to_le_bytes());
+            match self.part(start, &mut record)? {
+                MIDDLE => {}
+                LAST => return Ok(Some(record)),
+                _ => return Err(self.damaged(start, "a divided record is not finished".to_owned())),
+            }
+        }
+    }
+
+    /// Position of the next record.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes to a position, which must be one that a record begins at.
+    pub fn seek(&mut self, position: u64) -> Result<(), DataError> {
+        if position > self.size {
+            return Err(self.damaged(position, format!("the file has only {} bytes", self.size)));
+        }
+        self.file.seek(SeekFrom::Start(position)).map_err(|e| DataError::io("reading", &self.path, &e))?;
+        self.position = position;
+        Ok(())
+    }
+
+    /// Appends the content of the next part to `record` and gives its kind.
+    fn part(&mut self, start: u64, record: &mut Vec<u8>) -> Result<u32, DataError> {
+        let mut head = [0; HEAD as usize];
+        self.fill(start, &mut head)?;
+        let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
+        let magic = u32::from_le_bytes([m0, m1, m2, m3]);
+        if magic != MAGIC {
+            let problem =
+                format!("Invalid RecordIO File: found {magic:#x} where the magic number {MAGIC:#x} should be");
+            return Err(self.damaged(start, problem));
+        }
+        let word = u32::from_le_bytes([l0, l1, l2, l3]);
+        let (kind, length) = (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize);
+        let padded = length.next_multiple_of(4);
+        self.need(start, padded as u64)?;
+        let old = record.len();
+        record.resize(old + padded, 0);
+        self.fill(start, &mut record[old..])?;
+        record.truncate(old + length);
+        Ok(kind)
+    }
+
+    fn need(&self, start: u64, bytes: u64) -> Result<(), DataError> {
+        let left = self.size.saturating_sub(self.position);
+        if bytes <= left {
+            return Ok(());
+        }
+        Err(self.damaged(start, format!("the file is truncated: {bytes} bytes are needed but {left} are left")))
+    }
+
+    fn fill(&mut self, start: u64, to: &mut [u8]) -> Result<(), DataError> {
+        self.need(start, to.len() as u64)?;
+        self.file.read_exact(to).map_err(|e| DataError::io("reading", &self.path, &e))?;
+        self.position += to.len() as u64;
+        Ok(())
+    }
+
+    fn damaged(&self, start: u64, problem: String) -> DataError {
+        DataError::Content { place: format!("{}: record at byte {start}", self.path), problem }
+    }
+}
+
+/// Writes records one after the other.
+#[derive(Debug)]
+pub struct RecordWriter {
+    path: String,
+    file: BufWriter<File>,
+    position: u64,
+}
+
+impl RecordWriter {
+    /// Makes a new file, in place of one that may be there.
+    pub fn create(path: impl AsRef<Path>) -> Result<RecordWriter, DataError> {
+        let shown = path.as_ref().to_string_lossy().into_owned();
+        let file = File::create(path).map_err(|error| DataError::open(&shown, &error))?;
+        Ok(RecordWriter { path: shown, file: BufWriter::new(file), position: 0 })
+    }
+
+    /// Where the next record will begin.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Appends a record.
+    pub fn write(&mut self, record: &[u8]) -> Result<(), DataError> {
+        if record.len() >= 1 << LENGTH_BITS {
+            let message = format!("a record of {} bytes is too long: the format holds less than 512 MiB", record.len());
+            return Err(DataError::Argument(message));
+        }
+        let whole = record.len() / 4 * 4;
+        let mut from = 0;
+        let mut divided = false;
+        for at in (0..whole).step_by(4).filter(|at| record[*at..*at + 4] == MAGIC.to_le_bytes()) {
+            self.part(if divided { MIDDLE } else { FIRST }, &record[from..at])?;
+            divided = true;
+            from = at + 4;
+        }
+        self.part(if divided { LAST } else { WHOLE }, &record[from..])
+    }
+
+    /// Hands everything to the system. Dropping the writer does too, but cannot report an error.
+    pub fn flush(&mut self) -> Result<(), DataError> {
+        self.file.flush().map_err(|error| DataError::io("writing", &self.path, &error))
+    }
+
+    fn part(&mut self, kind: u32, content: &[u8]) -> Result<(), DataError> {
+        let word = kind << LENGTH_BITS | content.len() as u32;
+        let padding = &[0; 3][..content.len().next_multiple_of(4) - content.len()];
+        for bytes in [&MAGIC.to_le_bytes()[..], &word.to_le_bytes(), content, padding] {
+            self.file.write_all(bytes).map_err(|error| DataError::io("writing", &self.path, &error))?;
+            self.position += bytes.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Reads an `.idx` file: the key and position of each record, in the order of the file.
+pub fn read_index(path: impl AsRef<Path>) -> Result<Vec<(u64, u64)>, DataError> {
+    let shown = path.as_ref().to_string_lossy();
+    let text = std::fs::read(&path).map_err(|error| DataError::io("reading", &shown, &error))?;
+    let mut index = Vec::new();
+    for (i, line) in text.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
+        let fields = std::str::from_utf8(line).ok().and_then(|line| line.split_once('\t'));
+        let entry = fields.and_then(|(key, at)| Some((key.trim().parse().ok()?, at.trim().parse().ok()?)));
+        index.push(entry.ok_or_else(|| DataError::Content {
+            place: format!("{shown} line {}", i + 1),
+            problem: format!("found {:?}, expected a key, a tab and a position", String::from_utf8_lossy(line)),
+        })?);
+    }
+    Ok(index)
+}
+
+/// The line of an `.idx` file for one record.
+pub fn index_line(key: u64, position: u64) -> String {
+    format!("{key}\t{position}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn temporary(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("mxrt-recordio-{}-{name}", std::process::id()))
+    }
+
+    const MAGIC_BYTES: [u8; 4] = MAGIC.to_le_bytes();
+
+    /// The records and bytes that MXNet 1.9.1 wrote.
+    fn example() -> (Vec<Vec<u8>>, Vec<u8>) {
+        let m = MAGIC_BYTES;
+        let records: Vec<Vec<u8>> = vec![
+            b"abc".to_vec(),
+            Vec::new(),
+            b"12345678".to_vec(),
+            m.to_vec(),
+            [&b"ab"[..], &m].concat(),
+            [&b"abcd"[..], &m, b"ef"].concat(),
+            [m, m].concat(),
+            [&b"wxyz"[..], &m].concat(),
+        ];
+        let hex = "0a23d7ce 03000000 61626300 0a23d7ce 00000000 0a23d7ce 08000000 31323334 35363738 0a23d7ce 00000020 \
+                   0a23d7ce 00000060 0a23d7ce 06000000 61620a23 d7ce0000 0a23d7ce 04000020 61626364 0a23d7ce 02000060 \
+                   65660000 0a23d7ce 00000020 0a23d7ce 00000040 0a23d7ce 00000060 0a23d7ce 04000020 7778797a 0a23d7ce \
+                   00000060";
+        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        (records, digits.chunks(2).map(byte).collect())
+    }
+
+    #[test]
+    fn records_are_written_as_mxnet_writes_them() {
+        let (records, bytes) = example();
+        let path = temporary("write");
+        let mut writer = RecordWriter::create(&path).unwrap();
+        let mut index = String::new();
+        for (i, record) in records.iter().enumerate() {
+            index += &index_line(i as u64 * 10, writer.position());
+            writer.write(record).unwrap();
+        }
+        writer.flush().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        assert_eq!(index, "0\t0\n10\t12\n20\t20\n30\t36\n40\t52\n50\t68\n60\t92\n70\t116\n");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn records_that_mxnet_wrote_are_read() {
+        let (records, bytes) = example();
+        let path = temporary("read");
+        std::fs::write(&path, bytes).unwrap();
+        let mut reader = RecordReader::open(&path).unwrap();
+        for record in &records {
+            assert_eq!(reader.read().unwrap().as_ref(), Some(record));
+        }
+        assert_eq!(reader.read().unwrap(), None);
+        reader.seek(68).unwrap();
+        assert_eq!(reader.read().unwrap().as_ref(), Some(&records[5]));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_truncated_file_gives_its_intact_records_and_then_an_error() {
+        let (records, bytes) = example();
+        let path = temporary("cut");
+        for cut in 0..bytes.len() {
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let mut reader = RecordReader::open(&path).unwrap();
+            let mut read = 0;
+            let end = loop {
+                match reader.read() {
+                    Ok(Some(record)) => {
+                        assert_eq!(record, records[read]);
+                        read += 1;
+                    }
+                    Ok(None) => break true,
+                    Err(error) => {
+                        assert!(error.to_string().contains("truncated"), "{error}");
+                        break false;
+                    }
+                }
+            };
+            let whole = [0, 12, 20, 36, 52, 68, 92, 116].contains(&cut);
+            assert_eq!(end, whole, "cut at {cut}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_record_file_is_refused() {
+        let path = temporary("bad");
+        std::fs::write(&path, b"just some text, not records").unwrap();
+        let error = RecordReader::open(&path).unwrap().read().unwrap_err().to_string();
+        assert!(error.contains("Invalid RecordIO File") && error.contains("byte 0"), "{error}");
+        std::fs::write(&path, [&MAGIC_BYTES[..], &[0, 0, 0, 0x60]].concat()).unwrap();
+        assert!(RecordReader::open(&path).unwrap().read().unwrap_err().to_string().contains("later part"));
+        std::fs::write(&path, "1 2\n").unwrap();
+        assert!(read_index(&path).unwrap_err().to_string().contains("line 1"));
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+use super::*;
+use crate::par::Serial;
+use crate::testing::{Reverse, Threads, random};
+use half::f16;
+
+#[test]
+fn broadcasting_agrees_with_the_definition() {
+    let shapes: [(&[usize], &[usize], &[usize]); 8] = [
+        (&[2, 3, 4], &[2, 3, 4], &[2, 3, 4]),
+        (&[2, 3, 4], &[3, 1], &[2, 3, 4]),
+        (&[4], &[2, 3, 4], &[2, 3, 4]),
+        (&[2, 1, 4], &[1, 3, 1], &[2, 3, 4]),
+        (&[1], &[7], &[7]),
+        (&[5, 1, 700], &[1, 9, 1], &[5, 9, 700]),
+        (&[3, 40, 50], &[40, 1], &[3, 40, 50]),
+        (&[2, 1, 3, 1, 5], &[1, 4, 1, 2, 1], &[2, 4, 3, 2, 5]),
+    ];
+    for (a_shape, b_shape, shape) in shapes {
+        let a = random(a_shape.iter().product(), 1);
+        let b = random(b_shape.iter().product(), 2);
+        let n: usize = shape.iter().product();
+        let (sa, sb) = (broadcast(a_shape, shape), broadcast(b_shape, shape));
+        let expected: Vec<f32> = (0..n)
+            .map(|i| {
+                let (mut rest, mut oa, mut ob) = (i, 0, 0);
+                for d in (0..shape.len()).rev() {
+                    let k = (rest % shape[d]) as isize;
+                    rest /= shape[d];
+                    oa += k * sa[d];
+                    ob += k * sb[d];
+                }
+                a[oa as usize] - b[ob as usize]
+            })
+            .collect();
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+            let mut out = vec![f32::NAN; n];
+            binary_broadcast(par, Binary::Sub, &a, a_shape, &b, b_shape, &mut out, shape);
+            assert_eq!(out, expected, "{a_shape:?} - {b_shape:?}");
+        }
+    }
+}
+
+#[test]
+fn in_place_and_scalar_forms_give_what_the_plain_form_gives() {
+    let (a, b) = (random(20011, 3), random(20011, 4));
+    let (mut plain, mut other) = (vec![0.0; a.len()], a.clone());
+    for op in [Binary::Add, Binary::Div, Binary::Maximum, Binary::Power] {
+        binary(&Serial, op, &a, &b, &mut plain);
+        other.copy_from_slice(&a);
+        binary_inplace(&Threads(2), op, &mut other, &b);
+        assert!(same_bits(&plain, &other));
+        let scalars = vec![1.5; a.len()];
+        binary(&Serial, op, &a, &scalars, &mut plain);
+        binary_scalar(&Threads(2), op, &a, 1.5, &mut other);
+        assert!(same_bits(&plain, &other));
+        other.copy_from_slice(&a);
+        binary_scalar_inplace(&Serial, op, &mut other, 1.5);
+        assert!(same_bits(&plain, &other));
+        binary(&Serial, op, &scalars, &a, &mut plain);
+        scalar_binary(&Reverse, op, 1.5, &a, &mut other);
+        assert!(same_bits(&plain, &other));
+    }
+    unary(&Serial, Unary::Tanh, &a, &mut plain);
+    other.copy_from_slice(&a);
+    unary_inplace(&Threads(3), Unary::Tanh, &mut other);
+    assert!(same_bits(&plain, &other));
+}
+
+fn same_bits(a: &[f32], b: &[f32]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+#[test]
+fn sums_of_products_are_not_contracted() {
+    let x = random(1003, 5);
+    let (mut products, mut sums) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    binary_scalar(&Serial, Binary::Mul, &x, 0.1, &mut products);
+    binary_scalar(&Serial, Binary::Add, &products, 0.3, &mut sums);
+    assert!(sums.iter().zip(&x).all(|(&o, &v)| o == 0.1 * v + 0.3));
+}
+
+fn map<T: Element>(op: Unary, x: &[T]) -> Vec<T> {
+    let mut out = vec![T::ZERO; x.len()];
+    unary(&Serial, op, x, &mut out);
+    out
+}
+
+fn join<T: Element>(op: Binary, a: &[T], b: &[T]) -> Vec<T> {
+    let mut out = vec![T::ZERO; a.len()];
+    binary(&Serial, op, a, b, &mut out);
+    out
+}
+
+#[test]
+fn integers_follow_c() {
+    assert_eq!(join(Binary::Add, &[250u8, 1], &[10, 1]), [4, 2]);
+    assert_eq!(join(Binary::Div, &[-7i32, 7, 5], &[2, -2, 0]), [-3, -3, 0]);
+    assert_eq!(join(Binary::Mod, &[-7i32, 7, 5, 6], &[3, -3, 0, 3]), [2, -2, 0, 0]);
+    assert_eq!(join(Binary::Power, &[2i64, -3, 2], &[10, 3, -1]), [1024, -27, 0]);
+    assert_eq!(join(Binary::Greater, &[1i8, -1], &[0, 0]), [1, 0]);
+    assert_eq!(join(Binary::FloatDiv, &[7i32], &[2]), [3]);
+    assert_eq!(map(Unary::Negative, &[1u8, 0]), [255, 0]);
+    assert_eq!(map(Unary::Sqrt, &[17i32, -1]), [4, i32::MIN]);
+    assert_eq!(map(Unary::Rint, &[i64::MAX]), [i64::MAX]);
+    assert_eq!(map(Unary::Clip { low: -1e12, high: 2.5 }, &[-5i32, 2, 3]), [-5, 2, 2]);
+    assert_eq!(map(Unary::Abs, &[-5i8]), [5]);
+    assert_eq!(map(Unary::Sign, &[-5i32, 0, 9]), [-1, 0, 1]);
+}
+
+#[test]
+fn rounding_functions_differ_at_halves_as_in_mxnet() {
+    let x = [-2.5f32, -1.5, -0.5, 0.5, 1.5, 2.4];
+    assert_eq!(map(Unary::Rint, &x), [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0]);
+    assert_eq!(map(Unary::Round, &x), [-3.0, -2.0, -1.0, 1.0, 2.0, 2.0]);
+    assert_eq!(map(Unary::Fix, &x), [-2.0, -1.0, 0.0, 0.0, 1.0, 2.0]);
+}
+
+#[test]
+fn nan_passes_through_relu_clip_and_the_left_of_maximum() {
+    let nan = f32::NAN;
+    assert!(map(Unary::Relu, &[nan])[0].is_nan());
+    assert!(map(Unary::Clip { low: 0.0, high: 1.0 }, &[nan])[0].is_nan());
+    assert!(join(Binary::Maximum, &[nan], &[1.0])[0].is_nan());
+    assert_eq!(join(Binary::NotEqual, &[nan], &[nan]), [1.0]);
+}
+
+#[test]
+fn half_precision_is_single_precision_rounded() {
+    let x: Vec<f16> = random(1000, 7).iter().map(|&v| f16::from_f32(v * 4.0)).collect();
+    let wide: Vec<f32> = x.iter().map(|v| v.to_f32()).collect();
+    for op in [Unary::Exp, Unary::Sigmoid, Unary::Square, Unary::Gamma, Unary::Sin] {
+        let expected: Vec<f16> = map(op, &wide).into_iter().map(f16::from_f32).collect();
+        let got = map(op, &x);
+        assert!(got.iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())));
+    }
+    assert_eq!(join(Binary::Mul, &[f16::from_f32(300.0)], &[f16::from_f32(300.0)]), [f16::INFINITY]);
+}
+
+#[test]
+fn add_n_adds_in_order() {
+    let (a, b, c) = (random(9000, 8), random(9000, 9), random(9000, 10));
+    let mut out = vec![0.0; 9000];
+    add_n(&Threads(2), &[&a, &b, &c], &mut out);
+    assert!((0..9000).all(|i| out[i] == a[i] + b[i] + c[i]));
+}

@@ -1,0 +1,50 @@
+//! What a kernel can find wrong with values.
+
+/// Bad values, or shapes that do not fit them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// An index points outside of its axis.
+    #[error("index {index} is out of range for axis {axis} with size {size}: expected {low} <= index < {size}")]
+    IndexOutOfRange {
+        /// The index as it was given.
+        index: i64,
+        /// The axis it indexes.
+        axis: usize,
+        /// The size of that axis.
+        size: usize,
+        /// The lowest index allowed: 0, or -size where negative indices count from the end.
+        low: i64,
+    },
+    /// Elements are asked of an axis that has none.
+    #[error("cannot take elements along axis {axis}: it has size 0")]
+    EmptyAxis {
+        /// The axis.
+        axis: usize,
+    },
+    /// Strides or an offset reach outside of the source.
+    #[error("a strided copy would read elements {low}..={high} of a source with {len}")]
+    OutOfBounds {
+        /// The lowest element position reached.
+        low: i64,
+        /// The highest element position reached.
+        high: i64,
+        /// How many elements there are.
+        len: usize,
+    },
+    /// A reflecting pad is wider than the axis it reflects.
+    #[error("reflect padding of {pad} needs axis {axis} to have more than {pad} elements, it has {size}")]
+    ReflectTooWide {
+        /// The axis.
+        axis: usize,
+        /// The padding asked for.
+        pad: usize,
+        /// The size of the axis.
+        size: usize,
+    },
+}
+
+/// Panics with both lengths when a slice does not have the length its shape says.
+#[track_caller]
+pub(crate) fn check_len(what: &str, len: usize, expected: usize) {
+    assert!(len == expected, "{what} has {len} elements, its shape says {expected}");
+}

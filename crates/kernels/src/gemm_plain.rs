@@ -1,0 +1,235 @@
+//! Matrix products in plain code: the reference for faster ones, and the path for double precision.
+//!
+//! How an element is summed over k follows from the shapes alone, so no split changes a bit.
+
+use crate::element::Float;
+use crate::error::check_len;
+use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_columns_mut};
+use crate::vectorize::vectorized;
+
+/// Columns of a product that are computed from one packed panel.
+const WIDTH: usize = 64;
+/// Rows and columns that are held in registers.
+const TILE_ROWS: usize = 4;
+const TILE_COLUMNS: usize = 16;
+
+/// A matrix product `c = alpha * op(a) op(b) + beta * c`, `batch` times over consecutive matrices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gemm {
+    /// How many products.
+    pub batch: usize,
+    /// Rows of `c`.
+    pub m: usize,
+    /// Columns of `c`.
+    pub n: usize,
+    /// Columns of op(a), rows of op(b).
+    pub k: usize,
+    /// Whether `a` is stored as `[k, m]` and not `[m, k]`.
+    pub transpose_a: bool,
+    /// Whether `b` is stored as `[n, k]` and not `[k, n]`.
+    pub transpose_b: bool,
+    /// Scales the product.
+    pub alpha: f64,
+    /// Scales what `c` holds; with 0 it is not read.
+    pub beta: f64,
+}
+
+impl Gemm {
+    /// One plain product `c = a b`.
+    pub fn new(m: usize, n: usize, k: usize) -> Self {
+        Gemm { batch: 1, m, n, k, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0 }
+    }
+}
+
+/// Where element (row, k) of op(a) is.
+#[derive(Clone, Copy)]
+struct Left {
+    row: usize,
+    k: usize,
+}
+
+/// Computes a [`Gemm`].
+pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    check_len("a", a.len(), p.batch * p.m * p.k);
+    check_len("b", b.len(), p.batch * p.k * p.n);
+    check_len("c", c.len(), p.batch * p.m * p.n);
+    if c.is_empty() {
+        return;
+    }
+    if p.transpose_b && !p.transpose_a && p.m < TILE_ROWS {
+        return dot_rows(par, p, a, b, c);
+    }
+    // Tall products are also cut into blocks of rows; a block must pay for packing its panel.
+    let block = if p.batch == 1 && p.m >= 256 { 128 } else { p.m };
+    let blocks = p.m / block;
+    let left = if p.transpose_a { Left { row: 1, k: p.m } } else { Left { row: p.k, k: 1 } };
+    let bytes = p.k * WIDTH * size_of::<T>();
+    let (most, rest) = c.split_at_mut(p.batch * blocks * block * p.n);
+    let run = |c: &mut [T], outer: usize, rows: usize, first: usize| {
+        par_columns_mut(par, c, [outer, rows, p.n], WIDTH, bytes, |o, start, mut band, scratch| {
+            let panel: &mut [T] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
+            let (batch, row) = if p.batch == 1 { (0, first + o * rows) } else { (o, 0) };
+            pack(&b[batch * p.k * p.n..][..p.k * p.n], p, start, band.width(), panel);
+            let a = &a[batch * p.m * p.k..][..p.m * p.k];
+            multiply(a, left, row, rows, p.k, panel, T::from_f64(p.alpha), T::from_f64(p.beta), &mut band);
+        });
+    };
+    run(most, p.batch * blocks, block, 0);
+    if !rest.is_empty() {
+        run(rest, 1, p.m - blocks * block, blocks * block);
+    }
+}
+
+/// Few rows times transposed columns: packing would cost more than the product, so every element is a dot product.
+fn dot_rows<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
+    let chunk = chunk_by_work(p.k);
+    par_chunks_mut(par, c, chunk, |i, c| {
+        for (j, c) in c.iter_mut().enumerate() {
+            let (row, column) = ((i * chunk + j) / p.n, (i * chunk + j) % p.n);
+            let mut sum = T::ZERO;
+            let b = &b[(row / p.m * p.n + column) * p.k..][..p.k];
+            dot(&a[row * p.k..][..p.k], b, &mut sum);
+            *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
+        }
+    });
+}
+
+vectorized! {
+    fn dot[T: Float](a: &[T], b: &[T], result: &mut T) {
+        const LANES: usize = 32;
+        let mut sums = [T::ZERO; LANES];
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+        for (a, b) in a.iter().zip(b) {
+            for i in 0..LANES {
+                sums[i] += a[i] * b[i];
+            }
+        }
+        for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
+            *sum += a * b;
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                let other = sums[i + width];
+                sums[i] += other;
+            }
+            width /= 2;
+        }
+        *result = sums[0];
+    }
+}
+
+/// Copies `width` columns of op(b) to `[k][WIDTH]`, zeros beside them.
+fn pack<T: Float>(b: &[T], p: Gemm, start: usize, width: usize, panel: &mut [T]) {
+    for (k, row) in panel.chunks_exact_mut(WIDTH).enumerate() {
+        if p.transpose_b {
+            row[..width].iter_mut().enumerate().for_each(|(j, v)| *v = b[(start + j) * p.k + k]);
+        } else {
+            row[..width].copy_from_slice(&b[k * p.n + start..][..width]);
+        }
+        row[width..].fill(T::ZERO);
+    }
+}
+
+vectorized! {
+    fn multiply[T: Float](
+        a: &[T],
+        left: Left,
+        first: usize,
+        rows: usize,
+        depth: usize,
+        panel: &[T],
+        alpha: T,
+        beta: T,
+        band: &mut Columns<'_, T>,
+    ) {
+        let width = band.width();
+        let (panel, _) = panel.as_chunks::<WIDTH>();
+        for r0 in (0..rows).step_by(TILE_ROWS) {
+            let count = TILE_ROWS.min(rows - r0);
+            // Rows beyond the last repeat it and are not stored.
+            let start: [usize; TILE_ROWS] = std::array::from_fn(|r| (first + r0 + r.min(count - 1)) * left.row);
+            for j0 in (0..width).step_by(TILE_COLUMNS) {
+                let mut sums = [[T::ZERO; TILE_COLUMNS]; TILE_ROWS];
+                for (k, row) in panel[..depth].iter().enumerate() {
+                    for r in 0..TILE_ROWS {
+                        let factor = a[start[r] + k * left.k];
+                        for j in 0..TILE_COLUMNS {
+                            sums[r][j] += factor * row[j0 + j];
+                        }
+                    }
+                }
+                let columns = TILE_COLUMNS.min(width - j0);
+                for (r, sums) in sums.iter().enumerate().take(count) {
+                    for (c, &sum) in band.row(r0 + r)[j0..][..columns].iter_mut().zip(sums) {
+                        *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::par::Serial;
+    use crate::testing::{Reverse, Threads, assert_close, random, random64};
+
+    fn by_definition(p: Gemm, a: &[f64], b: &[f64], c: &[f64]) -> Vec<f64> {
+        let mut out = c.to_vec();
+        for i in 0..out.len() {
+            let (batch, row, column) = (i / (p.m * p.n), i / p.n % p.m, i % p.n);
+            let sum: f64 = (0..p.k)
+                .map(|k| {
+                    let a_at = if p.transpose_a { k * p.m + row } else { row * p.k + k };
+                    let b_at = if p.transpose_b { column * p.k + k } else { k * p.n + column };
+                    a[batch * p.m * p.k + a_at] * b[batch * p.k * p.n + b_at]
+                })
+                .sum();
+            out[i] = p.alpha * sum + if p.beta == 0.0 { 0.0 } else { p.beta * out[i] };
+        }
+        out
+    }
+
+    #[test]
+    fn products_agree_with_their_definition_for_every_transposition() {
+        for (batch, m, n, k) in [(1, 5, 7, 9), (3, 4, 64, 17), (1, 300, 70, 33), (2, 1, 130, 8), (1, 6, 1, 40)] {
+            for flags in 0..4 {
+                let (transpose_a, transpose_b) = (flags & 1 != 0, flags & 2 != 0);
+                let beta = if flags == 1 { 0.5 } else { 0.0 };
+                let p = Gemm { batch, transpose_a, transpose_b, alpha: 1.5, beta, ..Gemm::new(m, n, k) };
+                let (a, b) = (random(batch * m * k, 1), random(batch * k * n, 2));
+                let old = if beta == 0.0 { vec![f32::NAN; batch * m * n] } else { random(batch * m * n, 3) };
+                let wide = |v: &[f32]| v.iter().map(|&v| v as f64).collect::<Vec<_>>();
+                let want = by_definition(p, &wide(&a), &wide(&b), &wide(&old));
+                let mut first = old.clone();
+                gemm(&Serial, p, &a, &b, &mut first);
+                assert_close(&first, &want, 2e-6);
+                for par in [&Reverse as &dyn Par, &Threads(3)] {
+                    let mut again = old.clone();
+                    gemm(par, p, &a, &b, &mut again);
+                    assert!(first.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn double_precision_keeps_its_digits() {
+        let p = Gemm::new(20, 30, 50);
+        let (a, b) = (random64(1000, 4), random64(1500, 5));
+        let mut c = vec![0.0; 600];
+        gemm(&Serial, p, &a, &b, &mut c);
+        let want = by_definition(p, &a, &b, &c);
+        assert!(c.iter().zip(&want).all(|(c, w)| (c - w).abs() < 1e-12));
+    }
+
+    #[test]
+    fn a_product_over_nothing_is_zero() {
+        let mut c = [7.0f32; 6];
+        gemm(&Serial, Gemm::new(2, 3, 0), &[], &[], &mut c);
+        assert_eq!(c, [0.0; 6]);
+    }
+}

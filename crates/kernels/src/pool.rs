@@ -1,0 +1,288 @@
+//! Pooling over one, two or three spatial axes, channels first or last.
+
+use crate::element::{Element, Float};
+use crate::error::check_len;
+use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch};
+use crate::reduce::{fold_slice, sum_of_row};
+use crate::reduce_folds::Largest;
+use crate::vectorize::vectorized;
+use crate::window::{inside, three};
+
+pub use crate::window::{Convention, pooled_size};
+
+/// What is computed from a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolKind {
+    /// The largest; a window in the padding altogether gives the lowest finite number.
+    Max,
+    /// The mean of the window, which reaches into the padding (counted as zeros) if `count_include_pad`.
+    Avg {
+        /// Whether the padding counts.
+        count_include_pad: bool,
+    },
+    /// The sum.
+    Sum,
+    /// The p-th root of the sum of p-th powers, p = 1, 2 or 3 (signs are kept, as in MXNet).
+    Lp {
+        /// The power.
+        p: u32,
+    },
+}
+
+/// A pooling: kernel, stride and padding have one number for every spatial axis.
+///
+/// Global pooling is a kernel as large as the input.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolParams<'a> {
+    /// What is computed.
+    pub kind: PoolKind,
+    /// Sizes of the window.
+    pub kernel: &'a [usize],
+    /// Distances between windows.
+    pub stride: &'a [usize],
+    /// Padding before (and after).
+    pub pad: &'a [usize],
+    /// Whether shapes are (batch, spatial..., channels) and not (batch, channels, spatial...).
+    pub channels_last: bool,
+}
+
+/// A pooling with three spatial axes over `planes` planes of pixels with `inner` values each.
+struct Plan {
+    kind: PoolKind,
+    kernel: [usize; 3],
+    stride: [usize; 3],
+    pad: [usize; 3],
+    size: [usize; 3],
+    out: [usize; 3],
+    inner: usize,
+}
+
+/// Pools `x` into `out`, whose spatial sizes say how many windows there are (see [`pooled_size`]).
+pub fn pool<T: Element>(
+    par: &dyn Par,
+    params: PoolParams<'_>,
+    x: &[T],
+    shape: &[usize],
+    out: &mut [T],
+    out_shape: &[usize],
+) {
+    check_len("the input", x.len(), shape.iter().product());
+    check_len("the output", out.len(), out_shape.iter().product());
+    assert!((3..=5).contains(&shape.len()) && shape.len() == out_shape.len(), "pooling {shape:?} to {out_shape:?}");
+    let rank = shape.len() - 2;
+    let spatial = if params.channels_last { 1..rank + 1 } else { 2..rank + 2 };
+    let channels = if params.channels_last { shape[rank + 1] } else { shape[1] };
+    let out_channels = if params.channels_last { out_shape[rank + 1] } else { out_shape[1] };
+    assert_eq!((shape[0], channels), (out_shape[0], out_channels), "pooling {shape:?} to {out_shape:?}");
+    let plan = Plan {
+        kind: params.kind,
+        kernel: three(params.kernel, 1),
+        stride: three(params.stride, 1).map(|s| s.max(1)),
+        pad: three(params.pad, 0),
+        size: three(&shape[spatial.clone()], 1),
+        out: three(&out_shape[spatial], 1),
+        inner: if params.channels_last { channels } else { 1 },
+    };
+    plan.run(par, x, out);
+}
+
+impl Plan {
+    fn run<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) {
+        let row = self.out[2] * self.inner;
+        if row == 0 {
+            return;
+        }
+        let plane: usize = self.size.iter().product::<usize>() * self.inner;
+        let rows = chunk_by_work(row * self.kernel.iter().product::<usize>());
+        let bytes = row * size_of::<T::Acc>();
+        par_chunks_mut_scratch(par, out, rows * row, bytes, |i, out, scratch| {
+            let sums: &mut [T::Acc] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
+            for (j, out) in out.chunks_mut(row).enumerate() {
+                let at = i * rows + j;
+                let (oh, od) = (at % self.out[1], at / self.out[1] % self.out[0]);
+                let x = &x[at / (self.out[1] * self.out[0]) * plane..][..plane];
+                match (self.kind, self.inner == 1 && self.out[2] < 4) {
+                    (PoolKind::Max, false) => self.max_row(x, od, oh, out),
+                    (PoolKind::Max, true) => self.max_each(x, od, oh, out),
+                    (_, few) => {
+                        if few {
+                            self.sum_each(x, od, oh, sums)
+                        } else {
+                            self.sum_row(x, od, oh, sums)
+                        }
+                        self.finish(od, oh, sums, out)
+                    }
+                }
+            }
+        });
+    }
+
+    /// The window of output `o` on an axis, cut to the input.
+    fn window(&self, axis: usize, o: usize) -> std::ops::Range<usize> {
+        let start = o * self.stride[axis];
+        let end = (start + self.kernel[axis]).saturating_sub(self.pad[axis]).min(self.size[axis]);
+        let start = start.saturating_sub(self.pad[axis]).min(end);
+        start..end
+    }
+
+    /// Calls `body(row of the input, outputs, first input column)` for every tap of the windows of one output row.
+    fn taps<'a, T>(
+        &self,
+        x: &'a [T],
+        od: usize,
+        oh: usize,
+        mut body: impl FnMut(&'a [T], std::ops::Range<usize>, usize),
+    ) {
+        let row = self.size[2] * self.inner;
+        for d in self.window(0, od) {
+            for h in self.window(1, oh) {
+                let x = &x[(d * self.size[1] + h) * row..][..row];
+                for tap in 0..self.kernel[2] {
+                    let outputs = inside(tap, self.stride[2], self.pad[2], self.size[2], self.out[2]);
+                    if !outputs.is_empty() {
+                        let first = outputs.start * self.stride[2] + tap - self.pad[2];
+                        body(x, outputs, first);
+                    }
+                }
+            }
+        }
+    }
+
+    fn max_row<T: Element>(&self, x: &[T], od: usize, oh: usize, out: &mut [T]) {
+        out.fill(T::LOWEST);
+        let (inner, stride) = (self.inner, self.stride[2]);
+        self.taps(x, od, oh, |x, outputs, first| {
+            if inner == 1 {
+                max_step(&x[first..], stride, &mut out[outputs]);
+            } else {
+                for (k, o) in outputs.enumerate() {
+                    max_step(&x[(first + k * stride) * inner..], 1, &mut out[o * inner..][..inner]);
+                }
+            }
+        });
+    }
+
+    fn sum_row<T: Element>(&self, x: &[T], od: usize, oh: usize, sums: &mut [T::Acc]) {
+        sums.fill(<T::Acc as Element>::ZERO);
+        let (inner, stride) = (self.inner, self.stride[2]);
+        let power = if let PoolKind::Lp { p } = self.kind { p } else { 1 };
+        self.taps(x, od, oh, |x, outputs, first| {
+            if inner == 1 {
+                sum_step(&x[first..], stride, power, &mut sums[outputs]);
+            } else {
+                for (k, o) in outputs.enumerate() {
+                    sum_step(&x[(first + k * stride) * inner..], 1, power, &mut sums[o * inner..][..inner]);
+                }
+            }
+        });
+    }
+
+    /// Few outputs in a row (global pooling has one): goes along the window instead of along the outputs.
+    fn max_each<T: Element>(&self, x: &[T], od: usize, oh: usize, out: &mut [T]) {
+        for (ow, out) in out.iter_mut().enumerate() {
+            *out = T::LOWEST;
+            self.window_rows(x, od, oh, ow, |row| {
+                let m = fold_slice::<T, Largest>(row);
+                *out = if m > *out { m } else { *out };
+            });
+        }
+    }
+
+    fn sum_each<T: Element>(&self, x: &[T], od: usize, oh: usize, sums: &mut [T::Acc]) {
+        let power = if let PoolKind::Lp { p } = self.kind { p } else { 1 };
+        let mut block = [<T::Acc as Element>::ZERO; 256];
+        for (ow, sum) in sums.iter_mut().enumerate() {
+            *sum = <T::Acc as Element>::ZERO;
+            self.window_rows(x, od, oh, ow, |row| {
+                for row in row.chunks(block.len()) {
+                    let block = &mut block[..row.len()];
+                    block.fill(<T::Acc as Element>::ZERO);
+                    sum_step(row, 1, power, block);
+                    *sum += sum_of_row(block);
+                }
+            });
+        }
+    }
+
+    /// Calls `body` with the contiguous pieces of the window of one output.
+    fn window_rows<'a, T>(&self, x: &'a [T], od: usize, oh: usize, ow: usize, mut body: impl FnMut(&'a [T])) {
+        let (d, h, w) = (self.window(0, od), self.window(1, oh), self.window(2, ow));
+        if w.len() == self.size[2] && h.len() == self.size[1] {
+            let plane = self.size[1] * self.size[2];
+            return body(&x[d.start * plane..d.end * plane]);
+        }
+        for d in d {
+            for h in h.clone() {
+                body(&x[(d * self.size[1] + h) * self.size[2]..][w.clone()]);
+            }
+        }
+    }
+
+    /// How far the window of output `o` reaches on an axis: with the padding, or without.
+    fn extent(&self, axis: usize, o: usize, padded: bool) -> usize {
+        if padded {
+            let start = o * self.stride[axis];
+            let end = (start + self.kernel[axis]).min(self.size[axis] + 2 * self.pad[axis]);
+            end.saturating_sub(start)
+        } else {
+            self.window(axis, o).len()
+        }
+    }
+
+    fn finish<T: Element>(&self, od: usize, oh: usize, sums: &[T::Acc], out: &mut [T]) {
+        for (ow, (out, sums)) in out.chunks_mut(self.inner).zip(sums.chunks(self.inner)).enumerate() {
+            let divisor = match self.kind {
+                PoolKind::Avg { count_include_pad } => [od, oh, ow]
+                    .iter()
+                    .enumerate()
+                    .map(|(axis, &o)| self.extent(axis, o, count_include_pad))
+                    .product::<usize>()
+                    .max(1),
+                _ => 1,
+            };
+            let divisor = T::Acc::from_f64(divisor as f64);
+            for (out, &sum) in out.iter_mut().zip(sums) {
+                *out = T::from_acc(match self.kind {
+                    PoolKind::Avg { .. } => sum / divisor,
+                    PoolKind::Lp { p: 2 } => sum.sqrt(),
+                    PoolKind::Lp { p: 3 } => sum.cbrt(),
+                    PoolKind::Lp { p } if p > 1 => sum.powf(T::Acc::from_f64(1.0 / p as f64)),
+                    _ => sum,
+                });
+            }
+        }
+    }
+}
+
+vectorized! {
+    fn max_step[T: Element](x: &[T], stride: usize, out: &mut [T]) {
+        let larger = |a: T, b: T| if b > a { b } else { a };
+        match stride {
+            1 => out.iter_mut().zip(x).for_each(|(o, &v)| *o = larger(*o, v)),
+            2 => {
+                // The last output may have no second element after it: it is done by itself.
+                let Some((last, most)) = out.split_last_mut() else { return };
+                *last = larger(*last, x[2 * most.len()]);
+                let (pairs, _) = x.as_chunks::<2>();
+                most.iter_mut().zip(pairs).for_each(|(o, v)| *o = larger(*o, v[0]));
+            }
+            _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(o, &v)| *o = larger(*o, v)),
+        }
+    }
+}
+
+vectorized! {
+    fn sum_step[T: Element](x: &[T], stride: usize, power: u32, sums: &mut [T::Acc]) {
+        let values = x.iter().step_by(stride).map(|v| v.acc());
+        match power {
+            1 if stride == 1 => sums.iter_mut().zip(x).for_each(|(s, v)| *s += v.acc()),
+            1 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v),
+            2 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v * v),
+            3 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v * v * v),
+            p => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.powf(T::Acc::from_f64(p as f64))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! Random numbers from a counter: what element `i` of array number `position` gets depends on these two and the seed alone.
+//!
+//! Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+
+use crate::element::Element;
+use crate::par::{Par, chunk_elems, par_chunks_mut};
+
+/// One block of Philox4x32-10.
+pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let a = 0xd251_1f53_u64 * counter[0] as u64;
+        let b = 0xcd9e_8d57_u64 * counter[2] as u64;
+        counter = [(b >> 32) as u32 ^ counter[1] ^ key[0], b as u32, (a >> 32) as u32 ^ counter[3] ^ key[1], a as u32];
+        key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
+    }
+    counter
+}
+
+/// The numbers that belong to one element: as many as it asks for, without touching those of its neighbours.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    counter: [u32; 4],
+    key: [u32; 2],
+    block: [u32; 4],
+    used: usize,
+}
+
+impl Stream {
+    /// The numbers of element `element` of array number `position` (both below 2^48).
+    pub fn new(seed: u64, position: u64, element: u64) -> Self {
+        let counter =
+            [0, element as u32, (element >> 32) as u32 & 0xffff | (position as u32) << 16, (position >> 16) as u32];
+        Stream { counter, key: [seed as u32, (seed >> 32) as u32], block: [0; 4], used: 4 }
+    }
+
+    /// 32 random bits.
+    pub fn next_u32(&mut self) -> u32 {
+        if self.used == 4 {
+            self.block = philox(self.counter, self.key);
+            self.counter[0] = self.counter[0].wrapping_add(1);
+            self.used = 0;
+        }
+        self.used += 1;
+        self.block[self.used - 1]
+    }
+
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.next_u32() as u64 | (self.next_u32() as u64) << 32
+    }
+
+    /// Uniform in [0, 1), with 53 bits.
+    pub fn uniform(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / 9007199254740992.0)
+    }
+
+    /// Normal with mean 0 and deviation 1 (Box and Muller, one of the pair).
+    pub fn normal(&mut self) -> f64 {
+        box_muller(self.uniform(), self.uniform())[0]
+    }
+
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.uniform()).ln()
+    }
+
+    /// Gamma with shape `alpha` > 0 (else NaN) and scale 1: G. Marsaglia, W. Tsang, "A simple method for generating gamma variables" (2000).
+    pub fn gamma(&mut self, alpha: f64) -> f64 {
+        if alpha.is_nan() || alpha <= 0.0 || alpha.is_infinite() {
+            return if alpha > 0.0 { alpha } else { f64::NAN };
+        }
+        if alpha < 1.0 {
+            let boost = (1.0 - self.uniform()).powf(1.0 / alpha);
+            return self.gamma(alpha + 1.0) * boost;
+        }
+        let d = alpha - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let v = (1.0 + c * x).powi(3);
+            if v > 0.0 && (1.0 - self.uniform()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
+    /// Poisson with mean `lambda` >= 0 (else NaN): products of uniforms below 10, above it W. Hörmann's transformed rejection PTRS (1993).
+    pub fn poisson(&mut self, lambda: f64) -> f64 {
+        if lambda.is_nan() || lambda <= 0.0 || lambda.is_infinite() {
+            return if lambda >= 0.0 { lambda } else { f64::NAN };
+        }
+        if lambda < 10.0 {
+            let (limit, mut product, mut count) = ((-lambda).exp(), self.uniform(), 0.0);
+            while product > limit {
+                product *= self.uniform();
+                count += 1.0;
+            }
+            return count;
+        }
+        let b = 0.931 + 2.53 * lambda.sqrt();
+        let a = -0.059 + 0.02483 * b;
+        let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+        let v_r = 0.9277 - 3.6224 / (b - 2.0);
+        loop {
+            let u = self.uniform() - 0.5;
+            let v = 1.0 - self.uniform();
+            let us = 0.5 - u.abs();
+            let k = ((2.0 * a / us + b) * u + lambda + 0.43).floor();
+            if us >= 0.07 && v <= v_r {
+                return k;
+            }
+            if k < 0.0 || (us < 0.013 && v > us) {
+                continue;
+            }
+            let left = (v * inverse_alpha / (a / (us * us) + b)).ln();
+            if left <= -lambda + k * lambda.ln() - libm::lgamma(k + 1.0) {
+                return k;
+            }
+        }
+    }
+}
+
+/// Two independent normal numbers from two uniform ones in [0, 1).
+fn box_muller(u: f64, v: f64) -> [f64; 2] {
+    let radius = (-2.0 * (1.0 - u).ln()).sqrt();
+    let (sin, cos) = (std::f64::consts::TAU * v).sin_cos();
+    [radius * cos, radius * sin]
+}
+
+/// Fills `out` with `f(stream)`, every element from its own [`Stream`].
+pub fn fill<T: Element>(
+    par: &dyn Par,
+    seed: u64,
+    position: u64,
+    out: &mut [T],
+    f: impl Fn(usize, &mut Stream) -> f64 + Sync,
+) {
+    let chunk = chunk_elems::<T>() / 4;
+    par_chunks_mut(par, out, chunk, |i, out| {
+        for (j, out) in out.iter_mut().enumerate() {
+            let element = i * chunk + j;
+            *out = T::from_f64(f(element, &mut Stream::new(seed, position, element as u64)));
+        }
+    });
+}
+
+/// Fills `out` two elements at a time from one block each.
+fn fill_pairs<T: Element>(
+    par: &dyn Par,
+    seed: u64,
+    position: u64,
+    out: &mut [T],
+    f: impl Fn(f64, f64) -> [f64; 2] + Sync,
+) {
+    let chunk = chunk_elems::<T>();
+    par_chunks_mut(par, out, chunk, |i, out| {
+        for (j, out) in out.chunks_mut(2).enumerate() {
+            let mut stream = Stream::new(seed, position, (i * chunk / 2 + j) as u64);
+            let pair = f(stream.uniform(), stream.uniform());
+            out.iter_mut().zip(pair).for_each(|(out, v)| *out = T::from_f64(v));
+        }
+    });
+}
+
+/// Uniform in [low, high).
+pub fn fill_uniform<T: Element>(par: &dyn Par, seed: u64, position: u64, low: f64, high: f64, out: &mut [T]) {
+    // Narrow types may round up to the bound, which is not part of the range.
+    let scale = |u: f64| {
+        let v = low + u * (high - low);
+        if T::from_f64(v) >= T::from_f64(high) && low < high { low } else { v }
+    };
+    fill_pairs(par, seed, position, out, |u, v| [scale(u), scale(v)]);
+}
+
+/// Normal with this mean and deviation.
+pub fn fill_normal<T: Element>(par: &dyn Par, seed: u64, position: u64, mean: f64, deviation: f64, out: &mut [T]) {
+    fill_pairs(par, seed, position, out, |u, v| box_muller(u, v).map(|z| mean + deviation * z));
+}
+
+/// Integers, uniform in low..high; `low` where the range is empty.
+pub fn fill_integers<T: Element>(par: &dyn Par, seed: u64, position: u64, low: i64, high: i64, out: &mut [T]) {
+    let range = high.wrapping_sub(low) as u64;
+    let range = if low < high { range } else { 1 };
+    let chunk = chunk_elems::<T>();
+    par_chunks_mut(par, out, chunk, |i, out| {
+        for (j, out) in out.iter_mut().enumerate() {
+            let bits = Stream::new(seed, position, (i * chunk + j) as u64).next_u64();
+            // The high half of the product is uniform up to 2^-64.
+            let offset = ((bits as u128 * range as u128) >> 64) as i64;
+            *out = T::from_i64(low.wrapping_add(offset));
+        }
+    });
+}
+
+/// A random permutation of `0..out.len()` (Fisher and Yates). Runs in the calling thread.
+pub fn permutation(seed: u64, position: u64, out: &mut [usize]) {
+    out.iter_mut().enumerate().for_each(|(i, v)| *v = i);
+    let mut stream = Stream::new(seed, position, 0);
+    for i in (1..out.len()).rev() {
+        let j = ((stream.next_u64() as u128 * (i as u128 + 1)) >> 64) as usize;
+        out.swap(i, j);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::par::Serial;
+    use crate::testing::{Reverse, Threads};
+
+    #[test]
+    fn philox_gives_its_published_test_vectors() {
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
+        assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
+        let counter = [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344];
+        assert_eq!(philox(counter, [0xa4093822, 0x299f31d0]), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
+    }
+
+    /// Mean and variance of what `f` fills; also checks that nobody's splitting changes a bit.
+    fn moments(f: impl Fn(&dyn Par, &mut [f64])) -> (f64, f64) {
+        let mut out = vec![0.0; 100_000];
+        f(&Serial, &mut out);
+        for par in [&Reverse as &dyn Par, &Threads(3)] {
+            let mut again = vec![0.0; out.len()];
+            f(par, &mut again);
+            assert_eq!(out, again);
+        }
+        let mean = out.iter().sum::<f64>() / out.len() as f64;
+        (mean, out.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / out.len() as f64)
+    }
+
+    #[track_caller]
+    fn near((mean, variance): (f64, f64), want_mean: f64, want_variance: f64) {
+        let slack = 6.0 * (want_variance / 1e5).sqrt();
+        assert!((mean - want_mean).abs() < slack, "mean {mean}, expected {want_mean}");
+        assert!((variance / want_variance - 1.0).abs() < 0.06, "variance {variance}, expected {want_variance}");
+    }
+
+    #[test]
+    fn distributions_have_their_moments() {
+        near(moments(|par, out| fill_uniform(par, 1, 2, -1.0, 3.0, out)), 1.0, 16.0 / 12.0);
+        near(moments(|par, out| fill_normal(par, 1, 3, 5.0, 2.0, out)), 5.0, 4.0);
+        near(moments(|par, out| fill_integers(par, 1, 4, -5, 5, out)), -0.5, 99.0 / 12.0);
+        near(moments(|par, out| fill(par, 1, 5, out, |_, s| s.exponential())), 1.0, 1.0);
+        for alpha in [0.3, 1.0, 7.5] {
+            near(moments(|par, out| fill(par, 1, 6, out, |_, s| s.gamma(alpha))), alpha, alpha);
+        }
+        for lambda in [0.5, 4.0, 30.0, 1000.0] {
+            near(moments(|par, out| fill(par, 1, 7, out, |_, s| s.poisson(lambda))), lambda, lambda);
+        }
+    }
+
+    #[test]
+    fn ranges_hold_in_every_type() {
+        let mut out = vec![half::f16::ZERO; 50_000];
+        fill_uniform(&Serial, 9, 0, 0.0, 1.0, &mut out);
+        assert!(out.iter().all(|v| (0.0..1.0).contains(&v.to_f32())));
+        let mut out = vec![0i32; 10_000];
+        fill_integers(&Serial, 9, 0, 3, 6, &mut out);
+        assert!((3..6).all(|v| out.contains(&v)) && out.iter().all(|v| (3..6).contains(v)));
+    }
+
+    #[test]
+    fn another_seed_or_position_gives_other_numbers() {
+        let numbers = |seed, position| {
+            let mut out = [0f32; 8];
+            fill_uniform(&Serial, seed, position, 0.0, 1.0, &mut out);
+            out
+        };
+        assert_eq!(numbers(1, 2), numbers(1, 2));
+        assert_ne!(numbers(1, 2), numbers(1, 3));
+        assert_ne!(numbers(1, 2), numbers(2, 2));
+        assert_ne!(numbers(1, 1 << 20), numbers(1, 1 << 40));
+    }
+
+    #[test]
+    fn a_permutation_holds_every_place_once() {
+        let mut out = vec![0; 1000];
+        permutation(3, 4, &mut out);
+        assert!(out.iter().enumerate().any(|(i, &v)| i != v));
+        out.sort_unstable();
+        assert!(out.iter().enumerate().all(|(i, &v)| i == v));
+    }
+}

@@ -1,0 +1,334 @@
+//! Sums, products, extremes, norms and positions of extremes over any axes.
+//!
+//! The order of every sum follows from the shape alone: elements go to a fixed number of lanes in
+//! blocks of a fixed size, lanes are folded pairwise, blocks are added in double precision.
+
+use crate::cast::CastTo;
+use crate::element::{Element, Float};
+use crate::error::check_len;
+use crate::par::{Par, chunk_by_work, par_chunks_mut, par_columns_mut};
+use crate::reduce_folds::*;
+use crate::strides::{Space, contiguous};
+use crate::vectorize::vectorized;
+
+/// What a reduction computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The sum; integers wrap around.
+    Sum,
+    /// The sum divided by the number of elements; integers truncate.
+    Mean,
+    /// The product; integers wrap around.
+    Prod,
+    /// The sum of what is not NaN.
+    NanSum,
+    /// The product of what is not NaN.
+    NanProd,
+    /// The largest; NaN where there is one.
+    Max,
+    /// The smallest; NaN where there is one.
+    Min,
+    /// The sum of absolute values.
+    L1,
+    /// The square root of the sum of squares.
+    L2,
+    /// The sum of squares.
+    SumSquares,
+}
+
+/// Elements (or rows) that are summed in the lane type before they go to the total.
+const BLOCK: usize = 4096;
+const ROW_BLOCK: usize = 128;
+const LANES: usize = 32;
+/// Neighbouring outputs that are accumulated together.
+const WIDTH: usize = 256;
+
+/// Reduces the axes of `x` marked in `reduced`; `out` has the other axes, in order.
+pub fn reduce<T: Element>(par: &dyn Par, op: Reduction, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
+    check_len("the input", x.len(), shape.iter().product());
+    let kept = shape.iter().zip(reduced).filter(|(_, r)| !**r).map(|(n, _)| n).product();
+    check_len("the output", out.len(), kept);
+    match (op, T::FLOAT) {
+        (Reduction::Sum, true) => run::<T, FloatSum<0>>(par, x, shape, reduced, out),
+        (Reduction::Mean, true) => run::<T, FloatSum<1>>(par, x, shape, reduced, out),
+        (Reduction::NanSum, true) => run::<T, FloatSum<2>>(par, x, shape, reduced, out),
+        (Reduction::L1, true) => run::<T, FloatSum<3>>(par, x, shape, reduced, out),
+        (Reduction::Prod, true) => run::<T, FloatProd<false>>(par, x, shape, reduced, out),
+        (Reduction::NanProd, true) => run::<T, FloatProd<true>>(par, x, shape, reduced, out),
+        (Reduction::Sum | Reduction::NanSum, false) => run::<T, IntSum<0>>(par, x, shape, reduced, out),
+        (Reduction::Mean, false) => run::<T, IntSum<1>>(par, x, shape, reduced, out),
+        (Reduction::L1, false) => run::<T, IntSum<2>>(par, x, shape, reduced, out),
+        (Reduction::Prod | Reduction::NanProd, false) => run::<T, IntProd>(par, x, shape, reduced, out),
+        (Reduction::L2, _) => run::<T, Squares<true>>(par, x, shape, reduced, out),
+        (Reduction::SumSquares, _) => run::<T, Squares<false>>(par, x, shape, reduced, out),
+        (Reduction::Max, _) => run::<T, Extreme<true>>(par, x, shape, reduced, out),
+        (Reduction::Min, _) => run::<T, Extreme<false>>(par, x, shape, reduced, out),
+    }
+}
+
+/// The axes of `shape` that are (or are not) marked, with their strides.
+fn select(shape: &[usize], marks: &[bool], wanted: bool) -> Space<1> {
+    let strides = contiguous(shape);
+    let axes = || (0..shape.len()).filter(|&a| marks[a] == wanted && shape[a] != 1);
+    let sizes: Vec<usize> = axes().map(|a| shape[a]).collect();
+    let steps: Vec<isize> = axes().map(|a| strides[a]).collect();
+    Space::new(&sizes, [&steps])
+}
+
+fn run<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
+    let (kept, gone) = (select(shape, reduced, false), select(shape, reduced, true));
+    let count = gone.rows * gone.inner.0;
+    if count == 0 {
+        return out.fill(F::finish(F::start(), 0));
+    }
+    let chunk = chunk_by_work(count);
+    if gone.inner.1 == [1] {
+        par_chunks_mut(par, out, chunk, |i, out| {
+            kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
+                let step = kept.inner.1[0] as usize;
+                for (j, out) in out[at..][..n].iter_mut().enumerate() {
+                    *out = fold_rows::<T, F>(&x[row as usize + (column + j) * step..], &gone, count);
+                }
+            });
+        });
+    } else {
+        // The innermost axis stays: neighbouring outputs are accumulated side by side.
+        let chunk = chunk.max(16);
+        par_chunks_mut(par, out, chunk, |i, out| {
+            kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
+                for (j, out) in out[at..][..n].chunks_mut(WIDTH).enumerate() {
+                    fold_columns::<T, F>(&x[row as usize + column + j * WIDTH..], &gone, count, out);
+                }
+            });
+        });
+    }
+}
+
+/// One output whose elements lie in contiguous rows of `x`.
+fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize) -> T {
+    let (n, mut total) = (gone.inner.0, F::start());
+    let mut cursor = gone.cursor(0);
+    for _ in 0..gone.rows {
+        for block in x[cursor.offset[0] as usize..][..n].chunks(BLOCK) {
+            let mut lane = F::INIT;
+            if block.len() < 16 {
+                block.iter().for_each(|&v| lane = F::step(lane, v));
+            } else {
+                fold_block::<T, F>(block, &mut lane);
+            }
+            total = F::add(total, lane);
+        }
+        cursor.advance();
+    }
+    F::finish(total, count)
+}
+
+/// Neighbouring outputs: `out[j]` folds `x[offset + j]` over all offsets of the reduced axes.
+fn fold_columns<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
+    let width = out.len();
+    let (mut lanes, mut totals) = ([F::INIT; WIDTH], [F::start(); WIDTH]);
+    let (n, [step]) = gone.inner;
+    let (mut cursor, mut pending) = (gone.cursor(0), 0);
+    for _ in 0..gone.rows {
+        for k in 0..n {
+            let start = (cursor.offset[0] + k as isize * step) as usize;
+            fold_row::<T, F>(&x[start..][..width], &mut lanes[..width]);
+            pending += 1;
+            if pending == ROW_BLOCK {
+                flush::<T, F>(&mut lanes[..width], &mut totals[..width]);
+                pending = 0;
+            }
+        }
+        cursor.advance();
+    }
+    flush::<T, F>(&mut lanes[..width], &mut totals[..width]);
+    for (out, total) in out.iter_mut().zip(totals) {
+        *out = F::finish(total, count);
+    }
+}
+
+fn flush<T: Element, F: Fold<T>>(lanes: &mut [F::Lane], totals: &mut [F::Total]) {
+    for (total, lane) in totals.iter_mut().zip(lanes) {
+        *total = F::add(*total, *lane);
+        *lane = F::INIT;
+    }
+}
+
+vectorized! {
+    fn fold_block[T: Element, F: Fold<T>](x: &[T], result: &mut F::Lane) {
+        let mut lanes = [F::INIT; LANES];
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        for chunk in chunks {
+            for i in 0..LANES {
+                lanes[i] = F::step(lanes[i], chunk[i]);
+            }
+        }
+        for (lane, &v) in lanes.iter_mut().zip(rest) {
+            *lane = F::step(*lane, v);
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                lanes[i] = F::join(lanes[i], lanes[i + width]);
+            }
+            width /= 2;
+        }
+        *result = lanes[0];
+    }
+}
+
+vectorized! {
+    fn fold_row[T: Element, F: Fold<T>](x: &[T], lanes: &mut [F::Lane]) {
+        for (lane, &v) in lanes.iter_mut().zip(x) {
+            *lane = F::step(*lane, v);
+        }
+    }
+}
+
+/// The mean and the mean squared distance from it.
+pub(crate) fn moments_of_row<T: Element>(x: &[T]) -> (T::Acc, T::Acc) {
+    let n = x.len() as f64;
+    let mut total = 0.0;
+    for block in x.chunks(BLOCK) {
+        let mut lane = <T::Acc as Element>::ZERO;
+        fold_block::<T, FloatSum<0>>(block, &mut lane);
+        total += lane.to_f64();
+    }
+    let mean = T::Acc::from_f64(total / n);
+    let mut total = 0.0;
+    for block in x.chunks(BLOCK) {
+        let mut lane = <T::Acc as Element>::ZERO;
+        squared_distances(block, mean, &mut lane);
+        total += lane.to_f64();
+    }
+    (mean, T::Acc::from_f64(total / n))
+}
+
+vectorized! {
+    fn squared_distances[T: Element](x: &[T], mean: T::Acc, result: &mut T::Acc) {
+        let mut lanes = [<T::Acc as Element>::ZERO; LANES];
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        for chunk in chunks {
+            for i in 0..LANES {
+                let d = chunk[i].acc() - mean;
+                lanes[i] += d * d;
+            }
+        }
+        for (lane, &v) in lanes.iter_mut().zip(rest) {
+            let d = v.acc() - mean;
+            *lane += d * d;
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                let other = lanes[i + width];
+                lanes[i] += other;
+            }
+            width /= 2;
+        }
+        *result = lanes[0];
+    }
+}
+
+/// The sum of squares of a contiguous row, in double precision.
+pub(crate) fn sum_squares_of_row<T: Element>(x: &[T]) -> f64 {
+    x.chunks(BLOCK).fold(0.0, |total, block| {
+        let mut lane = 0.0;
+        fold_block::<T, Squares<false>>(block, &mut lane);
+        total + lane
+    })
+}
+
+/// The sum of a contiguous row in its type of sums.
+pub(crate) fn sum_of_row<A: Float>(x: &[A]) -> A {
+    let mut total = 0.0;
+    for block in x.chunks(BLOCK) {
+        let mut lane = A::ZERO;
+        fold_block::<A, FloatSum<0>>(block, &mut lane);
+        total += lane.to_f64();
+    }
+    A::from_f64(total)
+}
+
+/// A contiguous row folded in lanes.
+pub(crate) fn fold_slice<T: Element, F: Fold<T>>(x: &[T]) -> F::Lane {
+    let mut lane = F::INIT;
+    fold_block::<T, F>(x, &mut lane);
+    lane
+}
+
+/// The largest of a contiguous row; NaN where there is one.
+pub(crate) fn max_of_row<T: Element>(x: &[T]) -> T {
+    fold_slice::<T, Extreme<true>>(x)
+}
+
+/// Where along the middle axis of `x`, of shape `[outer, n, inner]`, the largest element is: the first NaN, or else the first of equals.
+pub fn argmax<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], out: &mut [I]) {
+    arg_extreme::<T, I, true>(par, x, shape, out)
+}
+
+/// As [`argmax`] for the smallest element.
+pub fn argmin<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], out: &mut [I]) {
+    arg_extreme::<T, I, false>(par, x, shape, out)
+}
+
+fn arg_extreme<T: Element, I: Element, const MAX: bool>(
+    par: &dyn Par,
+    x: &[T],
+    [outer, n, inner]: [usize; 3],
+    out: &mut [I],
+) {
+    check_len("the input", x.len(), outer * n * inner);
+    check_len("the output", out.len(), outer * inner);
+    if n == 0 {
+        return out.fill(I::ZERO);
+    }
+    if inner == 1 {
+        let rows = chunk_by_work(n);
+        return par_chunks_mut(par, out, rows, |i, out| {
+            for (j, out) in out.iter_mut().enumerate() {
+                let row = &x[(i * rows + j) * n..][..n];
+                let mut best = <Extreme<MAX> as Fold<T>>::INIT;
+                fold_block::<T, Extreme<MAX>>(row, &mut best);
+                let found = row.iter().position(|&v| v == best || (best.nan() && v.nan()));
+                *out = I::from_i64(found.unwrap_or(0) as i64);
+            }
+        });
+    }
+    let width = chunk_by_work(n).clamp(16, WIDTH);
+    par_columns_mut(par, out, [outer, 1, inner], width, 0, |o, start, mut band, _| {
+        let out = band.row(0);
+        let (mut best, mut found) = ([T::ZERO; WIDTH], [0i32; WIDTH]);
+        let first = &x[o * n * inner + start..][..out.len()];
+        best[..out.len()].copy_from_slice(first);
+        for k in 1..n {
+            let row = &x[(o * n + k) * inner + start..][..out.len()];
+            for ((best, found), &v) in best.iter_mut().zip(&mut found).zip(row) {
+                if !best.nan() && !(if MAX { *best >= v } else { *best <= v }) {
+                    (*best, *found) = (v, k as i32);
+                }
+            }
+        }
+        for (out, found) in out.iter_mut().zip(found) {
+            *out = I::from_i64(found as i64);
+        }
+    });
+}
+
+/// Running sums along the middle axis of `x`, of shape `[outer, n, inner]`, in the type of the output.
+pub fn cumsum<T: CastTo<O>, O: Element>(par: &dyn Par, x: &[T], [outer, n, inner]: [usize; 3], out: &mut [O]) {
+    check_len("the input", x.len(), outer * n * inner);
+    par_columns_mut(par, out, [outer, n, inner], WIDTH, 0, |o, start, mut band, _| {
+        let mut sums = [O::ZERO; WIDTH];
+        for k in 0..n {
+            let row = &x[(o * n + k) * inner + start..];
+            for ((out, sum), &v) in band.row(k).iter_mut().zip(&mut sums).zip(row) {
+                *sum = sum.plus(v.cast());
+                *out = *sum;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! How elements are combined by each reduction.
+
+use crate::element::{Element, Float};
+
+/// A reduction: elements are folded into lanes, lanes into a total, the total becomes the result.
+pub(crate) trait Fold<T: Element> {
+    /// What a block is accumulated in.
+    type Lane: Copy;
+    /// What blocks are accumulated in.
+    type Total: Copy;
+    /// A lane that has seen nothing.
+    const INIT: Self::Lane;
+    /// A lane that has also seen `v`.
+    fn step(lane: Self::Lane, v: T) -> Self::Lane;
+    /// Two lanes as one.
+    fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
+    /// A total that has seen nothing.
+    fn start() -> Self::Total;
+    /// A total that has also seen a lane.
+    fn add(total: Self::Total, lane: Self::Lane) -> Self::Total;
+    /// The result of `count` elements.
+    fn finish(total: Self::Total, count: usize) -> T;
+}
+
+/// Sums of floats: plain (0), their mean (1), without NaN (2), of absolute values (3).
+pub(crate) struct FloatSum<const KIND: u8>;
+
+impl<T: Element, const KIND: u8> Fold<T> for FloatSum<KIND> {
+    type Lane = T::Acc;
+    type Total = f64;
+    const INIT: T::Acc = <T::Acc as Element>::ZERO;
+    #[inline(always)]
+    fn step(lane: T::Acc, v: T) -> T::Acc {
+        let v = v.acc();
+        match KIND {
+            2 if v.nan() => lane,
+            3 => lane + v.abs(),
+            _ => lane + v,
+        }
+    }
+    #[inline(always)]
+    fn join(a: T::Acc, b: T::Acc) -> T::Acc {
+        a + b
+    }
+    fn start() -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn add(total: f64, lane: T::Acc) -> f64 {
+        total + lane.to_f64()
+    }
+    fn finish(total: f64, count: usize) -> T {
+        T::from_f64(if KIND == 1 { total / count as f64 } else { total })
+    }
+}
+
+/// Products of floats, in double precision so that the order cannot make them overflow on the way.
+pub(crate) struct FloatProd<const SKIP_NAN: bool>;
+
+impl<T: Element, const SKIP_NAN: bool> Fold<T> for FloatProd<SKIP_NAN> {
+    type Lane = f64;
+    type Total = f64;
+    const INIT: f64 = 1.0;
+    #[inline(always)]
+    fn step(lane: f64, v: T) -> f64 {
+        if SKIP_NAN && v.nan() { lane } else { lane * v.to_f64() }
+    }
+    #[inline(always)]
+    fn join(a: f64, b: f64) -> f64 {
+        a * b
+    }
+    fn start() -> f64 {
+        1.0
+    }
+    #[inline(always)]
+    fn add(total: f64, lane: f64) -> f64 {
+        total * lane
+    }
+    fn finish(total: f64, _: usize) -> T {
+        T::from_f64(total)
+    }
+}
+
+/// Sums of squares in double precision, with (L2 norm) or without their root.
+pub(crate) struct Squares<const ROOT: bool>;
+
+impl<T: Element, const ROOT: bool> Fold<T> for Squares<ROOT> {
+    type Lane = f64;
+    type Total = f64;
+    const INIT: f64 = 0.0;
+    #[inline(always)]
+    fn step(lane: f64, v: T) -> f64 {
+        let v = v.to_f64();
+        lane + v * v
+    }
+    #[inline(always)]
+    fn join(a: f64, b: f64) -> f64 {
+        a + b
+    }
+    fn start() -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn add(total: f64, lane: f64) -> f64 {
+        total + lane
+    }
+    fn finish(total: f64, _: usize) -> T {
+        T::from_f64(if ROOT { total.sqrt() } else { total })
+    }
+}
+
+/// Sums of integers: plain (0), their truncated mean (1), of absolute values (2).
+///
+/// Wrapping in 64 bits and narrowing at the end is wrapping in the type itself.
+pub(crate) struct IntSum<const KIND: u8>;
+
+impl<T: Element, const KIND: u8> Fold<T> for IntSum<KIND> {
+    type Lane = i64;
+    type Total = i64;
+    const INIT: i64 = 0;
+    #[inline(always)]
+    fn step(lane: i64, v: T) -> i64 {
+        let v = v.to_i64();
+        lane.wrapping_add(if KIND == 2 { v.wrapping_abs() } else { v })
+    }
+    #[inline(always)]
+    fn join(a: i64, b: i64) -> i64 {
+        a.wrapping_add(b)
+    }
+    fn start() -> i64 {
+        0
+    }
+    #[inline(always)]
+    fn add(total: i64, lane: i64) -> i64 {
+        total.wrapping_add(lane)
+    }
+    /// MXNet divides in the type of the array, after the sum has wrapped.
+    fn finish(total: i64, count: usize) -> T {
+        let total = T::from_i64(total);
+        if KIND == 1 { total.over(T::from_i64(count as i64)) } else { total }
+    }
+}
+
+/// Products of integers.
+pub(crate) struct IntProd;
+
+impl<T: Element> Fold<T> for IntProd {
+    type Lane = i64;
+    type Total = i64;
+    const INIT: i64 = 1;
+    #[inline(always)]
+    fn step(lane: i64, v: T) -> i64 {
+        lane.wrapping_mul(v.to_i64())
+    }
+    #[inline(always)]
+    fn join(a: i64, b: i64) -> i64 {
+        a.wrapping_mul(b)
+    }
+    fn start() -> i64 {
+        1
+    }
+    #[inline(always)]
+    fn add(total: i64, lane: i64) -> i64 {
+        total.wrapping_mul(lane)
+    }
+    fn finish(total: i64, _: usize) -> T {
+        T::from_i64(total)
+    }
+}
+
+/// The largest or smallest; a NaN wins.
+pub(crate) struct Extreme<const MAX: bool>;
+
+impl<T: Element, const MAX: bool> Fold<T> for Extreme<MAX> {
+    type Lane = T;
+    type Total = T;
+    const INIT: T = if MAX { T::BOTTOM } else { T::TOP };
+    #[inline(always)]
+    fn step(lane: T, v: T) -> T {
+        let keep = if MAX { lane >= v } else { lane <= v };
+        if keep || lane.nan() { lane } else { v }
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        Self::step(a, b)
+    }
+    fn start() -> T {
+        <Self as Fold<T>>::INIT
+    }
+    #[inline(always)]
+    fn add(total: T, lane: T) -> T {
+        Self::step(total, lane)
+    }
+    fn finish(total: T, _: usize) -> T {
+        total
+    }
+}
+
+/// The largest of what can be compared, at least the lowest finite number: what max pooling computes.
+pub(crate) struct Largest;
+
+impl<T: Element> Fold<T> for Largest {
+    type Lane = T;
+    type Total = T;
+    const INIT: T = T::LOWEST;
+    #[inline(always)]
+    fn step(lane: T, v: T) -> T {
+        if v > lane { v } else { lane }
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        if b > a { b } else { a }
+    }
+    fn start() -> T {
+        T::LOWEST
+    }
+    #[inline(always)]
+    fn add(total: T, lane: T) -> T {
+        if lane > total { lane } else { total }
+    }
+    fn finish(total: T, _: usize) -> T {
+        total
+    }
+}

@@ -1,0 +1,99 @@
+//! The environment variables, read in one place for every border.
+
+use crate::{BuildOptions, Config, EngineKind, KernelOptions};
+
+/// What the environment decides.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// for [`Engine::start`](crate::Engine::start)
+    pub engine: Config,
+    /// for [`CachedOp::with_options`](crate::CachedOp::with_options)
+    pub plans: BuildOptions,
+}
+
+impl Settings {
+    /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
+    /// `MXRT_MEMORY_LIMIT_MB` and `MXRT_CONV_WINOGRAD` through `env`, usually `|name| std::env::var(name).ok()`.
+    /// An error names the variable, its value and what it may be.
+    pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        if let Some(kind) = env("MXNET_ENGINE_TYPE") {
+            settings.engine.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
+        }
+        settings.engine.cores = cores(env)?;
+        settings.engine.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
+        settings.plans.kernel.winograd = match number(env, "MXRT_CONV_WINOGRAD")? {
+            None | Some(1) => KernelOptions::default().winograd,
+            Some(tile @ (0 | 2 | 4)) => tile as u8,
+            Some(other) => {
+                return Err(format!("MXRT_CONV_WINOGRAD is {other}; expected 0 (off), 2, 4 or 1 (default)"));
+            }
+        };
+        Ok(settings)
+    }
+}
+
+/// How many threads may compute: `MXRT_CORES`, else what MXNet's two variables allow together, else all.
+fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> {
+    if let Some(cores) = number(env, "MXRT_CORES")? {
+        return Ok(Some(cores));
+    }
+    let workers = number(env, "MXNET_CPU_WORKER_NTHREADS")?.unwrap_or(1).max(1);
+    // OMP_NUM_THREADS may be a list for nested regions; the first number is the outer one.
+    let outer = env("OMP_NUM_THREADS").and_then(|text| text.split(',').next()?.trim().parse::<usize>().ok());
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
+}
+
+fn number(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<usize>, String> {
+    match env(name).filter(|text| !text.trim().is_empty()) {
+        None => Ok(None),
+        Some(text) => match text.trim().parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(format!("{name} is '{text}'; expected a whole number")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        Settings::from_environment(&find)
+    }
+
+    #[test]
+    fn without_variables_everything_is_as_by_default() {
+        let settings = read(&[]).unwrap();
+        assert_eq!(settings.engine.kind, Config::default().kind);
+        assert_eq!((settings.engine.cores, settings.engine.memory_limit), (None, None));
+        assert_eq!(settings.plans.kernel.winograd, KernelOptions::default().winograd);
+    }
+
+    #[test]
+    fn variables_are_taken_over() {
+        let settings = read(&[
+            ("MXNET_ENGINE_TYPE", "NaiveEngine"),
+            ("MXRT_CORES", " 3 "),
+            ("OMP_NUM_THREADS", "1"),
+            ("MXRT_MEMORY_LIMIT_MB", "100"),
+            ("MXRT_CONV_WINOGRAD", "0"),
+        ])
+        .unwrap();
+        assert_eq!(settings.engine.kind, EngineKind::Naive);
+        assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
+        assert_eq!(settings.plans.kernel.winograd, 0);
+        assert_eq!(read(&[("OMP_NUM_THREADS", "1,4")]).unwrap().engine.cores, Some(1));
+    }
+
+    #[test]
+    fn values_that_mean_nothing_are_errors_that_name_the_variable() {
+        let engine = read(&[("MXNET_ENGINE_TYPE", "FastEngine")]).unwrap_err();
+        assert!(engine.contains("MXNET_ENGINE_TYPE: Cannot find Engine FastEngine; known: NaiveEngine"), "{engine}");
+        let cores = read(&[("MXRT_CORES", "many")]).unwrap_err();
+        assert_eq!(cores, "MXRT_CORES is 'many'; expected a whole number");
+        assert!(read(&[("MXRT_CONV_WINOGRAD", "3")]).unwrap_err().contains("expected 0 (off), 2, 4 or 1"));
+    }
+}

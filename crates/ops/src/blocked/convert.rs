@@ -1,0 +1,48 @@
+//! `_to_blocked` and `_from_blocked`: the borders between plain and blocked values.
+
+use super::{infer_from_layout, shape_of};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::conv_fast::{Blocked, BlockedMut, from_blocked, to_blocked};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_to_blocked",
+        doc: "Copies a plain array into a blocked layout.",
+        attrs: &[LAYOUTS, OUT_LAYOUT],
+        infer_shape: |shapes| infer_from_layout(shapes),
+        bind: bind_to,
+        internal: true,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_from_blocked",
+        doc: "Copies an array in a blocked layout into a plain one.",
+        attrs: &[LAYOUTS, OUT_LAYOUT],
+        infer_shape: |shapes| infer_from_layout(shapes),
+        bind: bind_from,
+        internal: true,
+        ..OpDef::BASE
+    },
+];
+
+fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (_, output) = layouts(attrs)?;
+    let (shape, isa) = (shape_of(Some(&output), signature)?, signature.options.isa);
+    Ok(kernel_fn(signature, move |call| {
+        let ([x], [y]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        to_blocked(isa, x.as_slice()?, &mut BlockedMut::new(shape, y.as_mut_slice()?), call.par);
+        Ok(())
+    }))
+}
+
+fn bind_from(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (inputs, _) = layouts(attrs)?;
+    let (shape, isa) = (shape_of(inputs.first(), signature)?, signature.options.isa);
+    Ok(kernel_fn(signature, move |call| {
+        let ([x], [y]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        from_blocked(isa, Blocked::new(shape, x.as_slice()?), y.as_mut_slice()?, call.par);
+        Ok(())
+    }))
+}

@@ -1,0 +1,31 @@
+//! Operators on blocked layouts, made by the layout pass only.
+
+pub mod concat;
+pub mod convert;
+pub mod convolution;
+pub mod pointwise;
+pub mod pooling;
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::conv_fast::BlockedShape;
+
+/// The output has the shape that its layout says, for as many images as the first input has.
+pub(crate) fn infer_from_layout(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let (inputs, output) = layouts(shapes.attrs)?;
+    let Some(n) = shapes.input(0).and_then(|x| x.first().copied()) else { return Ok(()) };
+    match (output, inputs.first()) {
+        (Layout::Blocked(layout), _) => shapes.set_output(0, layout.physical(n)),
+        (Layout::Plain, Some(Layout::Blocked(layout))) => shapes.set_output(0, layout.logical(n)),
+        _ => Ok(()),
+    }
+}
+
+/// The layout of an operand that has to be blocked, as the kernels see it.
+pub(crate) fn shape_of(layout: Option<&Layout>, signature: &Signature<'_>) -> Result<BlockedShape, OpError> {
+    let n = signature.inputs.first().and_then(|t| t.shape.first().copied()).unwrap_or(0);
+    match layout {
+        Some(Layout::Blocked(layout)) => Ok(layout.shape(n)),
+        _ => Err(value_error("an operand that has to be blocked is not")),
+    }
+}

@@ -1,0 +1,480 @@
+//! Attributes: strings in files and calls, typed values for operators.
+//!
+//! The accepted spellings are those of MXNet's parameter parser.
+
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_tensor::DType;
+use smallvec::SmallVec;
+use std::fmt;
+
+/// What values an attribute takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AttrKind {
+    /// a whole number
+    Int,
+    /// a whole number, or `None`
+    OptInt,
+    /// a whole number of at least this much
+    IntFrom(i64),
+    /// a number
+    Float,
+    /// a number, or `None`
+    OptFloat,
+    /// a number within bounds, ends included
+    FloatIn(f64, f64),
+    /// `True`/`False`/`1`/`0`
+    Bool,
+    /// `True`/`False`, or `None`
+    OptBool,
+    /// a tuple of whole numbers; a bare number is a tuple of one
+    Shape,
+    /// a tuple of whole numbers, or `None`
+    OptShape,
+    /// a tuple of whole numbers whose elements may be `None` (slice bounds)
+    SparseShape,
+    /// a tuple of numbers
+    Floats,
+    /// one of these words
+    Enum(&'static [&'static str]),
+    /// one of these words, or `None`
+    OptEnum(&'static [&'static str]),
+    /// a dtype name out of these; `None` stands for "not given" where listed
+    DType(&'static [&'static str]),
+    /// any text
+    Str,
+}
+
+/// Declaration of one attribute.
+#[derive(Clone, Copy, Debug)]
+pub struct AttrDef {
+    /// name, as in files and calls
+    pub name: &'static str,
+    /// accepted values
+    pub kind: AttrKind,
+    /// value when not given, spelt as in files; without one the attribute is required
+    pub default: Option<&'static str>,
+    /// one line of documentation
+    pub doc: &'static str,
+}
+
+impl AttrDef {
+    /// An attribute with a default.
+    pub const fn new(name: &'static str, kind: AttrKind, default: &'static str, doc: &'static str) -> AttrDef {
+        AttrDef { name, kind, default: Some(default), doc }
+    }
+
+    /// An attribute that has to be given.
+    pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
+        AttrDef { name, kind, default: None, doc }
+    }
+}
+
+impl AttrKind {
+    /// The type's name in error messages and docstrings, as MXNet writes it.
+    pub fn describe(&self) -> String {
+        let words = |w: &[&str]| w.iter().map(|x| format!("'{x}'")).collect::<Vec<_>>().join(", ");
+        match self {
+            AttrKind::Int | AttrKind::IntFrom(_) => "int".into(),
+            AttrKind::OptInt => "int or None".into(),
+            AttrKind::Float | AttrKind::FloatIn(..) => "float".into(),
+            AttrKind::OptFloat => "float or None".into(),
+            AttrKind::Bool => "boolean".into(),
+            AttrKind::OptBool => "boolean or None".into(),
+            AttrKind::Shape | AttrKind::SparseShape => "Shape(tuple)".into(),
+            AttrKind::OptShape => "Shape or None".into(),
+            AttrKind::Floats => "tuple of <float>".into(),
+            AttrKind::Enum(w) | AttrKind::DType(w) => format!("{{{}}}", words(w)),
+            AttrKind::OptEnum(w) => format!("{{None, {}}}", words(w)),
+            AttrKind::Str => "string".into(),
+        }
+    }
+}
+
+/// A parsed attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrValue {
+    /// `None`
+    None,
+    /// whole number
+    Int(i64),
+    /// number
+    Float(f64),
+    /// boolean
+    Bool(bool),
+    /// tuple of whole numbers
+    Ints(SmallVec<[i64; 4]>),
+    /// tuple of whole numbers or `None`
+    OptInts(SmallVec<[Option<i64>; 4]>),
+    /// tuple of numbers
+    Floats(SmallVec<[f64; 4]>),
+    /// a word out of the declared ones
+    Word(&'static str),
+    /// text
+    Text(String),
+}
+
+/// The parsed attributes of one node, in the order of their declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attrs {
+    defs: Defs,
+    values: SmallVec<[AttrValue; 8]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Defs(&'static [AttrDef]);
+
+impl PartialEq for Defs {
+    fn eq(&self, other: &Defs) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+fn bad(message: String) -> OpError {
+    OpError::new(FailureKind::Value, message)
+}
+
+impl Attrs {
+    /// Parses `given` (name, text) pairs against the declarations.
+    ///
+    /// Names that start and end with `__` are MXNet's hidden attributes and are skipped.
+    pub fn parse<'a>(
+        defs: &'static [AttrDef],
+        given: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Attrs, OpError> {
+        let mut slots: SmallVec<[Option<AttrValue>; 8]> = smallvec::smallvec![None; defs.len()];
+        for (key, text) in given {
+            if key.starts_with("__") && key.ends_with("__") {
+                continue;
+            }
+            match defs.iter().position(|d| d.name == key) {
+                Some(i) => slots[i] = Some(parse_value(&defs[i], text)?),
+                None => return Err(unknown(defs, key)),
+            }
+        }
+        let mut values = SmallVec::with_capacity(defs.len());
+        for (def, slot) in defs.iter().zip(slots) {
+            values.push(match (slot, def.default) {
+                (Some(value), _) => value,
+                (None, Some(text)) => parse_value(def, text)?,
+                (None, None) => {
+                    let what = def.kind.describe();
+                    return Err(bad(format!("Required parameter {} of {what} is not presented", def.name)));
+                }
+            });
+        }
+        Ok(Attrs { defs: Defs(defs), values })
+    }
+
+    /// The value of a declared attribute. Asking for one that the operator did not declare is a defect of the operator.
+    pub fn get(&self, name: &str) -> &AttrValue {
+        match self.defs.0.iter().position(|d| d.name == name) {
+            Some(i) => &self.values[i],
+            None => panic!("operator does not declare the attribute '{name}'"),
+        }
+    }
+
+    /// True when the operator declares such an attribute.
+    pub fn declares(&self, name: &str) -> bool {
+        self.defs.0.iter().any(|d| d.name == name)
+    }
+
+    /// A whole number.
+    pub fn int(&self, name: &str) -> i64 {
+        self.opt_int(name).unwrap_or_else(|| wrong(name, "a whole number"))
+    }
+
+    /// A whole number that the declaration bounds from below by zero or more.
+    pub fn count(&self, name: &str) -> usize {
+        usize::try_from(self.int(name)).unwrap_or_else(|_| wrong(name, "a count"))
+    }
+
+    /// A whole number or nothing.
+    pub fn opt_int(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            AttrValue::Int(v) => Some(*v),
+            AttrValue::None => None,
+            _ => wrong(name, "a whole number"),
+        }
+    }
+
+    /// A number.
+    pub fn float(&self, name: &str) -> f64 {
+        self.opt_float(name).unwrap_or_else(|| wrong(name, "a number"))
+    }
+
+    /// A number or nothing.
+    pub fn opt_float(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            AttrValue::Float(v) => Some(*v),
+            AttrValue::Int(v) => Some(*v as f64),
+            AttrValue::None => None,
+            _ => wrong(name, "a number"),
+        }
+    }
+
+    /// A boolean.
+    pub fn bool(&self, name: &str) -> bool {
+        self.opt_bool(name).unwrap_or_else(|| wrong(name, "a boolean"))
+    }
+
+    /// A boolean or nothing.
+    pub fn opt_bool(&self, name: &str) -> Option<bool> {
+        match self.get(name) {
+            AttrValue::Bool(v) => Some(*v),
+            AttrValue::None => None,
+            _ => wrong(name, "a boolean"),
+        }
+    }
+
+    /// A tuple of whole numbers.
+    pub fn ints(&self, name: &str) -> &[i64] {
+        self.opt_ints(name).unwrap_or_else(|| wrong(name, "a tuple"))
+    }
+
+    /// A tuple of whole numbers or nothing.
+    pub fn opt_ints(&self, name: &str) -> Option<&[i64]> {
+        match self.get(name) {
+            AttrValue::Ints(v) => Some(v),
+            AttrValue::None => None,
+            _ => wrong(name, "a tuple"),
+        }
+    }
+
+    /// A tuple whose elements may be missing.
+    pub fn sparse_ints(&self, name: &str) -> &[Option<i64>] {
+        match self.get(name) {
+            AttrValue::OptInts(v) => v,
+            _ => wrong(name, "a tuple with holes"),
+        }
+    }
+
+    /// A tuple of numbers.
+    pub fn floats(&self, name: &str) -> &[f64] {
+        match self.get(name) {
+            AttrValue::Floats(v) => v,
+            _ => wrong(name, "a tuple of numbers"),
+        }
+    }
+
+    /// A word of an enumeration, or text.
+    pub fn str(&self, name: &str) -> &str {
+        self.opt_str(name).unwrap_or_else(|| wrong(name, "text"))
+    }
+
+    /// A word of an enumeration, text, or nothing.
+    pub fn opt_str(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            AttrValue::Word(w) => Some(w),
+            AttrValue::Text(t) => Some(t),
+            AttrValue::None => None,
+            _ => wrong(name, "text"),
+        }
+    }
+
+    /// A dtype, or nothing where `None` was given.
+    pub fn opt_dtype(&self, name: &str) -> Option<DType> {
+        self.opt_str(name).filter(|s| *s != "None").and_then(|s| s.parse().ok())
+    }
+}
+
+/// The declaration and the use of an attribute disagree: a defect of the operator, never of its input.
+fn wrong(name: &str, want: &str) -> ! {
+    panic!("attribute '{name}' is not declared as {want}")
+}
+
+impl fmt::Display for AttrValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttrValue::None => f.write_str("None"),
+            AttrValue::Int(v) => write!(f, "{v}"),
+            AttrValue::Float(v) => write!(f, "{v}"),
+            AttrValue::Bool(v) => f.write_str(if *v { "True" } else { "False" }),
+            AttrValue::Ints(v) => write!(f, "{}", Tuple(v.iter().map(|x| x.to_string()))),
+            AttrValue::OptInts(v) => {
+                write!(f, "{}", Tuple(v.iter().map(|x| x.map_or("None".into(), |x| x.to_string()))))
+            }
+            AttrValue::Floats(v) => write!(f, "{}", Tuple(v.iter().map(|x| x.to_string()))),
+            AttrValue::Word(w) => f.write_str(w),
+            AttrValue::Text(t) => f.write_str(t),
+        }
+    }
+}
+
+struct Tuple<I>(I);
+
+impl<I: Iterator<Item = String> + Clone> fmt::Display for Tuple<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items: Vec<String> = self.0.clone().collect();
+        if items.len() == 1 { write!(f, "({},)", items[0]) } else { write!(f, "({})", items.join(", ")) }
+    }
+}
+
+fn unknown(defs: &[AttrDef], key: &str) -> OpError {
+    let possible: Vec<String> = defs.iter().map(|d| format!("{} : {}", d.name, d.kind.describe())).collect();
+    bad(format!("Cannot find argument '{key}', Possible Arguments:\n----------------\n{}", possible.join("\n")))
+}
+
+fn format_error(def: &AttrDef, text: &str) -> OpError {
+    bad(format!("Invalid Parameter format for {} expect {} but value='{text}'", def.name, def.kind.describe()))
+}
+
+fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpError> {
+    let wrong_format = || format_error(def, text);
+    let value = match def.kind {
+        AttrKind::OptInt | AttrKind::OptFloat | AttrKind::OptBool | AttrKind::OptShape | AttrKind::OptEnum(_)
+            if text == "None" =>
+        {
+            AttrValue::None
+        }
+        AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
+        AttrKind::IntFrom(least) => {
+            let value = parse_int(text).ok_or_else(wrong_format)?;
+            if value < least {
+                return Err(bad(format!(
+                    "value {value} for Parameter {} should be greater equal to {least}",
+                    def.name
+                )));
+            }
+            AttrValue::Int(value)
+        }
+        AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(parse_float(text).ok_or_else(wrong_format)?),
+        AttrKind::FloatIn(low, high) => {
+            let value = parse_float(text).ok_or_else(wrong_format)?;
+            if value < low || value > high {
+                return Err(bad(format!("value {value} for Parameter {} exceed bound [{low},{high}]", def.name)));
+            }
+            AttrValue::Float(value)
+        }
+        AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            _ => return Err(wrong_format()),
+        }),
+        AttrKind::Shape | AttrKind::OptShape => {
+            let items = tuple_items(text).ok_or_else(wrong_format)?;
+            AttrValue::Ints(items.iter().map(|t| parse_int(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
+        }
+        AttrKind::SparseShape => {
+            let items = tuple_items(text).ok_or_else(wrong_format)?;
+            let item = |t: &&str| if *t == "None" { Some(None) } else { parse_int(t).map(Some) };
+            AttrValue::OptInts(items.iter().map(item).collect::<Option<_>>().ok_or_else(wrong_format)?)
+        }
+        AttrKind::Floats => {
+            let items = tuple_items(text).ok_or_else(wrong_format)?;
+            AttrValue::Floats(items.iter().map(|t| parse_float(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
+        }
+        AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) => {
+            match words.iter().find(|w| **w == text) {
+                Some(word) => AttrValue::Word(word),
+                None => {
+                    let known: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
+                    return Err(bad(format!(
+                        "Invalid Input: '{text}' for parameter {}, valid values are: {{{}}}",
+                        def.name,
+                        known.join(", ")
+                    )));
+                }
+            }
+        }
+        AttrKind::Str => AttrValue::Text(text.to_owned()),
+    };
+    Ok(value)
+}
+
+/// Decimal with an optional sign; surrounding spaces and a Python 2 `L` inside tuples are accepted.
+fn parse_int(text: &str) -> Option<i64> {
+    let text = text.trim();
+    text.strip_prefix('+').unwrap_or(text).parse().ok()
+}
+
+/// Decimal or exponent form, `nan`, `inf`, a trailing `f`; nothing that overflows a double.
+fn parse_float(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let lower = text.to_ascii_lowercase();
+    let unsigned = lower.trim_start_matches(['+', '-']);
+    if matches!(unsigned, "nan" | "inf" | "infinity") {
+        return lower.parse().ok();
+    }
+    let digits = text.strip_suffix(['f', 'F']).unwrap_or(text);
+    let value: f64 = digits.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// The items of `(a, b)`, `[a, b]`, `(a,)`, `()` or a bare `a`. Bracket kinds may be mixed, as in MXNet.
+fn tuple_items(text: &str) -> Option<SmallVec<[&str; 4]>> {
+    let text = text.trim();
+    let Some(inner) = text.strip_prefix(['(', '[']) else {
+        let bare = !text.is_empty() && !text.contains([',', ')', ']', ' ']);
+        return bare.then(|| smallvec::smallvec![text]);
+    };
+    let inner = inner.strip_suffix([')', ']'])?.trim();
+    if inner.is_empty() {
+        return Some(SmallVec::new());
+    }
+    let inner = inner.strip_suffix(',').unwrap_or(inner);
+    Some(inner.split(',').map(|t| t.trim().strip_suffix('L').unwrap_or(t.trim())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(kind: AttrKind, text: &str) -> Result<AttrValue, OpError> {
+        parse_value(&AttrDef { name: "p", kind, default: None, doc: "" }, text)
+    }
+
+    #[test]
+    fn tuples_are_read_in_all_of_mxnets_spellings() {
+        for text in ["(3,3)", "[3,3]", "(3, 3)", " ( 3 , 3 ) ", "(3L,3L)", "(3,3,)", "[3,3)"] {
+            let got = parse(AttrKind::Shape, text);
+            assert_eq!(got.ok(), Some(AttrValue::Ints(smallvec::smallvec![3, 3])), "{text}");
+        }
+        assert_eq!(parse(AttrKind::Shape, "3").ok(), Some(AttrValue::Ints(smallvec::smallvec![3])));
+        assert_eq!(parse(AttrKind::Shape, "()").ok(), Some(AttrValue::Ints(smallvec::smallvec![])));
+        for text in ["3,3", "(3 3)", "(3,3", "(3.5,3)", "{3,3}", "(a,b)", "", "(,)"] {
+            assert!(parse(AttrKind::Shape, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn booleans_and_numbers_follow_the_parameter_parser() {
+        for (text, want) in [("True", true), ("true", true), ("1", true), ("FALSE", false), ("0", false)] {
+            assert_eq!(parse(AttrKind::Bool, text).ok(), Some(AttrValue::Bool(want)));
+        }
+        for text in ["yes", "2", "None", "", " True", "T"] {
+            assert!(parse(AttrKind::Bool, text).is_err(), "{text}");
+        }
+        for text in ["1.0", "1e0", "0x10", "1L", "", "99999999999999999999"] {
+            assert!(parse(AttrKind::Int, text).is_err(), "{text}");
+        }
+        assert_eq!(parse(AttrKind::Int, " +007 ").ok(), Some(AttrValue::Int(7)));
+        assert_eq!(parse(AttrKind::Float, "1.5f").ok(), Some(AttrValue::Float(1.5)));
+        assert_eq!(parse(AttrKind::Float, "-inf").ok(), Some(AttrValue::Float(f64::NEG_INFINITY)));
+        for text in ["abc", "", "None", "1e400"] {
+            assert!(parse(AttrKind::Float, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_parameter_and_what_was_expected() {
+        let message = |r: Result<AttrValue, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
+        assert_eq!(
+            message(parse(AttrKind::Shape, "abc")),
+            "Invalid Parameter format for p expect Shape(tuple) but value='abc'"
+        );
+        assert!(message(parse(AttrKind::Enum(&["max", "avg"]), "zzz")).contains("valid values are: {'max', 'avg'}"));
+        assert!(message(parse(AttrKind::IntFrom(1), "0")).contains("should be greater equal to 1"));
+        static DEFS: [AttrDef; 1] = [AttrDef::required("num_hidden", AttrKind::IntFrom(1), "")];
+        let missing = Attrs::parse(&DEFS, []).err().map(|e| e.message.clone()).unwrap_or_default();
+        assert_eq!(missing, "Required parameter num_hidden of int is not presented");
+        let unknown = Attrs::parse(&DEFS, [("nope", "1")]).err().map(|e| e.message.clone()).unwrap_or_default();
+        assert!(unknown.starts_with("Cannot find argument 'nope'"), "{unknown}");
+    }
+
+    #[test]
+    fn hidden_attributes_are_never_parsed() {
+        static DEFS: [AttrDef; 1] = [AttrDef::new("axis", AttrKind::Int, "1", "")];
+        let attrs = Attrs::parse(&DEFS, [("__shape__", "(1,)"), ("axis", "2")]);
+        assert_eq!(attrs.ok().map(|a| a.int("axis")), Some(2));
+    }
+}

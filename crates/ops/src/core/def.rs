@@ -1,0 +1,156 @@
+//! Definition of an operator.
+
+use super::{AttrDef, Attrs, BlockedForm, DTypes, Kernel, Shapes, Signature};
+use mxrt_engine::OpError;
+use std::borrow::Cow;
+
+/// Names of an operator's inputs.
+#[derive(Clone, Copy)]
+pub enum Inputs {
+    /// always these
+    Fixed(&'static [&'static str]),
+    /// depending on the attributes (`no_bias`)
+    ByAttrs(fn(&Attrs) -> &'static [&'static str]),
+    /// as many as the attribute (usually `num_args`) says: `<prefix>0`, `<prefix>1`, …
+    Variadic {
+        /// attribute that holds the number
+        count: &'static str,
+        /// name without its number
+        prefix: &'static str,
+    },
+}
+
+/// Outputs that a caller can see.
+#[derive(Clone, Copy)]
+pub enum Outputs {
+    /// one, called `output`
+    One,
+    /// these, by name
+    Named(fn(&Attrs) -> &'static [&'static str]),
+    /// so many, called `output0`, `output1`, … (`output` when it is one)
+    Count(fn(&Attrs) -> usize),
+}
+
+/// An operator. One constant of this type per operator, one row each in the table of operators.
+pub struct OpDef {
+    /// canonical name, as written to symbol files
+    pub name: &'static str,
+    /// other names under which files and calls know it
+    pub aliases: &'static [&'static str],
+    /// documentation; the first line is a summary
+    pub doc: &'static str,
+    /// inputs, in order
+    pub inputs: Inputs,
+    /// positions of auxiliary states among the inputs (BatchNorm's moving statistics)
+    pub aux: &'static [usize],
+    /// visible outputs
+    pub outputs: Outputs,
+    /// outputs MXNet's operator has including hidden ones (Dropout's mask), where that differs; only files see it
+    pub hidden_outputs: fn(&Attrs) -> usize,
+    /// declared attributes
+    pub attrs: &'static [AttrDef],
+    /// true when unknown attributes are ignored, as MXNet does for operators without parameters
+    pub ignores_unknown_attrs: bool,
+    /// fills in what can be known about shapes, in both directions; called again when more is known
+    pub infer_shape: fn(&mut Shapes<'_>) -> Result<(), OpError>,
+    /// likewise for element types
+    pub infer_dtype: fn(&mut DTypes<'_>) -> Result<(), OpError>,
+    /// chooses a kernel for complete types on the CPU
+    pub bind: fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>,
+    /// draws random numbers: every execution gets its own piece of the stream
+    pub random: bool,
+    /// at inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape): plans make no
+    /// step of it
+    pub is_identity: fn(&Attrs) -> bool,
+    /// how it can work on blocked operands, if it can for these types
+    pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
+    /// internal: made by graph passes only, neither callable from Python nor loadable from files
+    pub internal: bool,
+}
+
+fn not_bound(_: &Attrs, _: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    Err(OpError::new(mxrt_engine::FailureKind::NotImplemented, "the operator has no kernel for the CPU"))
+}
+
+impl OpDef {
+    /// Defaults to start a definition from: one input `data`, one output of the same type, no attributes.
+    pub const BASE: OpDef = OpDef {
+        name: "",
+        aliases: &[],
+        doc: "",
+        inputs: Inputs::Fixed(&["data"]),
+        aux: &[],
+        outputs: Outputs::One,
+        hidden_outputs: |_| 0,
+        attrs: &[],
+        ignores_unknown_attrs: false,
+        infer_shape: |shapes| shapes.all_same(),
+        infer_dtype: |dtypes| dtypes.all_same(),
+        bind: not_bound,
+        random: false,
+        is_identity: |_| false,
+        blocked: |_, _| None,
+        internal: false,
+    };
+
+    /// Parses attributes given as text. Errors carry the operator's name.
+    pub fn parse_attrs<'a>(&self, given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Attrs, OpError> {
+        let result = if self.ignores_unknown_attrs {
+            let known = given.into_iter().filter(|(k, _)| self.attrs.iter().any(|d| d.name == *k));
+            Attrs::parse(self.attrs, known)
+        } else {
+            Attrs::parse(self.attrs, given)
+        };
+        result.map_err(|e| e.op(self.name))
+    }
+
+    /// Names of the inputs for these attributes.
+    pub fn input_names(&self, attrs: &Attrs) -> Vec<Cow<'static, str>> {
+        match self.inputs {
+            Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
+            Inputs::ByAttrs(names) => names(attrs).iter().map(|n| Cow::Borrowed(*n)).collect(),
+            Inputs::Variadic { count, prefix } => {
+                (0..attrs.count(count)).map(|i| Cow::Owned(format!("{prefix}{i}"))).collect()
+            }
+        }
+    }
+
+    /// Number of inputs for these attributes.
+    pub fn num_inputs(&self, attrs: &Attrs) -> usize {
+        match self.inputs {
+            Inputs::Fixed(names) => names.len(),
+            Inputs::ByAttrs(names) => names(attrs).len(),
+            Inputs::Variadic { count, .. } => attrs.count(count),
+        }
+    }
+
+    /// Number of visible outputs.
+    pub fn num_outputs(&self, attrs: &Attrs) -> usize {
+        match self.outputs {
+            Outputs::One => 1,
+            Outputs::Named(names) => names(attrs).len(),
+            Outputs::Count(count) => count(attrs),
+        }
+    }
+
+    /// Number of outputs as MXNet counts them in files, hidden ones included.
+    pub fn total_outputs(&self, attrs: &Attrs) -> usize {
+        self.num_outputs(attrs) + (self.hidden_outputs)(attrs)
+    }
+
+    /// Name of a visible output: `output`, or what the operator calls it.
+    pub fn output_name(&self, attrs: &Attrs, index: usize) -> Cow<'static, str> {
+        match self.outputs {
+            Outputs::One => Cow::Borrowed("output"),
+            Outputs::Named(names) => names(attrs).get(index).map_or(Cow::Borrowed("output"), |n| Cow::Borrowed(*n)),
+            Outputs::Count(count) if count(attrs) == 1 => Cow::Borrowed("output"),
+            Outputs::Count(_) => Cow::Owned(format!("output{index}")),
+        }
+    }
+}
+
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpDef({})", self.name)
+    }
+}

@@ -1,0 +1,167 @@
+//! Inference of shapes and element types.
+
+use super::{Attrs, OpDef};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
+use smallvec::SmallVec;
+
+/// What is known of the shapes around one node; inference adds to it in both directions.
+pub struct Shapes<'a> {
+    /// parsed attributes
+    pub attrs: &'a Attrs,
+    /// shapes of the inputs
+    pub inputs: &'a mut [PartialShape],
+    /// shapes of the visible outputs
+    pub outputs: &'a mut [PartialShape],
+}
+
+fn shape_error(message: String) -> OpError {
+    OpError::new(FailureKind::Shape, message)
+}
+
+impl Shapes<'_> {
+    /// All inputs and outputs have one shape.
+    pub fn all_same(&mut self) -> Result<(), OpError> {
+        let mut common = PartialShape::UNKNOWN;
+        for shape in self.inputs.iter().chain(self.outputs.iter()) {
+            common.merge(shape).map_err(|e| {
+                let all: Vec<String> = self.inputs.iter().map(|s| s.to_string()).collect();
+                shape_error(format!("all arrays must have one shape, got {} ({e})", all.join(", ")))
+            })?;
+        }
+        for shape in self.inputs.iter_mut().chain(self.outputs.iter_mut()) {
+            *shape = common.clone();
+        }
+        Ok(())
+    }
+
+    /// The complete shape of an input, if known.
+    pub fn input(&self, index: usize) -> Option<Shape> {
+        self.inputs.get(index).and_then(PartialShape::complete)
+    }
+
+    /// States what an input's shape is; an error names the input where it contradicts.
+    pub fn set_input(&mut self, index: usize, name: &str, shape: impl Into<PartialShape>) -> Result<(), OpError> {
+        let want = shape.into();
+        let Some(have) = self.inputs.get_mut(index) else { return Ok(()) };
+        have.merge(&want).map_err(|_| shape_error(format!("{name} has shape {have} but {want} is needed")))?;
+        Ok(())
+    }
+
+    /// States what an output's shape is.
+    pub fn set_output(&mut self, index: usize, shape: impl Into<PartialShape>) -> Result<(), OpError> {
+        let want = shape.into();
+        let Some(have) = self.outputs.get_mut(index) else { return Ok(()) };
+        have.merge(&want)
+            .map_err(|_| shape_error(format!("output {index} should have shape {have} but comes out as {want}")))?;
+        Ok(())
+    }
+}
+
+/// What is known of the element types around one node.
+pub struct DTypes<'a> {
+    /// parsed attributes
+    pub attrs: &'a Attrs,
+    /// types of the inputs
+    pub inputs: &'a mut [Option<DType>],
+    /// types of the visible outputs
+    pub outputs: &'a mut [Option<DType>],
+}
+
+fn dtype_error(message: String) -> OpError {
+    OpError::new(FailureKind::Type, message)
+}
+
+impl DTypes<'_> {
+    /// All inputs and outputs have one type.
+    pub fn all_same(&mut self) -> Result<(), OpError> {
+        let mut common = None;
+        for (i, dtype) in self.inputs.iter().enumerate() {
+            match (common, *dtype) {
+                (None, found) => common = found,
+                (Some(want), Some(found)) if want != found => {
+                    return Err(dtype_error(format!(
+                        "input {i} has dtype {found} but {want} is needed, as for the inputs before it; use astype('{want}')"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        for dtype in self.outputs.iter() {
+            common = common.or(*dtype);
+        }
+        if let Some(dtype) = common {
+            self.inputs.iter_mut().for_each(|d| *d = Some(dtype));
+            for i in 0..self.outputs.len() {
+                self.set_output(i, dtype)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// States an input's type; an error names the input where it contradicts.
+    pub fn set_input(&mut self, index: usize, name: &str, want: DType) -> Result<(), OpError> {
+        match self.inputs.get_mut(index) {
+            Some(Some(have)) if *have != want => {
+                Err(dtype_error(format!("{name} has dtype {have} but {want} is needed; use astype('{want}')")))
+            }
+            Some(slot) => {
+                *slot = Some(want);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// States an output's type.
+    pub fn set_output(&mut self, index: usize, want: DType) -> Result<(), OpError> {
+        match self.outputs.get_mut(index) {
+            Some(Some(have)) if *have != want => {
+                Err(dtype_error(format!("output {index} should have dtype {have} but comes out as {want}")))
+            }
+            Some(slot) => {
+                *slot = Some(want);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Types of the outputs for complete inputs. Errors carry operator, shapes and dtypes.
+pub fn infer_types(def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -> Result<SmallVec<[TensorType; 2]>, OpError> {
+    infer_with_outputs(def, attrs, inputs, &[]).map_err(|e| {
+        e.op(def.name)
+            .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
+            .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
+    })
+}
+
+/// The same where the caller has output arrays already (`out=`), whose types take part.
+pub(crate) fn infer_with_outputs(
+    def: &OpDef,
+    attrs: &Attrs,
+    inputs: &[TensorType],
+    outputs: &[TensorType],
+) -> Result<SmallVec<[TensorType; 2]>, OpError> {
+    let n = def.num_outputs(attrs);
+    let mut in_shapes: SmallVec<[PartialShape; 4]> = inputs.iter().map(|t| PartialShape::from(&t.shape)).collect();
+    let mut in_dtypes: SmallVec<[Option<DType>; 4]> = inputs.iter().map(|t| Some(t.dtype)).collect();
+    let mut out_shapes: SmallVec<[PartialShape; 2]> =
+        (0..n).map(|i| outputs.get(i).map_or(PartialShape::UNKNOWN, |t| PartialShape::from(&t.shape))).collect();
+    let mut out_dtypes: SmallVec<[Option<DType>; 2]> = (0..n).map(|i| outputs.get(i).map(|t| t.dtype)).collect();
+    (def.infer_shape)(&mut Shapes { attrs, inputs: &mut in_shapes, outputs: &mut out_shapes })?;
+    (def.infer_dtype)(&mut DTypes { attrs, inputs: &mut in_dtypes, outputs: &mut out_dtypes })?;
+    out_shapes
+        .iter()
+        .zip(&out_dtypes)
+        .map(|(shape, dtype)| match (shape.complete(), *dtype) {
+            (Some(shape), Some(dtype)) => Ok(TensorType { dtype, shape }),
+            (None, _) => Err(shape_error(format!(
+                "the output shape cannot be told from the input shapes {}: only {shape} is known",
+                in_shapes.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", ")
+            ))),
+            (_, None) => Err(dtype_error("the output dtype cannot be told from the inputs; give dtype".to_owned())),
+        })
+        .collect()
+}

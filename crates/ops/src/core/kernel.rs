@@ -1,0 +1,113 @@
+//! Kernels as plans see them: bound to types, runnable any number of times from any thread.
+
+use super::RandomKey;
+use mxrt_engine::OpError;
+use mxrt_kernels::isa::Isa;
+use mxrt_kernels::par::Par;
+use mxrt_tensor::{TensorMut, TensorRef, TensorType};
+
+/// Choices that hold for a whole plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KernelOptions {
+    /// Winograd convolution allowed: 0 never, 2 up to F(2,3), 4 up to F(4,3)
+    pub winograd: u8,
+    /// instruction set of the kernels that have several
+    pub isa: Isa,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        KernelOptions { winograd: 4, isa: Isa::detect() }
+    }
+}
+
+/// Types around a node, all complete.
+pub struct Signature<'a> {
+    /// types of the inputs
+    pub inputs: &'a [TensorType],
+    /// types of the visible outputs
+    pub outputs: &'a [TensorType],
+    /// plan-wide choices
+    pub options: KernelOptions,
+}
+
+/// Everything a kernel touches during one execution.
+pub struct KernelCall<'a, 'o> {
+    /// splits loops over idle cores
+    pub par: &'a dyn Par,
+    /// contents of the inputs
+    pub inputs: &'a [TensorRef<'a>],
+    /// outputs to be filled completely
+    pub outputs: &'a mut [TensorMut<'o>],
+    /// [`Kernel::workspace`] bytes, 64-byte aligned, of arbitrary content
+    pub workspace: &'a mut [u8],
+    /// the inputs named by [`Kernel::packing`] in packed form; their entries in `inputs` are still there
+    pub packed: Option<&'a [u8]>,
+    /// this execution's piece of the random stream, for random operators
+    pub random: Option<RandomKey>,
+}
+
+/// An operator bound to types. Immutable; results never depend on how many threads `par` uses.
+pub trait Kernel: Send + Sync {
+    /// Computes the outputs.
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError>;
+
+    /// Bytes of scratch memory needed for one execution.
+    fn workspace(&self) -> usize {
+        0
+    }
+
+    /// Inputs (usually weights) that the kernel wants rearranged once and kept.
+    fn packing(&self) -> Option<&dyn Packing> {
+        None
+    }
+
+    /// What was chosen, for `net.plan()` and the profiler.
+    fn describe(&self) -> String {
+        "plain".to_owned()
+    }
+
+    /// Estimated cost in nanoseconds on one core; small plans run in the calling thread.
+    fn cost_ns(&self) -> u64 {
+        1_000
+    }
+}
+
+/// Rearranges inputs into the form a kernel reads fastest.
+pub trait Packing: Send + Sync {
+    /// positions of the inputs that are packed together
+    fn inputs(&self) -> &[usize];
+    /// bytes of the packed form
+    fn bytes(&self) -> usize;
+    /// fills `out` (64-byte aligned, [`Packing::bytes`] long) from the inputs named by [`Packing::inputs`], in that order
+    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError>;
+    /// equal keys mean equal packings: two plans share what they both need
+    fn key(&self) -> String;
+}
+
+struct FnKernel<F> {
+    run: F,
+    cost_ns: u64,
+}
+
+impl<F> Kernel for FnKernel<F>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync,
+{
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        (self.run)(call)
+    }
+
+    fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+}
+
+/// A kernel that is just a function. Its cost is estimated from the bytes it touches.
+pub fn kernel_fn<F>(signature: &Signature<'_>, run: F) -> Box<dyn Kernel>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+{
+    let bytes: usize = signature.inputs.iter().chain(signature.outputs).map(TensorType::bytes).sum();
+    Box::new(FnKernel { run, cost_ns: 200 + bytes as u64 / 4 })
+}

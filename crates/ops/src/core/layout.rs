@@ -1,0 +1,174 @@
+//! Layouts of operands: plain row-major arrays, or channels in blocks of 16 with a halo of zeros around every image.
+//!
+//! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`; what it stands for is
+//! written into the attributes of the nodes that make and read it. The graph decides where blocked values are worth it
+//! by asking [`OpDef::blocked`](super::OpDef), and knows no more about layouts than this file.
+
+use super::Attrs;
+use super::attrs::AttrDef;
+use super::attrs::AttrKind;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_kernels::conv_fast::{BlockedShape, Halo};
+use mxrt_tensor::Shape;
+
+/// Numbers per operand in the attributes.
+const FIELDS: usize = 8;
+
+/// A blocked layout of `(n, channels, height, width)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockedLayout {
+    /// channels stored side by side: 16, or 1 for planes
+    pub block: usize,
+    /// channels
+    pub channels: usize,
+    /// rows of an image
+    pub height: usize,
+    /// columns of an image
+    pub width: usize,
+    /// zeros above, to the left, below and to the right
+    pub halo: [usize; 4],
+}
+
+/// How an operand lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// row-major, as everywhere outside plans
+    Plain,
+    /// in blocks of channels
+    Blocked(BlockedLayout),
+}
+
+/// An operator's offer to work on blocked operands.
+#[derive(Clone, Debug)]
+pub struct BlockedForm {
+    /// the (internal) operator that does it; it takes the attributes of this one, and the layouts
+    pub op: &'static str,
+    /// what it needs of each input; blocked ones may have a larger halo
+    pub inputs: Vec<Layout>,
+    /// how it leaves its output, whose halo may be chosen
+    pub output: Layout,
+    /// whether it is worth converting plain inputs for; otherwise it is used where an input is blocked already
+    pub starts: bool,
+}
+
+impl BlockedLayout {
+    /// The layout without halo of a kernel's shape.
+    pub fn of(shape: BlockedShape) -> BlockedLayout {
+        let BlockedShape { c, h, w, halo, block, .. } = shape;
+        let halo = [halo.top, halo.left, halo.bottom, halo.right];
+        BlockedLayout { block, channels: c, height: h, width: w, halo }
+    }
+
+    /// Blocks of 16 channels without halo, for an image of `(n, c, h, w)`.
+    pub fn plain_image(shape: &[usize]) -> Option<BlockedLayout> {
+        match *shape {
+            [n, channels, height, width] if n > 0 && channels > 0 && height > 0 && width > 0 => {
+                Some(BlockedLayout { block: mxrt_kernels::conv_fast::BLOCK, channels, height, width, halo: [0; 4] })
+            }
+            _ => None,
+        }
+    }
+
+    /// The same with a halo that serves both.
+    pub fn with_halo_of(mut self, other: &BlockedLayout) -> BlockedLayout {
+        for (mine, theirs) in self.halo.iter_mut().zip(other.halo) {
+            *mine = (*mine).max(theirs);
+        }
+        self
+    }
+
+    /// The kernel's view of `n` images.
+    pub fn shape(&self, n: usize) -> BlockedShape {
+        let [top, left, bottom, right] = self.halo;
+        let halo = Halo { top, left, bottom, right };
+        if self.block == 1 {
+            BlockedShape::planar(n, self.channels, self.height, self.width, halo)
+        } else {
+            BlockedShape::new(n, self.channels, self.height, self.width, halo)
+        }
+    }
+
+    /// Shape of the array that holds `n` images.
+    pub fn physical(&self, n: usize) -> Shape {
+        let [top, left, bottom, right] = self.halo;
+        let blocks = self.channels.div_ceil(self.block);
+        Shape::new(&[n, blocks, top + self.height + bottom, left + self.width + right, self.block])
+    }
+
+    /// Shape of the plain array of `n` images.
+    pub fn logical(&self, n: usize) -> Shape {
+        Shape::new(&[n, self.channels, self.height, self.width])
+    }
+}
+
+impl Layout {
+    /// The layout, if it is a blocked one.
+    pub fn blocked(&self) -> Option<BlockedLayout> {
+        match self {
+            Layout::Plain => None,
+            Layout::Blocked(layout) => Some(*layout),
+        }
+    }
+
+    fn fields(&self) -> [usize; FIELDS] {
+        match self {
+            Layout::Plain => [0; FIELDS],
+            Layout::Blocked(l) => {
+                let [top, left, bottom, right] = l.halo;
+                [l.block, l.channels, l.height, l.width, top, left, bottom, right]
+            }
+        }
+    }
+}
+
+/// Attributes that every blocked operator declares.
+pub(crate) const LAYOUTS: AttrDef =
+    AttrDef::required("layouts", AttrKind::Shape, "Layouts of the inputs, eight numbers each.");
+/// See [`LAYOUTS`].
+pub(crate) const OUT_LAYOUT: AttrDef =
+    AttrDef::required("out_layout", AttrKind::Shape, "Layout of the output, eight numbers.");
+
+/// The attributes that say how the operands of a blocked operator lie.
+pub fn layout_attrs(inputs: &[Layout], output: Layout) -> [(String, String); 2] {
+    let text = |layouts: &[Layout]| {
+        let numbers: Vec<String> = layouts.iter().flat_map(|l| l.fields()).map(|n| n.to_string()).collect();
+        format!("({})", numbers.join(","))
+    };
+    [(LAYOUTS.name.to_owned(), text(inputs)), (OUT_LAYOUT.name.to_owned(), text(&[output]))]
+}
+
+fn parse(numbers: &[i64]) -> Result<Layout, OpError> {
+    let bad = || OpError::new(FailureKind::Value, "a layout is eight counts");
+    let n = numbers.iter().map(|n| usize::try_from(*n)).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?;
+    match n[..] {
+        [0, ..] => Ok(Layout::Plain),
+        [block, channels, height, width, top, left, bottom, right] => {
+            Ok(Layout::Blocked(BlockedLayout { block, channels, height, width, halo: [top, left, bottom, right] }))
+        }
+        _ => Err(bad()),
+    }
+}
+
+/// Layouts of the inputs and of the output, from the attributes of a blocked operator.
+pub(crate) fn layouts(attrs: &Attrs) -> Result<(Vec<Layout>, Layout), OpError> {
+    let inputs = attrs.ints(LAYOUTS.name).chunks(FIELDS).map(parse).collect::<Result<_, _>>()?;
+    Ok((inputs, parse(attrs.ints(OUT_LAYOUT.name))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_survive_the_way_through_attributes() {
+        static DEFS: [AttrDef; 2] = [LAYOUTS, OUT_LAYOUT];
+        let blocked =
+            Layout::Blocked(BlockedLayout { block: 16, channels: 20, height: 5, width: 6, halo: [1, 2, 3, 4] });
+        let given = layout_attrs(&[Layout::Plain, blocked], blocked);
+        let attrs = Attrs::parse(&DEFS, given.iter().map(|(k, v)| (k.as_str(), v.as_str()))).expect("they parse");
+        assert_eq!(layouts(&attrs).ok(), Some((vec![Layout::Plain, blocked], blocked)));
+        let layout = blocked.blocked().expect("it is blocked");
+        assert_eq!(layout.physical(2), Shape::new(&[2, 2, 9, 12, 16]));
+        assert_eq!(layout.shape(2).len(), layout.physical(2).size());
+    }
+}

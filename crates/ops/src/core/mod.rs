@@ -1,0 +1,29 @@
+//! What an operator is: its definition, attributes, inference and kernels.
+
+mod attrs;
+mod call;
+mod def;
+mod infer;
+mod invoke;
+mod kernel;
+mod layout;
+mod random;
+mod registry;
+mod support;
+
+pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
+pub use call::EnginePar;
+pub use def::{Inputs, OpDef, Outputs};
+pub use infer::{DTypes, Shapes, infer_types};
+pub use invoke::{Invocation, invoke};
+pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn};
+pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
+pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
+pub use mxrt_kernels::Par;
+pub use random::{RandomKey, RandomState};
+pub use registry::{Registry, registry};
+pub(crate) use support::{
+    Dims, check_integers, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents,
+    integers, kernel_error, not_implemented, packed_elements, resolve_axes, resolve_axis, scratch, shape_error,
+    type_error, unsupported_dtype, value_error, wrong_arity,
+};

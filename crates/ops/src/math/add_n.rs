@@ -1,0 +1,24 @@
+//! `add_n`: the sum of any number of arrays.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::elementwise;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "add_n",
+    aliases: &["ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"],
+    doc: "The sum of all inputs, element by element.",
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    attrs: &[AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs.")],
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        let inputs = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, OpError>>()?;
+        elementwise::add_n(call.par, &inputs, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}

@@ -1,0 +1,81 @@
+//! `argmax`, `argmin`, `argmax_channel`: positions of extremes.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::reduce;
+use mxrt_tensor::{PartialShape, Shape};
+
+const ATTRS: &[AttrDef] = &[
+    AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given."),
+    AttrDef::new("keepdims", AttrKind::Bool, "False", "Keep the axis with size 1."),
+];
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "argmax",
+        doc: "Where the largest element along an axis is; of equals the first. The result has the dtype of the input.",
+        attrs: ATTRS,
+        infer_shape,
+        bind: |attrs, signature| bind(attrs.opt_int("axis"), true, signature),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "argmin",
+        doc: "Where the smallest element along an axis is; of equals the first. The result has the dtype of the input.",
+        attrs: ATTRS,
+        infer_shape,
+        bind: |attrs, signature| bind(attrs.opt_int("axis"), false, signature),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "argmax_channel",
+        doc: "Where the largest element along the last axis is.",
+        ignores_unknown_attrs: true,
+        infer_shape: |shapes| {
+            let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+            dims.pop();
+            if dims.is_empty() {
+                dims.push(Some(1));
+            }
+            shapes.set_output(0, PartialShape::from_dims(dims))
+        },
+        bind: |_, signature| bind(Some(-1), true, signature),
+        ..OpDef::BASE
+    },
+];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+    let keep = shapes.attrs.bool("keepdims");
+    let Some(axis) = shapes.attrs.opt_int("axis") else {
+        let out: Shape = if keep { dims.iter().map(|_| 1).collect() } else { Shape::new(&[1]) };
+        return shapes.set_output(0, out);
+    };
+    let axis = resolve_axis(axis, dims.len())?;
+    if keep {
+        dims[axis] = Some(1);
+    } else {
+        dims.remove(axis);
+    }
+    if dims.is_empty() {
+        dims.push(Some(1));
+    }
+    shapes.set_output(0, PartialShape::from_dims(dims))
+}
+
+fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let split = match axis {
+        None => [1, shape.size(), 1],
+        Some(axis) => {
+            let axis = resolve_axis(axis, shape.len())?;
+            [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
+        }
+    };
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
+        if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }
+        Ok(())
+    })))
+}

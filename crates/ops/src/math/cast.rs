@@ -1,0 +1,62 @@
+//! `Cast`, `amp_cast`: another element type.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::cast::cast;
+use mxrt_tensor::DType;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "Cast",
+        aliases: &["_npi_cast", "_npx_cast", "cast"],
+        doc: "Converts to another dtype: floats are truncated to integers, narrower integers wrap around.",
+        attrs: &[AttrDef::required(
+            "dtype",
+            AttrKind::DType(&["bfloat16", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
+            "The new dtype.",
+        )],
+        infer_dtype,
+        bind,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "amp_cast",
+        doc: "Converts to another dtype, in networks converted to mixed precision.",
+        attrs: &[AttrDef::required(
+            "dtype",
+            AttrKind::DType(&["bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
+            "The new dtype.",
+        )],
+        infer_dtype: |dtypes| {
+            // Only floats are converted.
+            match dtypes.inputs[0] {
+                Some(dtype) if !dtype.is_float() => dtypes.set_output(0, dtype),
+                _ => infer_dtype(dtypes),
+            }
+        },
+        bind,
+        ..OpDef::BASE
+    },
+];
+
+fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    match dtypes.attrs.opt_dtype("dtype") {
+        Some(dtype) => dtypes.set_output(0, dtype),
+        None => Ok(()),
+    }
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from == to {
+        return Ok(kernel_fn(signature, copy_first));
+    }
+    if to == DType::BF16 || from == DType::BF16 {
+        return Err(not_implemented("bfloat16 arrays cannot be converted yet"));
+    }
+    dispatch!(from, all, S => dispatch!(to, all, D => Ok(kernel_fn(signature, move |call| {
+        cast(call.par, elements::<S>(&call.inputs[0])?, elements_mut::<D>(&mut call.outputs[0])?);
+        Ok(())
+    }))))
+}

@@ -1,0 +1,55 @@
+//! `_copy` and its kin, `zeros_like`, `ones_like`: arrays of the same shape.
+
+use crate::core::*;
+use crate::shape::bind_copy;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+
+const SAME: OpDef = OpDef { ignores_unknown_attrs: true, bind: bind_copy, is_identity: |_| true, ..OpDef::BASE };
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef { name: "_copy", aliases: &["identity"], doc: "A copy of the input.", ..SAME },
+    OpDef { name: "_copyto", aliases: &["_npi_copyto"], doc: "A copy of the input.", ..SAME },
+    OpDef { name: "_CrossDeviceCopy", doc: "A copy of the input, on another device.", ..SAME },
+    OpDef {
+        name: "BlockGrad",
+        aliases: &["_sparse_stop_gradient", "stop_gradient"],
+        doc: "The input unchanged; stops gradients in training.",
+        ..SAME
+    },
+    OpDef {
+        name: "_identity_with_attr_like_rhs",
+        doc: "lhs unchanged; rhs only gives its shape.",
+        inputs: Inputs::Fixed(&["lhs", "rhs"]),
+        ..SAME
+    },
+    OpDef {
+        name: "zeros_like",
+        aliases: &["_sparse_zeros_like"],
+        doc: "Zeros in the shape and dtype of the input.",
+        ignores_unknown_attrs: true,
+        bind: |_, signature| {
+            Ok(kernel_fn(signature, |call| {
+                call.outputs[0].bytes_mut().fill(0);
+                Ok(())
+            }))
+        },
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "ones_like",
+        doc: "Ones in the shape and dtype of the input.",
+        ignores_unknown_attrs: true,
+        bind: |_, signature| bind_fill(1.0, signature),
+        ..OpDef::BASE
+    },
+];
+
+/// A kernel that writes one value everywhere.
+pub(crate) fn bind_fill(value: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        elements_mut::<T>(&mut call.outputs[0])?.fill(T::from_f64(value));
+        Ok(())
+    })))
+}

@@ -1,0 +1,54 @@
+//! Arithmetic, comparison, logic and reduction.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::elementwise::{self, Binary, Unary};
+
+pub mod add_n;
+pub mod argmax;
+pub mod broadcast;
+pub mod cast;
+pub mod clip;
+pub mod dot;
+pub mod elementwise_binary;
+pub mod hard_sigmoid;
+pub mod identity;
+pub mod norm;
+pub mod reduce;
+pub mod scalar;
+pub mod smooth_l1;
+pub mod trigonometry;
+pub mod unary;
+
+/// An operator without attributes that maps every element.
+macro_rules! unary_op {
+    ($name:literal, $aliases:expr, $function:expr, $doc:literal) => {
+        OpDef {
+            name: $name,
+            aliases: $aliases,
+            doc: $doc,
+            ignores_unknown_attrs: true,
+            bind: |_, signature| $crate::math::bind_unary($function, signature),
+            ..OpDef::BASE
+        }
+    };
+}
+use unary_op;
+
+/// A kernel that maps every element of input 0.
+pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        elementwise::unary(call.par, function, x, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}
+
+/// A kernel over two arrays of one shape.
+pub(crate) fn bind_binary(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
+        elementwise::binary(call.par, function, a, b, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}

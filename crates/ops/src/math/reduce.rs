@@ -1,0 +1,150 @@
+//! Reductions over any axes: `sum`, `mean`, `prod`, `nansum`, `nanprod`, `max`, `min`.
+
+use crate::core::*;
+use half::f16;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::reduce::{Reduction, reduce};
+use mxrt_kernels::strides::{broadcast, contiguous};
+use mxrt_tensor::{DType, PartialShape, Shape};
+use smallvec::SmallVec;
+
+const ATTRS: &[AttrDef] = &[
+    AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to reduce; all if not given or empty."),
+    AttrDef::new("keepdims", AttrKind::Bool, "False", "Keep reduced axes with size 1."),
+    AttrDef::new("exclude", AttrKind::Bool, "False", "Reduce the axes that are not given."),
+];
+
+macro_rules! reduction {
+    ($name:literal, $aliases:expr, $reduction:expr, $doc:literal) => {
+        OpDef {
+            name: $name,
+            aliases: $aliases,
+            doc: $doc,
+            attrs: ATTRS,
+            infer_shape,
+            bind: |attrs, signature| {
+                let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
+                bind_reduction($reduction, reduced, signature)
+            },
+            ..OpDef::BASE
+        }
+    };
+}
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    reduction!("sum", &["_sparse_sum", "sum_axis"], Reduction::Sum, "The sum over axes, in the dtype of the input."),
+    reduction!("mean", &["_sparse_mean"], Reduction::Mean, "The mean over axes; of integers truncated."),
+    reduction!("prod", &[], Reduction::Prod, "The product over axes."),
+    reduction!("nansum", &[], Reduction::NanSum, "The sum over axes of what is not NaN."),
+    reduction!("nanprod", &[], Reduction::NanProd, "The product over axes of what is not NaN."),
+    reduction!("max", &["max_axis"], Reduction::Max, "The largest element over axes."),
+    reduction!("min", &["min_axis"], Reduction::Min, "The smallest element over axes."),
+];
+
+/// Which axes are reduced, by position.
+pub(crate) type Reduced = SmallVec<[bool; 6]>;
+
+/// The axes that `axis` and `exclude` name.
+pub(crate) fn reduced_axes(attrs: &Attrs, rank: usize) -> Result<Reduced, OpError> {
+    let exclude = attrs.declares("exclude") && attrs.bool("exclude");
+    let axes = attrs.opt_ints("axis").unwrap_or(&[]);
+    if axes.is_empty() {
+        return Ok(smallvec::smallvec![true; rank]);
+    }
+    let mut reduced: Reduced = smallvec::smallvec![exclude; rank];
+    for axis in resolve_axes(axes, rank)? {
+        reduced[axis] = !exclude;
+    }
+    Ok(reduced)
+}
+
+/// The shape that is left; a full reduction has one element.
+pub(crate) fn left_shape(dims: &[Option<usize>], reduced: &[bool], keepdims: bool) -> PartialShape {
+    let axes = dims.iter().zip(reduced);
+    let left: SmallVec<[Option<usize>; 6]> = if keepdims {
+        axes.map(|(d, r)| if *r { Some(1) } else { *d }).collect()
+    } else {
+        axes.filter(|(_, r)| !**r).map(|(d, _)| *d).collect()
+    };
+    if left.is_empty() { Shape::new(&[1]).into() } else { PartialShape::from_dims(left) }
+}
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    let reduced = reduced_axes(shapes.attrs, dims.len())?;
+    shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
+}
+
+/// The mean of half-precision numbers is a half-precision sum divided: it overflows as in MXNet.
+fn bind_half_mean(reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let count = signature.inputs[0].shape.size() as f32 / signature.outputs[0].shape.size().max(1) as f32;
+    Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (&call.inputs[0], elements_mut::<f16>(&mut call.outputs[0])?);
+        reduce(call.par, Reduction::Sum, elements(x)?, x.shape, &reduced, out);
+        out.iter_mut().for_each(|v| *v = f16::from_f32(v.to_f32() / count));
+        Ok(())
+    }))
+}
+
+/// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added behind the infinity.
+fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
+    let infinite = |v: T| v.to_f64().is_infinite();
+    if !out.iter().any(|v| infinite(*v)) {
+        return;
+    }
+    let kept: Vec<usize> = shape.iter().zip(reduced).map(|(n, r)| if *r { 1 } else { *n }).collect();
+    let strides = broadcast(&kept, shape);
+    let steps = contiguous(shape);
+    let mut seen = vec![false; out.len()];
+    for (i, v) in x.iter().enumerate() {
+        let place = |axis: usize| i / steps[axis] as usize % shape[axis] * strides[axis] as usize;
+        let to: usize = (0..shape.len()).map(place).sum();
+        if seen[to] && !v.nan() && infinite(out[to]) {
+            out[to] = T::from_f64(f64::NAN);
+        }
+        seen[to] |= infinite(*v);
+    }
+}
+
+/// A reduction to an output of the same dtype.
+pub(crate) fn bind_reduction(
+    reduction: Reduction,
+    reduced: Reduced,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    if reduction == Reduction::Mean && signature.inputs[0].dtype == DType::F16 {
+        return bind_half_mean(reduced, signature);
+    }
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (&call.inputs[0], elements_mut(&mut call.outputs[0])?);
+        let (values, shape) = (elements::<T>(x)?, x.shape);
+        reduce(call.par, reduction, values, shape, &reduced, out);
+        if reduction == Reduction::NanSum && T::FLOAT {
+            poison_infinite_sums(values, shape, &reduced, out);
+        }
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    fn of(op: &str, attrs: &[(&str, &str)]) -> OpTest {
+        let x: Vec<f32> = (1..=6).map(|v| v as f32).collect();
+        attrs.iter().fold(OpTest::new(op), |t, (k, v)| t.attr(k, v)).f32([2, 3], &x)
+    }
+
+    #[test]
+    fn axes_may_be_chosen_kept_and_excluded() {
+        assert_eq!(f32s(&of("sum", &[]).run(), [1]), [21.0]);
+        assert_eq!(f32s(&of("sum", &[("axis", "()")]).run(), [1]), [21.0]);
+        assert_eq!(f32s(&of("max", &[("axis", "-1"), ("keepdims", "1")]).run(), [2, 1]), [3.0, 6.0]);
+        assert_eq!(f32s(&of("mean", &[("axis", "1"), ("exclude", "True")]).run(), [3]), [2.5, 3.5, 4.5]);
+        for axis in ["2", "(0, 0)", "-3"] {
+            of("sum", &[("axis", axis)]).error();
+        }
+    }
+}

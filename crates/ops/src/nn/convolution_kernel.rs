@@ -1,0 +1,227 @@
+//! Kernels of convolutions: fast and plain ones, and what may be fused behind them.
+
+use super::convolution::Geometry;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Float;
+use mxrt_kernels::activation::Activation;
+use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, NchwEpilogue, Winograd};
+use mxrt_kernels::conv_plain::{ConvParams, convolution};
+use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
+use mxrt_kernels::par::Par;
+use mxrt_tensor::{DType, Shape, TensorRef};
+
+/// What follows the sums: bias, a residual, an activation, in this order. The operands are inputs in this order, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Epilogue {
+    pub bias: bool,
+    pub residual: bool,
+    pub activation: Fused,
+}
+
+/// An activation computed together with a layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Fused {
+    #[default]
+    None,
+    Relu,
+    Clip {
+        low: f64,
+        high: f64,
+    },
+}
+
+impl Epilogue {
+    /// Position of the residual among the inputs.
+    pub fn residual_at(&self) -> Option<usize> {
+        self.residual.then_some(2 + usize::from(self.bias))
+    }
+
+    /// What the plain kernels do afterwards, in place.
+    pub fn apply<T: Float>(&self, par: &dyn Par, residual: Option<&[T]>, out: &mut [T]) {
+        if let Some(residual) = residual {
+            binary_inplace(par, Binary::Add, out, residual);
+        }
+        match self.activation {
+            Fused::None => {}
+            Fused::Relu => unary_inplace(par, Unary::Relu, out),
+            Fused::Clip { low, high } => unary_inplace(par, Unary::Clip { low, high }, out),
+        }
+    }
+}
+
+impl Fused {
+    /// As the fast kernels apply it.
+    pub fn fast(self) -> Activation {
+        match self {
+            Fused::None => Activation::None,
+            Fused::Relu => Activation::Relu,
+            Fused::Clip { low, high } => Activation::Clip { lo: low as f32, hi: high as f32 },
+        }
+    }
+}
+
+/// The input at a position, if there should be one.
+pub(crate) fn operand<'a, T: Float>(inputs: &[TensorRef<'a>], at: Option<usize>) -> Result<Option<&'a [T]>, OpError> {
+    at.map(|i| elements(inputs.get(i).ok_or_else(wrong_arity)?)).transpose()
+}
+
+/// A convolution of two or three inputs, and of a residual, for the types of the signature.
+pub(crate) fn bind_convolution(
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+    epilogue: Epilogue,
+) -> Result<Box<dyn Kernel>, OpError> {
+    let geometry = Geometry::new(attrs)?;
+    let work = multiply_adds(&geometry, &signature.inputs[0].shape, signature.outputs[0].shape.size());
+    match signature.inputs[0].dtype {
+        DType::F32 => match Fast::new(&geometry, epilogue, work, signature) {
+            Some(fast) => Ok(Box::new(fast)),
+            None => Ok(Box::new(Plain::<f32>::new(geometry, epilogue, work))),
+        },
+        DType::F64 => Ok(Box::new(Plain::<f64>::new(geometry, epilogue, work))),
+        other => Err(type_error(format!(
+            "dtype {other} is not supported by convolutions on the CPU, only float32 and float64; convert with astype"
+        ))),
+    }
+}
+
+/// Multiplications that the convolution takes.
+pub(crate) fn multiply_adds(geometry: &Geometry, data: &[usize], outputs: usize) -> u64 {
+    let channels = data.get(1).map_or(0, |c| c / geometry.groups);
+    let each: usize = geometry.kernel.iter().product::<usize>().saturating_mul(channels);
+    outputs.saturating_mul(each) as u64
+}
+
+/// A convolution with one or two spatial axes in single precision, on packed weights.
+struct Fast {
+    kernel: ConvKernel,
+    epilogue: Epilogue,
+    work: u64,
+}
+
+impl Fast {
+    /// `None` where the plain kernel has to do it.
+    fn new(geometry: &Geometry, epilogue: Epilogue, work: u64, signature: &Signature<'_>) -> Option<Fast> {
+        let kernel = fast_kernel(geometry, &signature.inputs[0].shape, signature.options)?;
+        Some(Fast { kernel, epilogue, work })
+    }
+}
+
+/// The fast kernel for data of shape `(batch, channels, [height,] width)`, if there is one.
+pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelOptions) -> Option<ConvKernel> {
+    // One spatial axis is an image of height 1.
+    let two = |dims: &[usize], fill: usize| match *dims {
+        [width] => Some([fill, width]),
+        [height, width] => Some([height, width]),
+        _ => None,
+    };
+    let (&[n, channels], spatial) = shape.split_first_chunk()?;
+    let [height, width] = two(spatial, 1)?;
+    let params = Conv2dParams {
+        in_channels: channels,
+        out_channels: geometry.filters,
+        kernel: two(&geometry.kernel, 1)?,
+        stride: two(&geometry.stride, 1)?,
+        dilate: two(&geometry.dilate, 1)?,
+        pad: two(&geometry.pad, 0)?,
+        groups: geometry.groups,
+    };
+    let winograd = match options.winograd {
+        0 | 1 => Winograd::Off,
+        2 | 3 => Winograd::F2,
+        _ => Winograd::F4,
+    };
+    ConvKernel::select(params, [n, channels, height, width], options.isa, ConvOptions { winograd })
+}
+
+impl Kernel for Fast {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
+            return Err(wrong_arity());
+        };
+        let epilogue = NchwEpilogue {
+            bias: operand(call.inputs, self.epilogue.bias.then_some(2))?,
+            residual: operand(call.inputs, self.epilogue.residual_at())?,
+            activation: self.epilogue.activation.fast(),
+        };
+        let workspace = scratch(call.workspace, self.kernel.workspace_len())?;
+        let packed = packed_elements(packed, self.kernel.packed_len())?;
+        self.kernel.run_nchw(elements(data)?, packed, epilogue, elements_mut(out)?, workspace, call.par);
+        Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.kernel.workspace_len() * size_of::<f32>()
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        format!("convolution {}", self.kernel.name())
+    }
+
+    fn cost_ns(&self) -> u64 {
+        2_000 + self.work / 30
+    }
+}
+
+impl Packing for Fast {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.kernel.packed_len() * size_of::<f32>()
+    }
+
+    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [weight] = inputs else { return Err(wrong_arity()) };
+        self.kernel.pack(elements(weight)?, scratch(out, self.kernel.packed_len())?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        format!("{} {:?}", self.kernel.name(), self.kernel.params())
+    }
+}
+
+/// Any convolution in plain code.
+struct Plain<T> {
+    geometry: Geometry,
+    epilogue: Epilogue,
+    work: u64,
+    element: std::marker::PhantomData<fn(T)>,
+}
+
+impl<T> Plain<T> {
+    fn new(geometry: Geometry, epilogue: Epilogue, work: u64) -> Plain<T> {
+        Plain { geometry, epilogue, work, element: std::marker::PhantomData }
+    }
+}
+
+impl<T: Float> Kernel for Plain<T> {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, weight, ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let bias = operand(call.inputs, self.epilogue.bias.then_some(2))?;
+        let residual = operand(call.inputs, self.epilogue.residual_at())?;
+        let out_shape: &Shape = out.shape;
+        let out = elements_mut::<T>(out)?;
+        let Geometry { kernel, stride, pad, dilate, groups, .. } = &self.geometry;
+        let params = ConvParams { kernel, stride, pad, dilate, groups: *groups };
+        let (x, w) = (elements::<T>(data)?, elements::<T>(weight)?);
+        convolution(call.par, params, x, data.shape, w, bias, out, out_shape);
+        self.epilogue.apply(call.par, residual, out);
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        "convolution plain".to_owned()
+    }
+
+    fn cost_ns(&self) -> u64 {
+        500 + self.work / 2
+    }
+}

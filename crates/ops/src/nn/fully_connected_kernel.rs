@@ -1,0 +1,122 @@
+//! Kernels of dense layers: fast and plain ones, and what may be fused behind them.
+
+use super::convolution_kernel::{Epilogue, operand};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Float;
+use mxrt_kernels::activation::Activation;
+use mxrt_kernels::dense::fully_connected;
+use mxrt_kernels::gemm::{self, Matrix, Sgemm};
+use mxrt_tensor::{DType, TensorRef};
+
+/// A dense layer of two or three inputs, and of a residual, for the types of the signature.
+pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
+    let [outputs, inputs] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
+    let rows = signature.outputs[0].shape.size() / outputs.max(1);
+    let size = [rows, inputs, outputs];
+    match signature.inputs[0].dtype {
+        DType::F32 => {
+            Ok(Box::new(Fast { gemm: Sgemm::new(rows, outputs, inputs, signature.options.isa), size, epilogue }))
+        }
+        DType::F64 => Ok(Box::new(Plain::<f64>::new(size, epilogue))),
+        other => Err(type_error(format!(
+            "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; convert with astype"
+        ))),
+    }
+}
+
+/// A dense layer in single precision, on packed weights.
+struct Fast {
+    gemm: Sgemm,
+    /// rows, inputs, outputs
+    size: [usize; 3],
+    epilogue: Epilogue,
+}
+
+impl Kernel for Fast {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
+            return Err(wrong_arity());
+        };
+        let [_, inputs, outputs] = self.size;
+        let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
+        // A residual comes between bias and activation, which the product then leaves to a second pass.
+        let activation = if residual.is_some() { Activation::None } else { self.epilogue.activation.fast() };
+        let epilogue = gemm::Epilogue { bias: operand(call.inputs, self.epilogue.bias.then_some(2))?, activation };
+        let packed = packed_elements(packed, self.gemm.packed_len())?;
+        let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
+        self.gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, call.par);
+        if residual.is_some() {
+            self.epilogue.apply(call.par, residual, out);
+        }
+        Ok(())
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        format!("dense {}", self.gemm.isa())
+    }
+
+    fn cost_ns(&self) -> u64 {
+        1_000 + self.size.iter().fold(1usize, |n, s| n.saturating_mul(*s)) as u64 / 20
+    }
+}
+
+impl Packing for Fast {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.gemm.packed_len() * size_of::<f32>()
+    }
+
+    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [weight] = inputs else { return Err(wrong_arity()) };
+        let columns = Matrix::rows(elements(weight)?, self.size[1]).transposed();
+        self.gemm.pack(columns, scratch(out, self.gemm.packed_len())?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        let [_, inputs, outputs] = self.size;
+        format!("dense {} {inputs}x{outputs}", self.gemm.isa())
+    }
+}
+
+/// Any dense layer in plain code.
+struct Plain<T> {
+    /// rows, inputs, outputs
+    size: [usize; 3],
+    epilogue: Epilogue,
+    element: std::marker::PhantomData<fn(T)>,
+}
+
+impl<T> Plain<T> {
+    fn new(size: [usize; 3], epilogue: Epilogue) -> Plain<T> {
+        Plain { size, epilogue, element: std::marker::PhantomData }
+    }
+}
+
+impl<T: Float> Kernel for Plain<T> {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, weight, ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let bias = operand(call.inputs, self.epilogue.bias.then_some(2))?;
+        let residual = operand(call.inputs, self.epilogue.residual_at())?;
+        let out = elements_mut::<T>(out)?;
+        fully_connected(call.par, elements::<T>(data)?, elements::<T>(weight)?, bias, self.size, out);
+        self.epilogue.apply(call.par, residual, out);
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        "dense plain".to_owned()
+    }
+
+    fn cost_ns(&self) -> u64 {
+        500 + self.size.iter().fold(1usize, |n, s| n.saturating_mul(*s)) as u64 / 2
+    }
+}

@@ -1,0 +1,19 @@
+//! Layers of neural networks.
+
+pub mod activation;
+pub mod batch_norm;
+pub mod convolution;
+pub(crate) mod convolution_kernel;
+pub mod dropout;
+pub mod embedding;
+pub mod fully_connected;
+pub(crate) mod fully_connected_kernel;
+pub mod l2_normalization;
+pub mod layer_norm;
+pub mod leaky_relu;
+pub mod lrn;
+pub mod outputs;
+pub mod pooling;
+pub mod softmax;
+pub mod softmax_activation;
+pub mod softmax_output;

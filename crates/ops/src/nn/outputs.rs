@@ -1,0 +1,101 @@
+//! Layers that close a network in training and are simple functions at inference: regression outputs, `SVMOutput`, `MakeLoss`.
+
+use crate::core::*;
+use crate::math::bind_unary;
+use crate::shape::bind_copy;
+use mxrt_engine::OpError;
+use mxrt_kernels::elementwise::Unary;
+use mxrt_tensor::PartialShape;
+
+const REGRESSION: OpDef = OpDef {
+    inputs: Inputs::Fixed(&["data", "label"]),
+    attrs: &[AttrDef::new("grad_scale", AttrKind::Float, "1", "For training.")],
+    infer_shape: regression_shapes,
+    bind: bind_copy,
+    ..OpDef::BASE
+};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "LinearRegressionOutput",
+        aliases: &["_sparse_LinearRegressionOutput"],
+        doc: "At inference data unchanged; label does not matter.",
+        is_identity: |_| true,
+        ..REGRESSION
+    },
+    OpDef {
+        name: "MAERegressionOutput",
+        aliases: &["_sparse_MAERegressionOutput"],
+        doc: "At inference data unchanged; label does not matter.",
+        is_identity: |_| true,
+        ..REGRESSION
+    },
+    OpDef {
+        name: "LogisticRegressionOutput",
+        aliases: &["_sparse_LogisticRegressionOutput"],
+        doc: "At inference the logistic function of data; label does not matter.",
+        bind: |_, signature| {
+            let data_only =
+                Signature { inputs: &signature.inputs[..1], outputs: signature.outputs, options: signature.options };
+            bind_unary(Unary::Sigmoid, &data_only)
+        },
+        ..REGRESSION
+    },
+    OpDef {
+        name: "SVMOutput",
+        doc: "At inference data unchanged; label does not matter.",
+        inputs: Inputs::Fixed(&["data", "label"]),
+        attrs: &[
+            AttrDef::new("margin", AttrKind::Float, "1", "For training."),
+            AttrDef::new("regularization_coefficient", AttrKind::Float, "1", "For training."),
+            AttrDef::new("use_linear", AttrKind::Bool, "False", "For training."),
+        ],
+        infer_shape: |shapes| {
+            shapes.same_as_first()?;
+            let Some(dims) = shapes.dims(0) else { return Ok(()) };
+            let label = dims[..dims.len().saturating_sub(1)].iter().copied();
+            shapes.set_input(1, "label", PartialShape::from_dims(label))
+        },
+        bind: bind_copy,
+        is_identity: |_| true,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "MakeLoss",
+        doc: "At inference data unchanged.",
+        attrs: &[
+            AttrDef::new("grad_scale", AttrKind::Float, "1", "For training."),
+            AttrDef::new("valid_thresh", AttrKind::Float, "0", "For training."),
+            AttrDef::new("normalization", AttrKind::Enum(&["batch", "null", "valid"]), "null", "For training."),
+        ],
+        bind: bind_copy,
+        is_identity: |_| true,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "make_loss",
+        aliases: &["_sparse_make_loss"],
+        doc: "At inference data unchanged.",
+        outputs: Outputs::Named(|_| &["loss"]),
+        ignores_unknown_attrs: true,
+        bind: bind_copy,
+        is_identity: |_| true,
+        ..OpDef::BASE
+    },
+];
+
+/// A label has as many elements as the data and the same batch size.
+fn regression_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    shapes.same_as_first()?;
+    let Some(data) = shapes.input(0) else { return Ok(()) };
+    match shapes.inputs[1].complete() {
+        None => {
+            let column = data.len() == 2 && data[1] == 1;
+            let label = if column && shapes.rank(1) != Some(2) { data[..1].into() } else { data };
+            shapes.set_input(1, "label", label)
+        }
+        Some(label) if label.first() == data.first() && label.checked_size() == data.checked_size() => Ok(()),
+        Some(label) => Err(shape_error(format!("label has shape {label} but input {data} needs as many elements"))),
+    }
+}

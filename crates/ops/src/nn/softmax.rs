@@ -1,0 +1,154 @@
+//! `softmax`, `log_softmax`, `softmin`: exponentials normalised along an axis.
+
+use crate::core::*;
+use half::f16;
+use mxrt_engine::OpError;
+use mxrt_kernels::cast::cast;
+use mxrt_kernels::softmax::{SoftmaxParams, softmax};
+use mxrt_tensor::{DType, PartialShape};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "softmax",
+        aliases: &["_npx_softmax"],
+        doc: "exp(x / temperature) divided by its sum along an axis. With use_length the input length tells how many elements count; the rest becomes 0.",
+        inputs: Inputs::ByAttrs(|attrs| if uses_length(attrs) { &["data", "length"] } else { &["data"] }),
+        bind: |attrs, signature| bind(attrs, signature, SoftmaxParams::default()),
+        ..SOFTMAX
+    },
+    OpDef {
+        name: "log_softmax",
+        aliases: &["_npx_log_softmax"],
+        doc: "The logarithm of softmax, computed without leaving the logarithm.",
+        bind: |attrs, signature| bind(attrs, signature, SoftmaxParams { log: true, ..Default::default() }),
+        ..SOFTMAX
+    },
+    OpDef {
+        name: "softmin",
+        doc: "softmax of the negated input: the smallest element becomes the largest.",
+        bind: |attrs, signature| bind(attrs, signature, SoftmaxParams { negate: true, ..Default::default() }),
+        ..SOFTMAX
+    },
+];
+
+const SOFTMAX: OpDef = OpDef {
+    attrs: &[
+        AttrDef::new("axis", AttrKind::Int, "-1", "The axis."),
+        AttrDef::new("temperature", AttrKind::OptFloat, "None", "Divides the input; 1 if not given."),
+        AttrDef::new(
+            "dtype",
+            AttrKind::DType(&["None", "float16", "float32", "float64"]),
+            "None",
+            "dtype of the result; that of the input if not given.",
+        ),
+        AttrDef::new("use_length", AttrKind::OptBool, "False", "Whether lengths are given (softmax only)."),
+    ],
+    infer_shape,
+    infer_dtype,
+    ..OpDef::BASE
+};
+
+fn uses_length(attrs: &Attrs) -> bool {
+    attrs.opt_bool("use_length") == Some(true)
+}
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    shapes.same_as_first()?;
+    if let Some(mut dims) = shapes.dims(0)
+        && shapes.inputs.len() == 2
+    {
+        dims.remove(resolve_axis(shapes.attrs.int("axis"), dims.len())?);
+        if dims.is_empty() {
+            dims.push(Some(1));
+        }
+        shapes.set_input(1, "length", PartialShape::from_dims(dims))?;
+    }
+    Ok(())
+}
+
+fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    match dtypes.attrs.opt_dtype("dtype") {
+        Some(dtype) => dtypes.set_output(0, dtype),
+        None => match dtypes.inputs[0].or(dtypes.outputs[0]) {
+            Some(dtype) => {
+                dtypes.set_input(0, "data", dtype)?;
+                dtypes.set_output(0, dtype)
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>, params: SoftmaxParams) -> Result<Box<dyn Kernel>, OpError> {
+    if uses_length(attrs) && signature.inputs.len() != 2 {
+        return Err(not_implemented("use_length is only for softmax"));
+    }
+    let shape = &signature.inputs[0].shape;
+    let axis = resolve_axis(attrs.int("axis"), shape.len())?;
+    let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+    let temperature = attrs.opt_float("temperature").unwrap_or(1.0);
+    bind_softmax(SoftmaxParams { temperature, ..params }, split, signature)
+}
+
+/// Softmax along the middle of three joined axes; a second input holds lengths.
+pub(crate) fn bind_softmax(
+    params: SoftmaxParams,
+    split: [usize; 3],
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    let has_length = match signature.inputs.get(1) {
+        Some(length) => check_integers("length", length.dtype).map(|()| true)?,
+        None => false,
+    };
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from == DType::F16 && to != DType::F16 {
+        return bind_half(params, split, has_length, signature);
+    }
+    dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
+        softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    }))))
+}
+
+/// MXNet rounds results from half precision to half precision before it converts them.
+fn bind_half(
+    params: SoftmaxParams,
+    split: [usize; 3],
+    has_length: bool,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.outputs[0].dtype, float, O => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<f16>(&call.inputs[0])?;
+        let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
+        let mut half = vec![f16::ZERO; x.len()];
+        softmax(call.par, params, x, split, lengths.as_deref(), &mut half);
+        cast::<f16, O>(call.par, &half, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, assert_close, f32s};
+
+    #[test]
+    fn rows_sum_to_one_and_lengths_cut_them() {
+        let x = [0.0f32, 0.0, 0.0, 1.0, 2.0, 3.0];
+        let y = f32s(&OpTest::new("softmax").f32([2, 3], &x).run(), [2, 3]);
+        assert_close(&y, &[1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.090_030_57, 0.244_728_48, 0.665_240_94]);
+        let y = OpTest::new("softmax").attr("use_length", "True").f32([2, 3], &x).i32([2], &[2, 1]).run();
+        assert_close(&f32s(&y, [2, 3]), &[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn temperature_divides_and_softmin_negates() {
+        let y = OpTest::new("softmin").attr("temperature", "2").f32([2], &[0.0, 2.0]).run();
+        assert_close(&f32s(&y, [2]), &[0.731_058_6, 0.268_941_4]);
+        let y = OpTest::new("log_softmax").attr("axis", "0").f32([2, 1], &[0.0, 0.0]).run();
+        assert_close(&f32s(&y, [2, 1]), &[-0.693_147_2, -0.693_147_2]);
+        OpTest::new("softmax").attr("axis", "2").f32([2, 1], &[0.0, 0.0]).error();
+    }
+}

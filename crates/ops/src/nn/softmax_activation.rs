@@ -1,0 +1,30 @@
+//! `SoftmaxActivation`: softmax over the last axis, or over channels.
+
+use super::softmax::bind_softmax;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::softmax::SoftmaxParams;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "SoftmaxActivation",
+    doc: "Softmax along the last axis, or with mode channel along axis 1.",
+    attrs: &[AttrDef::new("mode", AttrKind::Enum(&["channel", "instance"]), "instance", "What is normalised together.")],
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    if shape.len() < 2 {
+        return Err(shape_error(format!("data has shape {shape}; a batch axis and at least one more are needed")));
+    }
+    let split = match attrs.str("mode") {
+        "channel" if shape.len() < 3 => {
+            return Err(shape_error(format!("data has shape {shape}; mode channel needs at least 3 axes")));
+        }
+        "channel" => [shape[0], shape[1], shape[2..].iter().product()],
+        _ => [shape[..shape.len() - 1].iter().product(), shape[shape.len() - 1], 1],
+    };
+    bind_softmax(SoftmaxParams::default(), split, signature)
+}

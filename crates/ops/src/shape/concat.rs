@@ -1,0 +1,89 @@
+//! `Concat`: arrays joined along an axis.
+
+use crate::blocked;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::shape;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "Concat",
+    aliases: &["_sparse_concat", "concat"],
+    doc: "Joins arrays along an axis they already have; all other extents must agree.",
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    attrs: &[
+        AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs."),
+        AttrDef::new("dim", AttrKind::Int, "1", "Axis along which to join."),
+    ],
+    infer_shape: |shapes| infer_shape(shapes),
+    bind: |attrs, signature| bind(attrs.int("dim"), signature),
+    blocked: |attrs, signature| blocked::concat::form(attrs, signature),
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let known = shapes.inputs.iter().chain(shapes.outputs.iter()).find_map(PartialShape::rank);
+    let Some(rank) = known else { return Ok(()) };
+    let axis = resolve_axis(shapes.attrs.int("dim"), rank)?;
+    // What all have in common: everything but the extent along the axis.
+    let mut common = PartialShape::of_rank(rank);
+    let elsewhere = |shape: &PartialShape, along: Option<usize>| {
+        let dims = shape.dims().map(|d| d.iter().enumerate().map(|(i, d)| if i == axis { along } else { *d }));
+        dims.map_or(PartialShape::UNKNOWN, PartialShape::from_dims)
+    };
+    for (i, shape) in shapes.inputs.iter().chain(shapes.outputs.iter()).enumerate() {
+        common.merge(&elsewhere(shape, None)).map_err(|_| {
+            let first = &shapes.inputs[0];
+            shape_error(format!(
+                "array {i} has shape {shape}, which does not fit the first, {first}, in all axes but {axis}"
+            ))
+        })?;
+    }
+    for i in 0..shapes.inputs.len() {
+        shapes.set_input(i, "an input", common.clone())?;
+    }
+    let total = shapes.inputs.iter().map(|s| s.dim(axis)).try_fold(0usize, |n, d| n.checked_add(d?));
+    shapes.set_output(0, elsewhere(&common, total))
+}
+
+/// Joins along `axis`.
+fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let out = &signature.outputs[0].shape;
+    let axis = resolve_axis(axis, out.len())?;
+    let (outer, inner) = (out[..axis].iter().product(), out[axis + 1..].iter().product());
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let inputs = call
+            .inputs
+            .iter()
+            .map(|x| Ok((elements::<T>(x)?, x.shape.get(axis).copied().unwrap_or(1))))
+            .collect::<Result<Vec<_>, OpError>>()?;
+        shape::concat(call.par, &inputs, outer, inner, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn arrays_are_joined_along_the_axis() {
+        let join = |dim: &str| {
+            OpTest::new("concat")
+                .attr("num_args", "2")
+                .attr("dim", dim)
+                .f32([1, 2], &[1.0, 2.0])
+                .f32([1, 2], &[3.0, 4.0])
+        };
+        assert_eq!(f32s(&join("0").run(), [2, 2]), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(f32s(&join("-1").run(), [1, 4]), [1.0, 2.0, 3.0, 4.0]);
+        join("2").error();
+    }
+
+    #[test]
+    fn other_extents_must_agree() {
+        let error = OpTest::new("Concat").attr("num_args", "2").f32([2, 3], &[0.0; 6]).f32([3, 4], &[0.0; 12]).error();
+        assert!(error.message.contains("(3, 4)") && error.message.contains("(2, 3)"), "{}", error.message);
+    }
+}

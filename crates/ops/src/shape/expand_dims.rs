@@ -1,0 +1,35 @@
+//! `expand_dims`: a new axis of size 1.
+
+use super::{PartialDims, bind_copy};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "expand_dims",
+    aliases: &["_npi_expand_dims"],
+    doc: "Inserts an axis of size 1.",
+    attrs: &[AttrDef::required(
+        "axis",
+        AttrKind::Int,
+        "Where the new axis stands in the result; negative counts from the end.",
+    )],
+    infer_shape,
+    bind: bind_copy,
+    is_identity: |_| true,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let from_output = shapes.outputs.first().and_then(PartialShape::rank).and_then(|r| r.checked_sub(1));
+    let Some(rank) = shapes.rank(0).or(from_output) else { return Ok(()) };
+    let axis = resolve_axis(shapes.attrs.int("axis"), rank + 1)?;
+    let data = shapes.dims(0).unwrap_or_else(|| smallvec::smallvec![None; rank]);
+    let mut out = data;
+    out.insert(axis, Some(1));
+    shapes.set_output(0, PartialShape::from_dims(out))?;
+    let mut data: PartialDims = (0..rank + 1).map(|i| shapes.outputs[0].dim(i)).collect();
+    data.remove(axis);
+    shapes.set_input(0, "data", PartialShape::from_dims(data))
+}

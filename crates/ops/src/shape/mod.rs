@@ -1,0 +1,64 @@
+//! Shapes and places: reshaping, slicing, joining, repeating.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::shape::copy_strided;
+use smallvec::SmallVec;
+
+pub mod broadcast_axis;
+pub mod broadcast_like;
+pub mod broadcast_to;
+pub mod concat;
+pub mod diag;
+pub mod expand_dims;
+pub mod flatten;
+pub mod pad;
+pub mod repeat;
+pub mod reshape;
+pub mod reshape_like;
+pub mod reverse;
+pub mod shape_array;
+pub mod slice;
+pub mod slice_assign;
+pub mod slice_axis;
+pub mod slice_channel;
+pub mod slice_like;
+pub mod space_to_depth;
+pub mod split_v2;
+pub mod squeeze;
+pub mod stack;
+pub mod swap_axis;
+pub mod tile;
+pub mod transpose;
+
+/// Extents of which some are not known yet.
+pub(crate) type PartialDims = SmallVec<[Option<usize>; 6]>;
+
+/// The elements of input 0 in another order or number: where to start and how far to step along each axis.
+pub(crate) struct Strided {
+    /// element that the first output element is
+    pub offset: usize,
+    /// steps in elements, one for each entry of `shape`
+    pub strides: Vec<isize>,
+    /// extents; their product is the size of the output
+    pub shape: Vec<usize>,
+}
+
+/// A kernel that changes the shape only.
+pub(crate) fn bind_copy(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    Ok(kernel_fn(signature, copy_first))
+}
+
+/// A kernel that reads input 0 in steps.
+pub(crate) fn bind_strided(view: Strided, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        let out = elements_mut(&mut call.outputs[0])?;
+        copy_strided(call.par, x, view.offset, &view.strides, &view.shape, out).map_err(kernel_error)
+    })))
+}
+
+/// Product of the extents, if all are known.
+pub(crate) fn known_product(dims: &[Option<usize>]) -> Option<usize> {
+    dims.iter().try_fold(1usize, |n, d| n.checked_mul((*d)?))
+}

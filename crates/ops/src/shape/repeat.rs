@@ -1,0 +1,49 @@
+//! `repeat`: every element several times.
+
+use super::{Strided, bind_strided, known_product};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "repeat",
+    aliases: &["_np_repeat"],
+    doc: "Repeats every element, along one axis or in the flattened array.",
+    attrs: &[
+        AttrDef::required("repeats", AttrKind::IntFrom(0), "How often each element stands in the result."),
+        AttrDef::new("axis", AttrKind::OptInt, "None", "Axis along which to repeat; flattened if not given."),
+    ],
+    infer_shape,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+    let repeats = shapes.attrs.count("repeats");
+    match shapes.attrs.opt_int("axis") {
+        None => {
+            let total = known_product(&dims).map(|n| checked_product(&[n, repeats])).transpose()?;
+            shapes.set_output(0, PartialShape::from_dims([total]))
+        }
+        Some(axis) => {
+            let axis = resolve_axis(axis, dims.len())?;
+            dims[axis] = dims[axis].map(|n| checked_product(&[n, repeats])).transpose()?;
+            shapes.set_output(0, PartialShape::from_dims(dims))
+        }
+    }
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let data = &signature.inputs[0].shape;
+    let (outer, inner) = match attrs.opt_int("axis") {
+        None => (data.size(), 1),
+        Some(axis) => {
+            let axis = resolve_axis(axis, data.len())?;
+            (data[..=axis].iter().product(), data[axis + 1..].iter().product())
+        }
+    };
+    let strides = vec![inner as isize, 0, 1];
+    bind_strided(Strided { offset: 0, strides, shape: vec![outer, attrs.count("repeats"), inner] }, signature)
+}

@@ -1,0 +1,27 @@
+//! `reverse`: elements in opposite order along some axes.
+
+use super::{Strided, bind_strided};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::strides::contiguous;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "reverse",
+    aliases: &["flip"],
+    doc: "Reverses the order of elements along the given axes.",
+    attrs: &[AttrDef::required("axis", AttrKind::Shape, "Axes to reverse.")],
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let mut strides = contiguous(shape);
+    let mut offset = 0;
+    for axis in resolve_axes(attrs.ints("axis"), shape.len())? {
+        offset += shape[axis].saturating_sub(1) * strides[axis] as usize;
+        strides[axis] = -strides[axis];
+    }
+    bind_strided(Strided { offset, strides, shape: shape.to_vec() }, signature)
+}

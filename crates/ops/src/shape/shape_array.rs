@@ -1,0 +1,38 @@
+//! `shape_array`, `size_array`: shape and number of elements as arrays.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_tensor::{DType, PartialShape, Shape};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "shape_array",
+        aliases: &["_npx_shape_array"],
+        doc: "The shape of the input, as an array of int64.",
+        ignores_unknown_attrs: true,
+        infer_shape: |shapes| match shapes.rank(0) {
+            Some(rank) => shapes.set_output(0, PartialShape::from_dims([Some(rank)])),
+            None => Ok(()),
+        },
+        infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+        bind: |_, signature| bind(signature.inputs[0].shape.iter().map(|d| *d as i64).collect(), signature),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "size_array",
+        doc: "The number of elements of the input, as an array of one int64.",
+        ignores_unknown_attrs: true,
+        infer_shape: |shapes| shapes.set_output(0, Shape::new(&[1])),
+        infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+        bind: |_, signature| bind(vec![signature.inputs[0].shape.size() as i64], signature),
+        ..OpDef::BASE
+    },
+];
+
+fn bind(values: Vec<i64>, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    Ok(kernel_fn(signature, move |call| {
+        elements_mut::<i64>(&mut call.outputs[0])?.copy_from_slice(&values);
+        Ok(())
+    }))
+}

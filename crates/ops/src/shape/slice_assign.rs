@@ -1,0 +1,68 @@
+//! `_slice_assign`, `_slice_assign_scalar`: an array with a part of it replaced.
+
+use super::slice::{ATTRS, Range, ranges};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::shape::assign_slice;
+use mxrt_tensor::Shape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_slice_assign",
+        aliases: &["_crop_assign", "_npi_slice_assign"],
+        doc: "lhs with the part from begin to end replaced by rhs.",
+        inputs: Inputs::Fixed(&["lhs", "rhs"]),
+        attrs: ATTRS,
+        infer_shape: |shapes| {
+            shapes.same_as_first()?;
+            let Some(whole) = shapes.input(0) else { return Ok(()) };
+            let part: Shape = ranges(shapes.attrs, &whole)?.iter().map(|r| r.len).collect();
+            shapes.set_input(1, "rhs", part)
+        },
+        bind: bind_array,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_slice_assign_scalar",
+        aliases: &["_crop_assign_scalar", "_npi_slice_assign_scalar"],
+        doc: "data with every element of the part from begin to end replaced by a number.",
+        attrs: &[
+            AttrDef::new("scalar", AttrKind::Float, "0", "The number."),
+            AttrDef::required("begin", AttrKind::SparseShape, "First index along each axis."),
+            AttrDef::required("end", AttrKind::SparseShape, "Index behind the last along each axis."),
+            AttrDef::new("step", AttrKind::SparseShape, "()", "Step along each axis."),
+        ],
+        bind: bind_scalar,
+        ..OpDef::BASE
+    },
+];
+
+/// Ranges in the form the kernel takes: extents, starts, steps.
+fn parts(ranges: &[Range]) -> (Vec<usize>, Vec<usize>, Vec<isize>) {
+    let extents = ranges.iter().map(|r| r.len).collect();
+    (extents, ranges.iter().map(|r| r.start).collect(), ranges.iter().map(|r| r.step).collect())
+}
+
+fn bind_array(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (part, begin, step) = parts(&ranges(attrs, &signature.inputs[0].shape)?);
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        copy_first(call)?;
+        let ([_, rhs], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let shape = out.shape;
+        assign_slice(elements::<T>(rhs)?, &part, elements_mut(out)?, shape, &begin, &step).map_err(kernel_error)
+    })))
+}
+
+fn bind_scalar(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (part, begin, step) = parts(&ranges(attrs, &signature.inputs[0].shape)?);
+    let (number, count) = (attrs.float("scalar"), checked_product(&part)?);
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        copy_first(call)?;
+        let values = vec![T::from_f64(number); count];
+        let out = &mut call.outputs[0];
+        let shape = out.shape;
+        assign_slice(&values, &part, elements_mut(out)?, shape, &begin, &step).map_err(kernel_error)
+    })))
+}

@@ -1,0 +1,110 @@
+//! `SliceChannel`: an array cut into equal parts.
+
+use super::{Strided, bind_strided};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::shape::copy_strided;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "SliceChannel",
+    aliases: &["split"],
+    doc: "Cuts an array into num_outputs equal parts along an axis.",
+    outputs: Outputs::Count(|attrs| attrs.count("num_outputs")),
+    attrs: &[
+        AttrDef::required("num_outputs", AttrKind::IntFrom(1), "Number of parts."),
+        AttrDef::new("axis", AttrKind::Int, "1", "Axis along which to cut."),
+        AttrDef::new(
+            "squeeze_axis",
+            AttrKind::Bool,
+            "False",
+            "Remove the axis from the parts, which must be one thick.",
+        ),
+    ],
+    infer_shape,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+    let axis = resolve_axis(shapes.attrs.int("axis"), dims.len())?;
+    let parts = shapes.attrs.count("num_outputs");
+    let squeeze = shapes.attrs.bool("squeeze_axis");
+    if let Some(n) = dims[axis]
+        && (n % parts != 0 || (squeeze && n != parts))
+    {
+        let need = if squeeze {
+            "with squeeze_axis the axis must have num_outputs elements"
+        } else {
+            "num_outputs must divide it"
+        };
+        return Err(shape_error(format!(
+            "axis {axis} of {} has {n} elements and cannot be split into num_outputs={parts}: {need}",
+            shapes.inputs[0]
+        )));
+    }
+    dims[axis] = dims[axis].map(|n| n / parts);
+    if squeeze {
+        dims.remove(axis);
+    }
+    for i in 0..parts {
+        shapes.set_output(i, PartialShape::from_dims(dims.iter().copied()))?;
+    }
+    Ok(())
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let axis = resolve_axis(attrs.int("axis"), shape.len())?;
+    let parts = attrs.count("num_outputs");
+    bind_parts(axis, &vec![shape[axis] / parts; parts], signature)
+}
+
+/// Cuts input 0 along `axis` into parts of these sizes, the first starting at 0.
+pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
+    let step = (shape[axis] * inner) as isize;
+    let mut start = 0;
+    let mut views = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        views.push(Strided { offset: start * inner, strides: vec![step, 1], shape: vec![outer, size * inner] });
+        start += size;
+    }
+    if let [_] = views[..]
+        && let Some(view) = views.pop()
+    {
+        return bind_strided(view, signature);
+    }
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        for (out, view) in call.outputs.iter_mut().zip(&views) {
+            let out = elements_mut(out)?;
+            copy_strided(call.par, x, view.offset, &view.strides, &view.shape, out).map_err(kernel_error)?;
+        }
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn parts_are_equal_and_may_lose_the_axis() {
+        let x: Vec<f32> = (0..4).map(|v| v as f32).collect();
+        let y = OpTest::new("split").attr("num_outputs", "2").f32([2, 2], &x).run_all();
+        assert_eq!([f32s(&y[0], [2, 1]), f32s(&y[1], [2, 1])], [[0.0, 2.0], [1.0, 3.0]]);
+        let y = OpTest::new("SliceChannel")
+            .attr("num_outputs", "2")
+            .attr("axis", "0")
+            .attr("squeeze_axis", "1")
+            .f32([2, 2], &x)
+            .run_all();
+        assert_eq!([f32s(&y[0], [2]), f32s(&y[1], [2])], [[0.0, 1.0], [2.0, 3.0]]);
+        let error = OpTest::new("split").attr("num_outputs", "3").f32([2, 2], &x).error();
+        assert!(error.message.contains("num_outputs=3"), "{}", error.message);
+    }
+}

@@ -1,0 +1,87 @@
+//! `space_to_depth`, `depth_to_space`: blocks of pixels become channels, and back.
+
+use super::{Strided, bind_strided};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::{PartialShape, Shape};
+
+const ATTRS: &[AttrDef] = &[AttrDef::required("block_size", AttrKind::IntFrom(1), "Edge of the square blocks.")];
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "space_to_depth",
+        doc: "Moves the pixels of each block_size x block_size block into channels: (n, c, h, w) becomes (n, c * b * b, h / b, w / b).",
+        attrs: ATTRS,
+        infer_shape: |shapes| {
+            infer(shapes, |[n, c, h, w], b| {
+                let (h, w) = (divided("height", h, b)?, divided("width", w, b)?);
+                Ok([n, c.map(|c| checked_product(&[c, b, b])).transpose()?, h, w])
+            })
+        },
+        bind: |attrs, signature| {
+            // (n, c, h/b, bh, w/b, bw) is read in the order (n, bh, bw, c, h/b, w/b).
+            bind(attrs, signature, &signature.outputs[0].shape, |[n, c, h, w], b| {
+                ([n, c / (b * b), h, b, w, b], [0, 3, 5, 1, 2, 4])
+            })
+        },
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "depth_to_space",
+        doc: "Moves channels into block_size x block_size blocks of pixels: (n, c, h, w) becomes (n, c / (b * b), h * b, w * b).",
+        attrs: ATTRS,
+        infer_shape: |shapes| {
+            infer(shapes, |[n, c, h, w], b| {
+                let grow = |d: Option<usize>| d.map(|d| checked_product(&[d, b])).transpose();
+                Ok([n, divided("the number of channels", c, checked_product(&[b, b])?)?, grow(h)?, grow(w)?])
+            })
+        },
+        bind: |attrs, signature| {
+            // (n, bh, bw, c, h, w) is read in the order (n, c, h, bh, w, bw).
+            bind(attrs, signature, &signature.inputs[0].shape, |[n, c, h, w], b| {
+                ([n, b, b, c / (b * b), h, w], [0, 3, 4, 1, 5, 2])
+            })
+        },
+        ..OpDef::BASE
+    },
+];
+
+type Four = [Option<usize>; 4];
+
+fn divided(what: &str, extent: Option<usize>, by: usize) -> Result<Option<usize>, OpError> {
+    match extent {
+        Some(n) if n % by != 0 => Err(shape_error(format!("{what} is {n}, which block_size does not divide ({by})"))),
+        extent => Ok(extent.map(|n| n / by)),
+    }
+}
+
+fn infer(shapes: &mut Shapes<'_>, output: fn(Four, usize) -> Result<Four, OpError>) -> Result<(), OpError> {
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    let Ok(four) = Four::try_from(&dims[..]) else {
+        return Err(shape_error(format!(
+            "data must have 4 axes (batch, channel, height, width), got {}",
+            shapes.inputs[0]
+        )));
+    };
+    shapes.set_output(0, PartialShape::from_dims(output(four, shapes.attrs.count("block_size"))?))
+}
+
+/// `split` cuts the four extents into six and tells in which order the output reads them.
+fn bind(
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+    four: &Shape,
+    split: fn([usize; 4], usize) -> ([usize; 6], [usize; 6]),
+) -> Result<Box<dyn Kernel>, OpError> {
+    let four = <[usize; 4]>::try_from(&four[..]).map_err(|_| wrong_arity())?;
+    let (six, order) = split(four, attrs.count("block_size"));
+    let steps = contiguous(&six);
+    let view = Strided {
+        offset: 0,
+        strides: order.iter().map(|i| steps[*i]).collect(),
+        shape: order.iter().map(|i| six[*i]).collect(),
+    };
+    bind_strided(view, signature)
+}

@@ -1,0 +1,44 @@
+//! `stack`: arrays joined along a new axis.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::shape;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "stack",
+    doc: "Joins arrays of one shape along a new axis.",
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    attrs: &[
+        AttrDef::new("axis", AttrKind::Int, "0", "Where the new axis stands in the result."),
+        AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs."),
+    ],
+    infer_shape,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let mut common = PartialShape::UNKNOWN;
+    for shape in shapes.inputs.iter() {
+        common.merge(shape).map_err(|e| shape_error(format!("all inputs must have one shape: {e}")))?;
+    }
+    let Some(dims) = common.dims() else { return Ok(()) };
+    let mut out: Vec<Option<usize>> = dims.to_vec();
+    out.insert(resolve_axis(shapes.attrs.int("axis"), dims.len() + 1)?, Some(shapes.inputs.len()));
+    shapes.inputs.iter_mut().for_each(|s| *s = common.clone());
+    shapes.set_output(0, PartialShape::from_dims(out))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let data = &signature.inputs[0].shape;
+    let axis = resolve_axis(attrs.int("axis"), data.len() + 1)?;
+    let (outer, inner) = (data[..axis].iter().product(), data[axis..].iter().product());
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let inputs =
+            call.inputs.iter().map(|x| Ok((elements::<T>(x)?, 1))).collect::<Result<Vec<_>, OpError>>()?;
+        shape::concat(call.par, &inputs, outer, inner, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}

@@ -1,0 +1,39 @@
+//! `SwapAxis`: two axes exchanged.
+
+use super::{Strided, bind_strided};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "SwapAxis",
+    aliases: &["_npi_swapaxes", "swapaxes"],
+    doc: "Exchanges two axes.",
+    attrs: &[
+        AttrDef::new("dim1", AttrKind::Int, "0", "One axis."),
+        AttrDef::new("dim2", AttrKind::Int, "0", "The other axis."),
+    ],
+    infer_shape,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn axes(attrs: &Attrs, rank: usize) -> Result<(usize, usize), OpError> {
+    Ok((resolve_axis(attrs.int("dim1"), rank)?, resolve_axis(attrs.int("dim2"), rank)?))
+}
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+    let (a, b) = axes(shapes.attrs, dims.len())?;
+    dims.swap(a, b);
+    shapes.set_output(0, PartialShape::from_dims(dims))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let mut strides = contiguous(&signature.inputs[0].shape);
+    let (a, b) = axes(attrs, strides.len())?;
+    strides.swap(a, b);
+    bind_strided(Strided { offset: 0, strides, shape: signature.outputs[0].shape.to_vec() }, signature)
+}

@@ -1,0 +1,48 @@
+//! `tile`: an array laid side by side with itself.
+
+use super::{PartialDims, Strided, bind_strided};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "tile",
+    aliases: &["_npi_tile"],
+    doc: "Repeats the whole array along every axis. Missing axes or repetitions count as 1, on the left.",
+    attrs: &[AttrDef::required("reps", AttrKind::Shape, "Repetitions for each axis, matched from the last.")],
+    infer_shape,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(data) = shapes.dims(0) else { return Ok(()) };
+    let reps = extents("reps", shapes.attrs.ints("reps"))?;
+    let rank = data.len().max(reps.len());
+    let mut out = PartialDims::new();
+    for i in 0..rank {
+        let own = (i + data.len()).checked_sub(rank).map_or(Some(1), |i| data[i]);
+        let times = (i + reps.len()).checked_sub(rank).map_or(1, |i| reps[i]);
+        out.push(own.map(|n| checked_product(&[n, times])).transpose()?);
+    }
+    shapes.set_output(0, PartialShape::from_dims(out))
+}
+
+/// Every axis becomes two: the repetitions, which do not move, and the elements.
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let data = &signature.inputs[0].shape;
+    let reps = extents("reps", attrs.ints("reps"))?;
+    let steps = contiguous(data);
+    let rank = data.len().max(reps.len());
+    let (mut strides, mut shape) = (Vec::new(), Vec::new());
+    for i in 0..rank {
+        strides.push(0);
+        shape.push((i + reps.len()).checked_sub(rank).map_or(1, |i| reps[i]));
+        let own = (i + data.len()).checked_sub(rank);
+        strides.push(own.map_or(0, |i| steps[i]));
+        shape.push(own.map_or(1, |i| data[i]));
+    }
+    bind_strided(Strided { offset: 0, strides, shape }, signature)
+}

@@ -1,0 +1,157 @@
+//! Values on their way between Python and Rust.
+
+use half::f16;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_tensor::{Context, DType, DeviceType, TensorRef};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+/// An attribute value as files spell it: `True`, `0.5`, `(3, 3)`, `None`.
+#[pyfunction]
+pub(crate) fn attr_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_str()?.to_owned());
+    }
+    if value.is_none() || value.is_exact_instance_of::<PyBool>() || value.is_exact_instance_of::<PyInt>() {
+        return Ok(value.str()?.to_str()?.to_owned());
+    }
+    if let Ok(items) = value.cast::<PyTuple>() {
+        return tuple_text(items.iter());
+    }
+    if let Ok(items) = value.cast::<PyList>() {
+        let inner = items.iter().map(|item| attr_text(&item)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(format!("[{}]", inner.join(", ")));
+    }
+    if value.is_exact_instance_of::<PyFloat>() {
+        return Ok(value.repr()?.to_str()?.to_owned());
+    }
+    // numpy scalars print as plain numbers
+    Ok(value.str()?.to_str()?.to_owned())
+}
+
+fn tuple_text<'py>(items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) -> PyResult<String> {
+    let one = items.len() == 1;
+    let inner = items.map(|item| attr_text(&item)).collect::<PyResult<Vec<_>>>()?;
+    Ok(format!("({}{})", inner.join(", "), if one { "," } else { "" }))
+}
+
+/// Device type and number, as `mxrt.context` passes them.
+pub(crate) fn context(device: (&str, i32)) -> Result<Context, OpError> {
+    let (kind, number) = device;
+    match Context::parse(kind) {
+        Some(context) if context.device_type == DeviceType::Gpu => Err(OpError::new(
+            FailureKind::Device,
+            format!("{kind}({number}) is not available: this build of mxrt computes on the CPU only; use mx.cpu()"),
+        )),
+        Some(context) => Ok(Context { device_id: number, ..context }),
+        None => Err(OpError::new(
+            FailureKind::Value,
+            format!("unknown device type '{kind}'; known: cpu, cpu_pinned, cpu_shared, gpu"),
+        )),
+    }
+}
+
+pub(crate) fn dtype(name: &str) -> PyResult<DType> {
+    name.parse().map_err(|e: mxrt_tensor::UnknownDType| PyTypeError::new_err(e.to_string()))
+}
+
+macro_rules! for_numpy_types {
+    ($do:ident) => {
+        $do!(f32 => F32, f64 => F64, f16 => F16, u8 => U8, i32 => I32, i8 => I8, i64 => I64, i16 => I16, u16 => U16,
+             u32 => U32, u64 => U64);
+    };
+}
+
+/// Gives the bytes of a C-contiguous numpy array to `use_bytes`.
+pub(crate) fn with_bytes<R>(
+    array: &Bound<'_, PyUntypedArray>,
+    use_bytes: impl FnOnce(DType, &[u8]) -> PyResult<R>,
+) -> PyResult<R> {
+    macro_rules! try_types {
+        ($($t:ty => $d:ident),*) => { $(
+            if let Ok(typed) = array.cast::<PyArrayDyn<$t>>() {
+                let readonly = typed.try_readonly().map_err(|e| PyValueError::new_err(e.to_string()))?;
+                let slice = readonly.as_slice().map_err(|_| PyValueError::new_err("the array is not C-contiguous"))?;
+                return use_bytes(DType::$d, bytemuck::cast_slice(slice));
+            }
+        )* };
+    }
+    for_numpy_types!(try_types);
+    if let Ok(typed) = array.cast::<PyArrayDyn<bool>>() {
+        let readonly = typed.try_readonly().map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let slice = readonly.as_slice().map_err(|_| PyValueError::new_err("the array is not C-contiguous"))?;
+        return use_bytes(DType::Bool, bytemuck::cast_slice(slice));
+    }
+    let name = array.dtype().str()?;
+    Err(PyTypeError::new_err(format!(
+        "numpy arrays of dtype {name} cannot become NDArrays; known: float32, float64, float16, uint8, int32, int8, int64, \
+         bool, int16, uint16, uint32, uint64 (in the machine's byte order)"
+    )))
+}
+
+/// The elements of an array, owned, on the way to numpy.
+pub(crate) enum Elements {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    F16(Vec<f16>),
+    U8(Vec<u8>),
+    I32(Vec<i32>),
+    I8(Vec<i8>),
+    I64(Vec<i64>),
+    I16(Vec<i16>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    Bool(Vec<bool>),
+}
+
+/// Copies the elements out. `bfloat16`, which numpy lacks, travels as its bits.
+pub(crate) fn elements(tensor: TensorRef<'_>) -> Elements {
+    let bytes = tensor.bytes();
+    macro_rules! copy {
+        ($v:ident) => {
+            Elements::$v(bytemuck::cast_slice(bytes).to_vec())
+        };
+    }
+    match tensor.dtype {
+        DType::F32 => copy!(F32),
+        DType::F64 => copy!(F64),
+        DType::F16 => copy!(F16),
+        DType::U8 => copy!(U8),
+        DType::I32 => copy!(I32),
+        DType::I8 => copy!(I8),
+        DType::I64 => copy!(I64),
+        DType::I16 => copy!(I16),
+        DType::U16 | DType::BF16 => copy!(U16),
+        DType::U32 => copy!(U32),
+        DType::U64 => copy!(U64),
+        DType::Bool => Elements::Bool(bytes.iter().map(|b| *b != 0).collect()),
+    }
+}
+
+/// A numpy array that owns the elements.
+pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: Elements, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    macro_rules! arms {
+        ($($v:ident),*) => { match elements {
+            $(Elements::$v(vec) => Ok(PyArray1::from_vec(py, vec).reshape(shape)?.into_any()),)*
+        } };
+    }
+    arms!(F32, F64, F16, U8, I32, I8, I64, I16, U16, U32, U64, Bool)
+}
+
+/// MXNet's number of an element type.
+#[pyfunction]
+pub(crate) fn dtype_code(name: &str) -> PyResult<i32> {
+    dtype(name).map(DType::code)
+}
+
+/// The name of the element type with this number, as attributes spell it.
+#[pyfunction]
+pub(crate) fn dtype_of_code(code: &str) -> PyResult<&'static str> {
+    let found = code.trim().parse().ok().and_then(DType::from_code);
+    found
+        .map(DType::name)
+        .ok_or_else(|| crate::errors::plain("data", &format!("there is no element type with the number {code}")))
+}

@@ -1,0 +1,192 @@
+//! Arrays: the base class of `mxrt.nd.NDArray`, and functions that make, copy and index arrays.
+
+use crate::convert::{self, Elements};
+use crate::{errors, runtime};
+use mxrt_tensor::index::{self, Region};
+use mxrt_tensor::{NDArray, Shape, TensorType};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+
+/// Copies of up to this many bytes are made without giving the interpreter's lock back.
+const QUICK_COPY: usize = 64 * 1024;
+
+/// An array whose content the engine computes. Python code uses the subclass `mxrt.nd.NDArray`.
+#[pyclass(frozen, subclass, module = "mxrt._mxrt")]
+pub(crate) struct NDArrayBase {
+    pub(crate) array: NDArray,
+}
+
+/// The Python object of an array, of class `mxrt.nd.NDArray`.
+pub(crate) fn wrap(py: Python<'_>, array: NDArray) -> PyResult<Bound<'_, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "mxrt.ndarray.ndarray", "NDArray")?;
+    class.call1((Bound::new(py, NDArrayBase { array })?,))
+}
+
+#[pymethods]
+impl NDArrayBase {
+    /// Another handle to the same array: how subclasses are made.
+    #[new]
+    fn new(source: &Bound<'_, NDArrayBase>) -> NDArrayBase {
+        NDArrayBase { array: source.get().array.clone() }
+    }
+
+    /// Extents.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.array.shape().iter())
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.array.shape().size()
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.array.shape().len()
+    }
+
+    /// Name of the element type.
+    #[getter]
+    fn _dtype_name(&self) -> &'static str {
+        self.array.dtype().name()
+    }
+
+    /// Device type and number.
+    #[getter]
+    fn _device(&self) -> (&'static str, i32) {
+        let context = self.array.context();
+        (context.type_name(), context.device_id)
+    }
+
+    /// Waits until the value is there; raises the failure of the operator that should have made it.
+    fn wait_to_read(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.array.engine();
+        if engine.is_ready(self.array.var()) && self.array.var().failure().is_none() {
+            return Ok(());
+        }
+        runtime::wait(py, |poll| engine.wait_to_read_with(self.array.var(), poll))
+    }
+
+    /// Waits until everybody who uses the value is done.
+    fn wait_to_write(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.array.engine();
+        runtime::wait(py, |poll| engine.wait_to_write_with(self.array.var(), poll))
+    }
+
+    /// A copy of the elements as a numpy array, after waiting for them.
+    fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = &self.array;
+        let elements =
+            runtime::wait(py, |poll| -> Result<Elements, _> { Ok(convert::elements(array.read(poll)?.tensor())) })?;
+        convert::to_numpy(py, elements, array.shape())
+    }
+
+    /// An array over the same elements: `shape` of them, the first one at position `start`.
+    fn _view<'py>(&self, py: Python<'py>, start: usize, shape: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
+        match self.array.view(start, Shape::from(shape)) {
+            Some(view) => wrap(py, view),
+            None => Err(PyIndexError::new_err("the view lies outside of the array")),
+        }
+    }
+
+    /// True when both are views of one storage.
+    fn _shares_storage(&self, other: &NDArrayBase) -> bool {
+        self.array.same_storage(&other.array)
+    }
+}
+
+type Axes = Vec<(usize, isize)>;
+
+fn region(start: usize, axes: Axes) -> Region {
+    Region { start, axes: axes.into_iter().collect() }
+}
+
+/// A new array of this shape and dtype. Its content is zero.
+#[pyfunction]
+pub(crate) fn zeroed<'py>(
+    py: Python<'py>,
+    shape: Vec<usize>,
+    dtype: &str,
+    device: (&str, i32),
+) -> PyResult<Bound<'py, PyAny>> {
+    let context = convert::context(device).map_err(|e| errors::from_op(py, &e))?;
+    let tensor = TensorType::new(convert::dtype(dtype)?, Shape::from(shape));
+    let array = NDArray::new(runtime::runtime()?.engine, context, tensor).map_err(|e| errors::from_op(py, &e))?;
+    wrap(py, array)
+}
+
+/// A new array with the elements of a C-contiguous numpy array.
+#[pyfunction]
+pub(crate) fn from_numpy<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyUntypedArray>,
+    device: (&str, i32),
+) -> PyResult<Bound<'py, PyAny>> {
+    let context = convert::context(device).map_err(|e| errors::from_op(py, &e))?;
+    let engine = runtime::runtime()?.engine;
+    let shape = Shape::new(source.shape());
+    let array = convert::with_bytes(source, |dtype, bytes| {
+        let tensor = TensorType::new(dtype, shape);
+        let made = if bytes.len() <= QUICK_COPY {
+            NDArray::from_bytes(engine, context, tensor, bytes)
+        } else {
+            runtime::detached(py, || NDArray::from_bytes(engine, context, tensor, bytes))?
+        };
+        made.map_err(|e| errors::from_op(py, &e))
+    })?;
+    wrap(py, array)
+}
+
+/// Copies elements at regular distances; a region is a first position, and length and distance of each axis.
+#[pyfunction]
+pub(crate) fn copy_region(
+    py: Python<'_>,
+    target: &NDArrayBase,
+    into: (usize, Axes),
+    source: &NDArrayBase,
+    from_: (usize, Axes),
+) -> PyResult<()> {
+    index::copy_region(&target.array, region(into.0, into.1), &source.array, region(from_.0, from_.1))
+        .map_err(|e| errors::from_op(py, &e))
+}
+
+/// The positions of a C-contiguous int64 numpy array.
+fn positions(array: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<usize>> {
+    convert::with_bytes(array, |dtype, bytes| {
+        if dtype != mxrt_tensor::DType::I64 {
+            return Err(errors::plain("type", &format!("positions must be int64, not {dtype}")));
+        }
+        let numbers: &[i64] = bytemuck::cast_slice(bytes);
+        numbers.iter().map(|n| usize::try_from(*n).map_err(|e| PyIndexError::new_err(e.to_string()))).collect()
+    })
+}
+
+/// A new array of the elements at these positions, in the shape of `at`.
+#[pyfunction]
+pub(crate) fn gather<'py>(
+    py: Python<'py>,
+    source: &NDArrayBase,
+    at: &Bound<'py, PyUntypedArray>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shape = Shape::new(at.shape());
+    let made = index::gather(&source.array, positions(at)?, shape).map_err(|e| errors::from_op(py, &e))?;
+    wrap(py, made)
+}
+
+/// Stores the elements of `source` at these positions of `target`.
+#[pyfunction]
+pub(crate) fn scatter(
+    py: Python<'_>,
+    target: &NDArrayBase,
+    at: &Bound<'_, PyUntypedArray>,
+    source: &NDArrayBase,
+) -> PyResult<()> {
+    index::scatter(&target.array, positions(at)?, &source.array).map_err(|e| errors::from_op(py, &e))
+}

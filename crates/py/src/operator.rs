@@ -1,0 +1,295 @@
+//! Operators: what is known about them, and calling one.
+
+use crate::ndarray::{NDArrayBase, wrap};
+use crate::runtime::{self, Runtime};
+use crate::{convert, errors};
+use mxrt_engine::OpError;
+use mxrt_ops::{AttrDef, AttrKind, Attrs, Inputs, Invocation, OpDef, Outputs, registry};
+use mxrt_tensor::{Context, NDArray};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// What is known about one operator.
+#[pyclass(frozen, module = "mxrt._mxrt")]
+pub(crate) struct Operator {
+    pub(crate) def: &'static OpDef,
+}
+
+#[pymethods]
+impl Operator {
+    /// Canonical name, as files spell it.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.def.name
+    }
+
+    /// Other names.
+    #[getter]
+    fn aliases(&self) -> Vec<&'static str> {
+        self.def.aliases.to_vec()
+    }
+
+    /// Documentation.
+    #[getter]
+    fn doc(&self) -> &'static str {
+        self.def.doc
+    }
+
+    /// Names of all inputs the operator can take. Empty for one that takes any number.
+    #[getter]
+    fn inputs(&self) -> Vec<Cow<'static, str>> {
+        possible_inputs(self.def)
+    }
+
+    /// Name of the attribute that counts the inputs, for operators that take any number.
+    #[getter]
+    fn variadic(&self) -> Option<&'static str> {
+        match self.def.inputs {
+            Inputs::Variadic { count, .. } => Some(count),
+            _ => None,
+        }
+    }
+
+    /// Attributes: name, type, default as files spell it (`None` when it has to be given), documentation.
+    #[getter]
+    fn attrs(&self) -> Vec<(&'static str, String, Option<&'static str>, &'static str)> {
+        self.def.attrs.iter().map(|a| (a.name, a.kind.describe(), a.default, a.doc)).collect()
+    }
+
+    /// Names of the attributes that hold an element type.
+    #[getter]
+    fn dtype_attrs(&self) -> Vec<&'static str> {
+        self.def.attrs.iter().filter(|a| matches!(a.kind, AttrKind::DType(_))).map(|a| a.name).collect()
+    }
+
+    /// Whether a call always gives one result.
+    #[getter]
+    fn single_output(&self) -> bool {
+        matches!(self.def.outputs, Outputs::One)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Operator {}>", self.def.name)
+    }
+}
+
+/// All inputs an operator takes under some setting of its switches, in order.
+fn possible_inputs(def: &'static OpDef) -> Vec<Cow<'static, str>> {
+    match def.inputs {
+        Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
+        Inputs::Variadic { .. } => Vec::new(),
+        Inputs::ByAttrs(_) => {
+            let mut all = Vec::new();
+            for attrs in switch_settings(def) {
+                merge(&mut all, def.input_names(&attrs));
+            }
+            all
+        }
+    }
+}
+
+/// Adds the names that are missing, each behind the one it follows.
+fn merge(all: &mut Vec<Cow<'static, str>>, names: Vec<Cow<'static, str>>) {
+    let mut place = 0;
+    for name in names {
+        match all.iter().position(|n| *n == name) {
+            Some(found) => place = found + 1,
+            None => {
+                all.insert(place, name);
+                place += 1;
+            }
+        }
+    }
+}
+
+/// The values an attribute that switches something can have.
+fn switch_values(attr: &AttrDef) -> Vec<&'static str> {
+    match attr.kind {
+        AttrKind::Bool | AttrKind::OptBool => vec!["False", "True"],
+        AttrKind::Enum(words) | AttrKind::OptEnum(words) => words.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// A value for an attribute that has to be given and switches nothing.
+fn any_value(attr: &AttrDef) -> &'static str {
+    match attr.kind {
+        AttrKind::Shape | AttrKind::OptShape | AttrKind::SparseShape | AttrKind::Floats => "(1,)",
+        AttrKind::DType(words) => words.first().copied().unwrap_or("float32"),
+        _ => "1",
+    }
+}
+
+/// Attributes with every pair of switches in every setting.
+fn switch_settings(def: &'static OpDef) -> Vec<Attrs> {
+    let switches: Vec<(&'static str, Vec<&'static str>)> =
+        def.attrs.iter().map(|a| (a.name, switch_values(a))).filter(|s| !s.1.is_empty()).collect();
+    let required: Vec<(&str, &str)> = def
+        .attrs
+        .iter()
+        .filter(|a| a.default.is_none())
+        .map(|a| (a.name, switch_values(a).first().copied().unwrap_or(any_value(a))))
+        .collect();
+    let mut settings = vec![required.clone()];
+    for (i, (first, first_values)) in switches.iter().enumerate() {
+        for first_value in first_values {
+            let one = required.iter().copied().chain([(*first, *first_value)]);
+            settings.push(one.clone().collect());
+            for (second, second_values) in &switches[i + 1..] {
+                settings.extend(second_values.iter().map(|v| one.clone().chain([(*second, *v)]).collect()));
+            }
+        }
+    }
+    settings.into_iter().filter_map(|given| def.parse_attrs(given).ok()).collect()
+}
+
+pub(crate) fn find(name: &str) -> Result<&'static OpDef, OpError> {
+    registry().get(name).filter(|def| !def.internal).ok_or_else(|| {
+        let message = format!("Operator {name} is not registered: this build of mxrt does not have it");
+        OpError::new(mxrt_engine::FailureKind::NotImplemented, message)
+    })
+}
+
+/// The operator of this name; `None` when this build does not have it.
+#[pyfunction]
+pub(crate) fn get_operator(name: &str) -> Option<Operator> {
+    find(name).ok().map(|def| Operator { def })
+}
+
+/// The names of all operators, aliases included.
+#[pyfunction]
+pub(crate) fn operator_names() -> Vec<&'static str> {
+    let public = registry().ops().iter().filter(|def| !def.internal);
+    public.flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied())).collect()
+}
+
+/// Attributes as text, in the order given.
+pub(crate) fn attr_pairs(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<SmallVec<[(String, String); 4]>> {
+    let Some(attrs) = attrs else { return Ok(SmallVec::new()) };
+    attrs
+        .iter()
+        .map(|(key, value)| Ok((key.cast::<PyString>()?.to_str()?.to_owned(), convert::attr_text(&value)?)))
+        .collect()
+}
+
+fn extract_arrays(inputs: &Bound<'_, PyAny>) -> PyResult<SmallVec<[NDArray; 4]>> {
+    inputs.try_iter()?.map(|item| Ok(one_array(&item?)?.get().array.clone())).collect()
+}
+
+pub(crate) fn one_array<'a, 'py>(item: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, NDArrayBase>> {
+    item.cast::<NDArrayBase>().map_err(|_| {
+        let class = item.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+        PyTypeError::new_err(format!("expected an NDArray, got {class}; make one with mx.nd.array(...)"))
+    })
+}
+
+/// Arrays given as `out=`: one, or a list of them.
+pub(crate) fn out_arrays(out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<SmallVec<[NDArray; 4]>>> {
+    match out {
+        None => Ok(None),
+        Some(one) if one.is_instance_of::<NDArrayBase>() => {
+            Ok(Some(smallvec::smallvec![one_array(one)?.get().array.clone()]))
+        }
+        Some(several) => extract_arrays(several).map(Some),
+    }
+}
+
+/// One array as itself, several as a list; `out` is returned when it was given.
+pub(crate) fn results<'py>(
+    py: Python<'py>,
+    made: SmallVec<[NDArray; 2]>,
+    out: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(out) = out {
+        return Ok(out.clone());
+    }
+    let mut wrapped = made.into_iter().map(|array| wrap(py, array));
+    match (wrapped.next(), wrapped.len()) {
+        (Some(one), 0) => one,
+        (first, _) => Ok(PyList::new(py, first.into_iter().chain(wrapped).collect::<PyResult<Vec<_>>>()?)?.into_any()),
+    }
+}
+
+/// With the naive engine an operator has run when the call returns, and its failure is raised there.
+pub(crate) fn raise_if_naive(py: Python<'_>, runtime: &Runtime, made: &[NDArray]) -> PyResult<()> {
+    if !runtime::is_naive(runtime.engine) {
+        return Ok(());
+    }
+    match made.iter().find_map(|array| array.var().failure()) {
+        Some(failure) => {
+            failure.mark_observed();
+            Err(errors::from_failure(py, &failure))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Calls an operator by name.
+///
+/// `inputs` are arrays in order; `attrs` maps names to values; `out` is an array or a list to be overwritten; `device` is
+/// where the result lives when there is no input to tell. Shape, type and attribute errors are raised here, others when
+/// the result is awaited.
+#[pyfunction]
+#[pyo3(signature = (name, inputs, attrs = None, out = None, device = None))]
+pub(crate) fn invoke<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: &Bound<'py, PyTuple>,
+    attrs: Option<&Bound<'py, PyDict>>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<(String, i32)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let runtime = runtime::runtime()?;
+    let arrays = extract_arrays(inputs)?;
+    let pairs = attr_pairs(attrs)?;
+    let outputs = out_arrays(out)?;
+    let work = || call(runtime, name, &arrays, &pairs, outputs.as_deref(), device.as_ref());
+    // The naive engine computes in this thread, which must not keep others from running meanwhile.
+    let result = if runtime::is_naive(runtime.engine) { runtime::detached(py, work)? } else { work() };
+    let made = result.map_err(|e| errors::from_op(py, &e))?;
+    raise_if_naive(py, runtime, &made)?;
+    results(py, made, out)
+}
+
+fn call(
+    runtime: &Runtime,
+    name: &str,
+    arrays: &[NDArray],
+    pairs: &[(String, String)],
+    outputs: Option<&[NDArray]>,
+    device: Option<&(String, i32)>,
+) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+    let def = find(name)?;
+    let context = match pairs.iter().find(|(key, _)| key == "ctx") {
+        Some((_, text)) => parse_ctx(text)?,
+        None => device.map_or(Ok(Context::default()), |(kind, number)| convert::context((kind, *number)))?,
+    };
+    let count = arrays.len().to_string();
+    let counted = match def.inputs {
+        Inputs::Variadic { count: attr, .. } if !pairs.iter().any(|(key, _)| key == attr) => {
+            Some((attr, count.as_str()))
+        }
+        _ => None,
+    };
+    let given = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+    let attrs = def.parse_attrs(given.filter(|(k, _)| *k != "ctx" || declares(def, "ctx")).chain(counted))?;
+    let invocation = Invocation { engine: runtime.engine, context, options: runtime.options, random: &runtime.random };
+    let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
+    let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.map(|out| out.iter().collect());
+    mxrt_ops::invoke(&invocation, def, &attrs, &inputs, outputs.as_deref())
+}
+
+fn declares(def: &OpDef, attr: &str) -> bool {
+    def.attrs.iter().any(|a| a.name == attr)
+}
+
+/// The `ctx` attribute of operators that make arrays: `cpu(0)`.
+fn parse_ctx(text: &str) -> Result<Context, OpError> {
+    match Context::parse(text) {
+        Some(context) => convert::context((context.type_name(), context.device_id)),
+        None => convert::context((text, 0)),
+    }
+}

@@ -1,0 +1,201 @@
+//! The process-wide engine, and waiting for it from Python threads.
+
+use crate::errors;
+use mxrt_engine::{Config, Engine, EngineKind, WaitError};
+use mxrt_ops::{KernelOptions, RandomState};
+use mxrt_tensor::DType;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What all arrays and models of the process share.
+pub(crate) struct Runtime {
+    pub(crate) engine: &'static Engine,
+    pub(crate) random: Arc<RandomState>,
+    pub(crate) options: KernelOptions,
+}
+
+/// Set when the interpreter begins to end.
+static CLOSING: AtomicBool = AtomicBool::new(false);
+
+static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+
+/// The shared state, made at first use from the environment, which is read this once.
+pub(crate) fn runtime() -> PyResult<&'static Runtime> {
+    match RUNTIME.get_or_init(|| start(&|name| std::env::var(name).ok())) {
+        Ok(runtime) => Ok(runtime),
+        Err(message) => Err(errors::plain("value", message)),
+    }
+}
+
+fn start(env: &dyn Fn(&str) -> Option<String>) -> Result<Runtime, String> {
+    let mut config = Config::default();
+    if let Some(kind) = env("MXNET_ENGINE_TYPE") {
+        config.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
+    }
+    config.cores = cores(env)?;
+    config.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
+    let mut options = KernelOptions::default();
+    if let Some(winograd) = number(env, "MXRT_CONV_WINOGRAD")? {
+        options.winograd = match winograd {
+            0 | 2 | 4 => winograd as u8,
+            1 => KernelOptions::default().winograd,
+            other => return Err(format!("MXRT_CONV_WINOGRAD is {other}; expected 0 (off), 2, 4 or 1 (default)")),
+        };
+    }
+    let engine = Engine::start(config).map_err(|e| e.to_string())?;
+    Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), options })
+}
+
+/// How many threads may compute: `MXRT_CORES`, else what MXNet's two variables allow together, else all.
+fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> {
+    if let Some(cores) = number(env, "MXRT_CORES")? {
+        return Ok(Some(cores));
+    }
+    let workers = number(env, "MXNET_CPU_WORKER_NTHREADS")?.unwrap_or(1).max(1);
+    // OMP_NUM_THREADS may be a list for nested regions; the first number is the outer one.
+    let outer = env("OMP_NUM_THREADS").and_then(|text| text.split(',').next()?.trim().parse::<usize>().ok());
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
+}
+
+fn number(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<usize>, String> {
+    match env(name).filter(|text| !text.trim().is_empty()) {
+        None => Ok(None),
+        Some(text) => match text.trim().parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(format!("{name} is '{text}'; expected a whole number")),
+        },
+    }
+}
+
+/// True when `MXNET_ENGINE_TYPE=NaiveEngine`: operators run at the call, and raise there.
+pub(crate) fn is_naive(engine: &Engine) -> bool {
+    engine.kind() == EngineKind::Naive
+}
+
+thread_local! {
+    /// Process and answer of the last time this thread asked whether it is Python's main thread.
+    static IS_MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
+}
+
+/// Whether this thread is the one that runs signal handlers. A forked child asks anew: its only thread is the main one.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let process = std::process::id();
+    if let Some((asked_in, answer)) = IS_MAIN.get()
+        && asked_in == process
+    {
+        return Ok(answer);
+    }
+    let threading = py.import("threading")?;
+    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+    let answer = threading.call_method0("get_ident")?.eq(main)?;
+    IS_MAIN.set(Some((process, answer)));
+    Ok(answer)
+}
+
+/// A thread that returned to Python now would be unwound in the middle of its Rust frames: it sleeps instead, until
+/// the process is gone.
+fn park_if_closing(main: bool) {
+    while CLOSING.load(Ordering::SeqCst) && !main {
+        std::thread::park();
+    }
+}
+
+/// Runs `work` without the interpreter's lock.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let main = is_main_thread(py)?;
+    Ok(py.detach(|| {
+        let result = work();
+        park_if_closing(main);
+        result
+    }))
+}
+
+/// Runs a wait without the interpreter's lock. The hook given to it lets signal handlers run; when one of them raises
+/// (Ctrl-C does), the wait is given up and that exception is returned.
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, WaitError> + Send,
+) -> PyResult<T> {
+    let main = is_main_thread(py)?;
+    let (result, raised) = py.detach(|| {
+        let mut raised: Option<PyErr> = None;
+        let mut poll = || {
+            park_if_closing(main);
+            if main {
+                raised = Python::try_attach(|py| py.check_signals().err()).flatten();
+            }
+            raised.is_none()
+        };
+        let result = work(&mut poll);
+        park_if_closing(main);
+        (result, raised)
+    });
+    match result {
+        Ok(value) => Ok(value),
+        Err(WaitError::Interrupted) => Err(raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
+        Err(error) => Err(errors::from_wait(py, error)),
+    }
+}
+
+/// Waits for everything pushed so far; raises failures that nobody has seen yet.
+#[pyfunction]
+pub(crate) fn wait_all(py: Python<'_>) -> PyResult<()> {
+    let engine = runtime()?.engine;
+    wait(py, move |poll| engine.wait_all_with(poll))
+}
+
+/// Starts the random stream again.
+#[pyfunction]
+pub(crate) fn seed(value: u64) -> PyResult<()> {
+    runtime()?.random.seed(value);
+    Ok(())
+}
+
+/// Closes the engine's intake when the interpreter ends: waits return, and threads that wait stay where they are.
+#[pyfunction]
+pub(crate) fn close() {
+    CLOSING.store(true, Ordering::SeqCst);
+    if let Some(Ok(runtime)) = RUNTIME.get() {
+        runtime.engine.close();
+    }
+}
+
+/// Facts about the build and the running engine.
+#[pyfunction]
+pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let runtime = runtime()?;
+    let memory = runtime.engine.memory().stats();
+    let facts = PyDict::new(py);
+    facts.set_item("version", env!("CARGO_PKG_VERSION"))?;
+    facts.set_item("engine", runtime.engine.kind().name())?;
+    facts.set_item("cores", runtime.engine.cores())?;
+    facts.set_item("operators", mxrt_ops::registry().ops().iter().filter(|op| !op.internal).count())?;
+    facts.set_item("dtypes", dtype_names())?;
+    facts.set_item("cpu_features", cpu_features())?;
+    facts.set_item("memory", format!("{memory:?}"))?;
+    Ok(facts)
+}
+
+fn dtype_names() -> Vec<&'static str> {
+    (0..).map_while(DType::from_code).map(DType::name).collect()
+}
+
+fn cpu_features() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
+        look!("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16");
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_aarch64_feature_detected!($name) { found.push($name); })* } }
+        look!("neon", "fp16", "dotprod", "bf16", "i8mm", "sve");
+    }
+    found
+}

@@ -1,0 +1,220 @@
+//! [`NDArray`]: a typed view of storage that an engine variable guards.
+
+use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
+use mxrt_engine::memory::Block;
+use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
+
+/// Storage and its variable. Whoever touches the bytes holds a grant of the variable.
+pub(crate) struct Chunk {
+    pub(crate) engine: &'static Engine,
+    pub(crate) var: Var,
+    context: Context,
+    bytes: usize,
+    /// Allocated by whoever touches the content first, which is usually the operator that writes it.
+    block: OnceLock<Block>,
+    allocating: Mutex<()>,
+}
+
+impl Chunk {
+    /// The memory, allocated and zeroed now if nobody did before.
+    pub(crate) fn block(&self) -> Result<&Block, OpError> {
+        if let Some(block) = self.block.get() {
+            return Ok(block);
+        }
+        let _one_at_a_time = self.allocating.lock();
+        if let Some(block) = self.block.get() {
+            return Ok(block);
+        }
+        let mut block = allocate(self.engine, self.bytes)?;
+        block.as_mut_slice().fill(0);
+        Ok(self.block.get_or_init(|| block))
+    }
+
+    /// The memory for an operator that overwrites all of it: nothing is cleared.
+    pub(crate) fn block_to_overwrite(&self) -> Result<&Block, OpError> {
+        if let Some(block) = self.block.get() {
+            return Ok(block);
+        }
+        let _one_at_a_time = self.allocating.lock();
+        if let Some(block) = self.block.get() {
+            return Ok(block);
+        }
+        let block = allocate(self.engine, self.bytes)?;
+        Ok(self.block.get_or_init(|| block))
+    }
+}
+
+pub(crate) fn allocate(engine: &'static Engine, bytes: usize) -> Result<Block, OpError> {
+    engine.memory().alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()))
+}
+
+/// An array: storage shared by all its views, a variable that orders access to it, an element type and a shape.
+///
+/// Cloning gives another handle to the same storage. Content is read through [`NDArray::read`] or by operators
+/// pushed with [`crate::launch`]; both wait their turn in the order of pushes.
+#[derive(Clone)]
+pub struct NDArray {
+    pub(crate) chunk: Arc<Chunk>,
+    /// First byte of this view in the chunk.
+    pub(crate) offset: usize,
+    dtype: DType,
+    shape: Shape,
+}
+
+impl NDArray {
+    /// An array whose storage is allocated when it is first written (or, with zeros, first read).
+    ///
+    /// Fails with kind `Memory` when the size overflows.
+    pub fn new(engine: &'static Engine, context: Context, tensor: TensorType) -> Result<NDArray, OpError> {
+        let bytes = tensor.checked_bytes().filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
+            OpError::new(FailureKind::Memory, format!("an array of {tensor} is larger than the address space"))
+        })?;
+        Ok(NDArray {
+            chunk: Arc::new(Chunk {
+                engine,
+                var: engine.new_var(),
+                context,
+                bytes,
+                block: OnceLock::new(),
+                allocating: Mutex::new(()),
+            }),
+            offset: 0,
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+        })
+    }
+
+    /// An array holding a copy of `bytes` (row-major elements).
+    pub fn from_bytes(
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        bytes: &[u8],
+    ) -> Result<NDArray, OpError> {
+        if tensor.checked_bytes() != Some(bytes.len()) {
+            let message = format!("an array of {tensor} cannot be made of {} bytes", bytes.len());
+            return Err(OpError::new(FailureKind::Value, message));
+        }
+        let mut block = allocate(engine, bytes.len())?;
+        block.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+        NDArray::from_block(engine, context, tensor, block)
+    }
+
+    /// An array holding a copy of `values` (row-major).
+    pub fn from_slice<T: Element>(
+        engine: &'static Engine,
+        context: Context,
+        shape: impl Into<Shape>,
+        values: &[T],
+    ) -> Result<NDArray, OpError> {
+        NDArray::from_bytes(engine, context, TensorType::new(T::DTYPE, shape), bytemuck::cast_slice(values))
+    }
+
+    /// An array around memory that is already filled; `block` must hold at least the elements of `tensor`.
+    pub fn from_block(
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        block: Block,
+    ) -> Result<NDArray, OpError> {
+        let array = NDArray::new(engine, context, tensor)?;
+        if block.len() < array.chunk.bytes {
+            let message = format!("{} bytes are too few for {}", block.len(), array.tensor_type());
+            return Err(OpError::new(FailureKind::Value, message));
+        }
+        array.chunk.block.get_or_init(|| block);
+        Ok(array)
+    }
+
+    /// The engine that orders work on this array.
+    pub fn engine(&self) -> &'static Engine {
+        self.chunk.engine
+    }
+
+    /// The variable that guards the storage (shared by all views of it).
+    pub fn var(&self) -> &Var {
+        &self.chunk.var
+    }
+
+    /// Where the array lives.
+    pub fn context(&self) -> Context {
+        self.chunk.context
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Element type and shape together.
+    pub fn tensor_type(&self) -> TensorType {
+        TensorType { dtype: self.dtype, shape: self.shape.clone() }
+    }
+
+    /// Bytes of this view.
+    pub fn nbytes(&self) -> usize {
+        self.shape.size() * self.dtype.size()
+    }
+
+    /// True when this view is the whole storage: writing it replaces everything the variable stands for.
+    pub fn covers_storage(&self) -> bool {
+        self.offset == 0 && self.nbytes() == self.chunk.bytes
+    }
+
+    /// True when both are views of the same storage.
+    pub fn same_storage(&self, other: &NDArray) -> bool {
+        Arc::ptr_eq(&self.chunk, &other.chunk)
+    }
+
+    /// True when the byte ranges of the two views share anything.
+    pub fn overlaps(&self, other: &NDArray) -> bool {
+        self.same_storage(other)
+            && self.offset < other.offset + other.nbytes()
+            && other.offset < self.offset + self.nbytes()
+    }
+
+    /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal content.
+    /// Only meaningful inside an operator that holds a grant, or while nobody writes.
+    pub fn value_key(&self) -> (u64, u64, usize) {
+        (self.chunk.var.id(), self.chunk.var.version(), self.offset)
+    }
+
+    /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it does not fit.
+    pub fn view(&self, start: usize, shape: Shape) -> Option<NDArray> {
+        let end = start.checked_add(shape.checked_size()?)?;
+        if end > self.shape.size() {
+            return None;
+        }
+        let offset = self.offset + start * self.dtype.size();
+        Some(NDArray { chunk: self.chunk.clone(), offset, dtype: self.dtype, shape })
+    }
+
+    /// Waits until everything pushed so far that writes this array is done; raises the failure it holds, if any.
+    pub fn wait_to_read(&self) -> Result<(), WaitError> {
+        self.chunk.engine.wait_to_read(&self.chunk.var)
+    }
+
+    /// Waits for the value and keeps writers away until the guard is dropped. `poll` is called now and then while
+    /// waiting; when it returns false the wait is given up with [`WaitError::Interrupted`].
+    pub fn read(&self, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'_>, WaitError> {
+        ReadGuard::acquire(self, poll)
+    }
+
+    /// A copy of the content as bytes, after waiting for it.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, WaitError> {
+        Ok(self.read(&mut || true)?.tensor().bytes().to_vec())
+    }
+}
+
+impl std::fmt::Debug for NDArray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<NDArray {}{} @{}>", self.dtype, self.shape, self.chunk.context)
+    }
+}

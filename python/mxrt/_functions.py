@@ -1,0 +1,198 @@
+"""Functions ``mx.nd.X`` and ``mx.sym.X`` out of what the registry knows of operator X, each made when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import _mxrt
+from .base import dtype_name
+
+__all__ = ["Binding", "Namespace", "operator_names"]
+
+# Names of operators in a namespace start so: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
+PREFIXES = {
+    "contrib": "_contrib_",
+    "linalg": "_linalg_",
+    "random": "_random_",
+    "image": "_image_",
+    "sparse": "_sparse_",
+}
+
+
+class Binding:
+    """Sorts the arguments of a call into arrays and attributes: arrays come first, then attributes in order."""
+
+    def __init__(self, operator: _mxrt.Operator) -> None:
+        self.operator = operator
+        self.inputs: list[str] = list(operator.inputs)
+        self.variadic = operator.variadic
+        self.attrs = [attr[0] for attr in operator.attrs if attr[0] != self.variadic]
+        self.dtype_attrs = tuple(operator.dtype_attrs)
+
+    def bind(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], is_input: Callable[[Any], bool], kind: str
+    ) -> tuple[list[tuple[str | None, Any]], dict[str, Any]]:
+        """Inputs, as (name, value), and attributes of a call."""
+        if self.variadic is not None:
+            inputs: list[tuple[str | None, Any]] = []
+            for value in args:
+                if not is_input(value):
+                    raise AssertionError(f"Positional arguments must have {kind} type, but got {value}")
+                inputs.append((None, value))
+            named = {key: value for key, value in kwargs.items() if is_input(value)}
+            inputs += named.items()
+            attrs = {key: value for key, value in kwargs.items() if key not in named}
+        else:
+            inputs, attrs = self._bind_named(name, args, kwargs, is_input, kind)
+        for key in self.dtype_attrs:
+            value = attrs.get(key)
+            if value is not None and value != "None":
+                attrs[key] = dtype_name(value)
+        return inputs, attrs
+
+    def _bind_named(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], is_input: Callable[[Any], bool], kind: str
+    ) -> tuple[list[tuple[str | None, Any]], dict[str, Any]]:
+        count = len(self.inputs)
+        given: dict[str, Any] = dict(zip(self.inputs, args, strict=False))
+        attrs: dict[str, Any] = {}
+        if len(args) > count:
+            rest = args[count:]
+            if len(rest) > len(self.attrs):
+                raise TypeError(
+                    f"{name}() takes at most {count + len(self.attrs)} positional arguments but {len(args)} were given"
+                )
+            attrs.update(zip(self.attrs, rest, strict=False))
+        for key, value in kwargs.items():
+            if key in given or key in attrs:
+                raise TypeError(f"{name}() got multiple values for argument '{key}'")
+            (given if key in self.inputs else attrs)[key] = value
+        inputs: list[tuple[str | None, Any]] = []
+        for key in self.inputs:
+            value = given.get(key)
+            if value is None:
+                continue
+            if not is_input(value):
+                raise AssertionError(f"Argument {key} must have {kind} type, but got {value}")
+            inputs.append((key, value))
+        return inputs, attrs
+
+
+def _default(text: str | None) -> Any:
+    """A default as Python shows it."""
+    if text is None:
+        return _REQUIRED
+    if text in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[text]
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+class _Required:
+    """Stands where a signature has no default although one with a default comes before it."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+_REQUIRED = _Required()
+
+
+def describe(function: Any, binding: Binding, name: str, module: str, kind: str, extra: Iterable[str]) -> None:
+    """Gives a function its name, signature and documentation."""
+    from inspect import Parameter, Signature
+
+    operator = binding.operator
+    parameters = []
+    if binding.variadic is not None:
+        parameters.append(Parameter("data", Parameter.VAR_POSITIONAL))
+        attr_kind: Any = Parameter.KEYWORD_ONLY
+    else:
+        parameters += [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=None) for n in binding.inputs]
+        attr_kind = Parameter.POSITIONAL_OR_KEYWORD
+    taken = set(binding.inputs)
+    parameters += [
+        Parameter(attr[0], attr_kind, default=_default(attr[2]))
+        for attr in operator.attrs
+        if attr[0] not in taken and attr[0] != binding.variadic and attr[0].isidentifier()
+    ]
+    taken.update(attr[0] for attr in operator.attrs)
+    parameters += [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in extra if n not in taken]
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__signature__ = Signature(parameters)
+    function.__doc__ = _document(binding, kind)
+
+
+def _document(binding: Binding, kind: str) -> str:
+    operator = binding.operator
+    lines = [operator.doc.strip(), "", "Parameters", "----------"]
+    if binding.variadic is not None:
+        lines.append(f"*data : {kind}, any number")
+    lines += [f"{name} : {kind}" for name in binding.inputs]
+    for name, type_text, default, doc in operator.attrs:
+        if name == binding.variadic:
+            continue
+        lines.append(f"{name} : {type_text}, {'required' if default is None else f'optional, default={default}'}")
+        if doc:
+            lines.append(f"    {doc}")
+    lines += ["", "Returns", "-------", f"{kind} or list of {kind}"]
+    return "\n".join(lines)
+
+
+_NAMES: set[str] | None = None
+
+
+def operator_names() -> set[str]:
+    """All names and aliases of operators."""
+    global _NAMES
+    if _NAMES is None:
+        _NAMES = set(_mxrt.operator_names())
+    return _NAMES
+
+
+class Namespace:
+    """Where functions of operators are looked up: finds, makes and keeps them.
+
+    A module uses one as ``__getattr__ = Namespace(__name__, "contrib", make).find``.
+    """
+
+    def __init__(self, module: str, section: str, make: Callable[[_mxrt.Operator, str, str], Any]) -> None:
+        self.module = module
+        self.section = section
+        self.make = make
+
+    def candidates(self, name: str) -> list[str]:
+        """Names of operators that a name here can stand for."""
+        prefix = PREFIXES.get(self.section)
+        if prefix is None:
+            return [name] if name.startswith("_") == (self.section == "_internal") else []
+        if self.section == "sparse":
+            return [prefix + name, name]
+        return [prefix + name]
+
+    def find(self, name: str) -> Any:
+        """The function of this name, for a module's ``__getattr__``."""
+        if not name.startswith("__"):
+            for candidate in self.candidates(name):
+                operator = _mxrt.get_operator(candidate)
+                if operator is not None:
+                    import sys
+
+                    function = self.make(operator, name, self.module)
+                    setattr(sys.modules[self.module], name, function)
+                    return function
+        raise AttributeError(f"module '{self.module}' has no attribute '{name}'")
+
+    def names(self) -> list[str]:
+        """The names of all functions that can be made here."""
+        prefix = PREFIXES.get(self.section)
+        if prefix is not None:
+            return sorted(n[len(prefix) :] for n in operator_names() if n.startswith(prefix))
+        internal = self.section == "_internal"
+        return sorted(n for n in operator_names() if n.startswith("_") == internal)

@@ -1,0 +1,5 @@
+"""MXNet's name for the module with the error classes."""
+
+from .base import InternalError, MXNetError
+
+__all__ = ["InternalError", "MXNetError"]

@@ -1,0 +1,112 @@
+"""Arrays, and operators on them: ``mx.nd``.
+
+Every operator of this build is a function here; they are made when first used. ``dir(mx.nd)`` lists them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._functions import Namespace as _Namespace
+from . import _internal, contrib, image, linalg, op, random, sparse
+from ._make import make as _make
+from .arithmetic import (
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    lesser,
+    lesser_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    not_equal,
+    power,
+    subtract,
+    true_divide,
+)
+from .cached_op import CachedOp
+from .creation import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_numpy,
+    full,
+    histogram,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    split_v2,
+    zeros,
+)
+from .ndarray import NDArray, waitall
+from .utils import load, load_frombuffer, save
+
+__all__ = [
+    "CachedOp",
+    "NDArray",
+    "_internal",
+    "add",
+    "arange",
+    "array",
+    "concatenate",
+    "contrib",
+    "divide",
+    "empty",
+    "equal",
+    "eye",
+    "from_numpy",
+    "full",
+    "greater",
+    "greater_equal",
+    "histogram",
+    "image",
+    "lesser",
+    "lesser_equal",
+    "linalg",
+    "linspace",
+    "load",
+    "load_frombuffer",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "modulo",
+    "moveaxis",
+    "multiply",
+    "not_equal",
+    "onehot_encode",
+    "ones",
+    "op",
+    "power",
+    "random",
+    "save",
+    "sparse",
+    "split_v2",
+    "subtract",
+    "true_divide",
+    "waitall",
+    "zeros",
+]
+
+if TYPE_CHECKING:
+    from ._signatures.op import *  # noqa: F403
+
+_functions = _Namespace(__name__, "", _make)
+
+
+def __getattr__(name: str) -> Any:
+    return _functions.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_functions.names()})

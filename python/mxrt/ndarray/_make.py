@@ -1,0 +1,34 @@
+"""The functions ``mx.nd.X``: each calls operator X with arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _mxrt
+from .._functions import Binding, describe
+from ..context import current_context
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, _mxrt.NDArrayBase)
+
+
+def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
+    """The function of an operator."""
+    binding = Binding(operator)
+    canonical = operator.name
+    invoke = _mxrt.invoke
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        kwargs.pop("name", None)
+        inputs, attrs = binding.bind(name, args, kwargs, _is_array, "NDArray")
+        arrays = tuple(value for _, value in inputs)
+        if arrays:
+            return invoke(canonical, arrays, attrs, out)
+        if attrs.get("ctx", "") is None:
+            del attrs["ctx"]
+        return invoke(canonical, arrays, attrs, out, current_context()._device)
+
+    describe(function, binding, name, module, "NDArray", ("out", "name"))
+    return function

@@ -1,0 +1,187 @@
+"""Functions that make arrays, and some that join or split them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _mxrt
+from ..base import MXNetShapeError, MXNetValueError, dtype_name, is_number
+from ..context import Context
+from .ndarray import NDArray, _device, _empty, array
+
+__all__ = [
+    "arange",
+    "array",
+    "concatenate",
+    "empty",
+    "eye",
+    "from_numpy",
+    "full",
+    "histogram",
+    "linspace",
+    "moveaxis",
+    "onehot_encode",
+    "ones",
+    "split_v2",
+    "zeros",
+]
+
+
+def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    for n in extents:
+        if int(n) < 0:
+            raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
+    if not empty_allowed and (not extents or 0 in extents):
+        raise MXNetShapeError(
+            f"Operator {op} inferring shapes failed: in {extents}, 0 and no axes stand for what is not known. "
+            "mx.nd.empty and mx.nd.array make empty arrays",
+            op=op,
+        )
+    return tuple(int(n) for n in extents)
+
+
+def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+    """An array whose content does not matter (it is zero)."""
+    return _dense(stype, _empty(_extents(shape, True, "empty"), ctx, dtype_name(dtype)))
+
+
+def _dense(stype: str | None, made: NDArray) -> NDArray:
+    return made if stype in (None, "default") else made.tostype(stype or "")
+
+
+def _filled(shape: Any, value: Any, ctx: Any, dtype: Any, out: NDArray | None, op: str) -> NDArray:
+    if out is None:
+        out = _empty(_extents(shape, False, op), ctx, dtype_name(dtype))
+    if value:
+        out._assign(value)
+    elif out.size:
+        out._assign(0)
+    return out
+
+
+def zeros(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
+) -> NDArray:
+    """An array of zeros."""
+    out = kwargs.pop("out", None)
+    if out is not None:
+        return _filled(shape, 0, ctx, dtype, out, "_zeros")
+    return _dense(stype, _empty(_extents(shape, False, "_zeros"), ctx, dtype_name(dtype)))
+
+
+def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """An array of ones."""
+    return _filled(shape, 1, ctx, dtype, kwargs.pop("out", None), "_ones")
+
+
+def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
+    """An array with one value everywhere."""
+    return _filled(shape, val, ctx, dtype, out, "_full")
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool | None = None,
+    ctx: Context | None = None,
+    dtype: Any = None,
+) -> NDArray:
+    """Numbers from `start` (0 when only one bound is given) up to, but without, `stop`."""
+    first, end = (0.0, start) if stop is None else (start, stop)
+    if step == 0 or repeat < 1:
+        raise MXNetValueError(f"arange: step {step} and repeat {repeat} make no range", op="_arange")
+    if (end - first) * step < 0:
+        raise MXNetValueError(f"arange: from {first} to {end} there are no steps of {step}", op="_arange")
+    values = first + np.arange(np.ceil((end - first) / step)) * step
+    return array(np.repeat(values, repeat), ctx=ctx, dtype=dtype)
+
+
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = None
+) -> NDArray:
+    """`num` numbers at equal distances."""
+    return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=dtype)
+
+
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """Ones on a diagonal, zeros elsewhere."""
+    made = np.eye(N, M or N, k)
+    out: NDArray | None = kwargs.pop("out", None)
+    if out is not None:
+        out._assign(made)
+        return out
+    return array(made, ctx=ctx, dtype=dtype)
+
+
+def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray:
+    """An array from a numpy array, with its dtype.
+
+    The elements are copied; with ``zero_copy`` the source becomes read-only, as in MXNet, where it is shared.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")
+    if zero_copy and not ndarray.flags.c_contiguous:
+        raise ValueError("Only c-contiguous arrays are supported for zero-copy")
+    made: NDArray = _mxrt.from_numpy(np.ascontiguousarray(ndarray).reshape(ndarray.shape), _device(None))
+    if zero_copy:
+        ndarray.flags.writeable = False
+    return made
+
+
+def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
+    """Joins arrays along an axis."""
+    if not arrays:
+        raise MXNetValueError("concatenate: there are no arrays to be joined")
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    made: NDArray = _mxrt.invoke("Concat", tuple(arrays), {"dim": axis})
+    return made
+
+
+def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
+    """Moves axes to other places; the others keep their order."""
+    sources = [source] if isinstance(source, int) else list(source)
+    targets = [destination] if isinstance(destination, int) else list(destination)
+    if len(sources) != len(targets):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    places = np.moveaxis(np.broadcast_to(np.int8(0), tuple(range(1, tensor.ndim + 1))), sources, targets).shape
+    return tensor.transpose(tuple(n - 1 for n in places))
+
+
+def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
+    """Splits an array into equal parts, or before the given positions."""
+    if isinstance(indices_or_sections, (int, np.integer)):
+        attrs = {"indices": (), "sections": int(indices_or_sections)}
+    elif isinstance(indices_or_sections, (tuple, list)):
+        attrs = {"indices": (0, *indices_or_sections), "sections": 0}
+    else:
+        raise ValueError("indices_or_sections must either int or tuple of ints")
+    return _mxrt.invoke("_split_v2", (ary,), {"axis": axis, "squeeze_axis": squeeze_axis, **attrs})
+
+
+def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Any:
+    """Counts of values per bin, and the edges of the bins."""
+    if isinstance(bins, NDArray):
+        return _mxrt.invoke("_histogram", (a, bins))
+    if not isinstance(bins, (int, np.integer)):
+        raise ValueError("bins argument should be either an integer or an NDArray")
+    if range is None:
+        range = (a.min().asscalar(), a.max().asscalar())
+    limits = (float(range[0]), float(range[1]))
+    edges = array([], ctx=a.context)
+    return _mxrt.invoke("_histogram", (a, edges), {"bin_cnt": int(bins), "range": limits})
+
+
+def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
+    """Rows with a one at the given place, written to `out`."""
+    if is_number(indices):
+        raise TypeError("onehot_encode expects an array of indices")
+    width = out.shape[1]
+    rows = np.eye(width)[indices.asnumpy().astype(np.int64)]
+    out._assign(rows.astype(np.float64))
+    return out

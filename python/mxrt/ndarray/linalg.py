@@ -1,0 +1,21 @@
+"""Linear algebra: ``mx.nd.linalg``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._functions import Namespace as _Namespace
+from ._make import make as _make
+
+if TYPE_CHECKING:
+    from ._signatures.linalg import *  # noqa: F403
+
+_functions = _Namespace(__name__, "linalg", _make)
+
+
+def __getattr__(name: str) -> Any:
+    return _functions.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_functions.names()})

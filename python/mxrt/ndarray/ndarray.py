@@ -1,0 +1,567 @@
+"""NDArray: an array that the engine computes, and the functions that make arrays."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _mxrt
+from .._methods import OperatorMethods
+from ..base import (
+    MXNetNotImplementedError,
+    MXNetShapeError,
+    MXNetValueError,
+    dtype_class,
+    dtype_name,
+    is_number,
+    no_training,
+)
+from ..context import Context, current_context
+from . import _indexing as indexing
+
+__all__ = ["NDArray", "waitall"]
+
+_invoke = _mxrt.invoke
+
+
+class NDArray(_mxrt.NDArrayBase, OperatorMethods):
+    """A multi-dimensional array.
+
+    Operators return at once; the value is computed in the background, and whoever needs it (``asnumpy``,
+    ``wait_to_read``, ``print``) waits for it. If an operator fails, everything computed from its result holds that
+    failure, and reading it raises an :class:`mxrt.base.MXNetError`, from every thread, until the array is overwritten.
+
+    Make one with :func:`mxrt.nd.array`, :func:`mxrt.nd.zeros` and the like.
+    """
+
+    __slots__ = ("__weakref__",)
+    # numpy leaves operators with its arrays on the left to this class, which refuses them as MXNet does.
+    __array_ufunc__ = None
+    __array_priority__ = 1000.0
+
+    # ---- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> Any:
+        """numpy's class of the elements, such as ``numpy.float32``."""
+        return dtype_class(self._dtype_name)
+
+    @property
+    def context(self) -> Context:
+        """Where the array lives."""
+        return Context(*self._device)
+
+    @property
+    def ctx(self) -> Context:
+        """Where the array lives."""
+        return Context(*self._device)
+
+    @property
+    def stype(self) -> str:
+        """Storage type; every array of this build is ``default``, that is, dense."""
+        return "default"
+
+    @property
+    def T(self) -> NDArray:
+        """The array with its axes reversed, as a copy."""
+        return self.transpose()
+
+    @property
+    def grad(self) -> None:
+        """Always None: mxrt computes no gradients."""
+        return
+
+    @property
+    def handle(self) -> NDArray:
+        """The array itself; MXNet keeps the number of its C object here."""
+        return self
+
+    def __repr__(self) -> str:
+        extents = "x".join(str(n) for n in self.shape)
+        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {extents} @{self.context}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size == 1:
+            return bool(self.asscalar())
+        raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+
+    __hash__ = object.__hash__
+
+    # ---- its value ---------------------------------------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """A copy as a numpy array. Waits for the value; raises if the operator that should have made it failed."""
+        found = self._to_numpy()
+        return found.view(self.dtype) if self._dtype_name == "bfloat16" else found
+
+    def asscalar(self) -> Any:
+        """The only element, as a numpy scalar."""
+        if self.size != 1:
+            raise ValueError("The current array is not a scalar")
+        return self._to_numpy().reshape(-1)[0]
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        return self.asscalar().item()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("the elements of an NDArray cannot be shared with numpy, only copied")
+        found = self.asnumpy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """A copy with other elements; ``copy=False`` gives the array itself when nothing is to be changed."""
+        name = dtype_name(dtype)
+        if name == self._dtype_name:
+            return self.copy() if copy else self
+        made: NDArray = _invoke("Cast", (self,), {"dtype": name})
+        return made
+
+    def copy(self) -> NDArray:
+        """A copy on the same context."""
+        return self.copyto(self.context)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copies into another array of the same shape, or to a context."""
+        if isinstance(other, Context):
+            target = _empty(self.shape, other, self._dtype_name)
+        elif isinstance(other, NDArray):
+            if other is self:
+                warnings.warn("You are attempting to copy an array to itself", RuntimeWarning, stacklevel=2)
+                return False  # type: ignore[return-value]  # as MXNet does
+            target = other
+            if target.shape != self.shape:
+                raise MXNetShapeError(
+                    f"copyto: the array has shape {self.shape}, the one to be overwritten {target.shape}", op="_copyto"
+                )
+        else:
+            raise TypeError(f"copyto does not support type {type(other)}")
+        target._assign(self)
+        return target
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """The array itself when it lives there already, else a copy there."""
+        return self if self.context == context else self.copyto(context)
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """The array itself."""
+        return self
+
+    def as_np_ndarray(self) -> Any:
+        raise MXNetNotImplementedError("mx.np arrays are not part of this build of mxrt")
+
+    def detach(self) -> NDArray:
+        """Another array over the same elements."""
+        view: NDArray = self._view(0, list(self.shape))
+        return view
+
+    def tostype(self, stype: str) -> NDArray:
+        """The array in another storage; only ``default`` (dense) is part of this build."""
+        if stype == "default":
+            return self.copy()
+        if stype in ("csr", "row_sparse"):
+            raise MXNetNotImplementedError(f"arrays of storage type '{stype}' are not part of this build of mxrt")
+        raise MXNetValueError(f"Invalid Input: '{stype}', valid values are: {{'csr', 'default', 'row_sparse'}}")
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NDArray:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self._to_numpy(), self._dtype_name, *self._device)
+
+    # ---- training ----------------------------------------------------------------------------------------------
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        if grad_req != "null":
+            raise no_training("attach_grad")
+
+    def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        raise no_training("backward")
+
+    # ---- parts of it -------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> NDArray:
+        shape = self.shape
+        if type(key) is int and shape:
+            return self._row(key, shape)
+        if isinstance(key, (str, bytes, float, complex)):
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
+        if not indexing.is_basic(key):
+            made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
+            return made
+        region = indexing.basic_region(shape, key)
+        # A single element is an array of shape (1,), unless the array itself has no axes.
+        picked = indexing.region_shape(region) or ((1,) if shape else ())
+        if indexing.is_contiguous(region):
+            view: NDArray = self._view(region[0] if np.prod(picked) else 0, list(picked))
+            return view
+        copy = _empty(picked, self.context, self._dtype_name)
+        _mxrt.copy_region(copy, indexing.broadcast_region(picked, picked), self, region)
+        return copy
+
+    def _row(self, index: int, shape: tuple[int, ...]) -> NDArray:
+        extent = shape[0]
+        if not -extent <= index < extent:
+            raise IndexError(f"index {index} is out of bounds for axis 0 with size {extent}")
+        rest = list(shape[1:])
+        width = 1
+        for n in rest:
+            width *= n
+        view: NDArray = self._view((index % extent) * width, rest or [1])
+        return view
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, (str, bytes, float, complex)):
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
+        source = self._value(value)
+        if indexing.is_basic(key):
+            region = indexing.basic_region(self.shape, key)
+            target_shape = indexing.region_shape(region)
+            _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, target_shape))
+            return
+        at = indexing.positions(self.shape, key)
+        spread = _empty(at.shape, self.context, self._dtype_name)
+        whole = indexing.broadcast_region(at.shape, at.shape)
+        _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
+        _mxrt.scatter(self, at, spread)
+
+    def _value(self, value: Any) -> NDArray:
+        """What is assigned, as an array with elements like those here."""
+        if isinstance(value, NDArray):
+            return value.astype(self._dtype_name, copy=False)
+        if not is_number(value) and not isinstance(value, (np.ndarray, list, tuple)):
+            raise TypeError(
+                f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}"
+            )
+        return array(value, ctx=self.context, dtype=self._dtype_name)
+
+    def _assign(self, value: Any) -> None:
+        """Overwrites all of it."""
+        source = self._value(value)
+        whole = indexing.broadcast_region(self.shape, self.shape)
+        _mxrt.copy_region(self, whole, source, indexing.broadcast_region(source.shape, self.shape))
+
+    def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> NDArray:
+        """Assigns an array to a slice of this one."""
+        self[_slices(begin, end, step)] = rhs
+        return self
+
+    def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any) -> NDArray:
+        """Assigns a number to a slice of this one."""
+        self[_slices(begin, end, step)] = value
+        return self
+
+    # ---- shape -------------------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """A view of the same elements in another shape.
+
+        0 keeps an extent, -1 is worked out, -2 keeps the rest, -3 joins two, -4 splits one into the next two.
+        ``reverse=True`` matches from the right.
+        """
+        target = _shape_argument(shape, kwargs)
+        reverse = bool(kwargs.pop("reverse", False))
+        if kwargs:
+            raise TypeError(f"reshape: unknown argument {', '.join(kwargs)}; known: shape, reverse")
+        found = _target_shape(self.shape, target, reverse)
+        view: NDArray = self._view(0, list(found))
+        return view
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """With an axis of extent 1 inserted; a copy unless ``inplace``."""
+        extents = list(self.shape)
+        place = axis + len(extents) + 1 if axis < 0 else axis
+        if not 0 <= place <= len(extents):
+            raise MXNetShapeError(f"expand_dims: axis {axis} does not exist in an array with {len(extents)} axes")
+        extents.insert(place, 1)
+        source: NDArray = self if inplace else self.copy()
+        view: NDArray = source._view(0, extents)
+        return view
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """All axes but the first joined; a copy unless ``inplace``."""
+        rows = self.shape[0] if self.shape else 1
+        source: NDArray = self if inplace else self.copy()
+        view: NDArray = source._view(0, [rows, self.size // rows if rows else 0])
+        return view
+
+    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
+        """Without axes of extent 1; a copy unless ``inplace``."""
+        if not inplace:
+            made: NDArray = self._function("squeeze")(self, axis=axis)
+            return made
+        kept = np.squeeze(np.broadcast_to(0, self.shape), axis=axis).shape
+        view: NDArray = self._view(0, list(kept) or [1])
+        return view
+
+    def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
+        """With permuted axes, as a copy."""
+        order = kwargs.pop("axes", axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+        made: NDArray = self._function("transpose")(self, axes=tuple(order or ()), **kwargs)
+        return made
+
+    def broadcast_to(self, shape: Any) -> NDArray:
+        """Repeated along axes of extent 1."""
+        made: NDArray = self._function("broadcast_to")(self, shape=tuple(shape))
+        return made
+
+    def broadcast_like(self, other: NDArray) -> NDArray:
+        """Repeated to the shape of another array."""
+        return self.broadcast_to(other.shape)
+
+    def dot(self, other: NDArray, **kwargs: Any) -> NDArray:
+        """The product with another array."""
+        made: NDArray = self._function("dot")(self, other, **kwargs)
+        return made
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(sys.modules["mxrt.ndarray"], name)
+        return found
+
+    # ---- operators ---------------------------------------------------------------------------------------------
+
+    def __neg__(self) -> NDArray:
+        return _scalar("_mul_scalar", self, -1.0)
+
+    def __pos__(self) -> NDArray:
+        return self
+
+    def __abs__(self) -> NDArray:
+        made: NDArray = _invoke("abs", (self,))
+        return made
+
+    def __add__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_add", "_plus_scalar")
+
+    __radd__ = __add__
+
+    def __iadd__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_add", "_plus_scalar", self)
+
+    def __sub__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_sub", "_minus_scalar")
+
+    def __rsub__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_sub", "_rminus_scalar")
+
+    def __isub__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_sub", "_minus_scalar", self)
+
+    def __mul__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_mul", "_mul_scalar")
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_mul", "_mul_scalar", self)
+
+    def __truediv__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_div", "_div_scalar")
+
+    def __rtruediv__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_div", "_rdiv_scalar")
+
+    def __itruediv__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_div", "_div_scalar", self)
+
+    def __mod__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_mod", "_mod_scalar")
+
+    def __rmod__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_mod", "_rmod_scalar")
+
+    def __imod__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_mod", "_mod_scalar", self)
+
+    def __pow__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_power", "_power_scalar")
+
+    def __rpow__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_power", "_rpower_scalar")
+
+    def __eq__(self, other: object) -> NDArray:  # type: ignore[override]
+        return _binary(self, other, "broadcast_equal", "_equal_scalar")
+
+    def __ne__(self, other: object) -> NDArray:  # type: ignore[override]
+        return _binary(self, other, "broadcast_not_equal", "_not_equal_scalar")
+
+    def __gt__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_greater", "_greater_scalar")
+
+    def __ge__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_greater_equal", "_greater_equal_scalar")
+
+    def __lt__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_lesser", "_lesser_scalar")
+
+    def __le__(self, other: Any) -> NDArray:
+        return _binary(self, other, "broadcast_lesser_equal", "_lesser_equal_scalar")
+
+
+def _scalar(op: str, array: NDArray, number: Any, out: NDArray | None = None) -> NDArray:
+    made: NDArray = _invoke(op, (array,), {"scalar": float(number)}, out)
+    return made
+
+
+def _binary(left: NDArray, right: Any, with_array: str, with_number: str, out: NDArray | None = None) -> NDArray:
+    if isinstance(right, NDArray):
+        made: NDArray = _invoke(with_array, (left, right), None, out)
+        return made
+    if is_number(right):
+        return _scalar(with_number, left, right, out)
+    raise TypeError(f"type {type(right)} not supported")
+
+
+def _unpickle(values: np.ndarray[Any, Any], dtype: str, device_type: str, device_id: int) -> NDArray:
+    if dtype == "bfloat16":
+        raise MXNetNotImplementedError("arrays of bfloat16 cannot be unpickled in this build of mxrt")
+    return array(values, ctx=Context(device_type, device_id), dtype=dtype)
+
+
+def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
+    steps = step or (None,) * len(begin)
+    return tuple(slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=True))
+
+
+def _shape_argument(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
+    if "shape" in kwargs:
+        if shape:
+            raise ValueError("reshape: give the shape by position or as shape=, not both")
+        given = kwargs.pop("shape")
+    else:
+        given = shape[0] if len(shape) == 1 else shape
+    return (int(given),) if isinstance(given, (int, np.integer)) else tuple(int(n) for n in given)
+
+
+def _target_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool) -> tuple[int, ...]:
+    """The shape that reshape's codes stand for."""
+    if not all(code >= -4 for code in codes):
+        raise MXNetShapeError(f"reshape: {codes} holds a number below -4, which means nothing")
+    size = int(np.prod(old, dtype=np.int64)) if old else 1
+    extents = _decode(old[::-1], codes[::-1])[::-1] if reverse else _decode(old, codes)
+    known = int(np.prod([n for n in extents if n != -1], dtype=np.int64))
+    unknown = extents.count(-1)
+    if unknown > 1:
+        raise MXNetShapeError(f"reshape: {codes} asks for more than one extent to be worked out")
+    if unknown:
+        extents[extents.index(-1)] = size // known if known else 0
+        known = int(np.prod(extents, dtype=np.int64))
+    if known > size and not unknown:
+        raise MXNetShapeError(
+            f"reshape: target shape size is larger than the current shape: {tuple(extents)} against {old}"
+        )
+    if known != size:
+        raise MXNetShapeError(f"Cannot reshape array of size {size} into shape {codes}")
+    return tuple(extents)
+
+
+def _decode(old: tuple[int, ...], codes: tuple[int, ...]) -> list[int]:
+    """One pass over the codes; -1 stays for the caller to work out."""
+    new: list[int] = []
+    at = 0
+    i = 0
+
+    def take() -> int:
+        nonlocal at
+        if at >= len(old):
+            raise MXNetShapeError(f"reshape: {codes} refers to more axes than the {len(old)} of the array")
+        at += 1
+        return old[at - 1]
+
+    while i < len(codes):
+        code = codes[i]
+        i += 1
+        if code == 0:
+            new.append(take())
+        elif code == -2:
+            new.extend(old[at:])
+            at = len(old)
+        elif code == -3:
+            new.append(take() * take())
+        elif code == -4:
+            if i + 2 > len(codes):
+                raise MXNetShapeError(f"reshape: -4 in {codes} must be followed by two extents")
+            new.extend(_split(take(), codes[i], codes[i + 1]))
+            i += 2
+        else:
+            at = min(at + 1, len(old))
+            new.append(code)
+    return new
+
+
+def _split(extent: int, first: int, second: int) -> tuple[int, int]:
+    if first == -1 and second == -1:
+        raise MXNetShapeError("reshape: -4 can work out one of its two extents, not both")
+    if first == -1:
+        first = extent // second if second else 0
+    elif second == -1:
+        second = extent // first if first else 0
+    if first * second != extent:
+        raise MXNetShapeError(f"reshape: -4 cannot split an axis of {extent} into {first} and {second}")
+    return first, second
+
+
+def waitall() -> None:
+    """Waits until all operators pushed so far are done; raises failures that nobody has seen yet."""
+    _mxrt.wait_all()
+
+
+def _device(ctx: Context | str | None) -> tuple[str, int]:
+    if ctx is None:
+        return current_context()._device
+    if isinstance(ctx, Context):
+        return ctx._device
+    kind, _, number = str(ctx).partition("(")
+    digits = number.rstrip(")").strip()
+    if digits and not digits.isdigit():
+        raise MXNetValueError(f"Invalid context string {ctx}")
+    return kind, int(digits or 0)
+
+
+def _empty(shape: tuple[int, ...], ctx: Context | str | None, dtype: str) -> NDArray:
+    made: NDArray = _mxrt.zeroed(list(shape), dtype, _device(ctx))
+    return made
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """An array from anything array-like: lists, numbers, numpy arrays, NDArrays.
+
+    The dtype is float32 unless `dtype` says otherwise; only an NDArray keeps its own.
+    """
+    if isinstance(source_array, NDArray):
+        copy = source_array.astype(source_array._dtype_name if dtype is None else dtype)
+        return copy.as_in_context(current_context() if ctx is None else ctx)
+    name = dtype_name(dtype)
+    if name == "bfloat16":
+        raise MXNetNotImplementedError("arrays of bfloat16 cannot be made from Python values in this build of mxrt")
+    if isinstance(source_array, np.ndarray):
+        values = np.asarray(source_array, dtype=name, order="C")
+    else:
+        try:
+            values = np.array(source_array, dtype=name, order="C")
+        except Exception as error:
+            raise TypeError(f"source_array must be array like object: {error}") from None
+    if not values.flags.c_contiguous or not values.flags.aligned:
+        values = values.copy()
+    made: NDArray = _mxrt.from_numpy(values, _device(ctx))
+    return made

@@ -1,0 +1,21 @@
+"""Operators whose names start with an underscore: ``mx.sym._internal``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._functions import Namespace as _Namespace
+from ._make import make as _make
+
+if TYPE_CHECKING:
+    from ._signatures.internal import *  # noqa: F403
+
+_functions = _Namespace(__name__, "_internal", _make)
+
+
+def __getattr__(name: str) -> Any:
+    return _functions.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_functions.names()})

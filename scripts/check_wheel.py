@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Look inside a built wheel: what it needs from the system, what it exports, what it carries and weighs.
+
+    python scripts/check_wheel.py dist/mxrt-*.whl
+
+Needs readelf and nm (binutils). Prints one line per finding; exit status 1 when something is not as promised.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+# The system libraries a process has anyway. Before glibc 2.34 libc was in several pieces.
+ALLOWED = re.compile(r"(libc|libm|libgcc_s|ld-linux-[\w-]+)\.so(\.\d+)*")
+ALLOWED_OLD = re.compile(r"(libpthread|libdl)\.so(\.\d+)*")
+LIMIT_BYTES = 10_000_000
+MUST_CARRY = (
+    r"mxrt/__init__\.py",
+    r"mxrt/__main__\.py",
+    r"mxrt/py\.typed",
+    r"mxrt/.+\.pyi",
+    r"mxrt/_mxrt\.abi3\.so",
+    r"mxrt/_demo_data/digits_cnn-0000\.params",
+    r"mxrt/_demo_data/README\.md",
+    r"mxrt-[^/]+\.dist-info/entry_points\.txt",
+    r"mxrt-[^/]+\.dist-info/licenses/LICENSE",
+)
+
+
+def tool(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def findings(wheel: Path) -> list[tuple[bool, str]]:
+    """(as promised?, what was seen) for each promise."""
+    found = []
+    size = wheel.stat().st_size
+    found.append((size <= LIMIT_BYTES, f"{size / 1e6:.1f} MB, at most {LIMIT_BYTES / 1e6:.0f}"))
+    found.append(("-cp310-abi3-" in wheel.name, f"tag of {wheel.name} is for the stable interface of Python 3.10"))
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        names = archive.namelist()
+        missing = [p for p in MUST_CARRY if not any(re.fullmatch(p, n) for n in names)]
+        found.append(
+            (not missing, f"carries what it should, {len(names)} files" if not missing else f"lacks {missing}")
+        )
+        stray = [n for n in names if not n.startswith("mxrt/") and ".dist-info/" not in n]
+        found.append((not stray, f"nothing beside the package {stray or ''}".rstrip()))
+        libraries = [n for n in names if re.search(r"\.so(\.|$)", n)]
+        found.append((len(libraries) == 1, f"one shared library: {', '.join(libraries)}"))
+        for name in libraries:
+            path = archive.extract(name, folder)
+            needed = re.findall(r"\(NEEDED\).*\[(.+)\]", tool("readelf", "-d", path))
+            old = "manylinux2014" in wheel.name
+            good = all(ALLOWED.fullmatch(n) or (old and ALLOWED_OLD.fullmatch(n)) for n in needed)
+            found.append((good, f"needs {', '.join(needed)}"))
+            exported = [line.split()[-1] for line in tool("nm", "-D", "--defined-only", path).splitlines()]
+            entry = [e for e in exported if e.startswith("PyInit_")]
+            found.append((exported == entry == ["PyInit__mxrt"], f"exports {', '.join(exported[:5])}"))
+            versions = re.findall(r"GLIBC_(\d+)\.(\d+)", tool("readelf", "-V", path))
+            newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
+            found.append((True, "newest glibc symbol {}.{}".format(*newest)))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wheel", type=Path)
+    found = findings(parser.parse_args().wheel)
+    for good, text in found:
+        print(f"{'ok  ' if good else 'FAIL'} {text}")
+    return 0 if all(good for good, _ in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Fixtures, and what the run prints at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support import ROOT, zoo_artifacts
+
+TABLES: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def mx():
+    """The installed mxrt, not the source tree."""
+    import mxrt
+
+    path = Path(mxrt.__file__)
+    assert not path.is_relative_to(ROOT / "python"), f"{path} is the source tree, not an installed wheel"
+    return mxrt
+
+
+@pytest.fixture(scope="session")
+def resnet18() -> Path:
+    """Folder with resnet18_v1-symbol.json, -0000.params and -input.npy, computed once per checkout (47 MB)."""
+    return zoo_artifacts("resnet18_v1")
+
+
+@pytest.fixture(scope="session")
+def final_table():
+    """Call it with text to be printed below the results."""
+    return TABLES.append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for table in TABLES:
+        terminalreporter.section(table.splitlines()[0])
+        terminalreporter.write_line("\n".join(table.splitlines()[1:]))

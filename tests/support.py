@@ -1,0 +1,140 @@
+"""What several test files share: where things are, child processes with a limit, a small model written by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ROOT / "tests" / "models"
+CONFORMANCE = ROOT / "tests" / "conformance"
+BUILD = ROOT / "build"
+
+DIGITS = MODELS / "digits_cnn"
+
+
+def run_python(
+    code: str, *args: object, timeout: float = 60, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs `code` in a child; one that takes longer than `timeout` fails the test with the stacks of its threads."""
+    return run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, args)], timeout, env)
+
+
+def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command without input and outside the repository, so that only what is installed is found."""
+    BUILD.mkdir(exist_ok=True)
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=BUILD,
+        env={**os.environ, **(env or {})},
+    )
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGABRT)  # faulthandler prints the stacks
+        try:
+            out, err = child.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, err = child.communicate()
+        pytest.fail(f"no end after {timeout:g} s: {' '.join(command)[:300]}\n{out[-2000:]}\n{err[-6000:]}")
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+def last_json(result: subprocess.CompletedProcess[str]) -> dict:
+    """The last line a child printed, as JSON; the child must have ended well."""
+    assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}"
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def zoo_artifacts(name: str) -> Path:
+    """Folder with NAME-symbol.json, NAME-0000.params and NAME-input.npy, computed once per checkout."""
+    folder = BUILD / "zoo"
+    complete = folder / f"{name}.complete"
+    if not complete.exists():
+        command = [sys.executable, str(MODELS / "make_zoo.py"), str(folder), name]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert made.returncode == 0, made.stdout + made.stderr
+        complete.touch()
+    return folder
+
+
+def block_of(
+    mx, folder: Path = DIGITS, prefix: str = "digits_cnn", inputs: tuple[str, ...] = ("data",), epoch: int = 0
+):
+    """A SymbolBlock of one of the trained models."""
+    return mx.gluon.SymbolBlock.imports(
+        str(folder / f"{prefix}-symbol.json"), ["data"], str(folder / f"{prefix}-{epoch:04d}.params")
+    )
+
+
+def digits(count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels of the evaluation set of digits_cnn."""
+    with np.load(DIGITS / "eval.npz") as saved:
+        return saved["in.data"][:count], saved["label"][:count]
+
+
+def params_bytes(arrays: dict[str, np.ndarray]) -> bytes:
+    """float32 arrays as MXNet's `.params` format, version 2, written by hand."""
+    out = [struct.pack("<QQQ", 0x112, 0, len(arrays))]
+    for value in arrays.values():
+        out.append(struct.pack(f"<IiI{value.ndim}q", 0xF993FAC9, 0, value.ndim, *value.shape))
+        out.append(struct.pack("<iii", 1, 0, 0) + value.astype("<f4").tobytes())
+    out.append(struct.pack("<Q", len(arrays)))
+    for name in arrays:
+        out.append(struct.pack("<Q", len(name)) + name.encode())
+    return b"".join(out)
+
+
+def tiny_model() -> tuple[bytes, bytes, np.ndarray, np.ndarray]:
+    """Symbol JSON and parameters of a small network (2 KB at most each), an input and its answer by NumPy.
+
+    Convolution 1x1, relu, 2x2 mean pooling, dense layer: a mistake in any of their attributes shows.
+    """
+    rng = np.random.RandomState(7)
+    cw, cb = rng.randn(3, 2, 1, 1).astype("f4"), rng.randn(3).astype("f4")
+    dw, db = rng.randn(4, 12).astype("f4"), rng.randn(4).astype("f4")
+
+    def node(op: str, name: str, inputs: list[int], **attrs: str) -> dict:
+        entry: dict = {"op": op, "name": name}
+        if attrs:
+            entry["attrs"] = attrs
+        return {**entry, "inputs": [[i, 0, 0] for i in inputs]}
+
+    nodes = [
+        node("null", "data", []),
+        node("null", "cw", []),
+        node("null", "cb", []),
+        node("Convolution", "conv", [0, 1, 2], kernel="(1, 1)", num_filter="3"),
+        node("Activation", "relu", [3], act_type="relu"),
+        node("Pooling", "pool", [4], kernel="(2, 2)", stride="(2, 2)", pool_type="avg"),
+        node("Flatten", "flat", [5]),
+        node("null", "dw", []),
+        node("null", "db", []),
+        node("FullyConnected", "dense", [6, 7, 8], num_hidden="4"),
+    ]
+    symbol = {
+        "nodes": nodes,
+        "arg_nodes": [i for i, n in enumerate(nodes) if n["op"] == "null"],
+        "node_row_ptr": list(range(len(nodes) + 1)),
+        "heads": [[len(nodes) - 1, 0, 0]],
+        "attrs": {"mxnet_version": ["int", 10901]},
+    }
+    params = params_bytes({"arg:cw": cw, "arg:cb": cb, "arg:dw": dw, "arg:db": db})
+    x = rng.randn(2, 2, 4, 4).astype("f4")
+    hidden = np.maximum(np.einsum("oi,nihw->nohw", cw[:, :, 0, 0], x) + cb[:, None, None], 0)
+    pooled = hidden.reshape(2, 3, 2, 2, 2, 2).mean(axis=(3, 5)).reshape(2, 12)
+    return json.dumps(symbol, separators=(",", ":")).encode(), params, x, pooled @ dw.T + db

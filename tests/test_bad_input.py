@@ -1,0 +1,285 @@
+"""Whatever is wrong with a file or a call, it is an MXNetError that names the thing, never a crash or a hang."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support import DIGITS, block_of, digits, last_json, run_python, tiny_model
+
+SYMBOL = DIGITS / "digits_cnn-symbol.json"
+PARAMS = DIGITS / "digits_cnn-0000.params"
+
+
+@pytest.fixture
+def net(mx):
+    return block_of(mx)
+
+
+@pytest.fixture
+def image(mx):
+    return mx.nd.array(digits(2)[0])
+
+
+def message_of(mx, call) -> str:
+    """The text of the MXNetError that `call` must end in, at the call or when its result is awaited."""
+    with pytest.raises(mx.base.MXNetError) as caught:
+        result = call()
+        for array in result if isinstance(result, (list, tuple)) else [result]:
+            if hasattr(array, "wait_to_read"):
+                array.wait_to_read()
+    return str(caught.value)
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def test_a_missing_file_is_named(mx, tmp_path: Path) -> None:
+    missing = str(tmp_path / "nowhere-0000.params")
+    assert "nowhere-0000.params" in message_of(mx, lambda: mx.nd.load(missing))
+    assert "nowhere" in message_of(mx, lambda: mx.sym.load(str(tmp_path / "nowhere-symbol.json")))
+    assert "nowhere" in message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(SYMBOL), ["data"], missing))
+    assert "nowhere" in message_of(mx, lambda: mx.gluon.SymbolBlock.imports(missing, ["data"], str(PARAMS)))
+    assert "nowhere" in message_of(mx, lambda: mx.model.load_checkpoint(str(tmp_path / "nowhere"), 0))
+
+
+def test_a_directory_in_place_of_a_file_is_named(mx, tmp_path: Path) -> None:
+    for load in (mx.nd.load, mx.sym.load):
+        assert str(tmp_path) in message_of(mx, lambda load=load: load(str(tmp_path)))
+
+
+def test_files_in_each_others_place_are_refused(mx) -> None:
+    message_of(mx, lambda: mx.nd.load(str(SYMBOL)))
+    message_of(mx, lambda: mx.sym.load(str(PARAMS)))
+
+
+@pytest.mark.parametrize("content", [b"", b"\0", b"{}", b"[]", b"null", b"\xff" * 64, b"{" * 100_000, b'{"nodes": []}'])
+def test_garbage_is_refused(mx, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "garbage"
+    path.write_bytes(content)
+    message_of(mx, lambda: mx.sym.load(str(path)))
+    message_of(mx, lambda: mx.nd.load(str(path)))
+
+
+# Runs every damaged version of a small model; memory is limited to what is in use after the
+# undamaged model has run, the size of the file and 64 MB.
+DAMAGE = """
+import json, os, resource, sys
+import numpy as np
+import mxrt as mx
+
+folder, what = sys.argv[1], sys.argv[2]
+files = {"json": folder + "/tiny-symbol.json", "params": folder + "/tiny-0000.params"}
+good = open(files[what], "rb").read()
+x = np.load(folder + "/x.npy")
+
+def use(symbol, params):
+    net = mx.gluon.SymbolBlock.imports(symbol, ["data"], params)
+    y = net(mx.nd.array(x))
+    return [a.asnumpy() for a in (y if isinstance(y, (list, tuple)) else [y])]
+
+want = np.load(folder + "/y.npy")
+assert np.allclose(use(files["json"], files["params"])[0], want, rtol=1e-4, atol=1e-5)
+with open("/proc/self/statm") as f:
+    used = int(f.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + len(good) + (64 << 20),) * 2)
+
+path = folder + "/damaged"
+tally = {"tried": 0, "errors": 0, "answers": 0}
+wrong = []
+
+def attempt(data, how):
+    with open(path, "wb") as f:
+        f.write(data)
+    tally["tried"] += 1
+    print(how, file=sys.stderr, flush=True)
+    try:
+        use(*((path, files["params"]) if what == "json" else (files["json"], path)))
+        tally["answers"] += 1
+    except mx.base.MXNetError as e:
+        tally["errors"] += 1
+        if not str(e).strip():
+            wrong.append(how + ": an error without a text")
+        if isinstance(e, MemoryError):
+            wrong.append(f"{how}: asked for too much memory: {e}")
+    except BaseException as e:
+        wrong.append(f"{how}: {type(e).__name__}: {e}")
+
+for cut in range(len(good)):
+    attempt(good[:cut], f"cut at {cut}")
+for at in range(len(good)):
+    for mask in (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF):
+        attempt(good[:at] + bytes([good[at] ^ mask]) + good[at + 1:], f"byte {at} xor {mask:#04x}")
+assert np.allclose(use(files["json"], files["params"])[0], want, rtol=1e-4, atol=1e-5)
+print(json.dumps({**tally, "wrong": wrong[:20], "wrong_count": len(wrong)}))
+"""
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("what", ["params", "json"])
+def test_every_cut_and_every_flipped_byte_of_a_small_model_is_an_error_or_an_answer(tmp_path: Path, what: str) -> None:
+    symbol, params, x, y = tiny_model()
+    assert len(symbol) <= 2048
+    assert len(params) <= 2048
+    (tmp_path / "tiny-symbol.json").write_bytes(symbol)
+    (tmp_path / "tiny-0000.params").write_bytes(params)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    # One malloc arena: each further one would reserve 64 MB of addresses.
+    result = run_python(DAMAGE, tmp_path, what, timeout=360, env={"MALLOC_ARENA_MAX": "1"})
+    attempts = [line for line in result.stderr.splitlines() if line.startswith(("cut at", "byte "))]
+    last = attempts[-1] if attempts else "the undamaged model"
+    assert result.returncode == 0, f"status {result.returncode} at '{last}'\n{result.stderr[-3000:]}"
+    said = last_json(result)
+    assert not said["wrong"], f"{said['wrong_count']} of {said['tried']}: {said['wrong']}"
+    size = len(params) if what == "params" else len(symbol)
+    assert said["tried"] == 10 * size
+    assert said["errors"] > size // 2
+
+
+# ---- parameters --------------------------------------------------------------------------------
+
+
+def test_missing_extra_and_misshapen_parameters_are_all_named_in_one_message(mx, tmp_path: Path) -> None:
+    saved = mx.nd.load(str(PARAMS))
+    weights = sorted(name for name in saved if name.endswith("weight"))
+    gone, misshapen = [*weights[:1], sorted(name for name in saved if name.startswith("aux:"))[0]], weights[-1]
+    for name in gone:
+        del saved[name]
+    saved[misshapen] = mx.nd.zeros((3, 5))
+    saved["arg:nobody_asked_for_this"] = mx.nd.zeros((2,))
+    path = str(tmp_path / "wrong.params")
+    mx.nd.save(path, saved)
+    text = message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(SYMBOL), ["data"], path)(mx.nd.zeros((1, 1, 8, 8))))
+    for name in [*gone, misshapen, "arg:nobody_asked_for_this"]:
+        assert name.split(":")[1] in text, f"{name} is not named in: {text}"
+    assert "(3, 5)" in text, "the shape found is not named: " + text
+
+
+def test_a_wrong_input_name_is_named(mx, image) -> None:
+    text = message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(SYMBOL), ["dada"], str(PARAMS))(image))
+    assert "dada" in text
+    assert "data" in text.replace("dada", ""), "the right name is not offered: " + text
+
+
+# ---- calls -------------------------------------------------------------------------------------
+
+
+def test_a_wrong_number_of_inputs_is_refused(mx, net, image) -> None:
+    for call in (lambda: net(image, image), lambda: net(image, image, image)):
+        with pytest.raises((mx.base.MXNetError, TypeError, ValueError)):
+            call().wait_to_read()
+
+
+def test_no_input_at_all_is_refused_also_after_a_good_call(mx, net, image) -> None:
+    net(image).wait_to_read()
+    with pytest.raises((mx.base.MXNetError, TypeError, ValueError)):
+        net().wait_to_read()
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (1, 1, 1, 8, 8), (64,), (1,)])
+def test_a_wrong_rank_is_refused_with_the_shape(mx, net, shape: tuple[int, ...]) -> None:
+    text = message_of(mx, lambda: net(mx.nd.zeros(shape)))
+    assert str(shape) in text or str(list(shape)) in text, text
+
+
+def test_a_wrong_shape_names_the_node_and_both_shapes(mx, net) -> None:
+    text = message_of(mx, lambda: net(mx.nd.zeros((1, 3, 8, 8))))
+    assert "digitsnet_conv0" in text
+    assert "(1, 3, 8, 8)" in text
+
+
+def test_another_dtype_is_refused_by_name(mx, net) -> None:
+    for dtype in ("float64", "int32", "uint8"):
+        assert dtype in message_of(mx, lambda dtype=dtype: net(mx.nd.zeros((1, 1, 8, 8), dtype=dtype)))
+
+
+def test_zero_images_give_zero_answers_or_an_error(mx, net) -> None:
+    try:
+        answer = net(mx.nd.array(np.zeros((0, 1, 8, 8), np.float32)))
+        assert answer.asnumpy().shape == (0, 10)
+    except mx.base.MXNetError as error:
+        assert str(error).strip()
+
+
+def test_an_unknown_operator_is_named_with_its_node_and_how_often_it_is_used(mx, tmp_path: Path) -> None:
+    graph = json.loads(tiny_model()[0])
+    for node in graph["nodes"]:
+        if node["name"] in ("relu", "flat"):
+            node["op"] = "NoSuchOperator"
+    path = tmp_path / "unknown-symbol.json"
+    path.write_text(json.dumps(graph))
+    text = message_of(mx, lambda: mx.sym.load(str(path)))
+    assert "NoSuchOperator" in text
+    assert "relu" in text
+    assert "2" in text, "how many nodes use it is not said: " + text
+
+
+def test_object_arrays_are_refused(mx) -> None:
+    with pytest.raises((mx.base.MXNetError, TypeError, ValueError)):
+        mx.nd.array(np.array([object(), None], dtype=object)).wait_to_read()
+
+
+def test_strange_but_sound_arrays_work(mx, net) -> None:
+    images = digits(12)[0]
+    want = net(mx.nd.array(images[::-2].copy())).asnumpy()
+    assert np.array_equal(net(mx.nd.array(images[::-2])).asnumpy(), want), "negative strides"
+    frozen = images[::-2].copy()
+    frozen.setflags(write=False)
+    assert np.array_equal(net(mx.nd.array(frozen)).asnumpy(), want), "read-only"
+    fortran = np.asfortranarray(images[::-2])
+    assert np.array_equal(net(mx.nd.array(fortran)).asnumpy(), want), "Fortran order"
+    swapped = images[::-2].astype(">f4")
+    assert np.array_equal(net(mx.nd.array(swapped)).asnumpy(), want), "foreign byte order"
+    unaligned = np.frombuffer(b"\0" + frozen.tobytes(), np.uint8)[1:].view("<f4").reshape(frozen.shape)
+    assert np.array_equal(net(mx.nd.array(unaligned)).asnumpy(), want), "unaligned"
+    assert np.array_equal(net(mx.nd.array(images[::-2].tolist())).asnumpy(), want), "nested lists"
+
+
+def test_what_an_array_was_made_from_may_change_afterwards(mx) -> None:
+    source = np.ones((64, 64), np.float32)
+    array = mx.nd.array(source)
+    doubled = array * 2
+    source[:] = 7
+    assert (doubled.asnumpy() == 2).all()
+    copy = array.asnumpy()
+    copy[:] = 9
+    assert (array.asnumpy() == 1).all()
+
+
+def test_after_an_error_the_block_answers_as_before(mx, net, image) -> None:
+    want = net(image).asnumpy()
+    for shape in ((1, 3, 8, 8), (2, 2), (1, 1, 4, 4)):
+        try:
+            net(mx.nd.zeros(shape)).wait_to_read()
+        except mx.base.MXNetError:
+            pass
+        assert np.array_equal(net(image).asnumpy(), want)
+
+
+# ---- training ----------------------------------------------------------------------------------
+
+
+def module(mx):
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    return mx.mod.Module(symbol, data_names=["data"], label_names=None), args, auxs
+
+
+TRAINING = {
+    "Module.fit": lambda mx: module(mx)[0].fit(None),
+    "Module.backward": lambda mx: module(mx)[0].backward(),
+    "Module.init_optimizer": lambda mx: module(mx)[0].init_optimizer(),
+    "autograd.record": lambda mx: mx.autograd.record().__enter__(),
+    "attach_grad": lambda mx: mx.nd.ones((2,)).attach_grad(),
+    "backward": lambda mx: mx.nd.ones((2,)).backward(),
+    "Trainer": lambda mx: mx.gluon.Trainer({}, "sgd"),
+}
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_is_refused_in_words(mx, name: str) -> None:
+    with pytest.raises(mx.base.MXNetError, match=r"(?i)train"):
+        TRAINING[name](mx)

@@ -1,0 +1,148 @@
+"""The end of the process and Ctrl-C: nothing crashes, nothing hangs, nothing is printed."""
+
+from __future__ import annotations
+
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support import DIGITS, last_json, run_python
+
+LOAD = """
+import sys, threading, time
+import numpy as np
+import mxrt as mx
+folder = sys.argv[1]
+net = mx.gluon.SymbolBlock.imports(folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
+with np.load(folder + "/eval.npz") as saved:
+    images = saved["in.data"]
+"""
+
+EXIT_BUSY = (
+    LOAD
+    + """
+batch, wait = int(sys.argv[2]), sys.argv[3]
+x = mx.nd.array(np.tile(images, (8, 1, 1, 1))[:batch])
+inside = threading.Semaphore(0)
+
+def work():
+    inside.release()
+    while True:
+        y = net(x)
+        if wait == "asnumpy":
+            y.asnumpy()
+        elif wait == "wait_to_read":
+            y.wait_to_read()
+        else:
+            mx.nd.waitall()
+
+for _ in range(8):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(8):
+    inside.acquire()
+time.sleep(float(sys.argv[4]))
+"""
+)
+
+
+@pytest.mark.timeout(600)
+def test_the_interpreter_may_end_while_8_daemon_threads_are_inside_a_model() -> None:
+    def once(number: int) -> tuple[int, str]:
+        batch = (1, 16, 256, 2048)[number % 4]
+        wait = ("asnumpy", "wait_to_read", "waitall")[number % 3]
+        result = run_python(EXIT_BUSY, DIGITS, batch, wait, 0.002 * (number % 25), timeout=60)
+        return result.returncode, result.stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(once, range(50)))
+    bad = [(number, *result) for number, result in enumerate(results) if result != (0, "")]
+    assert not bad, f"{len(bad)} of 50 did not end cleanly; run, exit code, stderr: {bad[0]}"
+
+
+def test_unread_results_and_failures_do_not_disturb_the_end() -> None:
+    code = (
+        LOAD
+        + """
+for _ in range(200):
+    net(mx.nd.array(images[:16]))
+mx.nd.random_normal(0, -1, (2, 3))
+"""
+    )
+    result = run_python(code, DIGITS)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_os_exit_and_sys_exit_keep_their_status_while_work_is_under_way() -> None:
+    for leave in ("sys.exit(7)", "import os; os._exit(7)"):
+        code = LOAD + "\nfor _ in range(100):\n    net(mx.nd.array(images))\n" + leave
+        result = run_python(code, DIGITS)
+        assert (result.returncode, result.stderr) == (7, ""), leave
+
+
+CTRL_C = (
+    LOAD
+    + """
+import json, os, signal
+x = mx.nd.array(np.tile(images, (12, 1, 1, 1))[:4096])
+right = net(x).asnumpy()
+begin = time.perf_counter()
+for _ in range(10):
+    y = net(x)
+y.wait_to_read()
+one = (time.perf_counter() - begin) / 10
+calls = max(10, int(2 / one))
+sent = None
+
+def press(after):
+    global sent
+    time.sleep(after)
+    sent = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+
+delays, waits = [], {
+    "waitall": lambda ys: mx.nd.waitall(),
+    "wait_to_read": lambda ys: ys[-1].wait_to_read(),
+    "asnumpy": lambda ys: ys[-1].asnumpy(),
+}
+for name in ("waitall", "wait_to_read", "asnumpy", "waitall", "wait_to_read"):
+    try:
+        ys = [net(x) for _ in range(calls)]
+        thread = threading.Thread(target=press, args=(0.2,))
+        thread.start()
+        waits[name](ys)
+        raise SystemExit(f"{name} ended before Ctrl-C came: {calls} calls of {one:.4f} s")
+    except KeyboardInterrupt:
+        delays.append(time.perf_counter() - sent)
+    thread.join()
+    mx.nd.waitall()
+    assert all(np.array_equal(y.asnumpy(), right) for y in ys[::20]), "an answer changed"
+assert ((mx.nd.ones((3,)) + 1).asnumpy() == 2).all()
+assert np.array_equal(net(x).asnumpy(), right)
+print(json.dumps(delays))
+"""
+)
+
+
+def test_ctrl_c_during_a_wait_returns_at_once_and_leaves_everything_usable() -> None:
+    delays = last_json(run_python(CTRL_C, DIGITS, timeout=120))
+    assert len(delays) == 5
+    assert statistics.median(delays) < 0.1, f"seconds from the signal to the exception: {delays}"
+    assert max(delays) < 0.5, delays
+
+
+def test_a_forked_child_answers_like_its_parent(mx) -> None:
+    code = (
+        LOAD
+        + """
+import os, json
+x = mx.nd.array(images[:4])
+right = net(x).asnumpy()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if np.array_equal(net(x).asnumpy(), right) else 3)
+_, status = os.waitpid(pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), bool(np.array_equal(net(x).asnumpy(), right))]))
+"""
+    )
+    assert last_json(run_python(code, DIGITS)) == [0, True]

@@ -1,0 +1,83 @@
+"""Memory stays where it is: over many calls, many shapes, many loads and many failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support import DIGITS, last_json, run_python
+
+# Prints the growth of resident memory, in MB, between the first and the last third of the rounds.
+GROWTH = """
+import json, os, sys
+import numpy as np
+import mxrt as mx
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+def growth(rounds, body):
+    seen = []
+    for i in range(rounds):
+        body(i)
+        seen.append(resident())
+    third = rounds // 3
+    return max(seen[-third:]) - max(seen[:third])
+
+folder = sys.argv[1]
+"""
+
+DIGITS_NET = """
+def load():
+    return mx.gluon.SymbolBlock.imports(
+        folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
+net = load()
+x = mx.nd.array(np.random.RandomState(0).rand(64, 1, 8, 8))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        ("calls", "for _ in range(50): net(x).asnumpy()"),
+        ("calls that nobody waits for", "[net(x) for _ in range(50)]; mx.nd.waitall()"),
+        ("arrays", "for _ in range(200): (mx.nd.array(np.ones((100, 100))) * 2 + 1).asnumpy()"),
+        ("loads", "load()(x).asnumpy()"),
+        ("batch sizes", "net(x[: i % 60 + 1]).asnumpy()"),
+        ("failures", "fail()"),
+    ],
+)
+def test_memory_does_not_grow_with(what: str, body: str) -> None:
+    code = GROWTH + DIGITS_NET + FAIL + f"\ndef body(i):\n    {body}\nprint(json.dumps(growth(90, body)))"
+    assert last_json(run_python(code, DIGITS)) < 25, f"MB more after many {what}"
+
+
+FAIL = """
+def fail():
+    for _ in range(50):
+        try:
+            mx.nd.random_normal(0, -1, (64, 64)).wait_to_read()
+        except mx.base.MXNetError:
+            pass
+        try:
+            net(mx.nd.zeros((1, 3, 8, 8))).wait_to_read()
+        except mx.base.MXNetError:
+            pass
+"""
+
+
+def test_a_model_that_is_dropped_gives_its_memory_back(resnet18: Path) -> None:
+    code = (
+        GROWTH
+        + """
+x = mx.nd.zeros((1, 3, 224, 224))
+def body(i):
+    net = mx.gluon.SymbolBlock.imports(
+        folder + "/resnet18_v1-symbol.json", ["data"], folder + "/resnet18_v1-0000.params")
+    net(x).wait_to_read()
+print(json.dumps(growth(12, body)))
+"""
+    )
+    assert last_json(run_python(code, resnet18, timeout=120)) < 60

@@ -1,0 +1,69 @@
+"""What the installed wheel brings."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import MODELS, ROOT, run
+
+
+@pytest.fixture(scope="module")
+def files() -> set[str]:
+    return {str(path) for path in importlib.metadata.files("mxrt") or []}
+
+
+def test_types_licence_and_demo_data_are_there(mx, files: set[str]) -> None:
+    for wanted in ("mxrt/py.typed", "mxrt/_demo_data/digits_cnn-0000.params", "mxrt/_demo_data/README.md"):
+        assert wanted in files
+    assert any(re.fullmatch(r"mxrt-.*\.dist-info/licenses/LICENSE", name) for name in files)
+    assert any(name.endswith(".pyi") for name in files)
+    assert not [name for name in files if not name.startswith(("mxrt/", "mxrt-", "../"))]
+
+
+def test_it_needs_numpy_only(mx) -> None:
+    required = [r for r in importlib.metadata.requires("mxrt") or [] if "extra ==" not in r]
+    assert [re.split(r"[^\w-]", r)[0] for r in required] == ["numpy"]
+
+
+def test_the_version_stands_in_one_place(mx) -> None:
+    version = re.search(r'^\[workspace\.package\]\nversion = "(.+)"', (ROOT / "Cargo.toml").read_text(), re.M)
+    assert version, "Cargo.toml: the first line of [workspace.package] gives the version"
+    assert mx.__version__ == version[1]
+    assert "\nversion" not in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_demo_carries_the_models_that_are_tested() -> None:
+    data = ROOT / "python" / "mxrt" / "_demo_data"
+    for source, copy in (
+        ("digits_cnn/digits_cnn-symbol.json", "digits_cnn-symbol.json"),
+        ("digits_cnn/digits_cnn-0000.params", "digits_cnn-0000.params"),
+        ("digits_cnn/meta.json", "digits_cnn-meta.json"),
+        ("zoo/resnet18_v1/symbol.json", "resnet18_v1-symbol.json"),
+        ("zoo/resnet18_v1/golden.npz", "resnet18_v1-golden.npz"),
+    ):
+        assert (MODELS / source).read_bytes() == (data / copy).read_bytes(), copy
+
+
+def test_a_strictly_typed_program_passes_mypy(mx, tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed; make test installs it")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n"
+        "import mxrt as mx\n\n\n"
+        "def classify(images: np.ndarray) -> int:\n"
+        "    net = mx.gluon.SymbolBlock.imports('m-symbol.json', ['data'], 'm-0000.params')\n"
+        "    scores = net(mx.nd.array(images))\n"
+        "    try:\n"
+        "        return int(scores.asnumpy().argmax())\n"
+        "    except mx.base.MXNetError as error:\n"
+        "        print(error)\n"
+        "        return -1\n"
+    )
+    options = ["--strict", "--config-file", "", "--cache-dir", str(tmp_path / "cache")]
+    result = run([sys.executable, "-m", "mypy", *options, str(program)], timeout=180)
+    assert result.returncode == 0, result.stdout + result.stderr
