@@ -9,7 +9,12 @@ use mxrt_tensor::{PartialShape, Shape};
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose the first operand."),
     AttrDef::new("transpose_b", AttrKind::Bool, "False", "Transpose the second operand."),
-    AttrDef::new("forward_stype", AttrKind::OptEnum(&["csr", "default", "row_sparse"]), "None", "Storage of the result."),
+    AttrDef::new(
+        "forward_stype",
+        AttrKind::OptEnum(&["csr", "default", "row_sparse"]),
+        "None",
+        "Storage of the result.",
+    ),
 ];
 
 /// Rows of the table.
@@ -86,7 +91,7 @@ fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
 }
 
 /// Batch axes, rows, columns of an operand of `batch_dot`, as it is after transposing.
-fn matrix(dims: &[Option<usize>], transpose: bool) -> Option<(PartialDims, Option<usize>, Option<usize>)> {
+pub(crate) fn matrix(dims: &[Option<usize>], transpose: bool) -> Option<(PartialDims, Option<usize>, Option<usize>)> {
     let [batch @ .., rows, columns] = dims else { return None };
     let (rows, columns) = if transpose { (*columns, *rows) } else { (*rows, *columns) };
     Some((batch.iter().copied().collect(), rows, columns))

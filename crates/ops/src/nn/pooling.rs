@@ -12,10 +12,20 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "The largest, mean, sum or p-norm of sliding windows over one, two or three spatial axes.\n\npooling_convention says how many windows there are: valid rounds down, full rounds up, same (1-d only) has one for every stride. The mean counts padding unless count_include_pad is False.",
     attrs: &[
         AttrDef::new("kernel", AttrKind::Shape, "()", "Window: (width,), (height, width) or (depth, height, width)."),
-        AttrDef::new("pool_type", AttrKind::Enum(&["avg", "lp", "max", "sum"]), "max", "What is computed from a window."),
+        AttrDef::new(
+            "pool_type",
+            AttrKind::Enum(&["avg", "lp", "max", "sum"]),
+            "max",
+            "What is computed from a window.",
+        ),
         AttrDef::new("global_pool", AttrKind::Bool, "False", "One window as large as the input; kernel is ignored."),
         AttrDef::new("cudnn_off", AttrKind::Bool, "False", "Without effect here."),
-        AttrDef::new("pooling_convention", AttrKind::Enum(&["full", "same", "valid"]), "valid", "How many windows there are."),
+        AttrDef::new(
+            "pooling_convention",
+            AttrKind::Enum(&["full", "same", "valid"]),
+            "valid",
+            "How many windows there are.",
+        ),
         AttrDef::new("stride", AttrKind::Shape, "()", "Distances between windows; 1 if not given."),
         AttrDef::new("pad", AttrKind::Shape, "()", "Padding on both sides; 0 if not given."),
         AttrDef::new("p_value", AttrKind::OptInt, "None", "Power of the lp type: 1, 2 or 3."),
@@ -128,9 +138,8 @@ impl Windows {
 
     fn size(&self, axis: usize, n: usize) -> Result<usize, OpError> {
         let (kernel, pad) = (self.kernel[axis], self.pad[axis]);
-        pooled_size(n, kernel, self.stride[axis], pad, self.convention).ok_or_else(|| {
-            shape_error(format!("kernel size ({kernel}) exceeds input ({n} padded to {})", n + 2 * pad))
-        })
+        pooled_size(n, kernel, self.stride[axis], pad, self.convention)
+            .ok_or_else(|| shape_error(format!("kernel size ({kernel}) exceeds input ({n} padded to {})", n + 2 * pad)))
     }
 }
 
