@@ -106,3 +106,25 @@ pub extern "C" fn MXGetLastError() -> *const c_char {
     let pointer = LAST_ERROR.try_with(|last| last.try_borrow().map(|last| last.as_ptr()));
     pointer.ok().and_then(Result::ok).unwrap_or(NOTHING.as_ptr())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: the function gives a text that is valid until the next error of this thread.
+        unsafe { CStr::from_ptr(MXGetLastError()) }.to_str().expect("UTF-8").to_owned()
+    }
+
+    #[test]
+    fn a_panic_is_a_return_code_and_a_message() {
+        assert_eq!(guard(|| panic!("a bug of number {}", 7)), -1);
+        assert_eq!(last(), "InternalError: mxrt panicked, which is a fault of mxrt: a bug of number 7");
+    }
+
+    #[test]
+    fn a_zero_byte_does_not_cut_a_message_short() {
+        assert_eq!(guard(|| Err(Error::value("before\0after"))), -1);
+        assert_eq!(last(), "ValueError: before\\0after");
+    }
+}

@@ -53,10 +53,10 @@ impl Tokens {
         if self.len == 1 {
             return 0;
         }
-        #[cfg(not(any(loom, miri)))]
+        #[cfg(not(miri))]
         // SAFETY: a plain query without arguments.
         let cpu = unsafe { libc::sched_getcpu() };
-        #[cfg(any(loom, miri))]
+        #[cfg(miri)]
         let cpu = 0;
         usize::try_from(cpu).ok().and_then(|cpu| self.by_cpu.get(cpu)).map_or(0, |t| *t as usize)
     }
@@ -89,7 +89,7 @@ impl Tokens {
 /// Token `i` for the `i`-th processor of the affinity mask.
 fn preferred_tokens(len: usize) -> Box<[u32]> {
     let mut by_cpu = Vec::new();
-    #[cfg(not(any(loom, miri)))]
+    #[cfg(not(miri))]
     {
         // SAFETY: the set is plain memory of the size passed, which the call fills.
         let set = unsafe {

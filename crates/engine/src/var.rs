@@ -42,7 +42,7 @@ pub(crate) struct VarState {
     pub writing: bool,
     /// The last handle is gone.
     pub orphan: bool,
-    id: u64,
+    pub id: u64,
 }
 
 /// Variables that exist, in all engines.

@@ -10,11 +10,12 @@
 
 use crate::engine::Engine;
 use crate::failure::WaitError;
-use crate::slot;
-use crate::sync::perturb;
+use crate::slot::{self, Counts};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{model_fence, perturb};
 use crate::wait::POLL;
 use crossbeam_utils::CachePadded;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicPtr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -45,7 +46,7 @@ impl Epochs {
             epoch: CachePadded::new(AtomicUsize::new(0)),
             waiting: CachePadded::new(AtomicU32::new(0)),
             since_look: Default::default(),
-            look_from: [const { AtomicU64::new(NEVER) }; 2].map(CachePadded::new),
+            look_from: [NEVER, NEVER].map(|n| CachePadded::new(AtomicU64::new(n))),
             meeting: AtomicPtr::new(Box::leak(Box::default())),
         }
     }
@@ -58,7 +59,33 @@ impl Epochs {
 
     #[inline(always)]
     pub fn somebody_waits(&self) -> bool {
+        model_fence();
         self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether the slot is drained; if not, completions know from when on they have to look.
+    pub fn look(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
+        let (since_look, look_from) = (&self.since_look[slot], &self.look_from[slot]);
+        // While the number is not known every completion looks. The completions that the sum below does not see come
+        // after the reset, so the last one is counted at least as high as the number left here.
+        look_from.store(0, Ordering::SeqCst);
+        since_look.store(0, Ordering::SeqCst);
+        model_fence();
+        let missing = missing();
+        look_from.store(if missing == 0 { NEVER } else { missing }, Ordering::SeqCst);
+        missing == 0
+    }
+
+    /// Counts a completion; true: it was the last one somebody waits for.
+    pub fn last_completion(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
+        let number = self.since_look[slot].fetch_add(1, Ordering::SeqCst) + 1;
+        let from = self.look_from[slot].load(Ordering::SeqCst);
+        from != NEVER && number >= from && missing() == 0
+    }
+
+    /// From now on completions are counted for a waiter.
+    pub fn add_waiter(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
     fn meeting(&self) -> &'static Meeting {
@@ -118,7 +145,7 @@ impl Engine {
         self.with_gate(|| self.sched.kick(self));
         let epochs = &self.epochs;
         let meeting = epochs.meeting();
-        epochs.waiting.fetch_add(1, Ordering::SeqCst);
+        epochs.add_waiter();
         if let Err(error) = self.wait_until(meeting, &mut poll, |flipping| !std::mem::replace(flipping, true)) {
             epochs.waiting.fetch_sub(1, Ordering::SeqCst);
             return Err(error);
@@ -166,36 +193,27 @@ impl Engine {
         Ok(())
     }
 
-    /// The waiter's look: whether the slot is drained; if not, completions know from when on they have to look.
+    /// The waiter's look, see `Epochs::look`.
     fn look(&self, slot: usize) -> bool {
-        let (since_look, look_from) = (&self.epochs.since_look[slot], &self.epochs.look_from[slot]);
-        // While the number is not known every completion looks. The completions that the sum below does not see come
-        // after the reset, so the last one is counted at least as high as the number left here.
-        look_from.store(0, Ordering::SeqCst);
-        since_look.store(0, Ordering::SeqCst);
-        let missing = self.missing(slot);
-        look_from.store(if missing == 0 { NEVER } else { missing }, Ordering::SeqCst);
-        missing == 0
+        self.epochs.look(slot, || missing(&self.all_counts.lock(), slot))
     }
 
     /// Called after a completion was counted, if somebody waits.
     #[cold]
     pub(crate) fn completed_while_waiting(&self, slot: usize) {
-        let number = self.epochs.since_look[slot].fetch_add(1, Ordering::SeqCst) + 1;
-        let from = self.epochs.look_from[slot].load(Ordering::SeqCst);
-        if from != NEVER && number >= from && self.missing(slot) == 0 {
+        if self.epochs.last_completion(slot, || missing(&self.all_counts.lock(), slot)) {
             self.epochs.notify();
         }
     }
+}
 
-    /// How many ops of this slot that were pushed before the call are not complete.
-    fn missing(&self, slot: usize) -> u64 {
-        // Not inside the gate: a completing op may be waiting for the mutex that the caller holds, and a fork for that
-        // op. Instead the forking thread holds this lock over the fork.
-        let all = self.all_counts.lock();
-        let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
-        perturb();
-        let pushed: u64 = all.iter().map(|c| c.pushed[slot].load(Ordering::Acquire)).sum();
-        pushed - completed
-    }
+/// How many ops of this slot that were pushed before the call are not complete.
+///
+/// The lock of the counts is not taken inside the gate by a waiter: a completing op may be waiting for the mutex that the
+/// waiter holds, and a fork for that op. Instead the forking thread holds that lock over the fork.
+pub(crate) fn missing(all: &[&Counts], slot: usize) -> u64 {
+    let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
+    perturb();
+    let pushed: u64 = all.iter().map(|c| c.pushed[slot].load(Ordering::Acquire)).sum();
+    pushed - completed
 }

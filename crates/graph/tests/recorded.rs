@@ -3,15 +3,19 @@
 mod common;
 
 use common::*;
-use mxrt_tensor::{PartialShape, Shape};
+use mxrt_tensor::{DType, PartialShape, Shape};
 use serde_json::Value;
 
+fn read(file: &str) -> Value {
+    let path = format!("{}/tests/data/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
 fn recorded() -> Vec<(String, Value)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/recorded.json");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(all)) => all.into_iter().collect(),
-        other => panic!("{other:?}"),
+    match read("recorded.json") {
+        Value::Object(all) => all.into_iter().collect(),
+        other => panic!("{other}"),
     }
 }
 
@@ -44,5 +48,26 @@ fn output_shapes_are_the_recorded_ones() {
         let outputs: Vec<PartialShape> = want["infer"]["outputs"].as_array().into_iter().flatten().map(shape).collect();
         assert!(!outputs.is_empty() && got.complete, "{name}");
         assert_eq!(got.outs, outputs, "{name}");
+    }
+}
+
+#[test]
+fn every_inner_shape_and_type_is_the_one_mxnet_computed() {
+    for (name, dims, dtype) in [("digits_cnn", [1, 1, 8, 8], DType::F32), ("half_cnn", [1, 1, 8, 8], DType::F16)] {
+        let symbol = load(&fixture(name));
+        let shapes = symbol.infer_all_shapes(&[("data".to_owned(), Shape::from(dims).into())]);
+        let shapes = shapes.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let types = symbol.infer_all_types(&[("data".to_owned(), dtype)]).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let internals = symbol.get_internals();
+        let rows = read(&format!("{name}-types.json"));
+        assert!(rows.as_array().is_some_and(|r| r.len() > 20));
+        for row in rows.as_array().into_iter().flatten() {
+            let output = row[0].as_str().unwrap_or_default();
+            let found = internals.find_output(output).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let entry = &found.outputs()[0];
+            assert_eq!(shapes.get(entry), Some(&shape(&row[1])), "{name}: {output}");
+            let dtype = types.get(entry).copied().flatten().map(DType::name);
+            assert_eq!(dtype, row[2].as_str(), "{name}: {output}");
+        }
     }
 }

@@ -7,7 +7,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use mxrt_kernels::aligned::AlignedVec;
-use mxrt_kernels::conv_fast::{Blocked, BlockedMut, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Winograd};
+use mxrt_kernels::conv_fast::{
+    Blocked, BlockedMut, BlockedShape, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Halo, Winograd,
+    from_blocked, to_blocked,
+};
 use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
@@ -17,7 +20,7 @@ const BUDGET: Duration = Duration::from_millis(150);
 
 fn main() {
     let filter = std::env::args().skip(1).find(|a| !a.starts_with("--")).unwrap_or_default();
-    println!("{:<40} {:<36} {:>9} {:>9} {:>9}", "layer", "kernel", "best us", "median us", "GFLOP/s");
+    println!("{:<40} {:<50} {:>9} {:>9} {:>9}", "layer", "kernel", "best us", "median us", "GFLOP/s");
     for (what, params, size) in layers() {
         for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
             let mut done = Vec::new();
@@ -28,6 +31,7 @@ fn main() {
             }
         }
     }
+    Isa::ALL.into_iter().filter(|isa| isa.is_available()).for_each(|isa| conversions(&filter, isa));
     for (m, n, k) in
         [(1, 1000, 512), (1, 4096, 9216), (8, 3072, 768), (128, 768, 768), (128, 3072, 768), (1024, 512, 512)]
     {
@@ -36,6 +40,20 @@ fn main() {
                 product(&filter, m, n, k, isa);
             }
         }
+    }
+}
+
+/// Conversions of a tensor of 64 channels; "GFLOP/s" are elements in and out.
+fn conversions(filter: &str, isa: Isa) {
+    let shape = BlockedShape::new(1, 64, 56, 56, Halo { top: 1, left: 1, bottom: 1, right: 1 });
+    let (mut planes, mut data) = (AlignedVec::zeroed(64 * 56 * 56), AlignedVec::zeroed(shape.len()));
+    let (par, elements) = (OneThread::default(), planes.len());
+    let name = format!("{isa}");
+    if format!("convert 64 at 56 {name}").contains(filter) {
+        let time = measure(|| to_blocked(isa, &planes, &mut BlockedMut::new(shape, &mut data), &par));
+        report("convert 64 at 56, NCHW to blocked", &name, time, elements);
+        let time = measure(|| from_blocked(isa, Blocked::new(shape, &data), &mut planes, &par));
+        report("convert 64 at 56, blocked to NCHW", &name, time, elements);
     }
 }
 
@@ -79,7 +97,7 @@ fn convolution(
     let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
     let (mut x, mut y) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()));
     let input = ramp(shape.iter().product());
-    mxrt_kernels::conv_fast::to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &OneThread::default());
+    to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &OneThread::default());
     let mut scratch = AlignedVec::zeroed(kernel.scratch_len());
     let par = OneThread::default();
     let time = measure(|| {
@@ -123,7 +141,7 @@ fn measure(mut f: impl FnMut()) -> (f64, f64) {
 
 fn report(what: &str, name: &str, (best, median): (f64, f64), multiply_adds: usize) {
     let rate = 2.0 * multiply_adds as f64 / best / 1e9;
-    println!("{what:<40} {name:<36} {:>9.1} {:>9.1} {rate:>9.1}", best * 1e6, median * 1e6);
+    println!("{what:<40} {name:<50} {:>9.1} {:>9.1} {rate:>9.1}", best * 1e6, median * 1e6);
 }
 
 /// Runs chunks in order and keeps its scratch, as a worker does; fresh memory for every call would be measured with it.

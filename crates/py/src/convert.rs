@@ -146,3 +146,12 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: Elements, shape: &[usize]
 pub(crate) fn dtype_code(name: &str) -> PyResult<i32> {
     dtype(name).map(DType::code)
 }
+
+/// The name of the element type with this number, as attributes spell it.
+#[pyfunction]
+pub(crate) fn dtype_of_code(code: &str) -> PyResult<&'static str> {
+    let found = code.trim().parse().ok().and_then(DType::from_code);
+    found
+        .map(DType::name)
+        .ok_or_else(|| crate::errors::plain("data", &format!("there is no element type with the number {code}")))
+}

@@ -20,7 +20,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::cached_op::CachedOp;
     #[pymodule_export]
-    use crate::convert::{attr_text, dtype_code};
+    use crate::convert::{attr_text, dtype_code, dtype_of_code};
     #[pymodule_export]
     use crate::files::{CSVReader, load_arrays, load_buffer, save_arrays};
     #[pymodule_export]

@@ -158,6 +158,9 @@ fn misread(dtype: DType, shape: &Shape) -> OpError {
 
 /// Scratch memory of a call as elements of `T`.
 pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], OpError> {
+    if len == 0 {
+        return Ok(&mut []);
+    }
     let bytes = bytes.get_mut(..len * size_of::<T>()).ok_or_else(|| value_error("the workspace is too small"))?;
     bytemuck::try_cast_slice_mut(bytes).map_err(|_| value_error("the workspace is not aligned"))
 }
