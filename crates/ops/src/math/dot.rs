@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         attrs: ATTRS,
         infer_shape: infer_dot,
+        infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_dot,
         ..OpDef::BASE
     },
@@ -36,6 +37,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         attrs: ATTRS,
         infer_shape: infer_batch_dot,
+        infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_batch_dot,
         ..OpDef::BASE
     },

@@ -48,6 +48,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         ),
     ],
     infer_shape,
+    infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
     bind,
     ..OpDef::BASE
 }];
