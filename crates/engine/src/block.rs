@@ -136,6 +136,7 @@ pub(crate) struct OpBlock {
     pub device: DeviceId,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<OpBlock>() == 320);
 
 /// What an async op's run and its token hand each other. Lies where the closure was: the run has consumed it.
@@ -214,6 +215,7 @@ impl OpBlock {
         let entry = move |declared: &(&Var, Access)| Entry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
         // SAFETY: a raw block may be written anywhere; every place is written once, with plain writes that drop nothing.
         unsafe {
+            addr_of_mut!((*op).wait).write(AtomicU32::new(0));
             addr_of_mut!((*op).nvars).write(n.min(INLINE_VARS) as u8);
             addr_of_mut!((*op).lane).write(spec.lane);
             addr_of_mut!((*op).class).write(class);

@@ -15,12 +15,12 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// Makes forking safe for this engine.
 pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
-    #[cfg(not(any(loom, miri)))]
+    #[cfg(not(miri))]
     // SAFETY: the handlers live as long as the process and follow the protocol of the gate.
     let code = *INSTALLED.get_or_init(|| unsafe {
         libc::pthread_atfork(Some(before_fork), Some(after_fork_parent), Some(after_fork_child))
     });
-    #[cfg(any(loom, miri))]
+    #[cfg(miri)]
     let code = *INSTALLED.get_or_init(|| 0);
     if code != 0 {
         return Err(EngineError::ForkHandlers(code));

@@ -35,6 +35,8 @@ mod engine;
 mod failure;
 mod fork;
 pub mod memory;
+#[cfg(all(test, loom))]
+mod models;
 mod protocol;
 mod push;
 mod queue;

@@ -8,6 +8,18 @@ use crate::sync::atomic::Ordering;
 use crate::sync::perturb;
 use crate::var::{VarInner, free_var};
 
+/// Place of a variable in the order in which locks are taken: its address. In models its number, which is the same in
+/// every execution of the model.
+#[cfg(not(loom))]
+unsafe fn rank(var: *const VarInner) -> usize {
+    var.addr()
+}
+#[cfg(loom)]
+unsafe fn rank(var: *const VarInner) -> u64 {
+    // SAFETY: the caller's handles keep the variable alive; its number never changes.
+    unsafe { (*var).id }
+}
+
 /// Puts the op into the queues of all its variables at once; true: everything was granted, and the op still belongs to
 /// the caller. False: it belongs to whoever grants the last access. `before_release` runs in that case before any other
 /// thread can see the op: it must only store and count.
@@ -22,7 +34,7 @@ pub(crate) unsafe fn register(op: *mut OpBlock, before_release: impl FnOnce()) -
         let mut order: Vec<u32> = (0..n as u32).collect();
         // SAFETY: contract; all indices are below `len`.
         unsafe {
-            order.sort_unstable_by_key(|&i| ((*OpBlock::entry(op, i as usize)).var.addr(), i));
+            order.sort_unstable_by_key(|&i| (rank((*OpBlock::entry(op, i as usize)).var), i));
             return register_in_order(op, &mut order, before_release);
         }
     }
@@ -30,9 +42,9 @@ pub(crate) unsafe fn register(op: *mut OpBlock, before_release: impl FnOnce()) -
     // SAFETY: contract; all indices are below `len`.
     unsafe {
         for i in 1..n {
-            let address = (*OpBlock::entry(op, i)).var.addr();
+            let own = rank((*OpBlock::entry(op, i)).var);
             let mut j = i;
-            while j > 0 && (*OpBlock::entry(op, order[j - 1] as usize)).var.addr() > address {
+            while j > 0 && rank((*OpBlock::entry(op, order[j - 1] as usize)).var) > own {
                 order[j] = order[j - 1];
                 j -= 1;
             }

@@ -25,7 +25,9 @@ const SEARCH_YIELDS: u32 = 20;
 pub(crate) struct Sched {
     pub tokens: Tokens,
     state: CachePadded<Mutex<State>>,
-    /// Number of queued ops, kept beside the queues for looking without the lock.
+    /// Number of queued ops, kept beside the queues for looking without the lock. Stored under the lock; the load in
+    /// `give_back` comes after the token is free, so a worker that saw no token has seen the op queued before (all of
+    /// these are SeqCst except the store, which happens before the worker's look by the lock).
     queued: CachePadded<AtomicUsize>,
     pub team: Team,
     wakes: AtomicUsize,
@@ -102,7 +104,7 @@ impl Sched {
         let mut state = self.lock();
         // SAFETY: contract.
         unsafe { state.queues.push(chain) };
-        self.queued.store(state.queues.len(), Ordering::SeqCst);
+        self.queued.store(state.queues.len(), Ordering::Release);
         let wake = self.wake_rule(&mut state);
         drop(state);
         self.carry_out(engine, wake);
@@ -192,7 +194,7 @@ impl Sched {
             *token = token.or_else(|| self.tokens.take());
             (*token)?;
             let op = state.queues.pop();
-            self.queued.store(state.queues.len(), Ordering::SeqCst);
+            self.queued.store(state.queues.len(), Ordering::Release);
             return op.map(Job::Run);
         }
         let run = self.team.neediest(&state.open_runs)?;

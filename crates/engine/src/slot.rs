@@ -3,6 +3,7 @@
 
 use crate::block::{Chain, OpBlock};
 use crate::engine::Engine;
+use crate::sync;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -43,12 +44,12 @@ unsafe impl Sync for Slot {}
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Only its owner adds.
-    pub pushed: [AtomicU64; 2],
-    pub completed: [AtomicU64; 2],
+    pub pushed: [sync::atomic::AtomicU64; 2],
+    pub completed: [sync::atomic::AtomicU64; 2],
 }
 
 /// Locks of process-wide state. They are leaves, and held over a fork by the forking thread.
-pub(crate) type GlobalMutex<T> = crate::sync::global::Mutex<T>;
+pub(crate) type GlobalMutex<T> = sync::global::Mutex<T>;
 
 pub(crate) static REGISTRY: GlobalMutex<Vec<&'static Slot>> = GlobalMutex::new(Vec::new());
 /// Number of forks under way; while it is not 0, nobody enters the engine.

@@ -14,6 +14,14 @@ pub(crate) use std::sync::atomic;
 
 use atomic::{AtomicU32, Ordering};
 
+/// loom takes SeqCst accesses for acquire and release. Where the protocol needs their total order between a locked
+/// instruction and a load, this gives it to the model; the real accesses are SeqCst and need nothing.
+#[inline(always)]
+pub(crate) fn model_fence() {
+    #[cfg(loom)]
+    atomic::fence(atomic::Ordering::SeqCst);
+}
+
 /// Pauses before a lock or a participant of a split starts to give its core away.
 const LOCK_PAUSES: u32 = 100;
 
@@ -113,6 +121,7 @@ impl<T> Mutex<T> {
     ///
     /// # Safety
     /// As for `unlock_forgotten`, which comes after the last use of the reference.
+    #[cfg(not(loom))]
     pub unsafe fn peek_forgotten(&self) -> &T {
         // SAFETY: contract.
         unsafe { &*self.value.get() }

@@ -58,10 +58,18 @@ pub(crate) struct Run {
 }
 
 #[derive(Clone, Copy)]
-struct Job {
+pub(crate) struct Job {
     body: *const Body<'static>,
     first_chunk: usize,
     scratch_bytes: usize,
+}
+
+impl Job {
+    pub fn new(body: &Body<'_>, first_chunk: usize) -> Self {
+        // SAFETY: only the lifetime changes; the pointer is used while the split lasts, which ends before the borrow.
+        let body = unsafe { std::mem::transmute::<&Body<'_>, &'static Body<'static>>(body) };
+        Job { body, first_chunk, scratch_bytes: 0 }
+    }
 }
 
 fn word(tag: u64, low: usize, high: usize) -> u64 {
@@ -104,6 +112,31 @@ impl Run {
         }
     }
 
+    /// The split under way, `END` if there is none.
+    pub fn tag(&self) -> u64 {
+        self.tag.load(Ordering::Acquire)
+    }
+
+    /// A helper has finished a chunk: from now on it may not use the job any more.
+    pub fn count_done(&self) {
+        self.done.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether the helpers have finished the rest of the round.
+    pub fn round_is_done(&self, by_helpers: usize) -> bool {
+        self.done.load(Ordering::Acquire) == by_helpers
+    }
+
+    /// Number of the round's first chunk.
+    ///
+    /// # Safety
+    /// The caller has claimed a chunk and not counted it yet.
+    #[cfg(all(test, loom))]
+    pub unsafe fn first_chunk(&self) -> usize {
+        // SAFETY: contract.
+        unsafe { (*self.job.get()).map_or(0, |j| j.first_chunk) }
+    }
+
     /// Whether a helper would find something to do.
     fn has_chunks(&self) -> bool {
         let tag = self.tag.load(Ordering::Acquire);
@@ -122,7 +155,7 @@ impl Run {
     ///
     /// # Safety
     /// Called by the driver, `me`, when no round is under way; the job is usable until the round is finished.
-    unsafe fn publish(&self, me: usize, chunks: usize, job: Job) -> u64 {
+    pub unsafe fn publish(&self, me: usize, chunks: usize, job: Job) -> u64 {
         let tag = match (self.last_tag.load(Ordering::Relaxed) + 1) & 0xffff_ffff {
             END => 1,
             tag => tag,
@@ -183,14 +216,14 @@ impl Team {
         slot.op_depth.set(slot.op_depth.get() + 1);
         let mut idle = Idle::new();
         loop {
-            let tag = run.tag.load(Ordering::Acquire);
+            let tag = run.tag();
             if tag == END || wanted() {
                 break;
             }
             if let Some(chunk) = run.claim(place, tag) {
                 // SAFETY: the claim succeeded, the token is ours, and the chunk is counted below.
                 unsafe { self.run_chunk(slot, run, chunk, token) };
-                run.done.fetch_add(1, Ordering::Release);
+                run.count_done();
                 idle = Idle::new();
             } else if idle.wait() > PATIENCE {
                 break;
@@ -240,12 +273,11 @@ impl Team {
     /// The thread holds `token`, is not inside a chunk, and the token's run is open.
     unsafe fn drive(&self, slot: &Slot, token: usize, chunks: usize, scratch: usize, body: &Body<'_>, call: impl Fn()) {
         let (run, place) = (&self.runs[token], self.place(token));
-        // SAFETY: only the lifetime changes; the body is used until the last chunk is done, which is awaited below.
-        let body = unsafe { std::mem::transmute::<&Body<'_>, &'static Body<'static>>(body) };
         for first_chunk in (0..chunks).step_by(MAX_ROUND) {
             let round = (chunks - first_chunk).min(MAX_ROUND);
             // SAFETY: the last round was awaited; this one is, before the body's borrow ends.
-            let tag = unsafe { run.publish(place, round, Job { body, first_chunk, scratch_bytes: scratch }) };
+            let tag =
+                unsafe { run.publish(place, round, Job { scratch_bytes: scratch, ..Job::new(body, first_chunk) }) };
             call();
             let mut mine = 0;
             while let Some(chunk) = run.claim(place, tag) {
@@ -254,7 +286,7 @@ impl Team {
                 mine += 1;
             }
             let mut idle = Idle::new();
-            while run.done.load(Ordering::Acquire) + mine < round {
+            while !run.round_is_done(round - mine) {
                 idle.wait();
             }
         }
@@ -319,7 +351,8 @@ impl RunCtx<'_> {
     /// Runs `body(0..chunks)`, possibly on several cores, and returns when all are done. The second argument of `body`
     /// is scratch memory of `scratch_bytes` bytes, aligned to 64, with arbitrary content. Where the chunks begin and end
     /// is the caller's business, so results never depend on how many cores helped. If chunks panic, the panic of the
-    /// lowest one is raised again here after all have ended. Inside a chunk, splits run serially.
+    /// lowest one is raised again here after all have ended; a payload of type [`OpError`](crate::OpError) (by
+    /// `std::panic::resume_unwind`) becomes the op's error as it is. Inside a chunk, splits run serially.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let slot = slot::current();
         let engine = self.engine();

@@ -53,10 +53,10 @@ impl Tokens {
         if self.len == 1 {
             return 0;
         }
-        #[cfg(not(any(loom, miri)))]
+        #[cfg(not(miri))]
         // SAFETY: a plain query without arguments.
         let cpu = unsafe { libc::sched_getcpu() };
-        #[cfg(any(loom, miri))]
+        #[cfg(miri)]
         let cpu = 0;
         usize::try_from(cpu).ok().and_then(|cpu| self.by_cpu.get(cpu)).map_or(0, |t| *t as usize)
     }
@@ -66,11 +66,11 @@ impl Tokens {
         for k in 0..self.words.len() {
             let index = (first + k) % self.words.len();
             let word = &self.words[index];
-            let mut free = word.load(Ordering::Relaxed);
+            let mut free = word.load(Ordering::SeqCst);
             while free != 0 {
                 let wish = 1u64 << (preferred % 64);
                 let bit = if k == 0 && free & wish != 0 { wish } else { free & free.wrapping_neg() };
-                match word.compare_exchange_weak(free, free & !bit, Ordering::SeqCst, Ordering::Relaxed) {
+                match word.compare_exchange_weak(free, free & !bit, Ordering::SeqCst, Ordering::SeqCst) {
                     Ok(_) => return Some(index * 64 + bit.trailing_zeros() as usize),
                     Err(now) => free = now,
                 }
@@ -89,7 +89,7 @@ impl Tokens {
 /// Token `i` for the `i`-th processor of the affinity mask.
 fn preferred_tokens(len: usize) -> Box<[u32]> {
     let mut by_cpu = Vec::new();
-    #[cfg(not(any(loom, miri)))]
+    #[cfg(not(miri))]
     {
         // SAFETY: the set is plain memory of the size passed, which the call fills.
         let set = unsafe {

@@ -4,20 +4,30 @@
 //! about to be used again is drained, flips the epoch, and waits for the other slot. Counters are per thread and
 //! cumulative. A slot is drained when the sums agree, *completed summed first*: then equality proves that everything
 //! pushed before that first sum is complete.
+//!
+//! A completion must not wake the waiter, or add up all counters, each time. The waiter leaves how many completions are
+//! missing at least; only from that one on does a completion look whether the slot is drained, and only then it wakes.
 
 use crate::engine::Engine;
 use crate::failure::WaitError;
-use crate::slot;
-use crate::sync::perturb;
+use crate::slot::{self, Counts};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{model_fence, perturb};
 use crate::wait::POLL;
 use crossbeam_utils::CachePadded;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicPtr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+/// Nobody waits for the slot.
+const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Epochs {
     epoch: CachePadded<AtomicUsize>,
     waiting: CachePadded<AtomicU32>,
+    /// By slot: completions since the waiter last looked, and from which number on to look.
+    since_look: [CachePadded<AtomicU64>; 2],
+    look_from: [CachePadded<AtomicU64>; 2],
     /// Replaced in a forked child: a thread that does not exist there may have held the mutex.
     meeting: AtomicPtr<Meeting>,
 }
@@ -35,6 +45,8 @@ impl Epochs {
         Epochs {
             epoch: CachePadded::new(AtomicUsize::new(0)),
             waiting: CachePadded::new(AtomicU32::new(0)),
+            since_look: Default::default(),
+            look_from: [NEVER, NEVER].map(|n| CachePadded::new(AtomicU64::new(n))),
             meeting: AtomicPtr::new(Box::leak(Box::default())),
         }
     }
@@ -47,7 +59,33 @@ impl Epochs {
 
     #[inline(always)]
     pub fn somebody_waits(&self) -> bool {
+        model_fence();
         self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether the slot is drained; if not, completions know from when on they have to look.
+    pub fn look(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
+        let (since_look, look_from) = (&self.since_look[slot], &self.look_from[slot]);
+        // While the number is not known every completion looks. The completions that the sum below does not see come
+        // after the reset, so the last one is counted at least as high as the number left here.
+        look_from.store(0, Ordering::SeqCst);
+        since_look.store(0, Ordering::SeqCst);
+        model_fence();
+        let missing = missing();
+        look_from.store(if missing == 0 { NEVER } else { missing }, Ordering::SeqCst);
+        missing == 0
+    }
+
+    /// Counts a completion; true: it was the last one somebody waits for.
+    pub fn last_completion(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
+        let number = self.since_look[slot].fetch_add(1, Ordering::SeqCst) + 1;
+        let from = self.look_from[slot].load(Ordering::SeqCst);
+        from != NEVER && number >= from && missing() == 0
+    }
+
+    /// From now on completions are counted for a waiter.
+    pub fn add_waiter(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
     fn meeting(&self) -> &'static Meeting {
@@ -67,6 +105,7 @@ impl Epochs {
     pub fn forget(&self) {
         self.meeting.store(Box::leak(Box::default()), Ordering::Release);
         self.waiting.store(0, Ordering::Relaxed);
+        self.look_from.iter().for_each(|n| n.store(NEVER, Ordering::Relaxed));
     }
 }
 
@@ -79,6 +118,7 @@ struct Flip<'a>(&'a Epochs, &'static Meeting);
 
 impl Drop for Flip<'_> {
     fn drop(&mut self) {
+        self.0.look_from.iter().for_each(|n| n.store(NEVER, Ordering::SeqCst));
         *lock(&self.1.flipping) = false;
         self.1.changed.notify_all();
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -105,16 +145,16 @@ impl Engine {
         self.with_gate(|| self.sched.kick(self));
         let epochs = &self.epochs;
         let meeting = epochs.meeting();
-        epochs.waiting.fetch_add(1, Ordering::SeqCst);
+        epochs.add_waiter();
         if let Err(error) = self.wait_until(meeting, &mut poll, |flipping| !std::mem::replace(flipping, true)) {
             epochs.waiting.fetch_sub(1, Ordering::SeqCst);
             return Err(error);
         }
         let flip = Flip(epochs, meeting);
         let epoch = epochs.epoch.load(Ordering::Relaxed);
-        self.wait_until(meeting, &mut poll, |_| self.drained((epoch + 1) & 1))?;
+        self.wait_until(meeting, &mut poll, |_| self.look((epoch + 1) & 1))?;
         epochs.epoch.store(epoch + 1, Ordering::SeqCst);
-        self.wait_until(meeting, &mut poll, |_| self.drained(epoch & 1))?;
+        self.wait_until(meeting, &mut poll, |_| self.look(epoch & 1))?;
         drop(flip);
         match self.with_gate(|| self.take_unobserved()) {
             (list, 0) if list.is_empty() => Ok(()),
@@ -153,14 +193,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether all ops of this epoch slot that were pushed before the call are complete.
-    fn drained(&self, epoch: usize) -> bool {
-        // Not inside the gate: a completing op may be waiting for the mutex that this thread holds, and a fork for that
-        // op. Instead the forking thread holds this lock over the fork.
-        let all = self.all_counts.lock();
-        let completed: u64 = all.iter().map(|c| c.completed[epoch].load(Ordering::SeqCst)).sum();
-        perturb();
-        let pushed: u64 = all.iter().map(|c| c.pushed[epoch].load(Ordering::Acquire)).sum();
-        completed == pushed
+    /// The waiter's look, see `Epochs::look`.
+    fn look(&self, slot: usize) -> bool {
+        self.epochs.look(slot, || missing(&self.all_counts.lock(), slot))
     }
+
+    /// Called after a completion was counted, if somebody waits.
+    #[cold]
+    pub(crate) fn completed_while_waiting(&self, slot: usize) {
+        if self.epochs.last_completion(slot, || missing(&self.all_counts.lock(), slot)) {
+            self.epochs.notify();
+        }
+    }
+}
+
+/// How many ops of this slot that were pushed before the call are not complete.
+///
+/// The lock of the counts is not taken inside the gate by a waiter: a completing op may be waiting for the mutex that the
+/// waiter holds, and a fork for that op. Instead the forking thread holds that lock over the fork.
+pub(crate) fn missing(all: &[&Counts], slot: usize) -> u64 {
+    let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
+    perturb();
+    let pushed: u64 = all.iter().map(|c| c.pushed[slot].load(Ordering::Acquire)).sum();
+    pushed - completed
 }

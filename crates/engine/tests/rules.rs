@@ -59,12 +59,7 @@ fn a_failed_read_poisons_what_is_written_from_it() {
                 panic!("an op ran although its input had failed")
             });
         }
-        let first = loop {
-            match engine.wait_to_read(&vars[0]) {
-                Err(WaitError::Failed(f)) => break f,
-                other => panic!("{other:?}"),
-            }
-        };
+        let Err(WaitError::Failed(first)) = engine.wait_to_read(&vars[0]) else { panic!("the origin did not fail") };
         for var in &vars {
             match engine.wait_to_read(var) {
                 Err(WaitError::Failed(f)) => assert!(f.same_event(&first) && f.op() == "bad"),
@@ -584,8 +579,7 @@ fn order_of(kind: EngineKind, ops: &[(DeviceId, Lane, i32)]) -> Vec<usize> {
     }
     gate.store(true, SeqCst);
     engine.wait_all().unwrap();
-    let order = log.lock().unwrap().clone();
-    order
+    std::mem::take(&mut log.lock().unwrap())
 }
 
 #[test]

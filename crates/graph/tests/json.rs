@@ -8,7 +8,7 @@ use mxrt_graph::{GraphError, LoadOptions, Symbol, symbol::text};
 
 #[test]
 fn files_of_mxnet_1_9_1_are_written_back_byte_for_byte() {
-    for name in ["digits_cnn", "module_mlp", "slicing-001", "siamese-001", "inception-001"] {
+    for name in ["digits_cnn", "module_mlp", "siamese-001", "tails-001", "inception-001", "vgg-001", "resnet_v2-001"] {
         let file = fixture(name);
         let loaded = Symbol::load_json(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(loaded.warnings, Vec::<String>::new(), "{name}");
@@ -242,9 +242,62 @@ fn counts_in_a_file_never_decide_how_much_is_allocated() {
     // many nodes with as many outputs as one may have
     let split = |i: usize| {
         format!(
-            r#", {{"op": "SliceChannel", "name": "s{i}", "attrs": {{"num_outputs": "600000"}}, "inputs": [[{i}, 0]]}}"#
+            r#", {{"op": "SliceChannel", "name": "s{i}", "attrs": {{"num_outputs": "40000"}}, "inputs": [[{i}, 0]]}}"#
         )
     };
     let nodes = format!("{DATA}{}{}", split(0), split(1));
-    assert!(load_error(&graph(&nodes, "[0]", "[[2, 0]]")).contains("the graph exceeds 1048576 outputs"));
+    assert!(load_error(&graph(&nodes, "[0]", "[[2, 0]]")).contains("over 65536 outputs"));
+}
+
+#[test]
+fn lists_of_more_than_ten_go_over_several_lines() {
+    assert!(chain(8).to_json().contains("\"node_row_ptr\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], \n"));
+    assert!(chain(9).to_json().contains("\"node_row_ptr\": [\n    0, \n    1, \n"));
+    let x = var("x");
+    let inputs = |n: usize| apply("Concat", "c", &[], &vec![&x; n]).to_json();
+    assert!(inputs(10).contains("\"inputs\": [[0, 0, 0], "));
+    assert!(inputs(11).contains("\"inputs\": [\n        [0, 0, 0], \n        [0, 0, 0]"));
+}
+
+#[test]
+fn each_upgrade_applies_to_the_versions_before_it() {
+    let batch_norm = |version: u32, inputs: &str| {
+        let variables: String =
+            ["a", "b", "c", "d"].map(|n| format!(r#", {{"op": "null", "name": "{n}", "inputs": []}}"#)).concat();
+        let node = format!(r#", {{"op": "BatchNorm", "name": "bn", "inputs": [{inputs}]}}"#);
+        graph(&format!("{DATA}{variables}{node}"), "[0, 1, 2, 3, 4]", "[[5, 0]]").replace("10901", &version.to_string())
+    };
+    let all = "[0, 0], [1, 0], [2, 0], [3, 0], [4, 0]";
+    // 0.9.0: states are written
+    let states = |version| {
+        Symbol::load_json(&batch_norm(version, "[0, 0], [1, 0], [2, 0]")).map(|l| l.symbol.list_auxiliary_states())
+    };
+    assert_eq!(states(899).ok(), Some(vec!["bn_moving_mean".to_owned(), "bn_moving_var".to_owned()]));
+    assert!(states(900).is_err_and(|e| e.to_string().contains("expects 5 inputs")));
+    // 0.9.4: variables say how states start
+    let init = |version| load(&batch_norm(version, all)).attr_dict().get("d").cloned();
+    assert_eq!(init(903), Some(attrs(&[("__init__", r#"["one", {}]"#)])));
+    assert_eq!(init(904), None);
+    // 0.9.5: axis=-1 is the last axis
+    let argmax = r#"{"op": "argmax", "name": "m", "attrs": {"axis": "-1"}, "inputs": [[0, 0]]}"#;
+    let axis = |version: u32| {
+        load(&graph(&format!("{DATA}, {argmax}"), "[0]", "[[1, 0]]").replace("10901", &version.to_string()))
+            .attr("axis")
+    };
+    assert_eq!(axis(904), None);
+    assert_eq!(axis(905).as_deref(), Some("-1"));
+    // 1.9.1: bare keys become hidden ones
+    let keyed = |version: u32| {
+        let node = DATA.replace("\"inputs\"", "\"attrs\": {\"lr_mult\": \"3\"}, \"inputs\"");
+        load(&graph(&node, "[0]", "[[0, 0]]").replace("10901", &version.to_string())).to_json()
+    };
+    assert!(keyed(10900).contains("\"__lr_mult__\": \"3\""));
+    assert!(keyed(10901).contains("{\"lr_mult\": \"3\"}"));
+}
+
+#[test]
+fn operators_that_only_passes_make_cannot_come_from_files() {
+    let internal = mxrt_ops::registry().ops().iter().find(|op| op.internal).unwrap_or_else(|| panic!("there is none"));
+    let node = format!(r#"{{"op": "{}", "name": "x", "inputs": []}}"#, internal.name);
+    assert!(load_error(&graph(&node, "[]", "[[0, 0]]")).contains("is not registered"));
 }

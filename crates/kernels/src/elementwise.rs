@@ -121,19 +121,25 @@ pub fn binary_broadcast<T: Element>(
 /// One row; operands advance by their stride, 1 or 0.
 fn row<T: Element>(op: Binary, a: &[T], sa: isize, b: &[T], sb: isize, out: &mut [T]) {
     let n = out.len();
-    if sa == 1 && sb == 1 {
-        return T::binary_block(op, &a[..n], &b[..n], out);
-    }
-    // Only as much of the blocks as is read needs a value, but short rows must not pay for long blocks.
-    let (mut a_block, mut b_block) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
-    let used = n.min(BLOCK);
-    a_block[..used].fill(a[0]);
-    b_block[..used].fill(b[0]);
-    for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-        let n = out.len();
-        let a = if sa == 1 { &a[i * BLOCK..][..n] } else { &a_block[..n] };
-        let b = if sb == 1 { &b[i * BLOCK..][..n] } else { &b_block[..n] };
-        T::binary_block(op, a, b, out);
+    match (sa, sb) {
+        (1, 1) => T::binary_block(op, &a[..n], &b[..n], out),
+        (1, _) => {
+            let scalars = [b[0]; BLOCK];
+            for (out, a) in out.chunks_mut(BLOCK).zip(a[..n].chunks(BLOCK)) {
+                T::binary_block(op, a, &scalars[..out.len()], out);
+            }
+        }
+        (_, 1) => {
+            let scalars = [a[0]; BLOCK];
+            for (out, b) in out.chunks_mut(BLOCK).zip(b[..n].chunks(BLOCK)) {
+                T::binary_block(op, &scalars[..out.len()], b, out);
+            }
+        }
+        _ => {
+            let mut value = [T::ZERO];
+            T::binary_block(op, &a[..1], &b[..1], &mut value);
+            out.fill(value[0]);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Matrix products in plain code: the reference for faster ones, and the path for double precision.
 //!
-//! Every element of a product is summed over k in order, so no split changes a bit.
+//! How an element is summed over k follows from the shapes alone, so no split changes a bit.
 
 use crate::element::Float;
 use crate::error::check_len;
-use crate::par::{Columns, Par, par_columns_mut};
+use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_columns_mut};
 use crate::vectorize::vectorized;
 
 /// Columns of a product that are computed from one packed panel.
@@ -56,6 +56,9 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     if c.is_empty() {
         return;
     }
+    if p.transpose_b && !p.transpose_a && p.m < TILE_ROWS {
+        return dot_rows(par, p, a, b, c);
+    }
     // Tall products are also cut into blocks of rows; a block must pay for packing its panel.
     let block = if p.batch == 1 && p.m >= 256 { 128 } else { p.m };
     let blocks = p.m / block;
@@ -74,6 +77,46 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     run(most, p.batch * blocks, block, 0);
     if !rest.is_empty() {
         run(rest, 1, p.m - blocks * block, blocks * block);
+    }
+}
+
+/// Few rows times transposed columns: packing would cost more than the product, so every element is a dot product.
+fn dot_rows<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
+    let chunk = chunk_by_work(p.k);
+    par_chunks_mut(par, c, chunk, |i, c| {
+        for (j, c) in c.iter_mut().enumerate() {
+            let (row, column) = ((i * chunk + j) / p.n, (i * chunk + j) % p.n);
+            let mut sum = T::ZERO;
+            let b = &b[(row / p.m * p.n + column) * p.k..][..p.k];
+            dot(&a[row * p.k..][..p.k], b, &mut sum);
+            *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
+        }
+    });
+}
+
+vectorized! {
+    fn dot[T: Float](a: &[T], b: &[T], result: &mut T) {
+        const LANES: usize = 32;
+        let mut sums = [T::ZERO; LANES];
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+        for (a, b) in a.iter().zip(b) {
+            for i in 0..LANES {
+                sums[i] += a[i] * b[i];
+            }
+        }
+        for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
+            *sum += a * b;
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                let other = sums[i + width];
+                sums[i] += other;
+            }
+            width /= 2;
+        }
+        *result = sums[0];
     }
 }
 

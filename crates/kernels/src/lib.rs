@@ -6,8 +6,6 @@
 //!
 //! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
 //! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
-#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
-#![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
 
 #![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
 #![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]

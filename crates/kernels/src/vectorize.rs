@@ -16,9 +16,18 @@ pub(crate) enum Width {
 }
 
 impl Width {
-    /// The widest this processor runs.
-    #[cfg(target_arch = "x86_64")]
+    /// The widest this processor runs; tests can ask for less.
+    #[inline]
     pub(crate) fn widest() -> Width {
+        #[cfg(test)]
+        if let Some(limit) = LIMIT.get() {
+            return limit.min(Width::detect());
+        }
+        Width::detect()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn detect() -> Width {
         // The standard library caches what it detects.
         let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         if !avx2 || !is_x86_feature_detected!("f16c") {
@@ -31,9 +40,8 @@ impl Width {
         if avx512 { Width::Avx512 } else { Width::Avx2 }
     }
 
-    /// The widest this processor runs.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) fn widest() -> Width {
+    fn detect() -> Width {
         Width::Baseline
     }
 
@@ -44,8 +52,22 @@ impl Width {
         let known = [Width::Baseline, Width::Avx2, Width::Avx512];
         #[cfg(not(target_arch = "x86_64"))]
         let known = [Width::Baseline];
-        known.into_iter().filter(|&w| w <= Width::widest()).collect()
+        known.into_iter().filter(|&w| w <= Width::detect()).collect()
     }
+
+    /// Runs `f` with loops of this thread compiled for no more than this width.
+    #[cfg(test)]
+    pub(crate) fn limit<R>(self, f: impl FnOnce() -> R) -> R {
+        LIMIT.set(Some(self));
+        let result = f();
+        LIMIT.set(None);
+        result
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static LIMIT: std::cell::Cell<Option<Width>> = const { std::cell::Cell::new(None) };
 }
 
 /// A loop to compile for several widths; `run` must be `#[inline(always)]` for that to have an effect.
@@ -57,11 +79,6 @@ pub(crate) trait Loop {
 /// Runs `f` compiled for the widest vectors of this processor.
 #[inline]
 pub(crate) fn vectorize(f: impl Loop) {
-    vectorize_for(Width::widest(), f)
-}
-
-/// Runs `f` compiled for `width`, or for the widest this processor has where that is less.
-pub(crate) fn vectorize_for(width: Width, f: impl Loop) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
@@ -72,7 +89,7 @@ pub(crate) fn vectorize_for(width: Width, f: impl Loop) {
         fn avx512(f: impl Loop) {
             f.run()
         }
-        match width.min(Width::widest()) {
+        match Width::widest() {
             Width::Baseline => f.run(),
             // SAFETY: `widest` found AVX2, FMA and F16C; every processor with AVX2 and FMA has BMI1 and BMI2.
             Width::Avx2 => unsafe { avx2(f) },
@@ -81,10 +98,7 @@ pub(crate) fn vectorize_for(width: Width, f: impl Loop) {
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = width;
-        f.run()
-    }
+    f.run()
 }
 
 /// Defines a function whose body is compiled for every width and that runs the widest; generic parameters with one bound each go into square brackets, and so do the bounds of a where clause.
@@ -118,3 +132,64 @@ macro_rules! vectorized {
     };
 }
 pub(crate) use vectorized;
+
+#[cfg(test)]
+mod tests {
+    use super::Width;
+    use crate::par::Serial;
+    use crate::testing::random;
+    use crate::{conv_plain, elementwise, gemm_plain, norm, pool, reduce, softmax};
+
+    /// Runs `f` for every width of this processor and expects the same bits.
+    #[track_caller]
+    fn steady(name: &str, len: usize, f: impl Fn(&mut [f32])) {
+        let run = |width: Width| {
+            let mut out = vec![0f32; len];
+            width.limit(|| f(&mut out));
+            out.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+        };
+        let expected = run(Width::Baseline);
+        for width in Width::all() {
+            assert!(run(width) == expected, "{name} on {width:?}");
+        }
+    }
+
+    #[test]
+    fn every_kernel_gives_the_same_bits_at_every_vector_width() {
+        let (x, y) = (random(6000, 1), random(6000, 2));
+        use elementwise::{Binary, Unary};
+        for op in [Unary::Exp, Unary::Tanh, Unary::Gelu, Unary::Ln, Unary::Softrelu, Unary::Rsqrt, Unary::Relu] {
+            steady("unary", 6000, |out| elementwise::unary(&Serial, op, &x, out));
+        }
+        for op in [Binary::Add, Binary::Mul, Binary::Div, Binary::Prelu, Binary::Maximum, Binary::Lesser] {
+            steady("binary", 6000, |out| elementwise::binary(&Serial, op, &x, &y, out));
+        }
+        for log in [false, true] {
+            let params = softmax::SoftmaxParams { log, ..Default::default() };
+            for shape in [[60, 100, 1], [3, 20, 100]] {
+                steady("softmax", 6000, |out| softmax::softmax(&Serial, params, &x, shape, None, out));
+            }
+        }
+        for op in [reduce::Reduction::Sum, reduce::Reduction::L2, reduce::Reduction::Max] {
+            steady("rows", 6, |out| reduce::reduce(&Serial, op, &x, &[6, 1000], &[false, true], out));
+            steady("columns", 1000, |out| reduce::reduce(&Serial, op, &x, &[6, 1000], &[true, false], out));
+        }
+        steady("layer_norm", 6000, |out| {
+            norm::layer_norm(&Serial, &x, [6, 1000, 1], &y[..1000], &y[1000..2000], 1e-5, out);
+        });
+        for kind in [pool::PoolKind::Max, pool::PoolKind::Avg { count_include_pad: true }] {
+            let params =
+                pool::PoolParams { kind, kernel: &[3, 3], stride: &[2, 2], pad: &[1, 1], channels_last: false };
+            steady("pool", 1500, |out| pool::pool(&Serial, params, &x, &[1, 6, 20, 50], out, &[1, 6, 10, 25]));
+        }
+        steady("gemm", 2500, |out| {
+            gemm_plain::gemm(&Serial, gemm_plain::Gemm::new(50, 50, 120), &x, &y, out);
+        });
+        let params =
+            conv_plain::ConvParams { kernel: &[3, 3], stride: &[1, 1], pad: &[1, 1], dilate: &[1, 1], groups: 1 };
+        steady("convolution", 4000, |out| {
+            let weight = &y[..4 * 6 * 9];
+            conv_plain::convolution(&Serial, params, &x, &[1, 6, 20, 50], weight, None, out, &[1, 4, 20, 50]);
+        });
+    }
+}

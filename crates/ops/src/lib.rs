@@ -8,9 +8,12 @@ pub mod core;
 mod table;
 
 mod blocked;
+mod create;
 mod graph;
+mod index;
 mod math;
 mod nn;
+mod random;
 mod shape;
 
 #[cfg(test)]

@@ -1,16 +1,35 @@
 //! The table of operators: one row per file.
 
 use crate::core::OpDef;
-use crate::{blocked, graph, math, nn, shape};
+use crate::{blocked, create, graph, index, math, nn, random, shape};
 
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
+    blocked::concat::OPS,
     blocked::convert::OPS,
     blocked::convolution::OPS,
+    blocked::pointwise::OPS,
+    blocked::pooling::OPS,
+    create::arange::OPS,
+    create::arange_like::OPS,
+    create::eye::OPS,
+    create::full::OPS,
+    create::linspace::OPS,
     graph::fold_batch_norm::OPS,
     graph::fused_convolution::OPS,
     graph::fused_fully_connected::OPS,
     graph::scale_shift::OPS,
+    index::batch_take::OPS,
+    index::gather_nd::OPS,
+    index::index_array::OPS,
+    index::one_hot::OPS,
+    index::pick::OPS,
+    index::ravel::OPS,
+    index::scatter_nd::OPS,
+    index::sort::OPS,
+    index::take::OPS,
+    index::topk::OPS,
+    index::where_op::OPS,
     math::add_n::OPS,
     math::argmax::OPS,
     math::broadcast::OPS,
@@ -41,6 +60,12 @@ pub static TABLE: &[&[OpDef]] = &[
     nn::softmax::OPS,
     nn::softmax_activation::OPS,
     nn::softmax_output::OPS,
+    random::like::OPS,
+    random::multinomial::OPS,
+    random::randint::OPS,
+    random::sample::OPS,
+    random::scalar::OPS,
+    random::shuffle::OPS,
     shape::broadcast_axis::OPS,
     shape::broadcast_like::OPS,
     shape::broadcast_to::OPS,

@@ -140,3 +140,18 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: Elements, shape: &[usize]
     }
     arms!(F32, F64, F16, U8, I32, I8, I64, I16, U16, U32, U64, Bool)
 }
+
+/// MXNet's number of an element type.
+#[pyfunction]
+pub(crate) fn dtype_code(name: &str) -> PyResult<i32> {
+    dtype(name).map(DType::code)
+}
+
+/// The name of the element type with this number, as attributes spell it.
+#[pyfunction]
+pub(crate) fn dtype_of_code(code: &str) -> PyResult<&'static str> {
+    let found = code.trim().parse().ok().and_then(DType::from_code);
+    found
+        .map(DType::name)
+        .ok_or_else(|| crate::errors::plain("data", &format!("there is no element type with the number {code}")))
+}

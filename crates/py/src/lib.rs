@@ -4,24 +4,33 @@
 //! Python code may run; every wait gives the interpreter's lock back and looks for signals now and then
 //! ([`runtime::wait`]); threads of the engine never attach to Python.
 
+mod cached_op;
 mod convert;
 mod errors;
+mod files;
 mod ndarray;
 mod operator;
 mod runtime;
+mod symbol;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _mxrt {
     #[pymodule_export]
-    use crate::convert::attr_text;
+    use crate::cached_op::CachedOp;
+    #[pymodule_export]
+    use crate::convert::{attr_text, dtype_code, dtype_of_code};
+    #[pymodule_export]
+    use crate::files::{CSVReader, load_arrays, load_buffer, save_arrays};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
     #[pymodule_export]
     use crate::operator::{Operator, get_operator, invoke, operator_names};
     #[pymodule_export]
     use crate::runtime::{close, info, seed, wait_all};
+    #[pymodule_export]
+    use crate::symbol::{SymbolBase, create, group, load_json, variable};
     use pyo3::prelude::*;
 
     /// Version of this package, from the workspace's Cargo.toml.

@@ -8,13 +8,13 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What all arrays and models of the process share.
 pub(crate) struct Runtime {
     pub(crate) engine: &'static Engine,
-    pub(crate) random: RandomState,
+    pub(crate) random: Arc<RandomState>,
     pub(crate) options: KernelOptions,
 }
 
@@ -47,7 +47,7 @@ fn start(env: &dyn Fn(&str) -> Option<String>) -> Result<Runtime, String> {
         };
     }
     let engine = Engine::start(config).map_err(|e| e.to_string())?;
-    Ok(Runtime { engine, random: RandomState::new(0), options })
+    Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), options })
 }
 
 /// How many threads may compute: `MXRT_CORES`, else what MXNet's two variables allow together, else all.

@@ -1,1 +1,47 @@
-load=load_frombuffer=save=None
+"""Saving and loading arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .. import _mxrt
+from .ndarray import NDArray
+
+__all__ = ["load", "load_frombuffer", "save"]
+
+
+def _path(fname: Any) -> str:
+    if not isinstance(fname, (str, os.PathLike)):
+        raise TypeError("fname required to be a string")
+    path = os.fspath(fname)
+    return path[len("file://") :] if path.startswith("file://") else path
+
+
+def load(fname: str) -> Any:
+    """The arrays of a file: a list, or a dictionary when they have names. Every version of MXNet's format is read."""
+    return _mxrt.load_arrays(_path(fname))
+
+
+def load_frombuffer(buf: bytes) -> Any:
+    """The arrays of such a file's content."""
+    if not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise TypeError("load_frombuffer required a string or bytes buffer")
+    return _mxrt.load_buffer(bytes(buf))
+
+
+def save(fname: str, data: Any) -> None:
+    """Writes an array, a list of arrays, or a dictionary of arrays by name; the file is whole or does not appear."""
+    if isinstance(data, NDArray):
+        data = [data]
+    if isinstance(data, dict):
+        names, arrays = list(data), list(data.values())
+        if any(not isinstance(name, str) for name in names):
+            raise TypeError("save only accept dict str->NDArray or list of NDArray")
+    elif isinstance(data, (list, tuple)):
+        names, arrays = [], list(data)
+    else:
+        raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list of NDarrays.")
+    if any(not isinstance(array, NDArray) for array in arrays):
+        raise TypeError("save only accept dict str->NDArray or list of NDArray")
+    _mxrt.save_arrays(_path(fname), names if isinstance(data, dict) and names else None, arrays)

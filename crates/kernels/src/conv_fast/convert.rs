@@ -118,14 +118,14 @@ impl Body for FromPlanes {
         unsafe {
             while p + LANES <= plane {
                 let mut v = [s.zero(); LANES];
-                for (ch, v) in v.iter_mut().enumerate() {
+                for ch in 0..LANES {
                     if ch < x.channels {
-                        *v = s.load(x.planes, ch * plane + p);
+                        v[ch] = s.load(x.planes, ch * plane + p);
                     }
                 }
                 s.transpose(&mut v);
-                for v in v {
-                    s.store(x.blocked, pixels.next(), v);
+                for i in 0..LANES {
+                    s.store(x.blocked, pixels.next(), v[i]);
                 }
                 p += LANES;
             }
@@ -153,13 +153,13 @@ impl Body for ToPlanes {
         unsafe {
             while p + LANES <= plane {
                 let mut v = [s.zero(); LANES];
-                for v in v.iter_mut() {
-                    *v = s.load(x.blocked, pixels.next());
+                for i in 0..LANES {
+                    v[i] = s.load(x.blocked, pixels.next());
                 }
                 s.transpose(&mut v);
-                for (ch, v) in v.into_iter().enumerate() {
+                for ch in 0..LANES {
                     if ch < x.channels {
-                        s.store(x.planes, ch * plane + p, v);
+                        s.store(x.planes, ch * plane + p, v[ch]);
                     }
                 }
                 p += LANES;

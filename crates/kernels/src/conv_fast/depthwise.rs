@@ -4,8 +4,8 @@
 use super::blocked::{BLOCK, zero_halo};
 use super::job::Job;
 use super::params::Conv2dParams;
-use super::tiles::{DepthwiseTileArgs, depthwise_tile};
-use crate::gemm::tile::{Split, Tap, tile_size};
+use super::tiles::{DepthwiseTileArgs, depthwise_rows, depthwise_tile};
+use crate::gemm::tile::{Split, Tap};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{LANES, Src};
@@ -76,8 +76,9 @@ impl Depthwise {
         let Conv2dParams { stride, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
         let pixel = stride[1] * BLOCK;
-        let split = Split::new(self.out[1], tile_size(self.isa).rows);
-        let entries = split.entries(|m| depthwise_tile(self.isa, m, pixel));
+        let dense = self.params.kernel[1] == 3 && self.params.dilate[1] == 1 && stride[1] == 1;
+        let split = Split::new(self.out[1], depthwise_rows(self.isa, dense));
+        let entries = split.entries(|m| depthwise_tile(self.isa, m, pixel, dense));
         let bias = job.bias_block::<1>(block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
         for row in rows.clone() {

@@ -208,7 +208,7 @@ struct Run {
 fn output_parts(p: &Conv2dParams, isa: Isa) -> (Vec<OutputPart>, usize) {
     let blocks = p.out_channels.div_ceil(BLOCK);
     let widest = tile_size(isa).blocks;
-    let width = if p.groups == 1 || p.group_outputs() % (widest * BLOCK) == 0 { widest } else { 1 };
+    let width = if p.groups == 1 || p.group_outputs().is_multiple_of(widest * BLOCK) { widest } else { 1 };
     let mut parts = Vec::with_capacity(blocks.div_ceil(width));
     let mut packed_at = 0;
     for first_block in (0..blocks).step_by(width) {

@@ -92,6 +92,7 @@ impl<'a> Job<'a> {
         self.residual.map(|(at, shape)| ResidualAt {
             at: at.add(shape.offset(image, block, row, col)),
             block: shape.block_stride(),
+            row: shape.row_stride(),
         })
     }
 }

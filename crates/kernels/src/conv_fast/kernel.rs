@@ -6,6 +6,8 @@ use super::depthwise::Depthwise;
 use super::direct::Direct;
 use super::job::{ConvEpilogue, Expected, Job, Residual};
 use super::params::Conv2dParams;
+use super::select::select;
+use super::winograd::{AtLoad, InRegisters, Phases};
 use crate::activation::Activation;
 use crate::isa::Isa;
 use crate::par::Par;
@@ -13,7 +15,8 @@ use crate::par::Par;
 /// How much arithmetic may be saved by transforming 3x3 filters.
 ///
 /// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), spread an
-/// infinity or NaN over the outputs of its tile, and let an outlier of size S add about 4e-7 S to its neighbours.
+/// infinity or NaN over the outputs of its tile, and under F(4,3) an outlier adds a few millionths of its size, times the size
+/// of the weights, to outputs of its tile that do not see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Winograd {
     /// Direct convolution only.
@@ -42,10 +45,14 @@ pub struct ConvKernel {
     algorithm: Algorithm,
 }
 
+/// The algorithms; each knows how it packs weights and cuts its work.
 #[derive(Clone, Debug)]
-enum Algorithm {
+pub(super) enum Algorithm {
     Direct(Direct),
     Depthwise(Depthwise),
+    AtLoad(AtLoad),
+    InRegisters(InRegisters),
+    Phases(Phases),
 }
 
 /// Operands of a run on NCHW tensors.
@@ -59,31 +66,37 @@ pub struct NchwEpilogue<'a> {
     pub activation: Activation,
 }
 
-/// Inputs with fewer channels than this are read as planes: blocks of 16 would be mostly empty.
-const PLANAR_CHANNELS: usize = 8;
-
 impl ConvKernel {
     /// Chooses the algorithm for an input of `[n, c, h, w]`; none where the kernel does not fit the image, the parameters
     /// contradict each other or the tensor is too large for 32-bit offsets (the plain kernel takes those).
-    pub fn select(
+    pub fn select(params: Conv2dParams, shape: [usize; 4], isa: Isa, options: ConvOptions) -> Option<ConvKernel> {
+        let isa = isa.or_best();
+        ConvKernel::with(params, shape, isa, |images, out| select(params, images, out, isa, options))
+    }
+
+    /// The same with the algorithm that `choose` makes for a number of images and the size of the output.
+    pub(super) fn with(
         params: Conv2dParams,
         [n, c, h, w]: [usize; 4],
         isa: Isa,
-        options: ConvOptions,
+        choose: impl FnOnce(usize, [usize; 2]) -> Algorithm,
     ) -> Option<ConvKernel> {
         if !params.is_sound() || c != params.in_channels || n == 0 || h == 0 || w == 0 {
             return None;
         }
-        let isa = isa.or_best();
         let out = params.output_size([h, w])?;
-        let _ = options;
-        let (algorithm, halo) = if Depthwise::fits(&params) {
-            (Algorithm::Depthwise(Depthwise::new(params, out, isa)), params.halo([h, w], out))
-        } else {
-            let planar = c < PLANAR_CHANNELS;
-            (Algorithm::Direct(Direct::new(params, out, planar, isa)), params.halo([h, w], out))
+        let algorithm = choose(n, out);
+        let halo = match &algorithm {
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) => params.halo([h, w], out),
+            Algorithm::AtLoad(a) => a.halo([h, w]),
+            Algorithm::InRegisters(a) => a.halo([h, w]),
+            Algorithm::Phases(a) => a.halo([h, w]),
         };
-        let planar = matches!(&algorithm, Algorithm::Direct(d) if d.takes_planes());
+        let planar = match &algorithm {
+            Algorithm::Direct(a) => a.takes_planes(),
+            Algorithm::Phases(_) => true,
+            _ => false,
+        };
         let input = if planar { BlockedShape::planar(n, c, h, w, halo) } else { BlockedShape::new(n, c, h, w, halo) };
         let output = BlockedShape::new(n, params.out_channels, out[0], out[1], Halo::default());
         // Offsets inside an image are kept in 32 bits; leave room for a halo larger than the one asked for.
@@ -98,6 +111,9 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(a) => a.name(),
             Algorithm::Depthwise(a) => a.name(),
+            Algorithm::AtLoad(a) => a.name(),
+            Algorithm::InRegisters(a) => a.name(),
+            Algorithm::Phases(a) => a.name(),
         }
     }
 
@@ -121,6 +137,9 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(a) => a.packed_len(),
             Algorithm::Depthwise(a) => a.packed_len(),
+            Algorithm::AtLoad(a) => a.packed_len(),
+            Algorithm::InRegisters(a) => a.packed_len(),
+            Algorithm::Phases(a) => a.packed_len(),
         }
     }
 
@@ -135,6 +154,18 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(a) => a.pack(weights, packed),
             Algorithm::Depthwise(a) => a.pack(weights, packed),
+            Algorithm::AtLoad(a) => a.pack(weights, packed),
+            Algorithm::InRegisters(a) => a.pack(weights, packed),
+            Algorithm::Phases(a) => a.pack(weights, packed),
+        }
+    }
+
+    /// Elements of scratch that [`run`](Self::run) needs, with any content; zero for most algorithms.
+    pub fn scratch_len(&self) -> usize {
+        match &self.algorithm {
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Phases(_) => 0,
+            Algorithm::AtLoad(a) => a.scratch_len(),
+            Algorithm::InRegisters(a) => a.scratch_len(),
         }
     }
 
@@ -142,26 +173,38 @@ impl ConvKernel {
     ///
     /// # Panics
     /// If an operand does not have the shape that [`input_shape`](Self::input_shape) and
-    /// [`output_shape`](Self::output_shape) say, up to a larger halo.
+    /// [`output_shape`](Self::output_shape) say, up to a larger halo, or if the scratch is too short.
     pub fn run(
         &self,
         x: Blocked<'_>,
         packed: &[f32],
         epilogue: ConvEpilogue<'_>,
         y: &mut BlockedMut<'_>,
+        scratch: &mut [f32],
         par: &dyn Par,
     ) {
+        let need = self.scratch_len();
+        assert!(scratch.len() >= need, "{} needs {need} elements of scratch, got {}", self.name(), scratch.len());
+        let scratch = &mut scratch[..need];
         let expected = Expected { x: self.input, y: self.output, packed_len: self.packed_len() };
         let job = Job::new(&expected, x, packed, epilogue, y);
         match &self.algorithm {
             Algorithm::Direct(a) => a.run(&job, par),
             Algorithm::Depthwise(a) => a.run(&job, par),
+            Algorithm::AtLoad(a) => a.run(&job, scratch, par),
+            Algorithm::InRegisters(a) => a.run(&job, scratch, par),
+            Algorithm::Phases(a) => a.run(&job, par),
         }
     }
 
     /// Elements of workspace that [`run_nchw`](Self::run_nchw) needs.
     pub fn workspace_len(&self) -> usize {
-        self.input.len().next_multiple_of(16) + self.output.len()
+        self.workspace_parts().iter().sum()
+    }
+
+    /// Elements of the blocked input, the blocked output and the scratch, each a whole number of cache lines.
+    fn workspace_parts(&self) -> [usize; 3] {
+        [self.input.len(), self.output.len(), self.scratch_len()].map(|len| len.next_multiple_of(16))
     }
 
     /// Convolves NCHW tensors, converting on the way in and out.
@@ -180,7 +223,9 @@ impl ConvKernel {
     ) {
         let need = self.workspace_len();
         assert!(workspace.len() >= need, "the workspace needs {need} elements, got {}", workspace.len());
-        let (input, output) = workspace.split_at_mut(self.input.len().next_multiple_of(16));
+        let [input_len, output_len, _] = self.workspace_parts();
+        let (input, rest) = workspace.split_at_mut(input_len);
+        let (output, scratch) = rest.split_at_mut(output_len);
         let mut blocked_x = BlockedMut::new(self.input, input);
         to_blocked(self.isa, x, &mut blocked_x, par);
         let mut blocked_y = BlockedMut::new(self.output, output);
@@ -192,7 +237,7 @@ impl ConvKernel {
             None => Residual::None,
         };
         let inner = ConvEpilogue { bias: epilogue.bias, residual, activation: epilogue.activation };
-        self.run(Blocked::new(self.input, blocked_x.data), packed, inner, &mut blocked_y, par);
+        self.run(Blocked::new(self.input, blocked_x.data), packed, inner, &mut blocked_y, scratch, par);
         from_blocked(self.isa, Blocked::new(self.output, blocked_y.data), y, par);
     }
 }

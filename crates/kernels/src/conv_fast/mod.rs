@@ -5,19 +5,31 @@
 //! output is summed in the same order whatever the threads do.
 
 mod blocked;
+mod concat;
+#[allow(clippy::needless_range_loop)]
 mod convert;
 mod depthwise;
 mod direct;
 mod job;
 mod kernel;
 mod params;
+mod pointwise;
+mod pool;
+mod select;
+#[allow(clippy::needless_range_loop)]
 mod tiles;
+mod winograd;
 
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
+pub use concat::{can_concat, concat};
 pub use convert::{from_blocked, to_blocked};
 pub use job::{ConvEpilogue, Residual};
 pub use kernel::{ConvKernel, ConvOptions, NchwEpilogue, Winograd};
 pub use params::Conv2dParams;
+pub use pointwise::{Pointwise, pointwise};
+pub use pool::{Pool2dParams, PoolKind, pool};
 
+#[cfg(test)]
+mod layer_tests;
 #[cfg(test)]
 mod tests;

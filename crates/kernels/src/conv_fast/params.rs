@@ -71,7 +71,9 @@ impl Conv2dParams {
             .chain(self.kernel)
             .chain(self.stride)
             .chain(self.dilate);
-        positive.min() > Some(0) && self.in_channels % self.groups == 0 && self.out_channels % self.groups == 0
+        positive.min() > Some(0)
+            && self.in_channels.is_multiple_of(self.groups)
+            && self.out_channels.is_multiple_of(self.groups)
     }
 
     /// The zeros that a direct convolution reads around an image of this size.

@@ -1,14 +1,17 @@
 //! Register tiles of convolutions: sums over taps with bias, residual and activation applied before they are stored.
 
-use crate::gemm::tile::{Tap, accumulate, too_large};
+use crate::gemm::tile::{Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide};
 
-/// What is added to a tile of outputs, and how far apart its blocks of channels are.
+/// What is added to a tile of outputs.
 #[derive(Clone, Copy)]
 pub(super) struct ResidualAt {
     pub at: Src,
+    /// Elements between blocks of channels.
     pub block: usize,
+    /// Elements between rows.
+    pub row: usize,
 }
 
 /// Arguments of a tile of M pixels of one row times N blocks of output channels.
@@ -42,8 +45,8 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize> Body
             let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
             for n in 0..N {
                 let bias = s.load(x.bias, n * LANES);
-                for (m, acc) in acc.iter().enumerate() {
-                    let mut v = s.add(acc[n], bias);
+                for m in 0..M {
+                    let mut v = s.add(acc[m][n], bias);
                     if let Some(r) = x.residual {
                         v = s.add(v, s.load(r.at, n * r.block + m * LANES));
                     }
@@ -123,24 +126,78 @@ impl<const M: usize, const PIXEL: usize> Body for DepthwiseTile<M, PIXEL> {
             for (t, tap) in taps.iter().enumerate() {
                 let w = s.load(x.weights, t * LANES);
                 let a = x.a.add(tap.offset as usize);
-                for (m, acc) in acc.iter_mut().enumerate() {
-                    *acc = s.fma(s.load(a, m * pixel), w, *acc);
+                for m in 0..M {
+                    acc[m] = s.fma(s.load(a, m * pixel), w, acc[m]);
                 }
             }
-            let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
-            for (m, acc) in acc.into_iter().enumerate() {
-                let mut v = acc;
-                if let Some(r) = x.residual {
-                    v = s.add(v, s.load(r.at, m * LANES));
-                }
-                s.store(x.y, m * LANES, s.clamp(v, lo, hi));
-            }
+            store_depthwise(s, x, acc);
         }
     }
 }
 
+/// The same for three neighbouring taps a row and outputs at neighbouring pixels: every input is loaded once a row, not three times.
+struct DepthwiseTile3<const M: usize>;
+
+impl<const M: usize> Body for DepthwiseTile3<M> {
+    type Args = DepthwiseTileArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &DepthwiseTileArgs) {
+        // SAFETY: the caller passes valid taps, and operands that they and M cover.
+        unsafe {
+            let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            let mut acc = [s.load(x.bias, 0); M];
+            for (i, taps) in taps.chunks_exact(3).enumerate() {
+                let a = x.a.add(taps[0].offset as usize);
+                let mut inputs = [s.zero(); 10];
+                for m in 0..M + 2 {
+                    inputs[m] = s.load(a, m * LANES);
+                }
+                for j in 0..3 {
+                    let w = s.load(x.weights, (i * 3 + j) * LANES);
+                    for m in 0..M {
+                        acc[m] = s.fma(inputs[m + j], w, acc[m]);
+                    }
+                }
+            }
+            store_depthwise(s, x, acc);
+        }
+    }
+}
+
+/// Adds the residual, applies the activation and stores M pixels.
+///
+/// # Safety
+/// The residual and the output must have M pixels.
+#[inline(always)]
+unsafe fn store_depthwise<S: Simd, const M: usize>(s: S, x: &DepthwiseTileArgs, acc: [S::V; M]) {
+    let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+    for m in 0..M {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let mut v = acc[m];
+            if let Some(r) = x.residual {
+                v = s.add(v, s.load(r.at, m * LANES));
+            }
+            s.store(x.y, m * LANES, s.clamp(v, lo, hi));
+        }
+    }
+}
+
+/// Pixels of the largest depthwise tile; `dense` where rows have three taps side by side and outputs lie at neighbouring pixels.
+pub(super) fn depthwise_rows(isa: Isa, dense: bool) -> usize {
+    match isa.or_best() {
+        Isa::Avx512 if dense => 8,
+        isa => tile_size(isa).rows,
+    }
+}
+
 /// The depthwise tile of `rows` pixels `pixel` elements apart.
-pub(super) fn depthwise_tile(isa: Isa, rows: usize, pixel: usize) -> Entry<DepthwiseTileArgs> {
+pub(super) fn depthwise_tile(isa: Isa, rows: usize, pixel: usize, dense: bool) -> Entry<DepthwiseTileArgs> {
+    macro_rules! dense {
+        ($($rows:literal)*) => {
+            match rows { $($rows => entry_wide::<DepthwiseTile3<$rows>>(),)* _ => too_large(isa, rows, 1) }
+        };
+    }
     macro_rules! wide {
         ($pixel:literal: $($rows:literal)*) => {
             match rows { $($rows => entry_wide::<DepthwiseTile<$rows, $pixel>>(),)* _ => too_large(isa, rows, 1) }
@@ -153,6 +210,7 @@ pub(super) fn depthwise_tile(isa: Isa, rows: usize, pixel: usize) -> Entry<Depth
         };
     }
     match (isa.or_best(), pixel) {
+        (Isa::Avx512, _) if dense => dense!(1 2 3 4 5 6 7 8),
         (Isa::Avx512, 16) => wide!(16),
         (Isa::Avx512, 32) => wide!(32),
         (Isa::Avx512, _) => wide!(0),

@@ -129,8 +129,8 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, const W
     for m in 0..M {
         for n in 0..N {
             acc[m][n] = more[0][m][n];
-            for way in &more[1..] {
-                acc[m][n] = s.add(acc[m][n], way[m][n]);
+            for way in 1..WAYS {
+                acc[m][n] = s.add(acc[m][n], more[way][m][n]);
             }
         }
     }
@@ -152,15 +152,15 @@ unsafe fn step<S: Simd, const M: usize, const N: usize>(
     // SAFETY: promised by the caller.
     unsafe {
         let mut bv = [s.zero(); N];
-        for (n, v) in bv.iter_mut().enumerate() {
-            *v = s.load(b, n * LANES);
+        for n in 0..N {
+            bv[n] = s.load(b, n * LANES);
             prefetch_near(b, n * LANES + NEAR);
             prefetch_far(b, n * LANES + FAR);
         }
-        for (m, acc) in acc.iter_mut().enumerate() {
+        for m in 0..M {
             let av = s.splat(a.read(at + m * row));
-            for (acc, bv) in acc.iter_mut().zip(bv) {
-                *acc = s.fma(av, bv, *acc);
+            for n in 0..N {
+                acc[m][n] = s.fma(av, bv[n], acc[m][n]);
             }
         }
     }
@@ -188,16 +188,16 @@ impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, W
             let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
             let mut acc = [[s.zero(); N]; M];
             if x.add {
-                for (m, row) in acc.iter_mut().enumerate() {
-                    for (n, v) in row.iter_mut().enumerate() {
-                        *v = s.load(x.c.as_src(), (m * N + n) * LANES);
+                for m in 0..M {
+                    for n in 0..N {
+                        acc[m][n] = s.load(x.c.as_src(), (m * N + n) * LANES);
                     }
                 }
             }
             accumulate::<S, M, N, WAYS, LANES>(s, &mut acc, x.a, LANES, taps, x.b);
-            for (m, row) in acc.into_iter().enumerate() {
-                for (n, v) in row.into_iter().enumerate() {
-                    s.store(x.c, (m * N + n) * LANES, v);
+            for m in 0..M {
+                for n in 0..N {
+                    s.store(x.c, (m * N + n) * LANES, acc[m][n]);
                 }
             }
         }

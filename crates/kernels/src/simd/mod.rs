@@ -3,13 +3,18 @@
 //! A kernel is written once as a [`Body`]: an `#[inline(always)]` function generic over [`Simd`]. [`entry`] instantiates it
 //! inside a `#[target_feature]` function of the wanted [`Isa`] and returns a plain function pointer. The `Simd` values are
 //! zero-sized tokens that exist only inside such functions, which is what makes their arithmetic safe to call.
+//!
+//! Bodies index arrays of vectors by constant ranges, which unroll into registers; iterators over such arrays go through memory
+//! (twice the time of a whole layer in one case). Modules with bodies therefore allow clippy's `needless_range_loop`.
 
 mod ptr;
 
 #[cfg(target_arch = "x86_64")]
+#[allow(clippy::needless_range_loop)]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[allow(clippy::needless_range_loop)]
 mod portable;
 
 pub(crate) use ptr::{Dst, Src};
@@ -42,6 +47,8 @@ pub(crate) trait Simd: Copy {
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The elements of `a` then `b` with even index, and those with odd index.
+    fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V);
     /// Turns 16 rows of 16 into 16 columns of 16.
     fn transpose(self, v: &mut [Self::V; LANES]);
 

@@ -149,17 +149,6 @@ impl Dst {
         unsafe { std::ptr::copy_nonoverlapping(from.ptr, self.ptr.add(at), n) }
     }
 
-    /// The `n` elements from `at` as a slice.
-    ///
-    /// # Safety
-    /// They must be writable and not accessed through anything else while the slice lives.
-    #[inline(always)]
-    pub(crate) unsafe fn slice<'a>(self, at: usize, n: usize) -> &'a mut [f32] {
-        self.check(at, n);
-        // SAFETY: promised by the caller.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(at), n) }
-    }
-
     /// Pointer to 16 writable elements, for a vector store.
     ///
     /// # Safety

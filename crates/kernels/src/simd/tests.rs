@@ -6,7 +6,7 @@ struct ArithmeticArgs {
     b: Src,
     out: Dst,
 }
-const RESULTS: usize = 8;
+const RESULTS: usize = 10;
 
 impl Body for Arithmetic {
     type Args = ArithmeticArgs;
@@ -24,6 +24,8 @@ impl Body for Arithmetic {
                 s.fma(a, b, a),
                 s.fnma(a, b, a),
                 s.clamp(a, s.splat(-1.0), s.splat(2.0)),
+                s.deinterleave(a, b).0,
+                s.deinterleave(a, b).1,
             ];
             for (i, v) in all.into_iter().enumerate() {
                 s.store(x.out, i * LANES, v);
@@ -51,13 +53,9 @@ fn every_instruction_set_computes_what_scalar_code_computes_and_keeps_nan_when_c
                 if x < y { x } else { y },
                 x * y + x,
                 x - x * y,
-                if x < -1.0 {
-                    -1.0
-                } else if x > 2.0 {
-                    2.0
-                } else {
-                    x
-                },
+                x.clamp(-1.0, 2.0),
+                if i < 8 { a[2 * i] } else { b[2 * i - 16] },
+                if i < 8 { a[2 * i + 1] } else { b[2 * i - 15] },
             ];
             for (r, e) in expected.into_iter().enumerate() {
                 let got = out[r * LANES + i];

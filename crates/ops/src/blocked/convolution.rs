@@ -88,8 +88,14 @@ impl Kernel for BlockedConvolution {
         };
         let x = Blocked::new(self.x, data.as_slice()?);
         let packed = packed_elements(packed, self.kernel.packed_len())?;
-        self.kernel.run(x, packed, epilogue, &mut BlockedMut::new(self.y, out.as_mut_slice()?), call.par);
+        let scratch = scratch(call.workspace, self.kernel.scratch_len())?;
+        let mut y = BlockedMut::new(self.y, out.as_mut_slice()?);
+        self.kernel.run(x, packed, epilogue, &mut y, scratch, call.par);
         Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.kernel.scratch_len() * size_of::<f32>()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {

@@ -3,12 +3,68 @@
 use super::{KernelCall, Shapes};
 use bytemuck::Pod;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::KernelError;
+use mxrt_kernels::{Element, KernelError};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// A list of axes or extents.
 pub(crate) type Dims = SmallVec<[usize; 6]>;
+
+/// Runs the expression with `$t` standing for an unsigned type of the same size: for kernels that only move elements.
+macro_rules! dispatch_size {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = u64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use dispatch_size;
+
+/// Runs the expression with `$t` standing for the Rust type of `$dtype`, out of a named set of types.
+macro_rules! dispatch {
+    ($dtype:expr, all, $t:ident => $body:expr) => {
+        $crate::core::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32, int64 and bool", $t => $body,
+            F32 f32, F64 f64, F16 half::f16, U8 u8, I8 i8, I32 i32, I64 i64, Bool mxrt_kernels::Bool)
+    };
+    ($dtype:expr, numeric, $t:ident => $body:expr) => {
+        $crate::core::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32 and int64", $t => $body,
+            F32 f32, F64 f64, F16 half::f16, U8 u8, I8 i8, I32 i32, I64 i64)
+    };
+    ($dtype:expr, whole, $t:ident => $body:expr) => {
+        $crate::core::dispatch!(@ $dtype, "uint8, int8, int32, int64 and bool", $t => $body,
+            U8 u8, I8 i8, I32 i32, I64 i64, Bool mxrt_kernels::Bool)
+    };
+    ($dtype:expr, float, $t:ident => $body:expr) => {
+        $crate::core::dispatch!(@ $dtype, "float32, float64 and float16", $t => $body,
+            F32 f32, F64 f64, F16 half::f16)
+    };
+    ($dtype:expr, wide, $t:ident => $body:expr) => {
+        $crate::core::dispatch!(@ $dtype, "float32 and float64", $t => $body, F32 f32, F64 f64)
+    };
+    (@ $dtype:expr, $known:expr, $t:ident => $body:expr, $($variant:ident $type:ty),*) => {
+        match $dtype {
+            $(mxrt_tensor::DType::$variant => { type $t = $type; $body })*
+            other => Err($crate::core::unsupported_dtype(other, $known)),
+        }
+    };
+}
+pub(crate) use dispatch;
 
 /// Shapes that do not fit.
 pub(crate) fn shape_error(message: impl Into<String>) -> OpError {
@@ -102,8 +158,27 @@ fn misread(dtype: DType, shape: &Shape) -> OpError {
 
 /// Scratch memory of a call as elements of `T`.
 pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], OpError> {
+    if len == 0 {
+        return Ok(&mut []);
+    }
     let bytes = bytes.get_mut(..len * size_of::<T>()).ok_or_else(|| value_error("the workspace is too small"))?;
     bytemuck::try_cast_slice_mut(bytes).map_err(|_| value_error("the workspace is not aligned"))
+}
+
+/// Whole numbers out of an array of any numeric dtype; fractions are cut off. Kernels that take indices are compiled for
+/// these alone.
+pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpError> {
+    if array.dtype == DType::I64 {
+        return elements(array).map(Cow::Borrowed);
+    }
+    dispatch!(array.dtype, numeric, T => Ok(Cow::Owned(elements::<T>(array)?.iter().map(|v| v.to_i64()).collect())))
+}
+
+/// What [`integers`] accepts, asked before anything runs.
+pub(crate) fn check_integers(name: &str, dtype: DType) -> Result<(), OpError> {
+    let numeric =
+        matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::U8 | DType::I8 | DType::I32 | DType::I64);
+    if numeric { Ok(()) } else { Err(type_error(format!("{name} has dtype {dtype}; indices need a numeric dtype"))) }
 }
 
 /// Packed weights as elements of `T`.
@@ -140,57 +215,6 @@ impl Shapes<'_> {
         PartialShape::unify(input, output).map_err(|e| shape_error(format!("input and output differ: {e}")))
     }
 }
-
-/// Runs the expression with `$t` standing for an unsigned type of the same size: for kernels that only move elements.
-macro_rules! dispatch_size {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype.size() {
-            1 => {
-                type $t = u8;
-                $body
-            }
-            2 => {
-                type $t = u16;
-                $body
-            }
-            4 => {
-                type $t = u32;
-                $body
-            }
-            _ => {
-                type $t = u64;
-                $body
-            }
-        }
-    };
-}
-pub(crate) use dispatch_size;
-
-/// Runs the expression with `$t` standing for the Rust type of `$dtype`, out of a named set of types.
-macro_rules! dispatch {
-    ($dtype:expr, all, $t:ident => $body:expr) => {
-        $crate::core::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32, int64 and bool", $t => $body,
-            F32 f32, F64 f64, F16 half::f16, U8 u8, I8 i8, I32 i32, I64 i64, Bool mxrt_kernels::Bool)
-    };
-    ($dtype:expr, numeric, $t:ident => $body:expr) => {
-        $crate::core::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32 and int64", $t => $body,
-            F32 f32, F64 f64, F16 half::f16, U8 u8, I8 i8, I32 i32, I64 i64)
-    };
-    ($dtype:expr, float, $t:ident => $body:expr) => {
-        $crate::core::dispatch!(@ $dtype, "float32, float64 and float16", $t => $body,
-            F32 f32, F64 f64, F16 half::f16)
-    };
-    ($dtype:expr, wide, $t:ident => $body:expr) => {
-        $crate::core::dispatch!(@ $dtype, "float32 and float64", $t => $body, F32 f32, F64 f64)
-    };
-    (@ $dtype:expr, $known:expr, $t:ident => $body:expr, $($variant:ident $type:ty),*) => {
-        match $dtype {
-            $(mxrt_tensor::DType::$variant => { type $t = $type; $body })*
-            other => Err($crate::core::unsupported_dtype(other, $known)),
-        }
-    };
-}
-pub(crate) use dispatch;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,382 @@
+//! Models of the protocol, run under loom over the production types:
+//! `RUSTFLAGS="--cfg loom" cargo test -p mxrt-engine --lib --release`.
+
+use crate::block::{Chain, Class, OpBlock};
+use crate::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};
+use crate::failure::{Failure, FailureKind, OpError};
+use crate::protocol::{Verdict, register, release};
+use crate::slot::Counts;
+use crate::spec::{Access, OpSpec};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::team::{Job, Run};
+use crate::tokens::Tokens;
+use crate::var::{Var, live_vars};
+use crate::wait_all::{Epochs, missing};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use std::mem::MaybeUninit;
+
+/// Bounded so that all models together take minutes.
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(f);
+}
+
+/// What an op of a model does with its variables.
+type Body = Box<dyn Fn() -> Option<Failure>>;
+
+/// Pushes an op the way the engine does, with the protocol's own functions; ready ops run here.
+fn push(vars: &[(&Var, Access)], body: Body) {
+    let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
+    // SAFETY: a fresh block that is ours; the variables' handles live during the call.
+    unsafe {
+        OpBlock::fill(op, &OpSpec::new("model", vars), Class::Strict);
+        OpBlock::closure(op).cast::<Body>().write(body);
+        if register(op, || {}) {
+            run(op);
+        }
+    }
+}
+
+unsafe fn run(first: *mut OpBlock) {
+    let mut ready = Chain::new();
+    // SAFETY: a ready op of the caller.
+    unsafe { ready.add(first) };
+    while let Some(op) = ready.take() {
+        // SAFETY: ready ops are ours; what lies at the closure's place is the model's body.
+        unsafe {
+            let body = OpBlock::closure(op).cast::<Body>().read();
+            let inherited = (0..OpBlock::len(op)).find_map(|i| {
+                let e = OpBlock::entry(op, i);
+                match (*e).mode() {
+                    crate::block::Mode::Write => None,
+                    _ => (*(*(*e).var).failure.get()).clone(),
+                }
+            });
+            let all = inherited.or_else(|| body());
+            release(op, &Verdict { all, single: &[] }, true, &mut ready);
+            OpBlock::clear(op);
+            drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));
+        }
+    }
+}
+
+fn failure() -> Failure {
+    Failure::new((*OpError::new(FailureKind::Operator, "model")).clone())
+}
+
+/// A cell that loom watches: unordered accesses are reported.
+struct Watched(UnsafeCell<u64>);
+
+// SAFETY: loom reports what the engine does not order.
+unsafe impl Sync for Watched {}
+// SAFETY: as above.
+unsafe impl Send for Watched {}
+
+impl Watched {
+    fn new() -> Arc<Self> {
+        Arc::new(Watched(UnsafeCell::new(0)))
+    }
+    fn add(&self, n: u64) {
+        // SAFETY: loom checks that nobody else accesses the cell.
+        self.0.with_mut(|p| unsafe { *p += n });
+    }
+    fn get(&self) -> u64 {
+        // SAFETY: loom checks that nobody writes the cell.
+        self.0.with(|p| unsafe { *p })
+    }
+}
+
+fn adds(cell: &Arc<Watched>) -> Body {
+    let cell = cell.clone();
+    Box::new(move || {
+        cell.add(1);
+        None
+    })
+}
+
+#[test]
+fn the_lock_excludes_and_publishes() {
+    model(|| {
+        let (lock, cell) = (Arc::new(Lock::new()), Watched::new());
+        let other = {
+            let (lock, cell) = (lock.clone(), cell.clone());
+            thread::spawn(move || {
+                lock.lock();
+                cell.add(1);
+                lock.unlock();
+            })
+        };
+        lock.lock();
+        cell.add(1);
+        lock.unlock();
+        other.join().unwrap();
+        assert_eq!(cell.get(), 2);
+    });
+}
+
+#[test]
+fn writes_from_two_threads_run_alone_and_all_run() {
+    model(|| {
+        let (var, cell) = (Var::new(), Watched::new());
+        let other = {
+            let (var, cell) = (var.clone(), cell.clone());
+            thread::spawn(move || push(&[(&var, Access::Update)], adds(&cell)))
+        };
+        push(&[(&var, Access::Write)], adds(&cell));
+        other.join().unwrap();
+        assert_eq!((cell.get(), var.version()), (2, 2));
+    });
+}
+
+#[test]
+fn a_reader_between_two_writers_sees_whole_writes() {
+    model(|| {
+        let (var, cell) = (Var::new(), Watched::new());
+        let other = {
+            let (var, cell) = (var.clone(), cell.clone());
+            thread::spawn(move || {
+                let seen = cell.clone();
+                push(
+                    &[(&var, Access::Read)],
+                    Box::new(move || {
+                        assert!(seen.get() <= 2);
+                        None
+                    }),
+                );
+            })
+        };
+        push(&[(&var, Access::Write)], adds(&cell));
+        push(&[(&var, Access::Write)], adds(&cell));
+        other.join().unwrap();
+        assert_eq!((cell.get(), var.version()), (2, 2));
+    });
+}
+
+#[test]
+fn crossed_pushes_over_two_variables_both_complete() {
+    model(|| {
+        let (a, b, cell) = (Var::new(), Var::new(), Watched::new());
+        let other = {
+            let (a, b, cell) = (a.clone(), b.clone(), cell.clone());
+            thread::spawn(move || push(&[(&b, Access::Update), (&a, Access::Update)], adds(&cell)))
+        };
+        push(&[(&a, Access::Update), (&b, Access::Update)], adds(&cell));
+        other.join().unwrap();
+        assert_eq!((cell.get(), a.version(), b.version()), (2, 2, 2));
+    });
+}
+
+#[test]
+fn two_last_grants_start_an_op_once() {
+    model(|| {
+        let (a, b, cell) = (Var::new(), Var::new(), Watched::new());
+        // Both variables are busy; two threads give them back while the third op waits for both.
+        let busy = |var: &Var| -> usize {
+            let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
+            // SAFETY: a fresh block that is ours.
+            unsafe {
+                OpBlock::fill(op, &OpSpec::new("busy", &[(var, Access::Write)]), Class::Strict);
+                OpBlock::closure(op).cast::<Body>().write(Box::new(|| None));
+                assert!(register(op, || {}));
+            }
+            op.expose_provenance()
+        };
+        let (first, second) = (busy(&a), busy(&b));
+        push(&[(&a, Access::Read), (&b, Access::Update)], adds(&cell));
+        // SAFETY: ready ops, each given to one thread.
+        let other = thread::spawn(move || unsafe { run(std::ptr::with_exposed_provenance_mut(first)) });
+        // SAFETY: as above.
+        unsafe { run(std::ptr::with_exposed_provenance_mut(second)) };
+        other.join().unwrap();
+        assert_eq!(cell.get(), 1);
+    });
+}
+
+#[test]
+fn a_failure_reaches_whoever_comes_after_it() {
+    model(|| {
+        let (var, out, ran) = (Var::new(), Var::new(), Watched::new());
+        push(&[(&var, Access::Write)], Box::new(|| Some(failure())));
+        let other = {
+            let (var, out, ran) = (var.clone(), out.clone(), ran.clone());
+            thread::spawn(move || push(&[(&var, Access::Read), (&out, Access::Write)], adds(&ran)))
+        };
+        push(&[(&var, Access::Write)], Box::new(|| None));
+        other.join().unwrap();
+        // The reader came before the healing write and inherited, or after it and ran.
+        assert_eq!(out.failure().is_none(), ran.get() == 1);
+        assert!(var.failure().is_none());
+    });
+}
+
+#[test]
+fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
+    model(|| {
+        let before = live_vars();
+        let (var, cell) = (Var::new(), Watched::new());
+        let other = {
+            let (var, cell) = (var.clone(), cell.clone());
+            thread::spawn(move || push(&[(&var, Access::Write)], adds(&cell)))
+        };
+        push(&[(&var, Access::Read)], Box::new(|| None));
+        drop(var);
+        other.join().unwrap();
+        assert_eq!((live_vars(), cell.get()), (before, 1));
+    });
+}
+
+#[test]
+fn of_run_and_token_exactly_one_completes_the_op() {
+    model(|| {
+        let block = Arc::new(Block::new());
+        let completed = Arc::new(AtomicUsize::new(0));
+        let leave = |state| {
+            let (block, completed) = (block.clone(), completed.clone());
+            move || {
+                // SAFETY: the block outlives both.
+                if unsafe { second_to_leave(block.0, state) } {
+                    completed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let token = thread::spawn(leave(TOKEN_USED));
+        leave(RUN_RETURNED)();
+        token.join().unwrap();
+        assert_eq!(completed.load(Ordering::Relaxed), 1);
+    });
+}
+
+struct Block(*mut OpBlock);
+
+// SAFETY: only its counter is used, which is atomic.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    fn new() -> Self {
+        let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
+        // SAFETY: a fresh block that is ours.
+        unsafe { OpBlock::fill(op, &OpSpec::new("async", &[]), Class::Async) };
+        Block(op)
+    }
+}
+
+#[test]
+fn a_token_has_one_holder() {
+    model(|| {
+        let (tokens, cell) = (Arc::new(Tokens::new(1)), Watched::new());
+        let work = {
+            let (tokens, cell) = (tokens.clone(), cell.clone());
+            move || {
+                if let Some(token) = tokens.take_near(0) {
+                    cell.add(1);
+                    tokens.put(token);
+                }
+            }
+        };
+        let other = thread::spawn(work.clone());
+        work();
+        other.join().unwrap();
+        assert_eq!(tokens.take_near(0), Some(0));
+        assert!(cell.get() >= 1);
+    });
+}
+
+#[test]
+fn chunks_are_taken_once_and_the_body_is_used_only_while_the_split_lasts() {
+    model(|| {
+        let run = Arc::new(Run::new(2));
+        let hits: Arc<Vec<AtomicUsize>> = Arc::new((0..4).map(|_| AtomicUsize::new(0)).collect());
+        let body = |_: usize, _: &mut [u8]| {};
+        let job = |first_chunk| Job::new(&body, first_chunk);
+        let helper = {
+            let (run, hits) = (run.clone(), hits.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let tag = run.tag();
+                    if tag == 0 {
+                        continue;
+                    }
+                    if let Some(chunk) = run.claim(1, tag) {
+                        // SAFETY: claimed and not counted yet.
+                        let first = unsafe { run.first_chunk() };
+                        hits[first + chunk].fetch_add(1, Ordering::Relaxed);
+                        run.count_done();
+                    }
+                }
+            })
+        };
+        for first in [0, 2] {
+            // SAFETY: the round before was awaited.
+            let tag = unsafe { run.publish(0, 2, job(first)) };
+            let mut mine = 0;
+            while let Some(chunk) = run.claim(0, tag) {
+                hits[first + chunk].fetch_add(1, Ordering::Relaxed);
+                mine += 1;
+            }
+            while !run.round_is_done(2 - mine) {
+                thread::yield_now();
+            }
+        }
+        helper.join().unwrap();
+        assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
+    });
+}
+
+#[test]
+fn wait_all_is_told_by_the_last_completion() {
+    model(|| {
+        let epochs = Arc::new(Epochs::new());
+        let counts: &'static [Counts; 2] = Box::leak(Box::default());
+        let all: &'static [&'static Counts] = Box::leak(counts.iter().collect());
+        let told = Arc::new(AtomicUsize::new(0));
+        counts.iter().for_each(|c| c.pushed[0].store(1, Ordering::Release));
+        let complete = |i: usize| {
+            let (epochs, told) = (epochs.clone(), told.clone());
+            move || {
+                counts[i].completed[0].fetch_add(1, Ordering::SeqCst);
+                if epochs.somebody_waits() && epochs.last_completion(0, || missing(all, 0)) {
+                    told.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        };
+        let threads = [thread::spawn(complete(0)), thread::spawn(complete(1))];
+        epochs.add_waiter();
+        let drained = epochs.look(0, || missing(all, 0));
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert!(drained || told.load(Ordering::SeqCst) > 0, "the waiter would sleep for ever");
+    });
+}
+
+#[test]
+fn wait_all_does_not_return_before_what_was_pushed_before_it() {
+    model(|| {
+        let epochs = Arc::new(Epochs::new());
+        let counts: &'static Counts = Box::leak(Box::default());
+        let all: &'static [&'static Counts] = Box::leak(Box::new([counts]));
+        let done = Arc::new(AtomicUsize::new(0));
+        // Pushed before: counted, not complete. Meanwhile another op is pushed and completed.
+        counts.pushed[0].store(1, Ordering::Release);
+        let finisher = {
+            let done = done.clone();
+            thread::spawn(move || {
+                done.store(1, Ordering::Relaxed);
+                counts.completed[0].fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let pusher = thread::spawn(move || {
+            counts.pushed[0].store(2, Ordering::Release);
+            counts.completed[0].fetch_add(1, Ordering::SeqCst);
+        });
+        if epochs.look(0, || missing(all, 0)) {
+            assert_eq!(done.load(Ordering::Relaxed), 1, "wait_all returned too early");
+        }
+        finisher.join().unwrap();
+        pusher.join().unwrap();
+    });
+}

@@ -1,0 +1,189 @@
+//! Pooling, element-wise work and slices of channels, compared with their definitions on NCHW.
+
+use super::*;
+use crate::activation::Activation;
+use crate::isa::Isa;
+use crate::par::{Par, Serial};
+use crate::testing::{Reverse, Threads};
+use proptest::prelude::*;
+
+/// Multiples of 1/8 between -2 and 2: sums of a few are exact.
+fn values(seed: u64, n: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..n)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            ((state >> 40) % 33) as f32 / 8.0 - 2.0
+        })
+        .collect()
+}
+
+fn halo(seed: usize) -> Halo {
+    Halo { top: seed % 3, left: seed / 3 % 3, bottom: seed / 9 % 3, right: seed / 27 % 3 }
+}
+
+/// A tensor from NCHW values, in a buffer that held NaN.
+fn blocked(shape: BlockedShape, x: &[f32]) -> Vec<f32> {
+    let mut data = vec![f32::NAN; shape.len()];
+    to_blocked(Isa::Portable, x, &mut BlockedMut::new(shape, &mut data), &Serial);
+    data
+}
+
+/// NCHW values of a tensor that `write` filled, having checked that its halo is zero.
+fn written(shape: BlockedShape, write: impl Fn(&mut BlockedMut<'_>)) -> Vec<f32> {
+    let mut data = vec![f32::NAN; shape.len()];
+    write(&mut BlockedMut::new(shape, &mut data));
+    let mut out = vec![0.0; shape.n * shape.c * shape.h * shape.w];
+    from_blocked(Isa::Portable, Blocked::new(shape, &data), &mut out, &Serial);
+    let clean = blocked(shape, &out);
+    for block in 0..shape.n * shape.blocks() {
+        for row in 0..shape.halo.top + shape.h + shape.halo.bottom {
+            for col in 0..shape.halo.left + shape.w + shape.halo.right {
+                let inside = (shape.halo.top..shape.halo.top + shape.h).contains(&row)
+                    && (shape.halo.left..shape.halo.left + shape.w).contains(&col);
+                let at = block * shape.block_stride() + row * shape.row_stride() + col * BLOCK;
+                assert!(inside || data[at..at + BLOCK] == clean[at..at + BLOCK], "halo at ({row}, {col})");
+            }
+        }
+    }
+    out
+}
+
+/// Pooling from its definition.
+fn pool_reference(kind: PoolKind, p: Pool2dParams, [n, c, h, w]: [usize; 4], out: [usize; 2], x: &[f32]) -> Vec<f32> {
+    let mut y = Vec::new();
+    for plane in x.chunks_exact(h * w).take(n * c) {
+        for r in 0..out[0] {
+            for s in 0..out[1] {
+                let (mut sum, mut max, mut inside, mut padded) = (0.0, f32::MIN, 0, 0);
+                for i in 0..p.kernel[0] {
+                    for j in 0..p.kernel[1] {
+                        let (row, col) = (r * p.stride[0] + i, s * p.stride[1] + j);
+                        padded += usize::from(row < h + 2 * p.pad[0] && col < w + 2 * p.pad[1]);
+                        if (p.pad[0]..p.pad[0] + h).contains(&row) && (p.pad[1]..p.pad[1] + w).contains(&col) {
+                            let v = plane[(row - p.pad[0]) * w + col - p.pad[1]];
+                            sum += v;
+                            max = max.max(v);
+                            inside += 1;
+                        }
+                    }
+                }
+                y.push(match kind {
+                    PoolKind::Max => max,
+                    PoolKind::Sum => sum,
+                    PoolKind::Average { count_pad: true } => sum / padded as f32,
+                    PoolKind::Average { count_pad: false } => sum / inside as f32,
+                });
+            }
+        }
+    }
+    y
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn pooling_equals_its_definition_on_every_instruction_set(
+        n in 1usize..3, c in 1usize..36, h in 1usize..14, w in 1usize..14,
+        kernel in [1usize..5, 1usize..5], stride in [1usize..4, 1usize..4], pad in [0usize..3, 0usize..3],
+        ceil: bool, kind in 0usize..4, halos in 0usize..6561,
+    ) {
+        // Padding beyond the kernel would make windows without a value.
+        let pad = [pad[0].min(kernel[0] - 1), pad[1].min(kernel[1] - 1)];
+        let params = Pool2dParams { kernel, stride, pad };
+        let kind = [
+            PoolKind::Max, PoolKind::Sum, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false },
+        ][kind];
+        let along = |i: usize, size: usize| {
+            let room = (size + 2 * pad[i]).checked_sub(kernel[i])?;
+            let windows = room / stride[i] + 1 + usize::from(ceil && room % stride[i] != 0);
+            // A window that would start beyond the image has no value.
+            Some(windows.min((size + pad[i] - 1) / stride[i] + 1))
+        };
+        let (Some(oh), Some(ow)) = (along(0, h), along(1, w)) else { return Ok(()) };
+        let xs = BlockedShape::new(n, c, h, w, halo(halos / 81));
+        let ys = BlockedShape::new(n, c, oh, ow, halo(halos));
+        let x = values(halos as u64, n * c * h * w);
+        let data = blocked(xs, &x);
+        let expected = pool_reference(kind, params, [n, c, h, w], [oh, ow], &x);
+        for isa in Isa::ALL {
+            for par in [&Serial as &dyn Par, &Reverse] {
+                let y = written(ys, |y| pool(isa, kind, params, Blocked::new(xs, &data), y, par));
+                for (got, want) in y.iter().zip(&expected) {
+                    prop_assert!((got - want).abs() <= 1e-6, "{isa} {kind:?}: {got}, expected {want}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn element_wise_work_equals_its_definition_on_every_instruction_set(
+        n in 1usize..3, c in 1usize..36, h in 1usize..9, w in 1usize..9, halos in 0usize..6561,
+        scale in 0usize..3, shift: bool, add: bool, relu: bool,
+    ) {
+        let shape = |h_: usize| BlockedShape::new(n, c, h, w, halo(h_));
+        let (x, other) = (values(1, n * c * h * w), values(2, n * c * h * w));
+        let (scales, shifts) = (values(3, n * c), values(4, c));
+        let scales = [None, Some(&scales[..c]), Some(&scales[..])][scale];
+        let (x_data, other_data) = (blocked(shape(halos / 81), &x), blocked(shape(halos / 9), &other));
+        let op = Pointwise {
+            scale: scales,
+            shift: shift.then_some(&shifts[..]),
+            add: add.then(|| Blocked::new(shape(halos / 9), &other_data)),
+            activation: if relu { Activation::Relu } else { Activation::None },
+        };
+        let expected: Vec<f32> = (0..x.len()).map(|at| {
+            let (image, channel) = (at / (c * h * w), at / (h * w) % c);
+            let scaled = x[at] * scales.map_or(1.0, |s| s[(image * c + channel) % s.len()]);
+            let v = scaled + if shift { shifts[channel] } else { 0.0 } + if add { other[at] } else { 0.0 };
+            if relu { v.max(0.0) } else { v }
+        }).collect();
+        for isa in Isa::ALL {
+            let y = written(shape(halos), |y| pointwise(isa, Blocked::new(shape(halos / 81), &x_data), op, y, &Reverse));
+            prop_assert_eq!(&y, &expected);
+        }
+    }
+}
+
+#[test]
+fn pooling_over_the_whole_image_gives_one_pixel_with_the_same_bits_whoever_runs_it() {
+    let (xs, ys) = (BlockedShape::new(2, 512, 7, 7, halo(40)), BlockedShape::new(2, 512, 1, 1, Halo::default()));
+    let data = blocked(xs, &values(5, 2 * 512 * 49));
+    let params = Pool2dParams { kernel: [7, 7], stride: [1, 1], pad: [0, 0] };
+    let kind = PoolKind::Average { count_pad: true };
+    let run = |par: &dyn Par| written(ys, |y| pool(Isa::detect(), kind, params, Blocked::new(xs, &data), y, par));
+    assert_eq!(run(&Serial), run(&Threads(3)));
+}
+
+#[test]
+fn max_pooling_keeps_infinities_and_passes_over_nan() {
+    let shape = BlockedShape::new(1, 1, 1, 3, Halo::default());
+    let data = blocked(shape, &[f32::NAN, f32::NEG_INFINITY, f32::INFINITY]);
+    let params = Pool2dParams { kernel: [1, 2], stride: [1, 1], pad: [0, 0] };
+    let out = BlockedShape::new(1, 1, 1, 2, Halo::default());
+    for isa in Isa::ALL {
+        let y = written(out, |y| pool(isa, PoolKind::Max, params, Blocked::new(shape, &data), y, &Serial));
+        assert_eq!(y, [f32::MIN, f32::INFINITY]);
+    }
+}
+
+#[test]
+fn two_producers_of_one_tensor_concatenate_its_channels_without_a_copy() {
+    let whole = BlockedShape::new(2, 40, 3, 4, halo(53));
+    let (a, b) = (values(1, 2 * 16 * 12), values(2, 2 * 24 * 12));
+    let mut data = vec![f32::NAN; whole.len()];
+    for (first, count, part) in [(0, 16, &a), (16, 24, &b)] {
+        let (at, shape) = whole.slice_channels(first, count).expect("whole blocks");
+        let len = shape.len();
+        to_blocked(Isa::detect(), part, &mut BlockedMut::new(shape, &mut data[at..at + len]), &Serial);
+    }
+    let mut y = vec![0.0; 2 * 40 * 12];
+    from_blocked(Isa::detect(), Blocked::new(whole, &data), &mut y, &Serial);
+    let expected: Vec<f32> = (0..2).flat_map(|i| [&a[i * 192..][..192], &b[i * 288..][..288]].concat()).collect();
+    assert_eq!(y, expected);
+    assert!(whole.slice_channels(8, 16).is_none() && whole.slice_channels(0, 24).is_none());
+    assert!(whole.slice_channels(32, 16).is_none());
+}

@@ -1,0 +1,487 @@
+//! Filters transformed on their way from the cache to the multiply-add units, for AVX-512.
+//!
+//! The image is cut into patches of 2x2 tiles; a tile is four or three outputs on a side (7 = 4 + 3), so that little is
+//! computed and thrown away. For one block of outputs, 32 input channels and one row of the filter transform at a time, six
+//! vectors are formed and used at once on the four tiles: 24 accumulators. Six passes read the same 18 KiB of filters from the
+//! first-level cache.
+//!
+//! Filters are multiplied by integers only; the fractions sit in the input transform. A side of three is F(3,3) on the points
+//! of F(4,3) without -2: it shares the filters' rows and skips one.
+
+use super::super::blocked::{BLOCK, Halo, zero_halo};
+use super::super::job::Job;
+use super::super::params::Conv2dParams;
+use super::transform::{F4, InputArgs, OutputArgs, Transform, finish};
+use super::{halo, odd_lines, range_of};
+use crate::isa::Isa;
+use crate::par::Par;
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_far};
+
+/// Points along a side, points of a tile, tiles of a patch.
+const SIDE: usize = 6;
+const POINTS: usize = SIDE * SIDE;
+const TILES: usize = 4;
+/// The point that a side of three does without.
+const SKIPPED: usize = 4;
+/// Blocks of input channels between two visits of the accumulators.
+const DEPTH: usize = 2;
+/// Elements of the filters of one input channel for a block of outputs.
+const FILTER: usize = 9 * BLOCK;
+
+/// A Winograd convolution with raw filters, prepared for one image size.
+#[derive(Clone, Debug)]
+pub(in super::super) struct InRegisters {
+    params: Conv2dParams,
+    out: [usize; 2],
+    images: usize,
+    /// Outputs of a patch along each side, 7 or 8.
+    patch: [usize; 2],
+    /// Rows and columns of patches.
+    grid: [usize; 2],
+}
+
+/// Outputs of a patch along a side of `size`: 7 unless 8 needs fewer patches.
+fn patch_side(size: usize) -> usize {
+    if size.div_ceil(8) < size.div_ceil(7) { 8 } else { 7 }
+}
+
+impl InRegisters {
+    /// Whether the registers and the channels allow it.
+    pub(in super::super) fn fits(p: &Conv2dParams, isa: Isa) -> bool {
+        super::fits(p) && isa == Isa::Avx512 && p.in_channels.is_multiple_of(BLOCK)
+    }
+
+    pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> InRegisters {
+        let patch = out.map(patch_side);
+        let grid = [out[0].div_ceil(patch[0]), out[1].div_ceil(patch[1])];
+        InRegisters { params, out, images, patch, grid }
+    }
+
+    pub(in super::super) fn name(&self) -> String {
+        format!("winograd F(4,3) in registers, {}x{} patches, {}", self.patch[0], self.patch[1], Isa::Avx512)
+    }
+
+    /// Multiplications for one input and one output channel.
+    pub(in super::super) fn products(&self) -> usize {
+        let side = |i: usize| 2 * SIDE - usize::from(self.patch[i] == 7);
+        self.patches() * side(0) * side(1)
+    }
+
+    fn patches(&self) -> usize {
+        self.images * self.grid[0] * self.grid[1]
+    }
+
+    pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
+        halo(&self.params, size, [self.grid[0] * self.patch[0], self.grid[1] * self.patch[1]])
+    }
+
+    pub(in super::super) fn packed_len(&self) -> usize {
+        self.params.out_channels.div_ceil(BLOCK) * self.params.in_channels * FILTER
+    }
+
+    /// `[output block][input channel][9][16]`
+    pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
+        let inputs = self.params.in_channels;
+        packed[..self.packed_len()].fill(0.0);
+        for (o, filters) in weights.chunks_exact(inputs * 9).enumerate() {
+            let packed = &mut packed[o / BLOCK * inputs * FILTER..][..inputs * FILTER];
+            for (at, &w) in filters.iter().enumerate() {
+                packed[at * BLOCK + o % BLOCK] = w;
+            }
+        }
+    }
+
+    fn input_blocks(&self) -> usize {
+        self.params.in_channels / BLOCK
+    }
+
+    /// Elements between the points of a patch's transformed inputs.
+    fn v_point(&self) -> usize {
+        odd_lines(self.input_blocks() * TILES * BLOCK)
+    }
+
+    /// Elements that all chunks share during a run: `[patch][point][input block][tile][16]`.
+    pub(in super::super) fn scratch_len(&self) -> usize {
+        self.patches() * POINTS * self.v_point()
+    }
+
+    pub(in super::super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
+        let v = Dst::new(scratch);
+        let groups = self.input_blocks().min(8);
+        par.run(groups, 0, &|group, _| {
+            for patch in 0..self.patches() {
+                for block in range_of(group, groups, self.input_blocks()) {
+                    self.transform_inputs(job, patch, block, v);
+                }
+            }
+        });
+        let sums = self.patches() * POINTS * TILES * BLOCK * size_of::<f32>();
+        par.run(job.ys.blocks(), sums, &|block, scratch| {
+            let m = Dst::new(bytemuck::cast_slice_mut(scratch));
+            self.products_of(job, block, v.as_src(), m);
+            for patch in 0..self.patches() {
+                self.transform_outputs(job, patch, block, m.as_src());
+            }
+        });
+    }
+
+    /// Image, first row and first column of a patch.
+    fn locate(&self, patch: usize) -> (usize, usize, usize) {
+        let [rows, cols] = self.grid;
+        (patch / (rows * cols), patch / cols % rows * self.patch[0], patch % cols * self.patch[1])
+    }
+
+    /// The four tiles of a patch in one block of channels.
+    fn transform_inputs(&self, job: &Job<'_>, patch: usize, block: usize, v: Dst) {
+        let xs = &job.xs;
+        let (image, row, col) = self.locate(patch);
+        let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
+        let v = v.add(patch * POINTS * self.v_point() + block * TILES * BLOCK);
+        for tile in 0..TILES {
+            let (down, right) = (tile / 2, tile % 2);
+            let transform = pick_input(self.side(0, down), self.side(1, right));
+            let args = InputArgs {
+                x: job.x.add(xs.padded_offset(image, block, top + row + 4 * down, left + col + 4 * right)),
+                x_row: xs.row_stride(),
+                v: v.add(tile * BLOCK),
+                point: self.v_point(),
+            };
+            // SAFETY: the halo that `Job::new` checked covers every patch; V has room for every block of every patch, and this
+            // block belongs to this chunk.
+            unsafe { transform(&args) }
+        }
+    }
+
+    /// Outputs along one side of the first or second tile.
+    fn side(&self, axis: usize, second: usize) -> usize {
+        if second == 1 { self.patch[axis] - 4 } else { 4 }
+    }
+
+    /// All products of one block of output channels.
+    fn products_of(&self, job: &Job<'_>, block: usize, v: Src, m: Dst) {
+        let point = self.v_point();
+        let passes = pick_passes(self.patch);
+        let filters = Src::new(job.packed).add(block * self.params.in_channels * FILTER);
+        for first in (0..self.input_blocks()).step_by(DEPTH) {
+            let blocks = DEPTH.min(self.input_blocks() - first);
+            for patch in 0..self.patches() {
+                let args = PassArgs {
+                    v: v.add(patch * POINTS * point + first * TILES * BLOCK),
+                    v_point: point,
+                    filters: filters.add(first * BLOCK * FILTER),
+                    blocks,
+                    next: blocks * BLOCK * FILTER,
+                    m: m.add(patch * POINTS * TILES * BLOCK),
+                    add: first > 0,
+                };
+                for pass in passes {
+                    // SAFETY: V holds `blocks` blocks from `first` of this patch, the filters as many channels, M all points of
+                    // the patch.
+                    unsafe { pass(&args) }
+                }
+            }
+        }
+    }
+
+    /// The outputs of one patch in one block of channels.
+    fn transform_outputs(&self, job: &Job<'_>, patch: usize, block: usize, m: Src) {
+        let ys = &job.ys;
+        let (image, row, col) = self.locate(patch);
+        let bias = job.bias_block::<1>(block);
+        for tile in 0..TILES {
+            let (down, right) = (tile / 2, tile % 2);
+            let (row, col) = (row + 4 * down, col + 4 * right);
+            if row >= self.out[0] || col >= self.out[1] {
+                continue;
+            }
+            let (tall, wide) = (self.side(0, down), self.side(1, right));
+            let args = OutputArgs {
+                m: m.add((patch * POINTS * TILES + tile) * BLOCK),
+                point: TILES * BLOCK,
+                bias: Src::new(&bias),
+                residual: job.residual_at(image, block, row, col).map(|r| (r.at, r.row)),
+                y: job.y.add(ys.offset(image, block, row, col)),
+                y_row: ys.row_stride(),
+                rows: tall.min(self.out[0] - row),
+                cols: wide.min(self.out[1] - col),
+                limits: job.limits,
+            };
+            let transform = pick_output(tall, wide);
+            // SAFETY: M holds the products of this patch; outputs are clipped to the image, and this block belongs to this
+            // chunk. The tile that ends a row writes the halo beside it.
+            unsafe {
+                transform(&args);
+                if col + args.cols == self.out[1] {
+                    zero_halo(job.y, ys, image, block, row..row + args.rows);
+                }
+            }
+        }
+    }
+}
+
+fn pick_input(tall: usize, wide: usize) -> Entry<InputArgs> {
+    match (tall, wide) {
+        (4, 4) => entry_wide::<InputTile<4, 4>>(),
+        (4, _) => entry_wide::<InputTile<4, 3>>(),
+        (_, 4) => entry_wide::<InputTile<3, 4>>(),
+        _ => entry_wide::<InputTile<3, 3>>(),
+    }
+}
+
+fn pick_output(tall: usize, wide: usize) -> Entry<OutputArgs> {
+    match (tall, wide) {
+        (4, 4) => entry_wide::<OutputTile<4, 4>>(),
+        (4, _) => entry_wide::<OutputTile<4, 3>>(),
+        (_, 4) => entry_wide::<OutputTile<3, 4>>(),
+        _ => entry_wide::<OutputTile<3, 3>>(),
+    }
+}
+
+fn pick_passes(patch: [usize; 2]) -> [Entry<PassArgs>; SIDE] {
+    macro_rules! passes {
+        ($tall:literal, $wide:literal) => {
+            [
+                entry_wide::<Pass<0, $tall, $wide>>(),
+                entry_wide::<Pass<1, $tall, $wide>>(),
+                entry_wide::<Pass<2, $tall, $wide>>(),
+                entry_wide::<Pass<3, $tall, $wide>>(),
+                entry_wide::<Pass<4, $tall, $wide>>(),
+                entry_wide::<Pass<5, $tall, $wide>>(),
+            ]
+        };
+    }
+    match patch {
+        [8, 8] => passes!(8, 8),
+        [8, _] => passes!(8, 7),
+        [_, 8] => passes!(7, 8),
+        _ => passes!(7, 7),
+    }
+}
+
+/// Six values as the beginning of the arrays that transforms take.
+#[inline(always)]
+fn widen<S: Simd>(s: S, v: [S::V; SIDE]) -> [S::V; super::transform::POINTS] {
+    [v[0], v[1], v[2], v[3], v[4], v[5], s.zero()]
+}
+
+/// Values at the points of F(4,3), or of F(3,3) without -2, times the fractions that the filters leave out.
+#[inline(always)]
+fn side_input<S: Simd, const OUTS: usize>(s: S, d: [S::V; SIDE]) -> [S::V; SIDE] {
+    if OUTS == 4 {
+        const SCALE: [f32; 5] = [1.0, 1.0 / 3.0, -1.0 / 3.0, -4.0 / 15.0, 1.0 / 15.0];
+        let mut v = F4::input(s, widen(s, d));
+        for i in 1..5 {
+            v[i] = s.mul(v[i], s.splat(SCALE[i]));
+        }
+        [v[0], v[1], v[2], v[3], v[4], v[5]]
+    } else {
+        let t = s.sub(d[3], d[1]);
+        let at_zero = s.naxpy(0.5, s.sub(d[2], d[0]), t);
+        let at_one = s.axpy(0.5, s.sub(d[2], d[1]), d[3]);
+        let at_minus_one = s.axpy(0.5, d[1], s.naxpy(1.5, d[2], d[3]));
+        let at_infinity = s.naxpy(0.5, t, s.sub(d[4], d[2]));
+        [
+            s.add(at_zero, at_zero),
+            at_one,
+            s.mul(at_minus_one, s.splat(-1.0 / 3.0)),
+            s.mul(t, s.splat(-2.0 / 3.0)),
+            s.zero(),
+            at_infinity,
+        ]
+    }
+}
+
+/// Outputs from values at the points.
+#[inline(always)]
+fn side_output<S: Simd, const OUTS: usize>(s: S, m: [S::V; SIDE]) -> [S::V; 4] {
+    if OUTS == 4 {
+        F4::output(s, widen(s, m))
+    } else {
+        let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
+        [s.add(s.add(m[0], p), m[3]), s.axpy(0.5, m[3], q), s.add(s.axpy(0.25, m[3], p), m[5]), s.zero()]
+    }
+}
+
+/// Whether a side of `outs` outputs uses a point.
+#[inline(always)]
+const fn uses(outs: usize, point: usize) -> bool {
+    outs == 4 || point != SKIPPED
+}
+
+struct InputTile<const TALL: usize, const WIDE: usize>;
+
+impl<const TALL: usize, const WIDE: usize> Body for InputTile<TALL, WIDE> {
+    type Args = InputArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &InputArgs) {
+        // SAFETY: the caller passes a tile inside the padded image and room for all points.
+        unsafe {
+            let mut columns = [[s.zero(); SIDE]; SIDE];
+            for j in 0..WIDE + 2 {
+                let mut d = [s.zero(); SIDE];
+                for i in 0..TALL + 2 {
+                    d[i] = s.load(x.x, i * x.x_row + j * LANES);
+                }
+                let column = side_input::<S, TALL>(s, d);
+                for i in 0..SIDE {
+                    columns[i][j] = column[i];
+                }
+            }
+            for i in 0..SIDE {
+                let row = side_input::<S, WIDE>(s, columns[i]);
+                for j in 0..SIDE {
+                    if uses(TALL, i) && uses(WIDE, j) {
+                        s.store(x.v, (i * SIDE + j) * x.point, row[j]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct OutputTile<const TALL: usize, const WIDE: usize>;
+
+impl<const TALL: usize, const WIDE: usize> Body for OutputTile<TALL, WIDE> {
+    type Args = OutputArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &OutputArgs) {
+        // SAFETY: the caller passes products of the points in use; `rows` x `cols` outputs lie inside the image.
+        unsafe {
+            let mut columns = [[s.zero(); SIDE]; 4];
+            for j in 0..SIDE {
+                let mut m = [s.zero(); SIDE];
+                for i in 0..SIDE {
+                    if uses(TALL, i) && uses(WIDE, j) {
+                        m[i] = s.load(x.m, (i * SIDE + j) * x.point);
+                    }
+                }
+                let column = side_output::<S, TALL>(s, m);
+                for i in 0..TALL {
+                    columns[i][j] = column[i];
+                }
+            }
+            for i in 0..TALL {
+                if i < x.rows {
+                    let row = side_output::<S, WIDE>(s, columns[i]);
+                    for j in 0..WIDE {
+                        if j < x.cols {
+                            finish(s, x, i, j, row[j]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One patch, a few blocks of input channels, one block of output channels.
+struct PassArgs {
+    v: Src,
+    v_point: usize,
+    filters: Src,
+    /// Blocks of input channels.
+    blocks: usize,
+    /// How far on the filters of the next blocks lie; they are requested meanwhile.
+    next: usize,
+    m: Dst,
+    add: bool,
+}
+
+/// Row `ROW` of the filter transform: six points of four tiles. A patch is `TALL` x `WIDE` outputs.
+struct Pass<const ROW: usize, const TALL: usize, const WIDE: usize>;
+
+impl<const ROW: usize, const TALL: usize, const WIDE: usize> Pass<ROW, TALL, WIDE> {
+    /// Whether a tile uses a point of this row.
+    #[inline(always)]
+    const fn live(point: usize, tile: usize) -> bool {
+        let (tall, wide) = (if tile / 2 == 1 { TALL - 4 } else { 4 }, if tile % 2 == 1 { WIDE - 4 } else { 4 });
+        uses(tall, ROW) && uses(wide, point)
+    }
+
+    /// The six vectors of row `ROW` of the transformed filter.
+    ///
+    /// # Safety
+    /// `g[.. 9 * 16]` must be readable.
+    #[inline(always)]
+    unsafe fn filter_row<S: Simd>(s: S, g: Src) -> [S::V; SIDE] {
+        let (two, four) = (s.splat(2.0), s.splat(4.0));
+        let mut c = [s.zero(); 3];
+        for j in 0..3 {
+            // SAFETY: promised by the caller.
+            let at = |r: usize| unsafe { s.load(g, (r * 3 + j) * LANES) };
+            c[j] = match ROW {
+                0 => at(0),
+                1 => s.add(s.add(at(2), at(0)), at(1)),
+                2 => s.sub(s.add(at(2), at(0)), at(1)),
+                3 => s.fma(two, at(1), s.fma(four, at(0), at(2))),
+                4 => s.fnma(two, at(1), s.fma(four, at(2), at(0))),
+                _ => at(2),
+            };
+        }
+        let sum = s.add(c[0], c[2]);
+        [
+            c[0],
+            s.add(sum, c[1]),
+            s.sub(sum, c[1]),
+            s.fma(two, c[1], s.fma(four, c[0], c[2])),
+            s.fnma(two, c[1], s.fma(four, c[2], c[0])),
+            c[2],
+        ]
+    }
+
+    /// Requests this pass's share of the next blocks' filters: the nine lines of a channel are spread over five passes.
+    #[inline(always)]
+    fn prefetch(next: Src) {
+        if ROW < 5 {
+            prefetch_far(next, ROW * 2 * LANES);
+        }
+        if ROW < 4 {
+            prefetch_far(next, (ROW * 2 + 1) * LANES);
+        }
+    }
+}
+
+impl<const ROW: usize, const TALL: usize, const WIDE: usize> Body for Pass<ROW, TALL, WIDE> {
+    type Args = PassArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &PassArgs) {
+        // SAFETY: the caller passes `blocks` blocks of V and of filters, and M for all points of a patch.
+        unsafe {
+            let m = x.m.add(ROW * SIDE * TILES * LANES);
+            let mut acc = [[s.zero(); TILES]; SIDE];
+            if x.add {
+                for j in 0..SIDE {
+                    for t in 0..TILES {
+                        if Self::live(j, t) {
+                            acc[j][t] = s.load(m.as_src(), (j * TILES + t) * LANES);
+                        }
+                    }
+                }
+            }
+            let mut g = x.filters;
+            for block in 0..x.blocks {
+                let v = x.v.add(ROW * SIDE * x.v_point + block * TILES * LANES);
+                for k in 0..LANES {
+                    Self::prefetch(g.add(x.next));
+                    let u = Self::filter_row(s, g);
+                    g = g.add(FILTER);
+                    for j in 0..SIDE {
+                        for t in 0..TILES {
+                            if Self::live(j, t) {
+                                let a = s.splat(v.read(j * x.v_point + t * LANES + k));
+                                acc[j][t] = s.fma(u[j], a, acc[j][t]);
+                            }
+                        }
+                    }
+                }
+            }
+            for j in 0..SIDE {
+                for t in 0..TILES {
+                    if Self::live(j, t) {
+                        s.store(m, (j * TILES + t) * LANES, acc[j][t]);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Winograd convolution of 3x3 filters with stride 1: fewer multiplications, paid for with transforms of inputs and outputs.
+//!
+//! Inputs of a tile are turned into values at a few points, multiplied there with the filters' values (one matrix product per
+//! point) and turned back. [`AtLoad`] transforms filters when they are packed: best for many tiles, whose number pays for
+//! reading two to four times the weights. [`InRegisters`] keeps filters as they are and transforms them on their way from the
+//! cache to the multiply-add units: best for few tiles and many channels, where weights come from memory. [`Phases`] is for the
+//! 7x7 filters with stride 2 on few channels that many networks begin with.
+
+mod at_load;
+#[allow(clippy::needless_range_loop)]
+mod in_registers;
+#[allow(clippy::needless_range_loop)]
+mod phases;
+#[allow(clippy::needless_range_loop)]
+mod transform;
+
+pub(super) use at_load::AtLoad;
+pub(super) use in_registers::InRegisters;
+pub(super) use phases::Phases;
+pub(super) use transform::Scheme;
+
+use super::blocked::Halo;
+use super::params::Conv2dParams;
+
+/// Whether a convolution has the shape that transforms are made for.
+pub(super) fn fits(p: &Conv2dParams) -> bool {
+    p.kernel == [3, 3] && p.stride == [1, 1] && p.dilate == [1, 1] && p.groups == 1
+}
+
+/// The zeros read around an image when tiles cover `covered` outputs along each side.
+fn halo(p: &Conv2dParams, size: [usize; 2], covered: [usize; 2]) -> Halo {
+    let after = |i: usize| (covered[i] + 2).saturating_sub(size[i] + p.pad[i]);
+    Halo { top: p.pad[0], left: p.pad[1], bottom: after(0), right: after(1) }
+}
+
+/// A distance of an odd number of cache lines: at a power of two, the streams of all points share a few sets of the
+/// first-level cache.
+fn odd_lines(elements: usize) -> usize {
+    let lines = elements.div_ceil(16);
+    (lines | 1) * 16
+}
+
+/// Range number `part` of `total` items cut into `parts` even ranges.
+fn range_of(part: usize, parts: usize, total: usize) -> std::ops::Range<usize> {
+    part * total / parts..(part + 1) * total / parts
+}

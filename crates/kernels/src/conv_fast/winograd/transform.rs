@@ -1,0 +1,257 @@
+//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels.
+//!
+//! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose rounding errors are less than
+//! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the monic Toom-Cook polynomials; the fractions go into
+//! the filters.
+
+use crate::simd::{Body, Dst, LANES, Simd, Src};
+
+/// Points of the largest transform, and outputs of one side of its tile.
+pub(super) const POINTS: usize = 7;
+pub(super) const OUTS: usize = 4;
+
+/// A tile size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Scheme {
+    /// 2x2 outputs from 16 points.
+    F2,
+    /// 4x4 outputs from 36 points.
+    F4,
+}
+
+impl Scheme {
+    /// Outputs along one side of a tile.
+    pub(in super::super) fn outs(self) -> usize {
+        match self {
+            Scheme::F2 => 2,
+            Scheme::F4 => 4,
+        }
+    }
+
+    /// Points along one side.
+    pub(in super::super) fn points(self) -> usize {
+        self.outs() + 2
+    }
+
+    /// The matrix that takes a filter's three values to its values at the points.
+    pub(super) fn filter_matrix(self) -> Vec<[f64; 3]> {
+        match self {
+            Scheme::F2 => filter_matrix(&[0.0, 1.0, -1.0]),
+            Scheme::F4 => filter_matrix(&[0.0, 1.0, -1.0, 0.5, -2.0]),
+        }
+    }
+}
+
+/// The matrix that takes N values of a filter to its values at finite points and infinity, for monic input polynomials.
+pub(super) fn filter_matrix<const N: usize>(finite: &[f64]) -> Vec<[f64; N]> {
+    let row = |&p: &f64| {
+        let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
+        std::array::from_fn(|k| p.powi(k as i32) / scale)
+    };
+    let infinity = std::array::from_fn(|k| f64::from(u8::from(k + 1 == N)));
+    finite.iter().map(row).chain([infinity]).collect()
+}
+
+/// One-dimensional transforms; the arrays are those of the largest scheme, smaller ones use their beginning.
+pub(super) trait Transform {
+    const POINTS: usize;
+    const OUTS: usize;
+    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS];
+    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS];
+}
+
+pub(super) struct F2;
+pub(super) struct F4;
+
+impl Transform for F2 {
+    const POINTS: usize = 4;
+    const OUTS: usize = 2;
+
+    #[inline(always)]
+    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+        let z = s.zero();
+        // Monic polynomials for 0, 1, -1, infinity.
+        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z, z]
+    }
+    #[inline(always)]
+    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+        let z = s.zero();
+        [s.add(m[0], s.add(m[1], m[2])), s.add(s.sub(m[1], m[2]), m[3]), z, z]
+    }
+}
+
+impl Transform for F4 {
+    const POINTS: usize = 6;
+    const OUTS: usize = 4;
+
+    #[inline(always)]
+    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+        let (q0, q1) = (s.sub(d[3], d[1]), s.sub(d[4], d[2]));
+        let (p0, p1) = (s.axpy(1.5, d[2], q0), s.axpy(1.5, d[3], q1));
+        let ends = |k: usize, q: S::V| s.axpy(1.5, q, s.add(d[k], s.naxpy(2.0, d[2 + k], d[4 + k])));
+        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1), s.zero()]
+    }
+    #[inline(always)]
+    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+        let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
+        [
+            s.add(s.add(m[0], p), s.add(m[3], m[4])),
+            s.axpy(0.5, m[3], s.naxpy(2.0, m[4], q)),
+            s.axpy(0.25, m[3], s.axpy(4.0, m[4], p)),
+            s.add(s.axpy(0.125, m[3], m[5]), s.naxpy(8.0, m[4], q)),
+        ]
+    }
+}
+
+pub(super) struct F44;
+
+impl F44 {
+    /// The points but infinity.
+    pub(super) const FINITE: [f64; 6] = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0];
+}
+
+impl Transform for F44 {
+    const POINTS: usize = 7;
+    const OUTS: usize = 4;
+
+    #[inline(always)]
+    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+        // Factors that the polynomials of several points share.
+        let ones = |k: usize| s.axpy(0.5, d[1 + k], s.naxpy(0.25, d[2 + k], s.naxpy(2.0, d[3 + k], d[4 + k])));
+        let halves = |k: usize| s.axpy(2.0, s.sub(d[1 + k], d[3 + k]), s.sub(d[4 + k], d[2 + k]));
+        let ends = |k: usize| s.axpy(0.25, d[k], s.naxpy(1.25, d[2 + k], d[4 + k]));
+        let (p0, p1, q0, q1) = (ones(0), ones(1), halves(0), halves(1));
+        let (r0, r1, r2) = (ends(0), ends(1), ends(2));
+        [
+            s.naxpy(2.0, r0, r1),
+            s.add(p1, p0),
+            s.sub(p1, p0),
+            s.axpy(0.5, q0, q1),
+            s.naxpy(0.5, q0, q1),
+            r1,
+            s.naxpy(2.0, r1, r2),
+        ]
+    }
+    #[inline(always)]
+    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+        let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
+        let (r, t) = (s.add(m[3], m[4]), s.sub(m[3], m[4]));
+        [
+            s.add(s.add(m[0], m[5]), s.add(p, r)),
+            s.axpy(2.0, m[5], s.axpy(0.5, t, q)),
+            s.axpy(4.0, m[5], s.axpy(0.25, r, p)),
+            s.add(s.axpy(8.0, m[5], m[6]), s.axpy(0.125, t, q)),
+        ]
+    }
+}
+
+/// The input of one tile in one block of channels.
+pub(super) struct InputArgs {
+    /// Its first pixel.
+    pub x: Src,
+    /// Elements between rows of the image.
+    pub x_row: usize,
+    /// Where the value at the first point goes.
+    pub v: Dst,
+    /// Elements between points.
+    pub point: usize,
+}
+
+/// Values of an input tile at all points.
+pub(super) struct InputTile<T>(T);
+
+impl<T: Transform> Body for InputTile<T> {
+    type Args = InputArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &InputArgs) {
+        // SAFETY: the caller passes a tile inside the padded image and room for all points.
+        unsafe {
+            let mut columns = [[s.zero(); POINTS]; POINTS];
+            for j in 0..T::POINTS {
+                let mut d = [s.zero(); POINTS];
+                for i in 0..T::POINTS {
+                    d[i] = s.load(x.x, i * x.x_row + j * LANES);
+                }
+                let column = T::input(s, d);
+                for i in 0..T::POINTS {
+                    columns[i][j] = column[i];
+                }
+            }
+            for i in 0..T::POINTS {
+                let row = T::input(s, columns[i]);
+                for j in 0..T::POINTS {
+                    s.store(x.v, (i * T::POINTS + j) * x.point, row[j]);
+                }
+            }
+        }
+    }
+}
+
+/// The output of one tile in one block of channels.
+pub(super) struct OutputArgs {
+    /// The product at the first point.
+    pub m: Src,
+    /// Elements between points.
+    pub point: usize,
+    /// One block of 16.
+    pub bias: Src,
+    /// The residual at the tile's first pixel, and elements between its rows.
+    pub residual: Option<(Src, usize)>,
+    pub y: Dst,
+    pub y_row: usize,
+    /// Outputs that lie inside the image.
+    pub rows: usize,
+    pub cols: usize,
+    pub limits: (f32, f32),
+}
+
+/// Outputs of a tile from its products.
+pub(super) struct OutputTile<T>(T);
+
+impl<T: Transform> Body for OutputTile<T> {
+    type Args = OutputArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &OutputArgs) {
+        // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the image.
+        unsafe {
+            let mut columns = [[s.zero(); POINTS]; OUTS];
+            for j in 0..T::POINTS {
+                let mut m = [s.zero(); POINTS];
+                for i in 0..T::POINTS {
+                    m[i] = s.load(x.m, (i * T::POINTS + j) * x.point);
+                }
+                let column = T::output(s, m);
+                for i in 0..T::OUTS {
+                    columns[i][j] = column[i];
+                }
+            }
+            for i in 0..T::OUTS {
+                if i < x.rows {
+                    let row = T::output(s, columns[i]);
+                    for j in 0..T::OUTS {
+                        if j < x.cols {
+                            finish(s, x, i, j, row[j]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Applies the epilogue to one output and stores it.
+///
+/// # Safety
+/// Output (row, col) of the tile must lie inside the image.
+#[inline(always)]
+pub(super) unsafe fn finish<S: Simd>(s: S, x: &OutputArgs, row: usize, col: usize, v: S::V) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let mut v = s.add(v, s.load(x.bias, 0));
+        if let Some((residual, pitch)) = x.residual {
+            v = s.add(v, s.load(residual, row * pitch + col * LANES));
+        }
+        let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+        s.store(x.y, row * x.y_row + col * LANES, s.clamp(v, lo, hi));
+    }
+}

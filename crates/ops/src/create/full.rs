@@ -1,0 +1,65 @@
+//! `_zeros`, `_ones`, `_full`: one value everywhere.
+
+use super::{CTX, DTYPE, dtype_from_attr, shape_from_attr};
+use crate::core::*;
+use crate::math::identity::bind_fill;
+
+const CONSTANT: OpDef = OpDef {
+    inputs: Inputs::Fixed(&[]),
+    attrs: &[AttrDef::new("shape", AttrKind::Shape, "()", "Shape of the result."), CTX, DTYPE],
+    infer_shape: shape_from_attr,
+    infer_dtype: dtype_from_attr,
+    ..OpDef::BASE
+};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef { name: "_zeros", doc: "An array of zeros.", bind: |_, signature| bind_fill(0.0, signature), ..CONSTANT },
+    OpDef {
+        name: "_zeros_without_dtype",
+        doc: "An array of float32 zeros.",
+        attrs: &[
+            AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result."),
+            CTX,
+            AttrDef::new("dtype", AttrKind::Int, "-1", "Code of a dtype; float32 if not given."),
+        ],
+        infer_dtype: |dtypes| {
+            let code = i32::try_from(dtypes.attrs.int("dtype")).unwrap_or(i32::MAX);
+            let dtype = if code == -1 { Some(mxrt_tensor::DType::F32) } else { mxrt_tensor::DType::from_code(code) };
+            match dtype {
+                Some(dtype) => dtypes.set_output(0, dtype),
+                None => Err(type_error(format!("dtype {code} is not the code of a dtype"))),
+            }
+        },
+        bind: |_, signature| bind_fill(0.0, signature),
+        ..CONSTANT
+    },
+    OpDef { name: "_ones", doc: "An array of ones.", bind: |_, signature| bind_fill(1.0, signature), ..CONSTANT },
+    OpDef {
+        name: "_full",
+        aliases: &["_npi_full"],
+        doc: "An array of one value.",
+        attrs: &[
+            AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result."),
+            CTX,
+            DTYPE,
+            AttrDef::required("value", AttrKind::Float, "The value."),
+        ],
+        bind: |attrs, signature| bind_fill(attrs.float("value"), signature),
+        ..CONSTANT
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn constants_have_shape_and_dtype_as_asked() {
+        assert_eq!(f32s(&OpTest::new("_ones").attr("shape", "(2,)").run(), [2]), [1.0, 1.0]);
+        let y = OpTest::new("_full").attr("shape", "3").attr("value", "2.75").attr("dtype", "int32").run();
+        assert_eq!(y.values::<i32>(), [2, 2, 2]);
+        OpTest::new("_zeros").attr("shape", "(2, -3)").error();
+        OpTest::new("_zeros").attr("shape", "(0, 2)").error();
+    }
+}

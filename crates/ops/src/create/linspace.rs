@@ -1,0 +1,42 @@
+//! `_linspace`: a given number of evenly spaced values.
+
+use super::{CTX, DTYPE, dtype_from_attr};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_tensor::Shape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_linspace",
+    aliases: &["_npi_linspace"],
+    doc: "num evenly spaced values from start to stop, which is the last one unless endpoint is False.",
+    inputs: Inputs::Fixed(&[]),
+    attrs: &[
+        AttrDef::required("start", AttrKind::Float, "First value."),
+        AttrDef::required("stop", AttrKind::Float, "End of the range."),
+        AttrDef::required("num", AttrKind::IntFrom(1), "Number of values."),
+        AttrDef::new("endpoint", AttrKind::Bool, "True", "Whether stop is the last value."),
+        CTX,
+        DTYPE,
+    ],
+    infer_shape: |shapes| {
+        let num = shapes.attrs.count("num");
+        shapes.set_output(0, Shape::new(&[num]))
+    },
+    infer_dtype: dtype_from_attr,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (start, stop, num) = (attrs.float("start"), attrs.float("stop"), attrs.count("num"));
+    let intervals = if attrs.bool("endpoint") { num.saturating_sub(1) } else { num };
+    let step = if intervals == 0 { 0.0 } else { (stop - start) / intervals as f64 };
+    dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {
+            *out = T::from_f64(if i > 0 && i == intervals { stop } else { start + step * i as f64 });
+        }
+        Ok(())
+    })))
+}

@@ -1,0 +1,53 @@
+//! `gather_nd`: elements found by several indices.
+
+use super::take::first_decides;
+use crate::core::*;
+use crate::shape::PartialDims;
+use mxrt_engine::OpError;
+use mxrt_kernels::index::gather_nd;
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "gather_nd",
+    aliases: &["_npi_gather_nd", "_npx_gather_nd"],
+    doc: "data[indices[0], indices[1], ...]: the first axis of indices counts axes of data; negative indices count from the end.",
+    inputs: Inputs::Fixed(&["data", "indices"]),
+    ignores_unknown_attrs: true,
+    infer_shape,
+    infer_dtype: first_decides,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let (Some(data), Some(indices)) = (shapes.dims(0), shapes.dims(1)) else { return Ok(()) };
+    let Some((Some(axes), places)) = indices.split_first() else { return Ok(()) };
+    if *axes > data.len() {
+        return Err(shape_error(format!(
+            "indices {} name {axes} axes but data {} has {}",
+            shapes.inputs[1],
+            shapes.inputs[0],
+            data.len()
+        )));
+    }
+    let mut out: PartialDims = places.iter().copied().collect();
+    out.extend_from_slice(&data[*axes..]);
+    if out.is_empty() {
+        out.push(Some(1));
+    }
+    shapes.set_output(0, PartialShape::from_dims(out))
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (data, indices) = (&signature.inputs[0].shape, &signature.inputs[1].shape);
+    let Some((axes, places)) = indices.split_first() else { return Err(shape_error("indices has no axes")) };
+    let (sizes, inner): (Dims, usize) = (data[..*axes].into(), data[*axes..].iter().product());
+    let count = places.iter().product();
+    check_integers("indices", signature.inputs[1].dtype)?;
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let ([data, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let (x, indices) = (elements::<T>(data)?, integers(indices)?);
+        gather_nd(call.par, x, &sizes, inner, &indices, count, elements_mut(out)?).map_err(kernel_error)
+    })))
+}

@@ -1,0 +1,43 @@
+//! `_contrib_index_array`: the indices of every element.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::{DType, PartialShape};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_index_array",
+    doc: "For every element of data its index along each axis (or the axes given), as int64 along a new last axis.",
+    attrs: &[AttrDef::new("axes", AttrKind::OptShape, "None", "Axes to tell; all if not given.")],
+    infer_shape: |shapes| {
+        let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+        let count = axes(shapes.attrs, dims.len())?.len();
+        dims.push(Some(count));
+        shapes.set_output(0, PartialShape::from_dims(dims))
+    },
+    infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+    bind,
+    ..OpDef::BASE
+}];
+
+fn axes(attrs: &Attrs, rank: usize) -> Result<Dims, OpError> {
+    match attrs.opt_ints("axes") {
+        None => Ok((0..rank).collect()),
+        Some(axes) => axes.iter().map(|a| resolve_axis(*a, rank)).collect(),
+    }
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = signature.inputs[0].shape.clone();
+    let (axes, strides) = (axes(attrs, shape.len())?, contiguous(&shape));
+    Ok(kernel_fn(signature, move |call| {
+        let out = elements_mut::<i64>(&mut call.outputs[0])?;
+        for (i, out) in out.chunks_mut(axes.len().max(1)).enumerate() {
+            for (out, axis) in out.iter_mut().zip(&axes) {
+                *out = (i / strides[*axis].max(1) as usize % shape[*axis].max(1)) as i64;
+            }
+        }
+        Ok(())
+    }))
+}

@@ -1,0 +1,13 @@
+//! Elements found by number: taking, picking, scattering, sorting.
+
+pub mod batch_take;
+pub mod gather_nd;
+pub mod index_array;
+pub mod one_hot;
+pub mod pick;
+pub mod ravel;
+pub mod scatter_nd;
+pub mod sort;
+pub mod take;
+pub mod topk;
+pub mod where_op;

@@ -1,0 +1,50 @@
+//! `one_hot`: numbers as rows with a single mark.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::index::one_hot;
+use mxrt_tensor::{DType, PartialShape};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "one_hot",
+    aliases: &["_npx_one_hot"],
+    doc: "For every index a row of depth elements: on_value at the index, off_value elsewhere. Indices outside give rows of off_value.",
+    inputs: Inputs::Fixed(&["indices"]),
+    attrs: &[
+        AttrDef::required("depth", AttrKind::IntFrom(1), "Length of a row."),
+        AttrDef::new("on_value", AttrKind::Float, "1", "Value at the index."),
+        AttrDef::new("off_value", AttrKind::Float, "0", "Value elsewhere."),
+        AttrDef::new(
+            "dtype",
+            AttrKind::DType(&["bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
+            "float32",
+            "dtype of the result.",
+        ),
+    ],
+    infer_shape: |shapes| {
+        let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+        dims.push(Some(shapes.attrs.count("depth")));
+        shapes.set_output(0, PartialShape::from_dims(dims))
+    },
+    infer_dtype: |dtypes| {
+        let dtype = dtypes.attrs.opt_dtype("dtype").unwrap_or(DType::F32);
+        dtypes.set_output(0, dtype)
+    },
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (depth, on, off) = (attrs.count("depth"), attrs.float("on_value"), attrs.float("off_value"));
+    check_integers("indices", signature.inputs[0].dtype)?;
+    dispatch!(signature.outputs[0].dtype, numeric, T => {
+        let (on, off) = (T::from_f64(on), T::from_f64(off));
+        Ok(kernel_fn(signature, move |call| {
+            let indices = integers(&call.inputs[0])?;
+            one_hot(call.par, &*indices, depth, on, off, elements_mut(&mut call.outputs[0])?);
+            Ok(())
+        }))
+    })
+}

@@ -1,0 +1,95 @@
+//! `_ravel_multi_index`, `_unravel_index`: places as single numbers and as one number per axis.
+
+use super::take::first_decides;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::PartialShape;
+
+const ATTRS: &[AttrDef] = &[AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the array that is indexed.")];
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_ravel_multi_index",
+        aliases: &["ravel_multi_index"],
+        doc: "Indices along each axis, in the columns of data, as positions in the flattened array.",
+        attrs: ATTRS,
+        infer_shape: |shapes| {
+            let Some(dims) = shapes.dims(0) else { return Ok(()) };
+            let axes = shape(shapes.attrs)?.len();
+            match dims.split_first() {
+                Some((Some(n), rest)) if *n == axes && !rest.is_empty() => {
+                    shapes.set_output(0, PartialShape::from_dims(rest.iter().copied()))
+                }
+                Some((None, _)) => Ok(()),
+                _ => Err(shape_error(format!(
+                    "data has shape {} but its first axis must hold one index for each of {axes} axes",
+                    shapes.inputs[0]
+                ))),
+            }
+        },
+        infer_dtype: first_decides,
+        bind: bind_ravel,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_unravel_index",
+        aliases: &["unravel_index"],
+        doc: "Positions in the flattened array as indices along each axis, in the columns of the result.",
+        attrs: ATTRS,
+        infer_shape: |shapes| {
+            let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+            dims.insert(0, Some(shape(shapes.attrs)?.len()));
+            shapes.set_output(0, PartialShape::from_dims(dims))
+        },
+        infer_dtype: first_decides,
+        bind: bind_unravel,
+        ..OpDef::BASE
+    },
+];
+
+fn shape(attrs: &Attrs) -> Result<Dims, OpError> {
+    let dims = attrs.opt_ints("shape").unwrap_or(&[]);
+    if dims.is_empty() {
+        return Err(value_error("shape is needed: that of the array that is indexed"));
+    }
+    // The first extent does not matter for positions and may be given as -1.
+    let mut known: Vec<i64> = dims.to_vec();
+    known[0] = known[0].max(1);
+    extents("shape", &known)
+}
+
+fn bind_ravel(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let strides = contiguous(&shape(attrs)?);
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        let out = elements_mut::<T>(&mut call.outputs[0])?;
+        let count = out.len();
+        for (i, out) in out.iter_mut().enumerate() {
+            let position = strides.iter().enumerate().fold(0i64, |sum, (axis, step)| {
+                sum.wrapping_add(x[axis * count + i].to_i64().wrapping_mul(*step as i64))
+            });
+            *out = T::from_i64(position);
+        }
+        Ok(())
+    })))
+}
+
+fn bind_unravel(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = shape(attrs)?;
+    let strides = contiguous(&shape);
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        let out = elements_mut::<T>(&mut call.outputs[0])?;
+        for (axis, out) in out.chunks_mut(x.len().max(1)).enumerate() {
+            let (step, size) = ((strides[axis] as i64).max(1), (shape[axis] as i64).max(1));
+            for (out, x) in out.iter_mut().zip(x) {
+                let place = x.to_i64() / step;
+                *out = T::from_i64(if axis == 0 { place } else { place % size });
+            }
+        }
+        Ok(())
+    })))
+}

@@ -1,0 +1,88 @@
+//! `scatter_nd`, `_scatter_set_nd`: elements put in places given by several indices.
+
+use super::take::first_decides;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::index::scatter_set_nd;
+use mxrt_tensor::Shape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "scatter_nd",
+        doc: "An array of the given shape with data at the places indices name, zero elsewhere.",
+        inputs: Inputs::Fixed(&["data", "indices"]),
+        attrs: &[AttrDef::required("shape", AttrKind::Shape, "Shape of the result.")],
+        infer_shape: |shapes| {
+            let shape = Shape::new(&extents("shape", shapes.attrs.ints("shape"))?);
+            shapes.set_output(0, shape)
+        },
+        infer_dtype: first_decides,
+        bind: bind_scatter,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_scatter_set_nd",
+        aliases: &["_npi_scatter_set_nd"],
+        doc: "lhs with rhs put at the places indices name.",
+        inputs: Inputs::Fixed(&["lhs", "rhs", "indices"]),
+        attrs: &[AttrDef::required("shape", AttrKind::Shape, "Shape of lhs.")],
+        infer_shape: |shapes| shapes.same_as_first(),
+        infer_dtype: |dtypes| {
+            if let Some(dtype) = dtypes.inputs[0] {
+                dtypes.set_input(1, "rhs", dtype)?;
+            }
+            first_decides(dtypes)
+        },
+        bind: bind_set,
+        ..OpDef::BASE
+    },
+];
+
+/// Where slices of values go.
+struct Places {
+    sizes: Dims,
+    inner: usize,
+    count: usize,
+}
+
+impl Places {
+    fn new(whole: &Shape, values: &Shape, indices: &Shape) -> Result<Places, OpError> {
+        let Some((axes, places)) = indices.split_first() else { return Err(shape_error("indices has no axes")) };
+        let Some(rest) = whole.get(*axes..) else {
+            return Err(shape_error(format!("indices {indices} name {axes} axes but the array {whole} has fewer")));
+        };
+        let expected: Shape = places.iter().chain(rest).copied().collect();
+        if values.checked_size() != expected.checked_size() {
+            return Err(shape_error(format!(
+                "the values have shape {values} but indices {indices} into {whole} need {expected}"
+            )));
+        }
+        Ok(Places { sizes: whole[..*axes].into(), inner: rest.iter().product(), count: places.iter().product() })
+    }
+}
+
+fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let places = Places::new(&signature.outputs[0].shape, &signature.inputs[0].shape, &signature.inputs[1].shape)?;
+    check_integers("indices", signature.inputs[1].dtype)?;
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let ([values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let Places { sizes, inner, count } = &places;
+        let (values, indices, out) = (elements::<T>(values)?, integers(indices)?, elements_mut::<T>(out)?);
+        out.fill(0);
+        scatter_set_nd(values, &indices, *count, out, sizes, *inner).map_err(kernel_error)
+    })))
+}
+
+fn bind_set(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let [whole, values, indices] = signature.inputs else { return Err(wrong_arity()) };
+    let places = Places::new(&whole.shape, &values.shape, &indices.shape)?;
+    check_integers("indices", indices.dtype)?;
+    dispatch_size!(whole.dtype, T => Ok(kernel_fn(signature, move |call| {
+        copy_first(call)?;
+        let ([_, values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let Places { sizes, inner, count } = &places;
+        let (values, indices) = (elements::<T>(values)?, integers(indices)?);
+        scatter_set_nd(values, &indices, *count, elements_mut(out)?, sizes, *inner).map_err(kernel_error)
+    })))
+}

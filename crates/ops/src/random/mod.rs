@@ -1,0 +1,91 @@
+//! Random numbers. Every element has its own piece of the stream, so results do not depend on threads.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::random::{Stream, fill};
+
+pub mod like;
+pub mod multinomial;
+pub mod randint;
+pub mod sample;
+pub mod scalar;
+pub mod shuffle;
+
+/// A distribution with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Distribution {
+    Uniform,
+    Normal,
+    /// shape and scale
+    Gamma,
+    /// rate
+    Exponential,
+    Poisson,
+    /// successes and their probability
+    NegativeBinomial,
+    /// mean and dispersion
+    GeneralizedNegativeBinomial,
+}
+
+impl Distribution {
+    /// One number. Distributions with one parameter ignore the second.
+    pub fn draw(self, a: f64, b: f64, stream: &mut Stream) -> f64 {
+        match self {
+            Distribution::Uniform => a + (b - a) * stream.uniform(),
+            Distribution::Normal => a + b * stream.normal(),
+            Distribution::Gamma => b * stream.gamma(a),
+            Distribution::Exponential => stream.exponential() / a,
+            Distribution::Poisson => stream.poisson(a),
+            Distribution::NegativeBinomial => {
+                let rate = stream.gamma(a) * (1.0 - b) / b;
+                stream.poisson(rate)
+            }
+            Distribution::GeneralizedNegativeBinomial => {
+                let rate = if b == 0.0 { a } else { stream.gamma(1.0 / b) * b * a };
+                stream.poisson(rate)
+            }
+        }
+    }
+
+    /// Parameters that make no distribution are an error of the values: it comes when the operator runs.
+    pub fn check(self, a: f64, b: f64) -> Result<(), OpError> {
+        let (good, want) = match self {
+            Distribution::Uniform => (a <= b, "low must not exceed high"),
+            Distribution::Normal => (b > 0.0, "scale must be positive"),
+            Distribution::Gamma => (a > 0.0 && b > 0.0, "alpha and beta must be positive"),
+            Distribution::Exponential => (a > 0.0, "lam must be positive"),
+            Distribution::Poisson => (a >= 0.0, "lam must not be negative"),
+            Distribution::NegativeBinomial => {
+                (a >= 0.0 && (0.0..=1.0).contains(&b), "k must not be negative and p lie in 0..1")
+            }
+            Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
+        };
+        if good { Ok(()) } else { Err(value_error(format!("{want}, got {a} and {b}"))) }
+    }
+
+    /// Whether there is a second parameter.
+    pub fn has_two(self) -> bool {
+        !matches!(self, Distribution::Exponential | Distribution::Poisson)
+    }
+}
+
+/// This execution's piece of the random stream.
+pub(crate) fn key(call: &KernelCall<'_, '_>) -> Result<RandomKey, OpError> {
+    call.random.ok_or_else(|| value_error("a random operator was run without a random stream"))
+}
+
+/// A kernel that draws every element with the same parameters.
+pub(crate) fn bind_constant(
+    distribution: Distribution,
+    a: f64,
+    b: f64,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+        distribution.check(a, b)?;
+        let RandomKey { seed, position } = key(call)?;
+        let out = elements_mut::<T>(&mut call.outputs[0])?;
+        fill(call.par, seed, position, out, |_, stream| distribution.draw(a, b, stream));
+        Ok(())
+    })))
+}

@@ -1,0 +1,102 @@
+//! `_sample_multinomial`: random choices with given probabilities.
+
+use super::key;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::random::Stream;
+use mxrt_tensor::{DType, PartialShape};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_sample_multinomial",
+    aliases: &["sample_multinomial"],
+    doc: "Numbers of choices, drawn with the probabilities along the last axis of data; with get_prob also their log-probabilities.",
+    outputs: Outputs::Count(|attrs| 1 + usize::from(attrs.bool("get_prob"))),
+    attrs: &[
+        AttrDef::new("shape", AttrKind::Shape, "()", "Shape drawn for every distribution."),
+        AttrDef::new("get_prob", AttrKind::Bool, "False", "Return log-probabilities as well."),
+        AttrDef::new(
+            "dtype",
+            AttrKind::DType(&["float16", "float32", "float64", "int32", "uint8"]),
+            "int32",
+            "dtype of the choices.",
+        ),
+    ],
+    infer_shape,
+    infer_dtype: |dtypes| {
+        let dtype = dtypes.attrs.opt_dtype("dtype").unwrap_or(DType::I32);
+        dtypes.set_output(0, dtype)?;
+        match dtypes.inputs[0] {
+            Some(data) => dtypes.set_output(1, data),
+            None => Ok(()),
+        }
+    },
+    bind,
+    random: true,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+    if dims.pop().is_none() {
+        return Err(shape_error("data has no axes; probabilities stand along the last one"));
+    }
+    dims.extend(extents("shape", shapes.attrs.ints("shape"))?.into_iter().map(Some));
+    if dims.is_empty() {
+        dims.push(Some(1));
+    }
+    for i in 0..shapes.outputs.len() {
+        shapes.set_output(i, PartialShape::from_dims(dims.iter().copied()))?;
+    }
+    Ok(())
+}
+
+/// The first choice at which the running sum of probabilities passes `u`.
+fn choose<T: Element>(probabilities: &[T], u: f64) -> usize {
+    let mut sum = 0.0;
+    for (i, p) in probabilities.iter().enumerate() {
+        sum += p.to_f64();
+        if u < sum {
+            return i;
+        }
+    }
+    probabilities.len().saturating_sub(1)
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let choices = shape.last().copied().unwrap_or(0);
+    if choices == 0 {
+        return Err(shape_error(format!("data has shape {shape}: there is nothing to choose from")));
+    }
+    let each = signature.outputs[0].shape.size().checked_div(shape.size() / choices).unwrap_or(0).max(1);
+    let to = signature.outputs[0].dtype;
+    dispatch!(signature.inputs[0].dtype, float, T => dispatch!(to, numeric, I => Ok(kernel_fn(signature, move |call| {
+        let p = elements::<T>(&call.inputs[0])?;
+        let RandomKey { seed, position } = key(call)?;
+        let Some((out, rest)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
+        let mut logs = rest.first_mut().map(elements_mut::<T>).transpose()?;
+        for (i, out) in elements_mut::<I>(out)?.iter_mut().enumerate() {
+            let row = &p[i / each * choices..][..choices];
+            let choice = choose(row, Stream::new(seed, position, i as u64).uniform());
+            *out = I::from_i64(choice as i64);
+            if let Some(log) = logs.as_deref_mut().and_then(|l| l.get_mut(i)) {
+                *log = T::from_f64(row[choice].to_f64().ln());
+            }
+        }
+        Ok(())
+    }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn impossible_choices_are_never_made() {
+        let y = OpTest::new("_sample_multinomial").attr("shape", "50").f32([3], &[0.0, 0.5, 0.5]).run();
+        let y = y.values::<i32>();
+        assert!(y.iter().all(|c| *c == 1 || *c == 2) && y.contains(&1) && y.contains(&2), "{y:?}");
+    }
+}

@@ -1,0 +1,43 @@
+//! `_random_randint`: random whole numbers.
+
+use super::key;
+use crate::core::*;
+use crate::create::shape_from_attr;
+use mxrt_engine::OpError;
+use mxrt_kernels::random::fill_integers;
+use mxrt_tensor::DType;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_random_randint",
+    aliases: &["_npi_random_randint", "random_randint"],
+    doc: "Whole numbers drawn uniformly from low up to high (not included).",
+    inputs: Inputs::Fixed(&[]),
+    attrs: &[
+        AttrDef::required("low", AttrKind::Int, "Lowest number."),
+        AttrDef::required("high", AttrKind::Int, "End of the range, not included."),
+        AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result."),
+        AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made."),
+        AttrDef::new("dtype", AttrKind::DType(&["None", "int32", "int64"]), "None", "dtype; int32 if not given."),
+    ],
+    infer_shape: shape_from_attr,
+    infer_dtype: |dtypes| {
+        let dtype = dtypes.attrs.opt_dtype("dtype").unwrap_or(DType::I32);
+        dtypes.set_output(0, dtype)
+    },
+    bind,
+    random: true,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (low, high) = (attrs.int("low"), attrs.int("high"));
+    dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        if low >= high {
+            return Err(value_error(format!("low must be less than high, got {low} and {high}")));
+        }
+        let RandomKey { seed, position } = key(call)?;
+        fill_integers::<T>(call.par, seed, position, low, high, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}

@@ -1,0 +1,224 @@
+//! Graphs: the base class of `mxrt.sym.Symbol`, and functions that make symbols.
+
+use crate::operator::{attr_pairs, find};
+use crate::{convert, errors, runtime};
+use mxrt_engine::OpError;
+use mxrt_graph::{GraphError, Symbol, symbol};
+use mxrt_tensor::{DType, PartialShape};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use std::collections::BTreeMap;
+
+/// A graph: outputs of operators over variables. Python code uses the subclass `mxrt.sym.Symbol`.
+#[pyclass(frozen, subclass, module = "mxrt._mxrt")]
+pub(crate) struct SymbolBase {
+    pub(crate) symbol: Symbol,
+}
+
+/// The Python object of a symbol, of class `mxrt.sym.Symbol`.
+fn wrap(py: Python<'_>, symbol: Symbol) -> PyResult<Bound<'_, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "mxrt.symbol.symbol", "Symbol")?;
+    class.call1((Bound::new(py, SymbolBase { symbol })?,))
+}
+
+fn raise(py: Python<'_>, error: GraphError) -> PyErr {
+    errors::from_op(py, &OpError::from(error))
+}
+
+/// Extents as MXNet shows them: 0 where one is unknown, nothing at all for an unknown rank.
+fn shown<'py>(py: Python<'py>, shape: &PartialShape) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, shape.dims().unwrap_or(&[]).iter().map(|d| d.unwrap_or(0)))
+}
+
+type Shapes<'py> = Vec<Bound<'py, PyTuple>>;
+type Names = Vec<Option<&'static str>>;
+
+#[pymethods]
+impl SymbolBase {
+    /// Another handle to the same symbol: how subclasses are made.
+    #[new]
+    fn new(source: &Bound<'_, SymbolBase>) -> SymbolBase {
+        SymbolBase { symbol: source.get().symbol.clone() }
+    }
+
+    /// Name of the node; `None` for a group.
+    #[getter]
+    fn name(&self) -> Option<String> {
+        self.symbol.name()
+    }
+
+    fn list_arguments(&self) -> Vec<String> {
+        self.symbol.list_arguments()
+    }
+
+    fn list_auxiliary_states(&self) -> Vec<String> {
+        self.symbol.list_auxiliary_states()
+    }
+
+    fn list_inputs(&self) -> Vec<String> {
+        self.symbol.list_inputs()
+    }
+
+    fn list_outputs(&self) -> Vec<String> {
+        self.symbol.list_outputs()
+    }
+
+    fn __len__(&self) -> usize {
+        self.symbol.outputs().len()
+    }
+
+    fn get_internals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        wrap(py, self.symbol.get_internals())
+    }
+
+    fn get_children<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.symbol.get_children().map(|children| wrap(py, children)).transpose()
+    }
+
+    /// One output by its position.
+    fn _output<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        match self.symbol.output(index) {
+            Some(output) => wrap(py, output),
+            None => Err(PyIndexError::new_err(format!(
+                "index {index} is out of range: the symbol has {} outputs",
+                self.symbol.outputs().len()
+            ))),
+        }
+    }
+
+    /// One output by its name.
+    fn _output_named<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        wrap(py, self.symbol.find_output(name).map_err(|e| raise(py, e))?)
+    }
+
+    /// Whether the node of the first output is a variable.
+    #[getter]
+    fn _is_variable(&self) -> bool {
+        self.symbol.outputs().iter().all(|entry| entry.node.is_variable())
+    }
+
+    fn attr(&self, key: &str) -> Option<String> {
+        self.symbol.attr(key)
+    }
+
+    fn list_attr(&self) -> BTreeMap<String, String> {
+        self.symbol.list_attr()
+    }
+
+    fn attr_dict(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        self.symbol.attr_dict()
+    }
+
+    /// Attributes of all variables, by name.
+    fn _variable_attrs(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        self.symbol.input_nodes().iter().map(|node| (node.name.clone(), node.attrs())).collect()
+    }
+
+    fn _set_attr(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<()> {
+        self.symbol.set_attr(key, value).map_err(|e| raise(py, e))
+    }
+
+    fn tojson(&self) -> String {
+        self.symbol.to_json()
+    }
+
+    /// The graph with one operator a line.
+    fn _text(&self) -> String {
+        symbol::text(&self.symbol)
+    }
+
+    fn _deep_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        wrap(py, self.symbol.deep_copy())
+    }
+
+    /// A copy with other symbols in the place of variables.
+    #[pyo3(signature = (name, arguments))]
+    fn _compose<'py>(
+        &self,
+        py: Python<'py>,
+        name: Option<&str>,
+        arguments: Vec<(Option<String>, Bound<'py, SymbolBase>)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = arguments.into_iter().map(|(k, s)| (k, s.get().symbol.clone())).collect();
+        wrap(py, self.symbol.compose(name, arguments).map_err(|e| raise(py, e))?)
+    }
+
+    /// Shapes of arguments, outputs and auxiliary states, and whether all are known. 0 and `()` stand for unknown.
+    fn _infer_shape<'py>(
+        &self,
+        py: Python<'py>,
+        known: Vec<(String, Vec<usize>)>,
+        partial: bool,
+    ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>, bool)> {
+        let known: Vec<_> =
+            known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
+        let found = runtime::detached(py, || self.symbol.infer_shape(&known, partial))?.map_err(|e| raise(py, e))?;
+        let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
+        Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
+    }
+
+    /// Dtype names of arguments, outputs and auxiliary states, and whether all are known.
+    fn _infer_type(
+        &self,
+        py: Python<'_>,
+        known: Vec<(String, String)>,
+        partial: bool,
+    ) -> PyResult<(Names, Names, Names, bool)> {
+        let known =
+            known.into_iter().map(|(name, dtype)| Ok((name, convert::dtype(&dtype)?))).collect::<PyResult<Vec<_>>>()?;
+        let found = runtime::detached(py, || self.symbol.infer_type(&known, partial))?.map_err(|e| raise(py, e))?;
+        let list = |dtypes: &[Option<DType>]| -> Names { dtypes.iter().map(|d| d.map(DType::name)).collect() };
+        Ok((list(&found.args), list(&found.outs), list(&found.aux), found.complete))
+    }
+}
+
+fn attr_map(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<BTreeMap<String, String>> {
+    Ok(attr_pairs(attrs)?.into_iter().collect())
+}
+
+/// A variable.
+#[pyfunction]
+#[pyo3(signature = (name, attrs = None))]
+pub(crate) fn variable<'py>(
+    py: Python<'py>,
+    name: &str,
+    attrs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    wrap(py, Symbol::variable(name, attr_map(attrs)?))
+}
+
+/// An operator applied to symbols, each with the name of the input it is for, or none.
+#[pyfunction]
+pub(crate) fn create<'py>(
+    py: Python<'py>,
+    op: &str,
+    name: String,
+    attrs: &Bound<'py, PyDict>,
+    inputs: Vec<(Option<String>, Bound<'py, SymbolBase>)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let def = find(op).map_err(|e| errors::from_op(py, &e))?;
+    let inputs = inputs.into_iter().map(|(key, symbol)| (key, symbol.get().symbol.clone())).collect();
+    let made = Symbol::create(def, name, attr_map(Some(attrs))?, inputs).map_err(|e| errors::from_op(py, &e))?;
+    wrap(py, made)
+}
+
+/// One symbol with the outputs of several.
+#[pyfunction]
+pub(crate) fn group<'py>(py: Python<'py>, symbols: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let all = symbols
+        .iter()
+        .map(|s| Ok(s.cast::<SymbolBase>()?.get().symbol.clone()))
+        .collect::<PyResult<Vec<_>>>()
+        .map_err(|_| PyTypeError::new_err("Expected a list of symbols as input"))?;
+    wrap(py, Symbol::group(&all))
+}
+
+/// A symbol from its JSON text, and what the user should be told.
+#[pyfunction]
+pub(crate) fn load_json<'py>(py: Python<'py>, text: &str) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
+    let loaded = runtime::detached(py, || Symbol::load_json(text))?.map_err(|e| raise(py, e))?;
+    Ok((wrap(py, loaded.symbol)?, loaded.warnings))
+}

@@ -1,0 +1,62 @@
+"""``import mxnet`` finds mxrt."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+# Modules that MXNet knows under other names.
+_RENAMED = {"nd": "ndarray", "sym": "symbol", "mod": "module", "init": "initializer", "rnd": "random"}
+
+
+def _ours(name: str) -> str:
+    """The name in mxrt of a module of MXNet."""
+    parts = name.split(".")
+    parts[0] = "mxrt"
+    if len(parts) > 1:
+        parts[1] = _RENAMED.get(parts[1], parts[1])
+    return ".".join(parts)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Answers imports of ``mxnet`` and its modules with those of mxrt."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, importlib.machinery.ModuleSpec | None] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != "mxnet" and not fullname.startswith("mxnet."):
+            return None
+        try:
+            importlib.import_module(_ours(fullname))
+        except ModuleNotFoundError as error:
+            if error.name != _ours(fullname):
+                raise
+            raise ModuleNotFoundError(
+                f"No module named '{fullname}': it is not part of this build of mxrt, which stands in for mxnet",
+                name=fullname,
+            ) from None
+        return importlib.machinery.ModuleSpec(fullname, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = sys.modules[_ours(spec.name)]
+        self._specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module is there already; it stays what it was under its own name."""
+        found = module.__spec__
+        if found is not None and found.name in self._specs:
+            module.__spec__ = self._specs.pop(found.name)
+
+
+def install() -> None:
+    """Puts the finder in front, once."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

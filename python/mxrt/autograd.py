@@ -1,0 +1,90 @@
+"""Gradients do not exist here; the scopes that programs put around inference do."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, NoReturn
+
+from .base import no_training
+
+__all__ = [
+    "backward",
+    "grad",
+    "is_recording",
+    "is_training",
+    "mark_variables",
+    "pause",
+    "predict_mode",
+    "record",
+    "set_recording",
+    "set_training",
+    "train_mode",
+]
+
+
+class _Inference:
+    """A scope without effect: everything runs in inference mode anyway."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+def is_recording() -> bool:
+    """Always False."""
+    return False
+
+
+def is_training() -> bool:
+    """Always False."""
+    return False
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Only False can be set."""
+    if is_recording:
+        raise no_training("autograd.set_recording(True)")
+    return False
+
+
+def set_training(train_mode: bool) -> bool:
+    """Only False can be set."""
+    if train_mode:
+        raise no_training("autograd.set_training(True)")
+    return False
+
+
+def pause(train_mode: bool = False) -> _Inference:
+    """A scope without recording, as it always is."""
+    if train_mode:
+        raise no_training("autograd.pause(train_mode=True)")
+    return _Inference()
+
+
+def predict_mode() -> _Inference:
+    """A scope in inference mode, as it always is."""
+    return _Inference()
+
+
+def record(train_mode: bool = True) -> NoReturn:
+    raise no_training("autograd.record")
+
+
+def train_mode() -> NoReturn:
+    raise no_training("autograd.train_mode")
+
+
+def backward(*args: Any, **kwargs: Any) -> NoReturn:
+    raise no_training("autograd.backward")
+
+
+def grad(*args: Any, **kwargs: Any) -> NoReturn:
+    raise no_training("autograd.grad")
+
+
+def mark_variables(*args: Any, **kwargs: Any) -> NoReturn:
+    raise no_training("autograd.mark_variables")

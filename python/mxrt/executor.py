@@ -1,0 +1,213 @@
+"""Executor: a symbol together with the arrays of its variables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .base import MXNetNotImplementedError, MXNetShapeError, dtype_name, no_training
+from .context import Context
+from .ndarray import CachedOp, NDArray, empty
+from .ndarray import array as make_array
+
+if TYPE_CHECKING:
+    from .symbol import Symbol
+
+__all__ = ["Executor"]
+
+
+class Executor:
+    """Runs a symbol on arrays that stay with it.
+
+    Every ``forward`` makes new output arrays, so results that somebody holds are never overwritten.
+    """
+
+    def __init__(self, symbol: Symbol, ctx: Context, args: dict[str, NDArray], aux: dict[str, NDArray]) -> None:
+        self._symbol = symbol
+        self._ctx = ctx
+        self.arg_dict = args
+        self.aux_dict = aux
+        self.grad_dict: dict[str, NDArray | None] = dict.fromkeys(args)
+        self._names = symbol.list_inputs()
+        self._output_names = symbol.list_outputs()
+        self._op = CachedOp(symbol)
+        self._outputs: list[NDArray] | None = None
+        # What a thread computed is what it gets from `outputs`, whatever others do meanwhile.
+        self._mine = threading.local()
+
+    @property
+    def arg_arrays(self) -> list[NDArray]:
+        return list(self.arg_dict.values())
+
+    @property
+    def aux_arrays(self) -> list[NDArray]:
+        return list(self.aux_dict.values())
+
+    @property
+    def grad_arrays(self) -> list[NDArray | None]:
+        return list(self.grad_dict.values())
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        """The results of the last ``forward``; zeros before the first."""
+        mine: list[NDArray] | None = getattr(self._mine, "outputs", None)
+        if mine is not None:
+            return mine
+        if self._outputs is None:
+            self._outputs = self._zeros()
+        return self._outputs
+
+    def _zeros(self) -> list[NDArray]:
+        _, shapes, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in self.arg_dict.items()})
+        _, types, _ = self._symbol.infer_type_partial(**{n: a.dtype for n, a in self.arg_dict.items()})
+        return [empty(s, self._ctx, t or "float32") for s, t in zip(shapes, types, strict=True)]
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        return dict(zip(self._output_names, self.outputs, strict=True))
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Runs the graph; arrays given by name are copied to the arguments first."""
+        if is_train:
+            raise no_training("Executor.forward(is_train=True)")
+        given = {name: self._given(name, value) for name, value in kwargs.items()}
+        for name, value in given.items():
+            self.arg_dict[name]._assign(value)
+        arrays = [given[n] if n in given else self._held(n) for n in self._names]
+        made = self._op(*arrays)
+        outputs = made if isinstance(made, list) else [made]
+        self._mine.outputs = self._outputs = outputs
+        return outputs
+
+    def _held(self, name: str) -> NDArray:
+        return self.arg_dict[name] if name in self.arg_dict else self.aux_dict[name]
+
+    def _given(self, name: str, value: Any) -> NDArray:
+        """A value for an argument, as an array of the argument's type."""
+        target = self.arg_dict.get(name)
+        if target is None:
+            raise TypeError(f"Unknown argument {name}; the arguments are {', '.join(self.arg_dict)}")
+        if not isinstance(value, (NDArray, np.ndarray)):
+            raise ValueError("only accept keyword argument of NDArrays and numpy.ndarray")
+        if tuple(value.shape) != target.shape:
+            raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {tuple(value.shape)}")
+        return make_array(value, ctx=target.context, dtype=target.dtype)
+
+    def copy_params_from(
+        self,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
+    ) -> None:
+        """Copies arrays to the arguments and auxiliary states of the same names."""
+        for params, held, what in (
+            (arg_params, self.arg_dict, "arguments"),
+            (aux_params or {}, self.aux_dict, "auxiliary states"),
+        ):
+            for name, array in params.items():
+                target = held.get(name)
+                if target is not None:
+                    array.astype(target.dtype, copy=False).copyto(target)
+                elif not allow_extra_params:
+                    raise ValueError(f'Find name "{name}" that is not in the {what}')
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+        """An executor for inputs of other shapes that shares all arrays whose shape stays."""
+        arguments, _, aux = self._symbol.infer_shape(**kwargs)
+        if arguments is None:
+            raise ValueError("Insufficient argument shapes provided.")
+        args = {
+            name: self._resized(name, array, shape, name in kwargs or partial_shaping, allow_up_sizing)
+            for (name, array), shape in zip(self.arg_dict.items(), arguments, strict=True)
+        }
+        states = {
+            name: self._resized(name, array, shape, partial_shaping, allow_up_sizing)
+            for (name, array), shape in zip(self.aux_dict.items(), aux, strict=True)
+        }
+        return Executor(self._symbol, self._ctx, args, states)
+
+    def _resized(self, name: str, array: NDArray, shape: tuple[int, ...], may_change: bool, may_grow: bool) -> NDArray:
+        if array.shape == shape:
+            return array
+        if not may_change:
+            raise AssertionError(
+                f"Shape of unspecified array arg:{name} changed. This can cause the new executor to not share "
+                "parameters with the old one. Please check for error in network. If this is intended, set "
+                "partial_shaping=True to suppress this warning."
+            )
+        if int(np.prod(shape)) > array.size and not may_grow:
+            raise MXNetShapeError(
+                f"New shape of arg: {name} is larger than original: {shape} against {array.shape}. First making a big "
+                "executor and then down sizing it is more efficient than the reverse. If you really want to up size, "
+                "set allow_up_sizing=True"
+            )
+        return empty(shape, array.context, array.dtype)
+
+    def set_monitor_callback(self, callback: Any, monitor_all: bool = False) -> NoReturn:
+        raise MXNetNotImplementedError("set_monitor_callback is not part of this build of mxrt")
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> NoReturn:
+        raise no_training("Executor.backward")
+
+    def debug_str(self) -> str:
+        """The graph as text."""
+        return self._symbol.debug_str()
+
+    def get_optimized_symbol(self) -> Symbol:
+        """The symbol; optimising happens in the compiled form, which is not a symbol."""
+        return self._symbol
+
+
+def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:
+    if isinstance(given, Mapping):
+        for name in names:
+            if name not in given:
+                raise ValueError(f"key `{name}` is missing in `{what}`")
+        found = {name: given[name] for name in names}
+    else:
+        listed = list(given or [])
+        if len(listed) != len(names):
+            raise ValueError(
+                f"Length of {what} does not match the number of arguments: {len(listed)} were given, "
+                f"{len(names)} are needed: {', '.join(names)}"
+            )
+        found = dict(zip(names, listed, strict=True))
+    for name, array in found.items():
+        if not isinstance(array, NDArray):
+            raise TypeError(f"Only accept list of NDArrays or dict of str to NDArray; {name} is {type(array)}")
+    return found
+
+
+def bind(symbol: Symbol, ctx: Context, args: Any, aux_states: Any) -> Executor:
+    """An executor over given arrays."""
+    if not isinstance(ctx, Context):
+        raise TypeError("Context type error")
+    arguments = _by_name(args, symbol.list_arguments(), "args")
+    states = _by_name(aux_states or {}, symbol.list_auxiliary_states(), "aux_states")
+    return Executor(symbol, ctx, arguments, states)
+
+
+def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any]) -> Executor:
+    """An executor over new arrays."""
+    names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
+    arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)
+    arg_types, _, aux_types = symbol.infer_type_partial(**types)
+    unknown = [
+        f"{name}: {shape or 'unknown'}"
+        for name, shape in zip([*names, *aux_names], [*arg_shapes, *aux_shapes], strict=True)
+        if not shape or 0 in shape
+    ]
+    if unknown:
+        raise MXNetShapeError(
+            "simple_bind cannot decide shapes for the following arguments (0 means unknown dimensions). Please "
+            "consider providing them as inputs: " + ", ".join(unknown)
+        )
+
+    def zeros(names: list[str], shapes: list[Any], types: list[Any]) -> dict[str, NDArray]:
+        rows = zip(names, shapes, types, strict=True)
+        return {name: empty(shape, ctx, dtype_name(dtype)) for name, shape, dtype in rows}
+
+    return Executor(symbol, ctx, zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types))

@@ -1,0 +1,391 @@
+"""Iterators over batches of data."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _mxrt
+from ..base import MXNetNotImplementedError, MXNetValueError, dtype_class, dtype_name
+from ..ndarray import NDArray, array
+
+__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "NDArrayIter", "ResizeIter"]
+
+_NameAndShape = namedtuple("_NameAndShape", ["name", "shape"])
+
+
+class DataDesc(_NameAndShape):
+    """Name, shape, dtype and layout of one input."""
+
+    dtype: Any
+    layout: str | None
+
+    def __new__(cls, name: str, shape: Any, dtype: Any = np.float32, layout: str | None = "NCHW") -> DataDesc:
+        made = super().__new__(cls, name, shape)
+        made.dtype = dtype
+        made.layout = layout
+        return made
+
+    def __repr__(self) -> str:
+        return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
+
+    @staticmethod
+    def get_batch_axis(layout: str | None) -> int:
+        """The axis that counts samples."""
+        return 0 if layout is None else layout.find("N")
+
+    @staticmethod
+    def get_list(shapes: Any, types: Any) -> list[DataDesc]:
+        """Descriptions of inputs given as pairs."""
+        if types is None:
+            return [DataDesc(name, shape) for name, shape in shapes]
+        by_name = dict(types)
+        return [DataDesc(name, shape, by_name[name]) for name, shape in shapes]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DataDesc, (self.name, self.shape, self.dtype, self.layout)
+
+
+class DataBatch:
+    """One batch: lists of arrays for data and labels."""
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        pad: int | None = None,
+        index: Any = None,
+        bucket_key: Any = None,
+        provide_data: Any = None,
+        provide_label: Any = None,
+    ) -> None:
+        for what, value in (("Data", data), ("Label", label)):
+            if value is not None and not isinstance(value, (list, tuple)):
+                raise AssertionError(f"{what} must be list of NDArrays")
+        self.data = data
+        self.label = label
+        self.pad = pad
+        self.index = index
+        self.bucket_key = bucket_key
+        self.provide_data = provide_data
+        self.provide_label = provide_label
+
+    def __str__(self) -> str:
+        shapes = [d.shape for d in self.data]
+        labels = [d.shape for d in self.label] if self.label else None
+        return f"{type(self).__name__}: data shapes: {shapes} label shapes: {labels}"
+
+
+class DataIter:
+    """What all data iterators have in common."""
+
+    def __init__(self, batch_size: int = 0) -> None:
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[DataBatch]:
+        return self
+
+    def reset(self) -> None:
+        """Begins again."""
+
+    def next(self) -> DataBatch:
+        """The next batch; StopIteration at the end."""
+        if self.iter_next():
+            return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
+        raise StopIteration
+
+    def __next__(self) -> DataBatch:
+        return self.next()
+
+    def iter_next(self) -> bool:
+        """Goes to the next batch; whether there is one."""
+        raise NotImplementedError
+
+    def getdata(self) -> Any:
+        """Data of the current batch."""
+        raise NotImplementedError
+
+    def getlabel(self) -> Any:
+        """Labels of the current batch."""
+        raise NotImplementedError
+
+    def getindex(self) -> Any:
+        """Numbers of the samples of the current batch."""
+        return None
+
+    def getpad(self) -> int:
+        """How many samples of the current batch only fill it up."""
+        raise NotImplementedError
+
+
+class ResizeIter(DataIter):
+    """Another iterator, with a fixed number of batches per epoch."""
+
+    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
+        super().__init__(data_iter.batch_size)
+        self.data_iter = data_iter
+        self.size = size
+        self.reset_internal = reset_internal
+        self.cur = 0
+        self.current_batch: DataBatch | None = None
+        self.provide_data = getattr(data_iter, "provide_data", None)
+        self.provide_label = getattr(data_iter, "provide_label", None)
+
+    def reset(self) -> None:
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def iter_next(self) -> bool:
+        if self.cur == self.size:
+            return False
+        try:
+            self.current_batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            self.current_batch = self.data_iter.next()
+        self.cur += 1
+        return True
+
+    def _current(self) -> DataBatch:
+        if self.current_batch is None:
+            raise MXNetValueError("there is no current batch; call next() first")
+        return self.current_batch
+
+    def getdata(self) -> Any:
+        return self._current().data
+
+    def getlabel(self) -> Any:
+        return self._current().label
+
+    def getindex(self) -> Any:
+        return self._current().index
+
+    def getpad(self) -> int:
+        return self._current().pad or 0
+
+
+def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """Inputs as (name, numpy array), in the order of their names."""
+    if data is None:
+        return []
+    if isinstance(data, (np.ndarray, NDArray)):
+        data = [data]
+    if isinstance(data, (list, tuple)):
+        data = {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
+    if not isinstance(data, dict):
+        raise TypeError("Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values")
+    found = []
+    for name, value in sorted(data.items()):
+        if isinstance(value, NDArray):
+            found.append((name, value.asnumpy()))
+            continue
+        try:
+            found.append((name, np.asarray(value, dtype=np.float32)))
+        except (TypeError, ValueError):
+            raise TypeError(f"Invalid type '{type(value)}' for {name}, should be NDArray, numpy.ndarray") from None
+    return found
+
+
+class NDArrayIter(DataIter):
+    """Batches of rows of arrays.
+
+    The last batch, when it is short, is filled up from the beginning (``pad``), left out (``discard``), or its rows
+    begin the next epoch (``roll_over``).
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        last_batch_handle: str = "pad",
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        layout: str = "NCHW",
+    ) -> None:
+        super().__init__(batch_size)
+        if batch_size < 1:
+            raise MXNetValueError(f"NDArrayIter: batch_size must be a positive number, not {batch_size}")
+        if last_batch_handle not in ("pad", "discard", "roll_over"):
+            raise MXNetValueError(
+                f"NDArrayIter: last_batch_handle is '{last_batch_handle}'; expected pad, discard or roll_over"
+            )
+        self.data = _named(data, data_name)
+        self.label = _named(label, label_name)
+        if not self.data:
+            raise MXNetValueError("NDArrayIter: there is no data")
+        counts = {name: len(values) for name, values in [*self.data, *self.label]}
+        if len(set(counts.values())) != 1:
+            shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
+            raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
+        self.num_data = len(self.data[0][1])
+        self.last_batch_handle = last_batch_handle
+        self.shuffle = shuffle
+        self.layout = layout
+        self.idx = np.arange(self.num_data)
+        # Rows of the current batch; those that an earlier epoch left come first.
+        self._rows = self.idx[:0]
+        self._left_over = self.idx[:0]
+        self._cursor = 0
+        self._pad = 0
+        self._start()
+
+    def _descriptions(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[DataDesc]:
+        return [
+            DataDesc(name, (self.batch_size, *values.shape[1:]), values.dtype.type, self.layout)
+            for name, values in arrays
+        ]
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Descriptions of the data."""
+        return self._descriptions(self.data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Descriptions of the labels."""
+        return self._descriptions(self.label)
+
+    def _start(self) -> None:
+        if self.shuffle:
+            np.random.shuffle(self.idx)
+        self._cursor = 0
+
+    def hard_reset(self) -> None:
+        """Begins again, and forgets rows that an epoch left over."""
+        self._left_over = self.idx[:0]
+        self._start()
+
+    def reset(self) -> None:
+        if self.last_batch_handle == "roll_over":
+            self._keep_rest()
+        self._start()
+
+    def _keep_rest(self) -> None:
+        rest = self.idx[self._cursor :]
+        if len(rest) < self.batch_size and len(self._left_over) == 0:
+            self._left_over = rest.copy()
+
+    def iter_next(self) -> bool:
+        head, self._left_over = self._left_over, self.idx[:0]
+        end = self._cursor + self.batch_size - len(head)
+        rows = np.concatenate([head, self.idx[self._cursor : end]])
+        missing = self.batch_size - len(rows)
+        if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
+            return False
+        if missing and self.last_batch_handle == "roll_over":
+            return False
+        self._cursor = end
+        self._pad = missing if self.last_batch_handle == "pad" else len(head)
+        if missing:
+            rows = np.concatenate([rows, np.resize(self.idx, missing)])
+        self._rows = rows
+        return True
+
+    def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
+        return [array(values[self._rows], dtype=values.dtype) for _, values in arrays]
+
+    def getdata(self) -> list[NDArray]:
+        return self._arrays(self.data)
+
+    def getlabel(self) -> list[NDArray]:
+        return self._arrays(self.label)
+
+    def getpad(self) -> int:
+        return self._pad
+
+
+class CSVIter(DataIter):
+    """Batches of rows of CSV files, read ahead in the background."""
+
+    def __init__(
+        self,
+        data_csv: str,
+        data_shape: Any,
+        label_csv: str | None = None,
+        label_shape: Any = (1,),
+        batch_size: int = 0,
+        round_batch: bool = True,
+        prefetch_buffer: int = 4,
+        dtype: Any = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        **kwargs: Any,
+    ) -> None:
+        unknown = set(kwargs) - {"ctx", "num_parts", "part_index"}
+        if unknown:
+            raise MXNetValueError(f"Cannot find argument '{', '.join(sorted(unknown))}' of CSVIter")
+        if kwargs.get("num_parts", 1) not in (0, 1):
+            raise MXNetNotImplementedError("num_parts of CSVIter is not part of this build of mxrt")
+        super().__init__(int(batch_size))
+        self._data_shape = _extents(data_shape)
+        self._label_shape = _extents(label_shape)
+        self._dtype = dtype_class(dtype_name(dtype))
+        self._names = (data_name, label_name)
+        self._reader = _mxrt.CSVReader(
+            str(data_csv),
+            list(self._data_shape),
+            None if label_csv in (None, "NULL") else str(label_csv),
+            list(self._label_shape),
+            self.batch_size,
+            bool(round_batch),
+            int(prefetch_buffer),
+            None if dtype is None else dtype_name(dtype),
+        )
+        self._batch: Any = None
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Description of the data."""
+        return [DataDesc(self._names[0], (self.batch_size, *self._data_shape), self._dtype)]
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Description of the labels."""
+        inner = () if self._label_shape == (1,) else self._label_shape
+        return [DataDesc(self._names[1], (self.batch_size, *inner), self._dtype)]
+
+    def reset(self) -> None:
+        self._batch = None
+        self._reader.reset()
+
+    def iter_next(self) -> bool:
+        self._batch = self._reader.next()
+        return self._batch is not None
+
+    def _current(self) -> Any:
+        if self._batch is None:
+            raise MXNetValueError("CSVIter: there is no current batch; call next() first")
+        return self._batch
+
+    def getdata(self) -> NDArray:
+        found: NDArray = self._current()[0]
+        return found
+
+    def getlabel(self) -> NDArray:
+        found: NDArray = self._current()[1]
+        return found
+
+    def getpad(self) -> int:
+        return int(self._current()[2])
+
+    def getindex(self) -> Any:
+        return np.array(self._current()[3], np.uint64)
+
+    def next(self) -> DataBatch:
+        if self.iter_next():
+            return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+        raise StopIteration
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in extents:
+        if int(n) < 1:
+            raise MXNetValueError(f"CSVIter: the shape {extents} must consist of positive numbers")
+    return tuple(int(n) for n in extents)

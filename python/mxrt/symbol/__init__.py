@@ -1,0 +1,70 @@
+"""Graphs, and operators that make them: ``mx.sym``.
+
+Every operator of this build is a function here; they are made when first used. ``dir(mx.sym)`` lists them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._functions import Namespace as _Namespace
+from . import _internal, contrib, image, linalg, op, random, sparse
+from ._make import make as _make
+from .creation import (
+    arange,
+    eye,
+    full,
+    histogram,
+    hypot,
+    linspace,
+    maximum,
+    minimum,
+    ones,
+    pow,
+    power,
+    split_v2,
+    zeros,
+)
+from .symbol import Group, Symbol, Variable, load, load_json, var
+
+__all__ = [
+    "Group",
+    "Symbol",
+    "Variable",
+    "_internal",
+    "arange",
+    "contrib",
+    "eye",
+    "full",
+    "histogram",
+    "hypot",
+    "image",
+    "linalg",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "op",
+    "pow",
+    "power",
+    "random",
+    "sparse",
+    "split_v2",
+    "var",
+    "zeros",
+]
+
+if TYPE_CHECKING:
+    from ._signatures.op import *  # noqa: F403
+
+_functions = _Namespace(__name__, "", _make)
+
+
+def __getattr__(name: str) -> Any:
+    return _functions.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_functions.names()})

@@ -1,0 +1,30 @@
+"""The functions ``mx.sym.X``: each applies operator X to symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _mxrt
+from .._functions import Binding, describe
+from .symbol import apply
+
+
+def _is_symbol(value: Any) -> bool:
+    return isinstance(value, _mxrt.SymbolBase)
+
+
+def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
+    """The function of an operator."""
+    binding = Binding(operator)
+    canonical = operator.name
+    hint = name.lower()
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("out", None)
+        node = kwargs.pop("name", None)
+        attr = kwargs.pop("attr", None)
+        inputs, attrs = binding.bind(name, args, kwargs, _is_symbol, "Symbol")
+        return apply(canonical, hint, inputs, attrs, node, attr)
+
+    describe(function, binding, name, module, "Symbol", ("name", "attr", "out"))
+    return function

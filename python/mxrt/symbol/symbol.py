@@ -1,0 +1,449 @@
+"""Symbol: a graph of operators over variables."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import _mxrt, attribute
+from .. import name as naming
+from .._methods import OperatorMethods
+from ..base import NotImplementedForSymbol, dtype_class, dtype_name, is_number, no_training
+from ..context import Context, current_context
+
+if TYPE_CHECKING:
+    from ..executor import Executor
+
+__all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
+
+
+class Symbol(_mxrt.SymbolBase, OperatorMethods):
+    """Outputs of operators over variables: what a ``-symbol.json`` file holds.
+
+    A symbol has no values. ``bind`` or :class:`mxrt.gluon.SymbolBlock` give its variables arrays and run it.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_ufunc__ = None
+    __array_priority__ = 1000.0
+
+    def __repr__(self) -> str:
+        name = self.name
+        if name is not None:
+            return f"<Symbol {name}>"
+        return f"<Symbol group [{', '.join(str(part.name) for part in self)}]>"
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (self._output(i) for i in range(len(self)))
+
+    def __getitem__(self, index: int | str) -> Symbol:
+        """An output, by number or by name (``fc_output``)."""
+        if isinstance(index, str):
+            named: Symbol = self._output_named(index)
+            return named
+        if not hasattr(index, "__index__"):
+            raise TypeError("Symbol only support integer index to fetch i-th output")
+        place = index.__index__()
+        count = len(self)
+        if not -count <= place < count:
+            raise IndexError(f"output {place} is out of range: the symbol has {count}")
+        found: Symbol = self._output(place % count)
+        return found
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol(self.__bool__, "bool")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __copy__(self) -> Symbol:
+        copy: Symbol = self._deep_copy()
+        return copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Symbol:
+        copy: Symbol = self._deep_copy()
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_json, (self.tojson(),)
+
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """A copy with other symbols in the place of variables: ``y(x=other)``."""
+        name = kwargs.pop("name", None)
+        if args and kwargs:
+            raise TypeError("compose only accept input Symbols either as positional or keyword arguments, not both")
+        arguments: list[tuple[str | None, Any]] = [(None, value) for value in args]
+        arguments += kwargs.items()
+        for _, value in arguments:
+            if not isinstance(value, Symbol):
+                raise TypeError("Compose expect `Symbol` as arguments")
+        made: Symbol = self._compose(name, arguments)
+        return made
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(sys.modules["mxrt.symbol"], name)
+        return found
+
+    # ---- attributes and files ----------------------------------------------------------------------------------
+
+    def _set_attrs(self, attrs: Mapping[str, str]) -> None:
+        for key, value in attrs.items():
+            if not isinstance(value, str):
+                raise ValueError("Set Attr only accepts string values")
+            self._set_attr(key, value)
+
+    def debug_str(self) -> str:
+        """The graph as text, one operator a line."""
+        return self._text()
+
+    def save(self, fname: str, remove_amp_cast: bool = True) -> None:
+        """Writes the graph to a file, as MXNet 1.9.1 does."""
+        from ._files import write
+
+        write(fname, self.tojson())
+
+    # ---- inference ---------------------------------------------------------------------------------------------
+
+    def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """Shapes of arguments, outputs and auxiliary states, from those given by position or name.
+
+        ``(None, None, None)`` with a warning when they do not suffice.
+        """
+        arguments, outputs, aux, complete = self._infer_shape(self._known_shapes(args, kwargs), False)
+        if complete:
+            return arguments, outputs, aux
+        unknown = [
+            f"{name}: {shape}"
+            for name, shape in zip(self.list_arguments(), arguments, strict=True)
+            if not shape or 0 in shape
+        ]
+        warnings.warn(
+            "Cannot decide shape for the following arguments (0s in shape means unknown dimensions). "
+            "Consider providing them as input:\n\t" + "\n\t".join(unknown),
+            stacklevel=2,
+        )
+        return None, None, None
+
+    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """As ``infer_shape``; what is not known is 0, or () for a whole shape."""
+        return self._infer_shape(self._known_shapes(args, kwargs), True)[:3]
+
+    def _known_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, list[int]]]:
+        if args and kwargs:
+            raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
+        given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
+        known = []
+        for name, shape in given:
+            if shape is None:
+                continue
+            if not isinstance(shape, (tuple, list)):
+                raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape)}.")
+            known.append((name, [max(int(n), 0) for n in shape]))
+        return known
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """Element types of arguments, outputs and auxiliary states, from those given by position or name."""
+        arguments, outputs, aux, complete = self._infer_type(self._known_types(args, kwargs), False)
+        if complete:
+            return _classes(arguments), _classes(outputs), _classes(aux)
+        unknown = [f"{n}: None" for n, t in zip(self.list_arguments(), arguments, strict=True) if t is None]
+        warnings.warn(
+            "Cannot decide type for the following arguments. Consider providing them as input:\n\t"
+            + "\n\t".join(unknown),
+            stacklevel=2,
+        )
+        return None, None, None
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """As ``infer_type``; what is not known is None."""
+        arguments, outputs, aux, _ = self._infer_type(self._known_types(args, kwargs), True)
+        return _classes(arguments), _classes(outputs), _classes(aux)
+
+    def _known_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, str]]:
+        if args and kwargs:
+            raise ValueError("Can only specify known argument types either by positional or kwargs way.")
+        given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
+        return [(name, dtype_name(dtype)) for name, dtype in given if dtype is not None]
+
+    # ---- running -----------------------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Any = None,
+        shared_exec: Any = None,
+    ) -> Executor:
+        """An executor over the given arrays: a dictionary, or a list in the order of ``list_arguments()``."""
+        from ..executor import bind
+
+        return bind(self, ctx, args, aux_states)
+
+    def simple_bind(
+        self,
+        ctx: Context,
+        grad_req: Any = "write",
+        type_dict: Mapping[str, Any] | None = None,
+        stype_dict: Any = None,
+        group2ctx: Any = None,
+        shared_arg_names: Any = None,
+        shared_exec: Any = None,
+        shared_buffer: Any = None,
+        **kwargs: Any,
+    ) -> Executor:
+        """An executor over new arrays of zeros, of the shapes that follow from those given."""
+        from ..executor import simple_bind
+
+        return simple_bind(self, ctx, type_dict or {}, kwargs)
+
+    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
+        """The outputs for these arrays."""
+        return self.bind(current_context() if ctx is None else ctx, kwargs).forward()
+
+    def optimize_for(self, backend: str, *args: Any, **kwargs: Any) -> Symbol:
+        """Accepted for compatibility: every graph is optimised when it is compiled."""
+        return self
+
+    get_backend_symbol = optimize_for
+
+    def gradient(self, wrt: Any) -> NoReturn:
+        raise no_training("gradient")
+
+    # ---- methods of arrays that a symbol can have --------------------------------------------------------------
+
+    def reshape(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``reshape`` of this symbol."""
+        if args and isinstance(args[0], int):
+            args = (args,)
+        if args:
+            kwargs["shape"] = tuple(args[0])
+        made: Symbol = self._function("reshape")(self, **kwargs)
+        return made
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Symbol:
+        """``cast`` of this symbol."""
+        made: Symbol = self._function("cast")(self, dtype=dtype, **kwargs)
+        return made
+
+    def transpose(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``transpose`` of this symbol."""
+        if args:
+            kwargs["axes"] = tuple(args[0]) if len(args) == 1 and not isinstance(args[0], int) else args
+        made: Symbol = self._function("transpose")(self, **kwargs)
+        return made
+
+    def _named(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Symbol:
+        kwargs.pop("inplace", None)
+        made: Symbol = self._function(function)(self, *args, **kwargs)
+        return made
+
+    def expand_dims(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``expand_dims`` of this symbol."""
+        return self._named("expand_dims", args, kwargs)
+
+    def flatten(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``flatten`` of this symbol."""
+        return self._named("flatten", args, kwargs)
+
+    def squeeze(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``squeeze`` of this symbol."""
+        return self._named("squeeze", args, kwargs)
+
+    def broadcast_to(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``broadcast_to`` of this symbol."""
+        return self._named("broadcast_to", args, kwargs)
+
+    def broadcast_like(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``broadcast_like`` of this symbol."""
+        return self._named("broadcast_like", args, kwargs)
+
+    def dot(self, *args: Any, **kwargs: Any) -> Symbol:
+        """``dot`` of this symbol."""
+        return self._named("dot", args, kwargs)
+
+    # ---- methods of arrays that a symbol cannot have -----------------------------------------------------------
+
+    def wait_to_read(self) -> NoReturn:
+        raise NotImplementedForSymbol(self.wait_to_read)
+
+    def asnumpy(self) -> NoReturn:
+        raise NotImplementedForSymbol(self.asnumpy)
+
+    def asscalar(self) -> NoReturn:
+        raise NotImplementedForSymbol(self.asscalar)
+
+    def copy(self) -> NoReturn:
+        raise NotImplementedForSymbol(self.copy)
+
+    def as_in_context(self, context: Any = None) -> NoReturn:
+        raise NotImplementedForSymbol(self.as_in_context)
+
+    def detach(self) -> NoReturn:
+        raise NotImplementedForSymbol(self.detach)
+
+    def backward(self) -> NoReturn:
+        raise NotImplementedForSymbol(self.backward)
+
+    # ---- operators ---------------------------------------------------------------------------------------------
+
+    def __neg__(self) -> Symbol:
+        return apply("_mul_scalar", "_mulscalar", [self], {"scalar": -1.0})
+
+    def __abs__(self) -> Symbol:
+        return apply("abs", "abs", [self], {})
+
+    def __add__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("elemwise_add", "_plus"), ("_plus_scalar", "_plusscalar"))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("elemwise_sub", "_minus"), ("_minus_scalar", "_minusscalar"))
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return _binary(self, other, None, ("_rminus_scalar", "_rminusscalar"))
+
+    def __mul__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("elemwise_mul", "_mul"), ("_mul_scalar", "_mulscalar"))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("elemwise_div", "_div"), ("_div_scalar", "_divscalar"))
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return _binary(self, other, None, ("_rdiv_scalar", "_rdivscalar"))
+
+    def __mod__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("_mod", "_mod"), ("_mod_scalar", "_modscalar"))
+
+    def __rmod__(self, other: Any) -> Symbol:
+        return _binary(self, other, None, ("_rmod_scalar", "_rmodscalar"))
+
+    def __pow__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("_power", "_power"), ("_power_scalar", "_powerscalar"))
+
+    def __rpow__(self, other: Any) -> Symbol:
+        return _binary(self, other, None, ("_rpower_scalar", "_rpower_scalar"))
+
+    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
+        return _binary(self, other, ("_equal", "_equal"), ("_equal_scalar", "_equal_scalar"))
+
+    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
+        return _binary(self, other, ("_not_equal", "_not_equal"), ("_not_equal_scalar", "_not_equal_scalar"))
+
+    def __gt__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("_greater", "_greater"), ("_greater_scalar", "_greater_scalar"))
+
+    def __ge__(self, other: Any) -> Symbol:
+        return _binary(
+            self, other, ("_greater_equal", "_greater_equal"), ("_greater_equal_scalar", "_greater_equal_scalar")
+        )
+
+    def __lt__(self, other: Any) -> Symbol:
+        return _binary(self, other, ("_lesser", "_lesser"), ("_lesser_scalar", "_lesser_scalar"))
+
+    def __le__(self, other: Any) -> Symbol:
+        return _binary(
+            self, other, ("_lesser_equal", "_lesser_equal"), ("_lesser_equal_scalar", "_lesser_equal_scalar")
+        )
+
+
+def _classes(names: list[str | None]) -> list[Any]:
+    return [None if name is None else dtype_class(name) for name in names]
+
+
+def apply(
+    op: str,
+    hint: str,
+    inputs: list[Any],
+    attrs: dict[str, Any],
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+) -> Symbol:
+    """An operator applied to symbols; inputs are symbols, or pairs of an input's name and a symbol."""
+    node = naming.current().get(name, hint)
+    pairs = [value if isinstance(value, tuple) else (None, value) for value in inputs]
+    made: Symbol = _mxrt.create(op, node, {**attribute.current().get(attr), **attrs}, pairs)
+    return made
+
+
+def _binary(left: Symbol, right: Any, symbols: tuple[str, str] | None, numbers: tuple[str, str]) -> Symbol:
+    """Operator and hint for its name, for a symbol and for a number on the right."""
+    if isinstance(right, Symbol) and symbols is not None:
+        return apply(*symbols, [left, right], {})
+    if is_number(right):
+        return apply(*numbers, [left], {"scalar": right})
+    raise TypeError(f"type {type(right)} not supported")
+
+
+def var(
+    name: str,
+    attr: Mapping[str, str] | None = None,
+    shape: Any = None,
+    lr_mult: Any = None,
+    wd_mult: Any = None,
+    dtype: Any = None,
+    init: Any = None,
+    stype: str | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """A variable; shape and dtype are hints for inference."""
+    if not isinstance(name, str):
+        raise TypeError("Expect a string for variable `name`")
+    attrs: dict[str, Any] = attribute.current().get(attr)
+    if shape is not None:
+        attrs["__shape__"] = tuple(shape)
+    if lr_mult is not None:
+        attrs["__lr_mult__"] = lr_mult
+    if wd_mult is not None:
+        attrs["__wd_mult__"] = wd_mult
+    if dtype is not None:
+        attrs["__dtype__"] = _mxrt.dtype_code(dtype_name(dtype))
+    if init is not None:
+        attrs["__init__"] = init if isinstance(init, str) else init.dumps()
+    if stype is not None:
+        attrs["__storage_type__"] = {"default": 0, "row_sparse": 1, "csr": 2}[stype]
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise ValueError(
+                f"Attribute name={key} is not supported. Additional attributes must start and end with double "
+                "underscores, e.g, __yourattr__"
+            )
+        attrs[key] = value
+    made: Symbol = _mxrt.variable(name, attrs)
+    return made
+
+
+Variable = var
+
+
+def Group(symbols: Any) -> Symbol:
+    """One symbol with the outputs of several."""
+    parts = list(symbols) if isinstance(symbols, (list, tuple, Symbol)) else []
+    if not parts:
+        raise TypeError("Expected a list of symbols as input")
+    made: Symbol = _mxrt.group(parts)
+    return made
+
+
+def load(fname: str) -> Symbol:
+    """The symbol of a ``-symbol.json`` file, of any age of MXNet."""
+    from ._files import read
+
+    return load_json(read(fname))
+
+
+def load_json(json_str: str) -> Symbol:
+    """The symbol that a JSON text describes."""
+    if not isinstance(json_str, str):
+        raise TypeError("fname required to be string")
+    loaded: Symbol
+    loaded, notes = _mxrt.load_json(json_str)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
+    return loaded
