@@ -1,6 +1,7 @@
 """mxrt runs Apache MXNet models, from any number of threads.
 
-The interface is MXNet 1.9's: ``import mxrt as mx``, then ``mx.nd``, ``mx.sym``, ``mx.gluon.SymbolBlock``, ``mx.mod.Module``.
+The interface is MXNet 1.9's: ``import mxrt as mx``, then ``mx.nd``, ``mx.sym``, ``mx.gluon.SymbolBlock``,
+``mx.mod.Module``.
 ``mxrt.install_as_mxnet()`` makes ``import mxnet`` find mxrt.
 """
 
@@ -9,17 +10,33 @@ from __future__ import annotations
 import atexit as _atexit
 import sys as _sys
 
-from . import _mxrt, attribute, autograd, base, context, engine, error, errors, executor, gluon, initializer
+from . import (
+    _mxrt,
+    attribute,
+    autograd,
+    base,
+    context,
+    engine,
+    error,
+    errors,
+    executor,
+    gluon,
+    initializer,
+    io,
+    model,
+    module,
+    name,
+    ndarray,
+    random,
+    runtime,
+    symbol,
+    util,
+)
 from . import initializer as init
-from . import io, model, module
 from . import module as mod
-from . import name, ndarray
 from . import ndarray as nd
-from . import random
 from . import random as rnd
-from . import runtime, symbol
 from . import symbol as sym
-from . import util
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus

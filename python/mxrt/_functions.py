@@ -111,7 +111,7 @@ def describe(function: Any, binding: Binding, name: str, module: str, kind: str,
     parameters = []
     if binding.variadic is not None:
         parameters.append(Parameter("data", Parameter.VAR_POSITIONAL))
-        attr_kind = Parameter.KEYWORD_ONLY
+        attr_kind: Any = Parameter.KEYWORD_ONLY
     else:
         parameters += [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=None) for n in binding.inputs]
         attr_kind = Parameter.POSITIONAL_OR_KEYWORD

@@ -18,12 +18,14 @@ class Context:
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
 
     __slots__ = ("_device",)
+    _device: tuple[str, int]
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         if isinstance(device_type, Context):
             self._device = device_type._device
         else:
-            self.devstr2type[device_type]  # KeyError for a kind of device that does not exist
+            if device_type not in self.devstr2type:
+                raise KeyError(device_type)
             self._device = (device_type, int(device_id))
 
     @property

@@ -93,9 +93,7 @@ class Executor:
         if not isinstance(value, (NDArray, np.ndarray)):
             raise ValueError("only accept keyword argument of NDArrays and numpy.ndarray")
         if tuple(value.shape) != target.shape:
-            raise ValueError(
-                f"Shape not match! Argument {name}, need: {target.shape}, received: {tuple(value.shape)}"
-            )
+            raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {tuple(value.shape)}")
         return make_array(value, ctx=target.context, dtype=target.dtype)
 
     def copy_params_from(
@@ -131,9 +129,7 @@ class Executor:
         }
         return Executor(self._symbol, self._ctx, args, states)
 
-    def _resized(
-        self, name: str, array: NDArray, shape: tuple[int, ...], may_change: bool, may_grow: bool
-    ) -> NDArray:
+    def _resized(self, name: str, array: NDArray, shape: tuple[int, ...], may_change: bool, may_grow: bool) -> NDArray:
         if array.shape == shape:
             return array
         if not may_change:
@@ -206,14 +202,12 @@ def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: 
     ]
     if unknown:
         raise MXNetShapeError(
-            "simple_bind cannot decide shapes for the following arguments (0 means unknown dimensions). Please consider "
-            "providing them as inputs: " + ", ".join(unknown)
+            "simple_bind cannot decide shapes for the following arguments (0 means unknown dimensions). Please "
+            "consider providing them as inputs: " + ", ".join(unknown)
         )
 
     def zeros(names: list[str], shapes: list[Any], types: list[Any]) -> dict[str, NDArray]:
         rows = zip(names, shapes, types, strict=True)
         return {name: empty(shape, ctx, dtype_name(dtype)) for name, shape, dtype in rows}
 
-    return Executor(
-        symbol, ctx, zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types)
-    )
+    return Executor(symbol, ctx, zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types))

@@ -33,7 +33,8 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
         kind, colon, name = full.partition(":")
         if not colon:
             raise MXNetValueError(
-                f"'{fname}' is no checkpoint: names begin with arg: or aux:, but it holds '{full}'. Read it with mx.nd.load"
+                f"'{fname}' is no checkpoint: names begin with arg: or aux:, but it holds '{full}'. "
+                "Read it with mx.nd.load"
             )
         if kind == "arg":
             arg_params[name] = array

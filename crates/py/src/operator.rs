@@ -4,7 +4,7 @@ use crate::ndarray::{NDArrayBase, wrap};
 use crate::runtime::{self, Runtime};
 use crate::{convert, errors};
 use mxrt_engine::OpError;
-use mxrt_ops::{AttrDef, AttrKind, Attrs, Inputs, Invocation, OpDef, registry};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, Inputs, Invocation, OpDef, Outputs, registry};
 use mxrt_tensor::{Context, NDArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -63,6 +63,12 @@ impl Operator {
     #[getter]
     fn dtype_attrs(&self) -> Vec<&'static str> {
         self.def.attrs.iter().filter(|a| matches!(a.kind, AttrKind::DType(_))).map(|a| a.name).collect()
+    }
+
+    /// Whether a call always gives one result.
+    #[getter]
+    fn single_output(&self) -> bool {
+        matches!(self.def.outputs, Outputs::One)
     }
 
     fn __repr__(&self) -> String {

@@ -67,9 +67,7 @@ class Block:
         """The parameters; with a regular expression only those whose names match."""
         return self._params if select is None else self._params.select(select)
 
-    def initialize(
-        self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False
-    ) -> None:
+    def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
         """Gives every parameter a first value."""
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
@@ -147,7 +145,8 @@ class HybridBlock(Block):
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         raise RuntimeError(
-            "Please first call block.hybridize() and then run forward with this block at least once before calling export."
+            "Please first call block.hybridize() and then run forward with this block at least once before calling "
+            "export."
         )
 
 
@@ -234,9 +233,7 @@ class SymbolBlock(HybridBlock):
         held = self._collect(context)
         if not self._warned:
             self._warn_unused()
-        inputs = [
-            array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)
-        ]
+        inputs = [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
         return op(*inputs)
 
     def _compile(self) -> _mxrt.CachedOp:

@@ -97,7 +97,9 @@ class Parameter:
     def shape(self, new: Any) -> None:
         new = tuple(new)
         old = self._shape
-        if old is not None and (len(old) != len(new) or any(a not in (0, -1, b) for a, b in zip(old, new, strict=True))):
+        if old is not None and (
+            len(old) != len(new) or any(a not in (0, -1, b) for a, b in zip(old, new, strict=True))
+        ):
             raise AssertionError(f"Expected shape {new} is incompatible with given shape {old}.")
         self._shape = new
 
@@ -113,12 +115,12 @@ class Parameter:
         if self._deferred is not None:
             return DeferredInitializationError(
                 f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
-                "initialization happens during the first forward pass. Please pass one batch of data through the network "
-                "before accessing Parameters."
+                "initialization happens during the first forward pass. Please pass one batch of data through the "
+                "network before accessing Parameters."
             )
         return MXNetError(
-            f"Parameter '{self.name}' has not been initialized. Load its value from a file (load_parameters, or imports "
-            "with a parameter file), or call initialize()"
+            f"Parameter '{self.name}' has not been initialized. Load its value from a file (load_parameters, or "
+            "imports with a parameter file), or call initialize()"
         )
 
     def data(self, ctx: Context | None = None) -> NDArray:
@@ -305,7 +307,9 @@ class ParameterDict:
         full = self._prefix + name
         if full not in self._params:
             if value is None:
-                raise KeyError(f"No constant named '{full}'. Please specify value if you want to create a new constant.")
+                raise KeyError(
+                    f"No constant named '{full}'. Please specify value if you want to create a new constant."
+                )
             self._params[full] = Constant(full, value)
         return self._params[full]
 
@@ -324,9 +328,7 @@ class ParameterDict:
         found._params = {n: p for n, p in self._params.items() if expression.match(n)}
         return found
 
-    def initialize(
-        self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False
-    ) -> None:
+    def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
         """Gives every parameter a first value."""
         for parameter in self._params.values():
             parameter.initialize(None, ctx, init, force_reinit)
@@ -375,9 +377,7 @@ class ParameterDict:
     ) -> None:
         """Reads values from a file of any of MXNet's ways to save."""
         values = named_arrays(filename)
-        self.load_dict(
-            values, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source
-        )
+        self.load_dict(values, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source)
 
     def load_dict(
         self,

@@ -14,7 +14,7 @@ from ..ndarray import NDArray, array
 
 __all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "NDArrayIter", "ResizeIter"]
 
-_NameAndShape = namedtuple("_NameAndShape", ["name", "shape"])  # noqa: PYI024
+_NameAndShape = namedtuple("_NameAndShape", ["name", "shape"])
 
 
 class DataDesc(_NameAndShape):
@@ -175,13 +175,9 @@ def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
     if isinstance(data, (np.ndarray, NDArray)):
         data = [data]
     if isinstance(data, (list, tuple)):
-        data = (
-            {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
-        )
+        data = {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
     if not isinstance(data, dict):
-        raise TypeError(
-            "Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values"
-        )
+        raise TypeError("Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values")
     found = []
     for name, value in sorted(data.items()):
         if isinstance(value, NDArray):

@@ -109,8 +109,8 @@ class BaseModule:
 
     def score(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise MXNetNotImplementedError(
-            "Module.score needs mx.metric, which is not part of this build of mxrt; use predict and compute the score with "
-            "numpy"
+            "Module.score needs mx.metric, which is not part of this build of mxrt; use predict and compute the score "
+            "with numpy"
         )
 
     # ---- training ----------------------------------------------------------------------------------------------
@@ -145,6 +145,10 @@ class BaseModule:
 
 def _descriptions(shapes: Any) -> list[DataDesc]:
     return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or []]
+
+
+def _fits(needed: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(needed) == len(shape) and all(n in (0, m) for n, m in zip(needed, shape, strict=True))
 
 
 class Module(BaseModule):
@@ -200,8 +204,8 @@ class Module(BaseModule):
             others = [n for n in self._arguments if not n.endswith(parameters)]
             close = difflib.get_close_matches(name, others, 5, 0.1) or others
             message = (
-                f"You created Module with Module(..., {kind}_names={names}) but input with name '{name}' is not found in "
-                f"symbol.list_arguments(). Did you mean one of:\n\t" + "\n\t".join(close)
+                f"You created Module with Module(..., {kind}_names={names}) but input with name '{name}' is not found "
+                f"in symbol.list_arguments(). Did you mean one of:\n\t" + "\n\t".join(close)
             )
             if required:
                 raise NameMismatchError(message)
@@ -272,21 +276,23 @@ class Module(BaseModule):
         self,
         data_shapes: Any,
         label_shapes: Any = None,
-        for_training: bool = True,
+        for_training: bool | None = None,
         inputs_need_grad: bool = False,
         force_rebind: bool = False,
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one."""
+        """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one.
+
+        Where MXNet binds for training unless told otherwise, this binds for inference, which is all there is.
+        """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        if inputs_need_grad:
-            raise no_training("Module.bind(inputs_need_grad=True)")
+        if for_training or inputs_need_grad:
+            raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
-        self.for_training = for_training
         self.binded = True
         if shared_module is not None and shared_module.params_initialized:
             self.set_params(*shared_module.get_params())
@@ -296,7 +302,8 @@ class Module(BaseModule):
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):
             raise NameMismatchError(
-                f"Data provided by data_shapes don't match names specified by data_names ({data} vs. {self._data_names})"
+                f"Data provided by data_shapes don't match names specified by data_names "
+                f"({data} vs. {self._data_names})"
             )
         self._data_shapes, self._label_shapes = data, label
         self._symbol.infer_shape_partial(**self._input_shapes())
@@ -338,9 +345,8 @@ class Module(BaseModule):
                 if not isinstance(value, NDArray):
                     raise MXNetTypeError(f"set_params: '{name}' must be an NDArray, got {type(value)}")
                 need = shapes.get(name) or ()
-                if len(need) != value.ndim or any(n not in (0, m) for n, m in zip(need, value.shape, strict=True)):
-                    if need:
-                        wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
+                if need and not _fits(need, value.shape):
+                    wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
                 taken[name] = value.copyto(self._context)
         if wrong or (missing and not allow_missing):
             raise self._misfit([] if allow_missing else missing, wrong)
@@ -403,9 +409,7 @@ class Module(BaseModule):
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
             given[name] = nd.empty(shape, ctx=self._context)
             make(name, given[name])
-        self.set_params(
-            {n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names}
-        )
+        self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
 
     def load_params(self, fname: str) -> None:
         """Reads values for all parameters from a file."""
@@ -438,10 +442,8 @@ class Module(BaseModule):
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results."""
         self._need_params("forward")
-        if is_train or (is_train is None and self.for_training):
-            raise no_training(
-                "Module.forward in training mode (pass is_train=False, or bind with for_training=False)"
-            )
+        if is_train:
+            raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
         values = {**(self._arg_params or {}), **(self._aux_params or {}), **inputs}
         op = self._op
@@ -466,7 +468,8 @@ class Module(BaseModule):
             value = found.get(description.name)
             if not isinstance(value, NDArray):
                 raise MXNetTypeError(
-                    f"Module.forward: '{description.name}' must be an NDArray, got {type(value)}; make one with mx.nd.array"
+                    f"Module.forward: '{description.name}' must be an NDArray, got {type(value)}; "
+                    "make one with mx.nd.array"
                 )
             inputs[description.name] = value.astype(description.dtype, copy=False).as_in_context(self._context)
         for name, value in zip(self._label_names, batch.label or [], strict=False):
@@ -478,9 +481,7 @@ class Module(BaseModule):
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
         """The batch has other shapes than the module was bound to: bound anew."""
-        self._data_shapes = [
-            DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes
-        ]
+        self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
         provided = getattr(batch, "provide_label", None)
         if provided:
             self._label_shapes = _descriptions(provided)
@@ -493,7 +494,9 @@ class Module(BaseModule):
         shapes, _, _ = self._symbol.infer_shape_partial(**{d.name: tuple(d.shape) for d in self._data_shapes})
         shape = dict(zip(self._arguments, shapes, strict=True)).get(name) or ()
         if not shape or 0 in shape:
-            raise MXNetShapeError(f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch")
+            raise MXNetShapeError(
+                f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch"
+            )
         return nd.zeros(shape, ctx=self._context)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
@@ -518,5 +521,3 @@ class BucketingModule(BaseModule):
         raise MXNetNotImplementedError(
             "BucketingModule is not part of this build of mxrt; one Module or SymbolBlock serves inputs of any shape"
         )
-
-

@@ -5,29 +5,11 @@ Every operator of this build is a function here; they are made when first used. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import _mxrt
 from .._functions import Namespace as _Namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from ._make import make as _make
-from .cached_op import CachedOp
-from .creation import (
-    arange,
-    array,
-    concatenate,
-    empty,
-    eye,
-    from_numpy,
-    full,
-    histogram,
-    linspace,
-    moveaxis,
-    onehot_encode,
-    ones,
-    split_v2,
-    zeros,
-)
 from .arithmetic import (
     add,
     divide,
@@ -48,12 +30,30 @@ from .arithmetic import (
     subtract,
     true_divide,
 )
+from .cached_op import CachedOp
+from .creation import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_numpy,
+    full,
+    histogram,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    split_v2,
+    zeros,
+)
 from .ndarray import NDArray, waitall
 from .utils import load, load_frombuffer, save
 
 __all__ = [
     "CachedOp",
     "NDArray",
+    "_internal",
     "add",
     "arange",
     "array",
@@ -97,6 +97,9 @@ __all__ = [
     "waitall",
     "zeros",
 ]
+
+if TYPE_CHECKING:
+    from ._signatures.op import *  # noqa: F403
 
 _functions = _Namespace(__name__, "", _make)
 

@@ -95,7 +95,14 @@ def greater(lhs: Any, rhs: Any) -> Any:
 
 def greater_equal(lhs: Any, rhs: Any) -> Any:
     """1 where the first is not smaller, else 0, with broadcasting."""
-    return _two(lhs, rhs, "broadcast_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar", lambda a, b: 1 if a >= b else 0)
+    return _two(
+        lhs,
+        rhs,
+        "broadcast_greater_equal",
+        "_greater_equal_scalar",
+        "_lesser_equal_scalar",
+        lambda a, b: 1 if a >= b else 0,
+    )
 
 
 def lesser(lhs: Any, rhs: Any) -> Any:
@@ -105,7 +112,14 @@ def lesser(lhs: Any, rhs: Any) -> Any:
 
 def lesser_equal(lhs: Any, rhs: Any) -> Any:
     """1 where the first is not larger, else 0, with broadcasting."""
-    return _two(lhs, rhs, "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar", lambda a, b: 1 if a <= b else 0)
+    return _two(
+        lhs,
+        rhs,
+        "broadcast_lesser_equal",
+        "_lesser_equal_scalar",
+        "_greater_equal_scalar",
+        lambda a, b: 1 if a <= b else 0,
+    )
 
 
 def logical_and(lhs: Any, rhs: Any) -> Any:
@@ -120,4 +134,6 @@ def logical_or(lhs: Any, rhs: Any) -> Any:
 
 def logical_xor(lhs: Any, rhs: Any) -> Any:
     """1 where exactly one is not 0, else 0, with broadcasting."""
-    return _two(lhs, rhs, "broadcast_logical_xor", "_logical_xor_scalar", None, lambda a, b: 1 if bool(a) ^ bool(b) else 0)
+    return _two(
+        lhs, rhs, "broadcast_logical_xor", "_logical_xor_scalar", None, lambda a, b: 1 if bool(a) ^ bool(b) else 0
+    )

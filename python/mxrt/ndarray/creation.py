@@ -62,7 +62,9 @@ def _filled(shape: Any, value: Any, ctx: Any, dtype: Any, out: NDArray | None, o
     return out
 
 
-def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any) -> NDArray:
+def zeros(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
+) -> NDArray:
     """An array of zeros."""
     out = kwargs.pop("out", None)
     if out is not None:

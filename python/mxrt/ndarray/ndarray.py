@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -204,7 +205,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         if type(key) is int and shape:
             return self._row(key, shape)
         if isinstance(key, (str, bytes, float, complex)):
-            raise ValueError(f"NDArray does not support slicing with key {key} of type {type(key)}.")
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
         if not indexing.is_basic(key):
             made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
             return made
@@ -231,7 +232,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, (str, bytes, float, complex)):
-            raise ValueError(f"NDArray does not support slicing with key {key} of type {type(key)}.")
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
         source = self._value(value)
         if indexing.is_basic(key):
             region = indexing.basic_region(self.shape, key)
@@ -249,7 +250,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         if isinstance(value, NDArray):
             return value.astype(self._dtype_name, copy=False)
         if not is_number(value) and not isinstance(value, (np.ndarray, list, tuple)):
-            raise TypeError(f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}")
+            raise TypeError(
+                f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}"
+            )
         return array(value, ctx=self.context, dtype=self._dtype_name)
 
     def _assign(self, value: Any) -> None:
@@ -332,10 +335,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         return made
 
     def _function(self, name: str) -> Callable[..., Any]:
-        from . import __dict__ as functions
-        from . import __getattr__ as build
-
-        found: Callable[..., Any] = functions.get(name) or build(name)
+        found: Callable[..., Any] = getattr(sys.modules["mxrt.ndarray"], name)
         return found
 
     # ---- operators ---------------------------------------------------------------------------------------------
@@ -565,5 +565,3 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         values = values.copy()
     made: NDArray = _mxrt.from_numpy(values, _device(ctx))
     return made
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
 from .._functions import Namespace as _Namespace
@@ -24,6 +24,9 @@ __all__ = [
     "shuffle",
     "uniform",
 ]
+
+if TYPE_CHECKING:
+    from ._signatures.random import *  # noqa: F403
 
 _functions = _Namespace(__name__, "random", _make)
 
@@ -65,16 +68,12 @@ def _sample(
     return _mxrt.invoke(f"_random_{kind}", (), attrs, out, device)
 
 
-def uniform(
-    low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
-) -> Any:
+def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Evenly distributed between `low` and `high`."""
     return _sample("uniform", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
 
 
-def normal(
-    loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
-) -> Any:
+def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Normally distributed around `loc` with deviation `scale`."""
     return _sample("normal", {"loc": loc, "scale": scale}, {}, shape, dtype, ctx, out)
 
@@ -95,9 +94,7 @@ def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any =
     return _sample("exponential", {"lam": 1.0 / scale}, {}, shape, dtype, ctx, out)
 
 
-def gamma(
-    alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
-) -> Any:
+def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Gamma distribution with shape `alpha` and scale `beta`."""
     return _sample("gamma", {"alpha": alpha, "beta": beta}, {}, shape, dtype, ctx, out)
 

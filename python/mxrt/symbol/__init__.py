@@ -5,7 +5,7 @@ Every operator of this build is a function here; they are made when first used. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._functions import Namespace as _Namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
@@ -31,6 +31,7 @@ __all__ = [
     "Group",
     "Symbol",
     "Variable",
+    "_internal",
     "arange",
     "contrib",
     "eye",
@@ -54,6 +55,9 @@ __all__ = [
     "var",
     "zeros",
 ]
+
+if TYPE_CHECKING:
+    from ._signatures.op import *  # noqa: F403
 
 _functions = _Namespace(__name__, "", _make)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._functions import Namespace as _Namespace
 from ._make import make as _make
+
+if TYPE_CHECKING:
+    from ._signatures.image import *  # noqa: F403
 
 _functions = _Namespace(__name__, "image", _make)
 

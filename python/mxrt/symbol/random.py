@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._functions import Namespace as _Namespace
 from ..base import dtype_name, is_number
 from ._make import make as _make
 from .symbol import Symbol, apply
+
+__all__ = ["normal", "uniform"]
+
+if TYPE_CHECKING:
+    from ._signatures.random import *  # noqa: F403
 
 _functions = _Namespace(__name__, "random", _make)
 

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .. import _mxrt, attribute, name as naming
+from .. import _mxrt, attribute
+from .. import name as naming
 from .._methods import OperatorMethods
 from ..base import NotImplementedForSymbol, dtype_class, dtype_name, is_number, no_training
 from ..context import Context, current_context

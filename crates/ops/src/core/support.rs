@@ -46,6 +46,10 @@ macro_rules! dispatch {
         $crate::core::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32 and int64", $t => $body,
             F32 f32, F64 f64, F16 half::f16, U8 u8, I8 i8, I32 i32, I64 i64)
     };
+    ($dtype:expr, whole, $t:ident => $body:expr) => {
+        $crate::core::dispatch!(@ $dtype, "uint8, int8, int32, int64 and bool", $t => $body,
+            U8 u8, I8 i8, I32 i32, I64 i64, Bool mxrt_kernels::Bool)
+    };
     ($dtype:expr, float, $t:ident => $body:expr) => {
         $crate::core::dispatch!(@ $dtype, "float32, float64 and float16", $t => $body,
             F32 f32, F64 f64, F16 half::f16)
@@ -172,10 +176,8 @@ pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpEr
 
 /// What [`integers`] accepts, asked before anything runs.
 pub(crate) fn check_integers(name: &str, dtype: DType) -> Result<(), OpError> {
-    let numeric = matches!(
-        dtype,
-        DType::F32 | DType::F64 | DType::F16 | DType::U8 | DType::I8 | DType::I32 | DType::I64
-    );
+    let numeric =
+        matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::U8 | DType::I8 | DType::I32 | DType::I64);
     if numeric { Ok(()) } else { Err(type_error(format!("{name} has dtype {dtype}; indices need a numeric dtype"))) }
 }
 

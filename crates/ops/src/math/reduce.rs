@@ -1,9 +1,12 @@
 //! Reductions over any axes: `sum`, `mean`, `prod`, `nansum`, `nanprod`, `max`, `min`.
 
 use crate::core::*;
+use half::f16;
 use mxrt_engine::OpError;
+use mxrt_kernels::Element;
 use mxrt_kernels::reduce::{Reduction, reduce};
-use mxrt_tensor::{PartialShape, Shape};
+use mxrt_kernels::strides::{broadcast, contiguous};
+use mxrt_tensor::{DType, PartialShape, Shape};
 use smallvec::SmallVec;
 
 const ATTRS: &[AttrDef] = &[
@@ -74,15 +77,53 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
 }
 
+/// The mean of half-precision numbers is a half-precision sum divided: it overflows as in MXNet.
+fn bind_half_mean(reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let count = signature.inputs[0].shape.size() as f32 / signature.outputs[0].shape.size().max(1) as f32;
+    Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (&call.inputs[0], elements_mut::<f16>(&mut call.outputs[0])?);
+        reduce(call.par, Reduction::Sum, elements(x)?, x.shape, &reduced, out);
+        out.iter_mut().for_each(|v| *v = f16::from_f32(v.to_f32() / count));
+        Ok(())
+    }))
+}
+
+/// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added behind the infinity.
+fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
+    let infinite = |v: T| v.to_f64().is_infinite();
+    if !out.iter().any(|v| infinite(*v)) {
+        return;
+    }
+    let kept: Vec<usize> = shape.iter().zip(reduced).map(|(n, r)| if *r { 1 } else { *n }).collect();
+    let strides = broadcast(&kept, shape);
+    let steps = contiguous(shape);
+    let mut seen = vec![false; out.len()];
+    for (i, v) in x.iter().enumerate() {
+        let place = |axis: usize| i / steps[axis] as usize % shape[axis] * strides[axis] as usize;
+        let to: usize = (0..shape.len()).map(place).sum();
+        if seen[to] && !v.nan() && infinite(out[to]) {
+            out[to] = T::from_f64(f64::NAN);
+        }
+        seen[to] |= infinite(*v);
+    }
+}
+
 /// A reduction to an output of the same dtype.
 pub(crate) fn bind_reduction(
     reduction: Reduction,
     reduced: Reduced,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
+    if reduction == Reduction::Mean && signature.inputs[0].dtype == DType::F16 {
+        return bind_half_mean(reduced, signature);
+    }
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-        let x = &call.inputs[0];
-        reduce(call.par, reduction, elements::<T>(x)?, x.shape, &reduced, elements_mut(&mut call.outputs[0])?);
+        let (x, out) = (&call.inputs[0], elements_mut(&mut call.outputs[0])?);
+        let (values, shape) = (elements::<T>(x)?, x.shape);
+        reduce(call.par, reduction, values, shape, &reduced, out);
+        if reduction == Reduction::NanSum && T::FLOAT {
+            poison_infinite_sums(values, shape, &reduced, out);
+        }
         Ok(())
     })))
 }

@@ -4,6 +4,7 @@ use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Binary};
+use mxrt_tensor::DType;
 
 /// Which operand the number is.
 #[derive(Clone, Copy)]
@@ -18,7 +19,7 @@ const ATTRS: &[AttrDef] = &[
         "is_int",
         AttrKind::Bool,
         "True",
-        "Whether the number was written as an integer; the result does not depend on it.",
+        "Whether the number is whole; if not, whole arrays become float64.",
     ),
 ];
 
@@ -29,6 +30,7 @@ macro_rules! scalar_op {
             aliases: $aliases,
             doc: $doc,
             attrs: ATTRS,
+            infer_dtype,
             bind: |attrs, signature| bind($function, $side, attrs, signature),
             ..OpDef::BASE
         }
@@ -184,7 +186,11 @@ pub static OPS: &[OpDef] = &[
 /// The number takes the type of the array first, as in MXNet: 2.7 is 2 beside integers.
 fn bind(function: Binary, side: Side, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let number = attrs.float("scalar");
-    dispatch!(signature.inputs[0].dtype, all, T => {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from != to {
+        return bind_converted(function, side, number, signature);
+    }
+    dispatch!(from, all, T => {
         let number = T::from_f64(number);
         Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
@@ -196,6 +202,47 @@ fn bind(function: Binary, side: Side, attrs: &Attrs, signature: &Signature<'_>) 
             Ok(())
         }))
     })
+}
+
+/// A fractional number makes doubles of whole arrays; booleans never stay booleans.
+fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    let whole = dtypes.attrs.bool("is_int");
+    match dtypes.inputs[0] {
+        Some(DType::Bool) => dtypes.set_output(0, if whole { DType::I64 } else { DType::F64 }),
+        Some(dtype) if !dtype.is_float() && !whole => dtypes.set_output(0, DType::F64),
+        _ => dtypes.all_same(),
+    }
+}
+
+/// The array is converted to the dtype of the result first.
+fn bind_converted(
+    function: Binary,
+    side: Side,
+    number: f64,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    if signature.outputs[0].dtype == DType::F64 {
+        converted::<f64>(function, side, number, signature)
+    } else {
+        converted::<i64>(function, side, number as i64, signature)
+    }
+}
+
+fn converted<D: Element>(
+    function: Binary,
+    side: Side,
+    number: D,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
+        let x: Vec<D> = elements::<S>(&call.inputs[0])?.iter().map(|v| D::from_i64(v.to_i64())).collect();
+        let out = elements_mut(&mut call.outputs[0])?;
+        match side {
+            Side::Left => elementwise::scalar_binary(call.par, function, number, &x, out),
+            Side::Right => elementwise::binary_scalar(call.par, function, &x, number, out),
+        }
+        Ok(())
+    })))
 }
 
 #[cfg(test)]
@@ -215,5 +262,7 @@ mod tests {
     fn a_fraction_is_truncated_before_it_meets_integers() {
         let y = OpTest::new("_mul_scalar").attr("scalar", "2.7").i32([2], &[2, -3]).run();
         assert_eq!(y.values::<i32>(), [4, -6]);
+        let y = OpTest::new("_mul_scalar").attr("scalar", "2.5").attr("is_int", "0").i32([2], &[2, -3]).run();
+        assert_eq!(y.values::<f64>(), [5.0, -7.5]);
     }
 }

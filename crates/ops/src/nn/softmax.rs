@@ -1,9 +1,11 @@
 //! `softmax`, `log_softmax`, `softmin`: exponentials normalised along an axis.
 
 use crate::core::*;
+use half::f16;
 use mxrt_engine::OpError;
+use mxrt_kernels::cast::cast;
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -95,19 +97,37 @@ pub(crate) fn bind_softmax(
     split: [usize; 3],
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    if let Some(length) = signature.inputs.get(1) {
-        check_integers("length", length.dtype)?;
+    let has_length = match signature.inputs.get(1) {
+        Some(length) => check_integers("length", length.dtype).map(|()| true)?,
+        None => false,
+    };
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from == DType::F16 && to != DType::F16 {
+        return bind_half(params, split, has_length, signature);
     }
-    dispatch!(signature.inputs[0].dtype, float, T => {
-        dispatch!(signature.outputs[0].dtype, float, O => {
-            Ok(kernel_fn(signature, move |call| {
-                let x = elements::<T>(&call.inputs[0])?;
-                let lengths = call.inputs.get(1).map(integers).transpose()?;
-                softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
-                Ok(())
-            }))
-        })
-    })
+    dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
+        let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
+        softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    }))))
+}
+
+/// MXNet rounds results from half precision to half precision before it converts them.
+fn bind_half(
+    params: SoftmaxParams,
+    split: [usize; 3],
+    has_length: bool,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    dispatch!(signature.outputs[0].dtype, float, O => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<f16>(&call.inputs[0])?;
+        let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
+        let mut half = vec![f16::ZERO; x.len()];
+        softmax(call.par, params, x, split, lengths.as_deref(), &mut half);
+        cast::<f16, O>(call.par, &half, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `SoftmaxActivation`: softmax over all of an instance, or over its channels.
+//! `SoftmaxActivation`: softmax over the last axis, or over channels.
 
 use super::softmax::bind_softmax;
 use crate::core::*;
@@ -8,7 +8,7 @@ use mxrt_kernels::softmax::SoftmaxParams;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "SoftmaxActivation",
-    doc: "Softmax over all elements of an instance together, or with mode channel along axis 1.",
+    doc: "Softmax along the last axis, or with mode channel along axis 1.",
     attrs: &[AttrDef::new("mode", AttrKind::Enum(&["channel", "instance"]), "instance", "What is normalised together.")],
     bind,
     ..OpDef::BASE
@@ -24,7 +24,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             return Err(shape_error(format!("data has shape {shape}; mode channel needs at least 3 axes")));
         }
         "channel" => [shape[0], shape[1], shape[2..].iter().product()],
-        _ => [shape[0], shape[1..].iter().product(), 1],
+        _ => [shape[..shape.len() - 1].iter().product(), shape[shape.len() - 1], 1],
     };
     bind_softmax(SoftmaxParams::default(), split, signature)
 }

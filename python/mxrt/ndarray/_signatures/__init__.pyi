@@ -1,0 +1,1 @@
+"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""

@@ -1,0 +1,186 @@
+"""SymbolBlock beyond the ways that the recorded models are called."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support import DIGITS, block_of, digits
+
+
+@pytest.fixture
+def net(mx):
+    return block_of(mx)
+
+
+@pytest.fixture
+def x(mx):
+    return mx.nd.array(digits(3)[0])
+
+
+def small(mx):
+    """A dense layer with its weights."""
+    fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+    weights = {"fc_weight": mx.nd.ones((3, 5)), "fc_bias": mx.nd.zeros((3,))}
+    net = mx.gluon.SymbolBlock(fc, [mx.sym.var("x")])
+    net.collect_params().load_dict(weights)
+    return net
+
+
+def test_parameters_are_known_by_name(mx, net) -> None:
+    params = net.collect_params()
+    names = list(params)
+    assert len(names) == len(params)
+    weights = net.collect_params(".*weight")
+    assert list(weights) == [name for name in names if name.endswith("weight")]
+    first = next(iter(weights.values()))
+    assert first.data().shape == first.shape
+    assert first.list_ctx() == [mx.cpu(0)]
+    with pytest.raises(KeyError):
+        params["missing"]
+    statistics = [p for name, p in params.items() if name.endswith("running_mean")]
+    assert statistics
+    assert all(p.grad_req == "null" for p in statistics)
+    with pytest.raises(mx.base.MXNetError, match=r"(?i)train"):
+        first.grad()
+
+
+def test_a_new_value_counts_from_the_next_call_on(mx) -> None:
+    net, x = small(mx), mx.nd.ones((2, 5))
+    before = net(x)
+    net.collect_params()["fc_weight"].set_data(mx.nd.zeros((3, 5)))
+    after = net(x)
+    assert before.asnumpy().tolist() == [[5] * 3] * 2
+    assert after.asnumpy().tolist() == [[0] * 3] * 2
+    with pytest.raises(AssertionError, match="shape"):
+        net.collect_params()["fc_weight"].set_data(mx.nd.ones((9, 9)))
+
+
+def test_loading_parameters_replaces_all_of_them_or_none(mx, tmp_path: Path) -> None:
+    net, path = small(mx), str(tmp_path / "p")
+    mx.nd.save(path, {"fc_weight": mx.nd.zeros((3, 5)), "fc_bias": mx.nd.ones((4,))})
+    with pytest.raises(mx.base.MXNetError) as caught:
+        net.load_parameters(path)
+    assert "fc_bias" in str(caught.value)
+    assert net(mx.nd.ones((1, 5))).asnumpy().tolist() == [[5] * 3]
+    mx.nd.save(path, {"fc_weight": mx.nd.zeros((3, 5)), "fc_bias": mx.nd.ones((3,))})
+    net.load_parameters(path)
+    assert net(mx.nd.ones((1, 5))).asnumpy().tolist() == [[1] * 3]
+
+
+def test_what_is_saved_and_exported_loads_again(mx, net, x, tmp_path: Path) -> None:
+    want = net(x).asnumpy()
+    saved = str(tmp_path / "saved.params")
+    net.save_parameters(saved)
+    net.export(str(tmp_path / "out"), epoch=7)
+    again = mx.gluon.SymbolBlock.imports(str(tmp_path / "out-symbol.json"), "data", str(tmp_path / "out-0007.params"))
+    assert np.array_equal(again(x).asnumpy(), want)
+    fresh = mx.gluon.SymbolBlock.imports(str(DIGITS / "digits_cnn-symbol.json"), ["data"])
+    fresh.load_parameters(saved)
+    assert np.array_equal(fresh(x).asnumpy(), want)
+    fresh.load_parameters(str(tmp_path / "out-0007.params"))
+    assert np.array_equal(fresh(x).asnumpy(), want)
+
+
+def test_a_block_without_values_says_so(mx, x) -> None:
+    net = mx.gluon.SymbolBlock.imports(str(DIGITS / "digits_cnn-symbol.json"), ["data"])
+    with pytest.raises(RuntimeError, match="not been initialized"):
+        net(x)
+
+
+def test_a_block_can_be_given_first_values(mx) -> None:
+    fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+    net = mx.gluon.SymbolBlock(fc, mx.sym.var("x"))
+    net.initialize(mx.init.One())
+    assert net(mx.nd.ones((2, 5))).asnumpy().tolist() == [[5] * 3] * 2
+    assert net.collect_params()["fc_weight"].shape == (3, 5)
+
+
+def test_several_outputs_are_a_list_and_symbols_make_larger_graphs(mx) -> None:
+    x = mx.sym.var("x")
+    both = mx.gluon.SymbolBlock([x * 2, x + 1], [x])
+    out = both(mx.nd.ones((2,)))
+    assert isinstance(out, list)
+    assert [o.asnumpy().tolist() for o in out] == [[2, 2], [2, 2]]
+    larger = small(mx)(mx.sym.var("q") * 3)
+    assert larger.list_arguments() == ["q", "fc_weight", "fc_bias"]
+
+
+def test_inputs_must_be_variables_and_arrays(mx, net) -> None:
+    fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+    with pytest.raises(AssertionError, match="variable"):
+        mx.gluon.SymbolBlock(fc, [fc])
+    for wrong in (np.ones((1, 1, 8, 8)), [1], "x", None):
+        with pytest.raises(AssertionError, match="NDArray"):
+            net(wrong)
+
+
+def test_an_input_that_nothing_uses_is_warned_of(mx) -> None:
+    x = mx.sym.var("x")
+    net = mx.gluon.SymbolBlock(x * 2, [x, mx.sym.var("idle")])
+    with pytest.warns(UserWarning, match="idle"):
+        assert net(mx.nd.ones((1,)), mx.nd.ones((1,))).asscalar() == 2
+
+
+def test_flags_are_accepted_and_checked(mx, net, x) -> None:
+    want = net(x).asnumpy()
+    net.hybridize(static_alloc=True, static_shape=True, inline_limit=0, anything_else=1)
+    assert np.array_equal(net(x).asnumpy(), want)
+    net.hybridize(static_shape=True)
+    with pytest.raises(mx.base.MXNetError, match="static_alloc"):
+        net(x)
+    net.hybridize()
+    assert np.array_equal(net(x).asnumpy(), want)
+    assert "onvolution" in net.plan(x)
+
+
+def test_parameters_move_between_contexts(mx) -> None:
+    net, x = small(mx), mx.nd.ones((1, 5), ctx=mx.cpu(1))
+    with pytest.raises(RuntimeError, match=r"cpu\(1\)"):
+        net(x)
+    net.reset_ctx([mx.cpu(0), mx.cpu(1)])
+    assert net(x).context == mx.cpu(1)
+    assert net(mx.nd.ones((1, 5))).context == mx.cpu(0)
+
+
+def test_casting_to_half_keeps_batchnorm_in_single_precision(mx, net) -> None:
+    net.cast("float16")
+    kinds = {name: np.dtype(p.dtype).name for name, p in net.collect_params().items()}
+    assert {kinds[n] for n in kinds if n.endswith(("running_mean", "running_var", "gamma"))} == {"float32"}
+    assert {kinds[n] for n in kinds if "conv" in n and n.endswith("weight")} == {"float16"}
+
+
+def test_hooks_see_every_call(mx, net, x) -> None:
+    seen = []
+    net.register_forward_pre_hook(lambda block, inputs: seen.append(("before", inputs[0].shape)))
+    net.register_forward_hook(lambda block, inputs, out: seen.append(("after", out.shape)))
+    net(x)
+    assert seen == [("before", (3, 1, 8, 8)), ("after", (3, 10))]
+
+
+def test_new_values_published_while_others_call_are_never_mixed(mx) -> None:
+    """fc_weight and fc_bias always hold the same number: an answer from two versions would show."""
+    net, x = small(mx), mx.nd.ones((1, 5))
+    sets = [{"fc_weight": mx.nd.full((3, 5), n), "fc_bias": mx.nd.full((3,), 100 * n)} for n in (1, 2, 3)]
+    net.collect_params().load_dict(sets[0])
+    allowed = {105.0, 210.0, 315.0}
+    wrong, stop = [], threading.Event()
+
+    def call() -> None:
+        while not stop.is_set():
+            got = net(x).asnumpy()
+            if got[0, 0] not in allowed:
+                wrong.append(got)
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for n in range(200):
+        net.collect_params().load_dict(sets[n % 3])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[:3]

@@ -1,0 +1,291 @@
+"""Arrays from Python: indexing against numpy, views, assignment, conversion, failures that travel."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+SHAPES = [(5,), (3, 4), (2, 3, 4)]
+PARTS = [0, -1, slice(None), slice(1, None), slice(None, None, 2), slice(None, None, -1), slice(1, 1), None, Ellipsis]
+
+
+def keys(rank: int):
+    """Every combination of up to `rank` parts that numpy accepts."""
+    for count in range(rank + 2):
+        for key in itertools.product(PARTS, repeat=count):
+            if (
+                sum(part is Ellipsis for part in key) <= 1
+                and sum(part is not None and part is not Ellipsis for part in key) <= rank
+            ):
+                yield key
+
+
+def same(got, want: np.ndarray, scalar_is_row: bool) -> bool:
+    """MXNet gives a single element the shape (1,)."""
+    shape = want.shape or ((1,) if scalar_is_row else ())
+    return got.shape == shape and np.array_equal(got.asnumpy(), want.reshape(shape))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_basic_index_picks_what_numpy_picks(mx, shape) -> None:
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    array = mx.nd.array(values)
+    for key in keys(min(len(shape), 2)):
+        assert same(array[key], values[key], True), key
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_basic_assignment_changes_what_numpy_changes(mx, shape) -> None:
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for key in keys(min(len(shape), 2)):
+        want, array = values.copy(), mx.nd.array(values)
+        part = -1.0 - np.arange(want[key].size, dtype=np.float32).reshape(want[key].shape)
+        want[key] = part
+        array[key] = part
+        assert np.array_equal(array.asnumpy(), want), key
+        want[key] = 7
+        array[key] = 7
+        assert np.array_equal(array.asnumpy(), want), key
+
+
+def test_lists_and_arrays_as_indices_pick_what_numpy_picks(mx) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    array = mx.nd.array(values)
+    for key in ([0, 1, 1], ([0, 1], [2, 0]), (slice(None), [0, 2]), ([[0, 1], [1, 0]],), ([0, 1], slice(None), [1, 2])):
+        assert np.array_equal(array[key].asnumpy(), values[key]), key
+        want = values.copy()
+        want[key] = -1
+        changed = array.copy()
+        changed[key] = -1
+        assert np.array_equal(changed.asnumpy(), want), key
+    assert np.array_equal(array[mx.nd.array([1, 0])].asnumpy(), values[[1, 0]])
+
+
+def test_a_comparison_as_index_counts_as_numbers_not_as_a_mask(mx) -> None:
+    array = mx.nd.array([[1, 2, 3], [4, 5, 6]])
+    assert array[array > 2].shape == (2, 3, 3)
+
+
+def test_contiguous_parts_are_views_and_others_are_copies(mx) -> None:
+    array = mx.nd.zeros((3, 4))
+    for key in (0, slice(1, 3), (slice(1, 2), slice(1, 3)), None, Ellipsis):
+        assert array[key]._shares_storage(array), key
+    for key in ((slice(None), 0), slice(None, None, 2), [0, 1]):
+        assert not array[key]._shares_storage(array), key
+    array[1][2:] = 5
+    assert array.asnumpy()[1].tolist() == [0, 0, 5, 5]
+
+
+def test_an_array_may_be_assigned_from_its_own_parts(mx) -> None:
+    values = np.arange(6, dtype=np.float32)
+    array = mx.nd.array(values)
+    array[1:] = array[:-1]
+    assert array.asnumpy().tolist() == [0, 0, 1, 2, 3, 4]
+    array[::-1] = array
+    assert array.asnumpy().tolist() == [4, 3, 2, 1, 0, 0]
+
+
+def test_indices_outside_of_the_array_are_index_errors(mx) -> None:
+    array = mx.nd.zeros((2, 3))
+    for key in (2, -3, (0, 3), (0, 0, 0), [2], ([0], [5])):
+        with pytest.raises(IndexError):
+            array[key].wait_to_read()
+        with pytest.raises(IndexError):
+            array[key] = 1
+
+
+def test_values_that_do_not_fit_are_refused(mx) -> None:
+    array = mx.nd.zeros((2, 3))
+    with pytest.raises(ValueError, match="broadcast"):
+        array[:] = mx.nd.ones((4, 5))
+    with pytest.raises(ValueError, match="broadcast"):
+        array[0] = np.ones(2)
+    with pytest.raises(TypeError):
+        array[0] = "text"
+    assert array.asnumpy().sum() == 0
+
+
+def test_reshape_knows_mxnets_codes(mx) -> None:
+    array = mx.nd.zeros((2, 3, 4))
+    for codes, want in {
+        (4, 0, 2): (4, 3, 2),
+        (6, 1, -1): (6, 1, 4),
+        (-2,): (2, 3, 4),
+        (2, -2): (2, 3, 4),
+        (-3, 4): (6, 4),
+        (0, -3): (2, 12),
+        (-4, 1, 2, -2): (1, 2, 3, 4),
+        (2, -4, -1, 3, -2): (2, 1, 3, 4),
+    }.items():
+        assert array.reshape(codes).shape == want, codes
+    assert mx.nd.zeros((10, 5, 4)).reshape((-1, 0), reverse=True).shape == (50, 4)
+    for codes in ((5, 5), (-1, -1), (0, 0, 0, 0), (7, -1), (-5,), (-4, 5, 5, -2)):
+        with pytest.raises(mx.base.MXNetError):
+            array.reshape(codes)
+
+
+def test_a_reshaped_array_shares_its_elements(mx) -> None:
+    array = mx.nd.zeros((2, 3))
+    array.reshape((3, 2))[0] = 9
+    assert array.asnumpy().tolist() == [[9, 9, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool"])
+def test_elements_of_every_type_survive_the_way_in_and_out(mx, dtype: str) -> None:
+    values = (np.arange(12).reshape(3, 4) % 3).astype(dtype)
+    array = mx.nd.array(values, dtype=dtype)
+    assert np.dtype(array.dtype).name == dtype
+    assert np.array_equal(array.asnumpy(), values)
+    assert np.array_equal(pickle.loads(pickle.dumps(array)).asnumpy(), values)
+    assert np.array_equal(array[:, 1].asnumpy(), values[:, 1])
+
+
+def test_large_arrays_survive_too(mx) -> None:
+    values = np.random.RandomState(0).rand(700, 301).astype(np.float32)
+    array = mx.nd.array(values)
+    assert np.array_equal(array.asnumpy(), values)
+    assert np.array_equal(array[:, 5].asnumpy(), values[:, 5])
+    array[:, 1:300:7] = 0
+    values[:, 1:300:7] = 0
+    assert np.array_equal(array.asnumpy(), values)
+
+
+def test_arrays_that_numpy_cannot_describe_are_refused(mx) -> None:
+    for source in ([[1, 2], [3]], "text", [1 + 2j], np.array([1, "a"], dtype=object)):
+        with pytest.raises((TypeError, ValueError)):
+            mx.nd.array(source)
+
+
+def test_a_numpy_array_on_either_side_is_refused_as_mxnet_does(mx) -> None:
+    array = mx.nd.ones((2, 3))
+    for operation in (
+        lambda: array + np.ones((2, 3)),
+        lambda: np.ones((2, 3)) + array,
+        lambda: array == None,  # noqa: E711
+        lambda: array * "x",
+        lambda: array // 2,
+    ):
+        with pytest.raises(TypeError):
+            operation()
+
+
+def test_numbers_of_numpy_count_as_numbers(mx) -> None:
+    array = mx.nd.ones((2,))
+    assert (np.float32(2) * array + np.int64(1)).asnumpy().tolist() == [3, 3]
+
+
+def test_in_place_operators_keep_the_array(mx) -> None:
+    array = mx.nd.ones((2,))
+    same_one = array
+    array += 2
+    array *= array
+    array /= 3
+    array -= 1
+    assert same_one is array
+    assert array.asnumpy().tolist() == [2, 2]
+
+
+def test_contexts_are_per_thread_and_nest(mx) -> None:
+    import threading
+
+    seen = []
+    with mx.cpu(1):
+        with mx.cpu(2):
+            assert mx.nd.ones((1,)).context == mx.cpu(2)
+        thread = threading.Thread(target=lambda: seen.append(mx.current_context()))
+        thread.start()
+        thread.join()
+        assert mx.nd.ones((1,)).context == mx.cpu(1)
+    assert seen == [mx.cpu(0)]
+    with pytest.raises(KeyError):
+        mx.Context("tpu")
+    with pytest.raises(mx.base.MXNetError, match="gpu"):
+        mx.nd.ones((2,), ctx=mx.gpu(0))
+
+
+def test_a_failed_array_raises_for_every_reader_until_it_is_overwritten(mx) -> None:
+    bad = mx.nd.random.normal(0, -1, (2, 3))
+    depends = bad + 1
+    for array in (depends, bad, depends, bad):
+        with pytest.raises(mx.base.MXNetError):
+            array.asnumpy()
+    part = mx.nd.zeros((2, 3))
+    part[0] = bad[0]
+    with pytest.raises(mx.base.MXNetError):
+        part.asnumpy()
+    part[1] = 3
+    with pytest.raises(mx.base.MXNetError):
+        part.asnumpy()
+    part[:] = 4
+    assert part.asnumpy().tolist() == [[4] * 3] * 2
+    with pytest.raises(mx.base.MXNetError):
+        bad.wait_to_read()
+    mx.nd.waitall()
+
+
+def test_several_failures_are_raised_together_by_waitall(mx) -> None:
+    bad = [mx.nd.random.normal(0, -1, (2,)) for _ in range(3)]
+    with pytest.raises(mx.base.MultipleErrors) as caught:
+        mx.nd.waitall()
+    assert len(caught.value.errors) == len(bad)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    mx.nd.waitall()
+
+
+def test_errors_are_what_a_python_program_expects_too(mx) -> None:
+    base = mx.base
+    for error, builtin in (
+        (base.MXNetValueError, ValueError),
+        (base.MXNetShapeError, ValueError),
+        (base.MXNetTypeError, TypeError),
+        (base.MXNetIndexError, IndexError),
+        (base.MXNetKeyError, KeyError),
+        (base.MXNetNotImplementedError, NotImplementedError),
+        (base.MXNetMemoryError, MemoryError),
+        (base.MXNetTimeoutError, TimeoutError),
+    ):
+        made = error("what went wrong", op="relu", node="r0", shapes=((2, 3),), attrs={"a": "1"})
+        assert isinstance(made, builtin)
+        assert isinstance(made, base.MXNetError)
+        again = pickle.loads(pickle.dumps(made))
+        assert type(again) is error
+        assert (str(again), again.op, again.node, again.shapes, again.attrs) == (
+            "what went wrong",
+            "relu",
+            "r0",
+            ((2, 3),),
+            {"a": "1"},
+        )
+
+
+def test_out_overwrites_and_is_returned(mx) -> None:
+    target = mx.nd.zeros((2,))
+    assert mx.nd.relu(mx.nd.array([-1, 2]), out=target) is target
+    assert target.asnumpy().tolist() == [0, 2]
+    with pytest.raises(mx.base.MXNetError):
+        mx.nd.relu(mx.nd.ones((3,)), out=target)
+
+
+def test_wrong_arguments_of_operators_are_named(mx) -> None:
+    array = mx.nd.ones((2, 3))
+    with pytest.raises(AssertionError, match="data"):
+        mx.nd.relu(np.ones(2))
+    with pytest.raises(AssertionError, match="Positional"):
+        mx.nd.concat([array, array], dim=0)
+    with pytest.raises(TypeError, match="num_hidden"):
+        mx.nd.FullyConnected(array, array, array, 2, num_hidden=3)
+    with pytest.raises(mx.base.MXNetError, match="axes"):
+        mx.nd.softmax(array, axes=1)
+    with pytest.raises(mx.base.MXNetError, match="num_hidden"):
+        mx.nd.FullyConnected(array, array, array)
+    with pytest.raises(AttributeError, match="no_such_operator"):
+        mx.nd.no_such_operator(array)
+
+
+def test_printing_a_failed_array_raises_its_failure(mx) -> None:
+    with pytest.raises(mx.base.MXNetError):
+        repr(mx.nd.random.normal(0, -1, (2,)))

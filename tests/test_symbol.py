@@ -1,0 +1,171 @@
+"""Symbols from Python: names, composition, inference, running."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def fc(mx):
+    return mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+
+
+def test_operators_get_the_names_mxnet_gives(mx) -> None:
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    with mx.name.NameManager():
+        made = [
+            x + y,
+            x + 1,
+            1 - x,
+            x - 1,
+            x / y,
+            2 / x,
+            x**2,
+            -x,
+            x == y,
+            x > 1,
+            x % 2,
+            mx.sym.relu(x),
+            mx.sym.relu(y),
+        ]
+    assert [s.name for s in made] == [
+        "_plus0", "_plusscalar0", "_rminusscalar0", "_minusscalar0", "_div0", "_rdivscalar0", "_powerscalar0",
+        "_mulscalar0", "_equal0", "_greater_scalar0", "_modscalar0", "relu0", "relu1",
+    ]  # fmt: skip
+
+
+def test_operators_compute_what_they_say(mx) -> None:
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    a, b = np.array([[1.0, 2, 3], [4, 5, 6]], "f4"), np.array([[6.0, 2, 4], [1, 5, 3]], "f4")
+    for symbol, want in [
+        (x + y * 2 - 1, a + b * 2 - 1),
+        ((2 - x / y) ** 2, (2 - a / b) ** 2),
+        (abs(-x) % 4, a % 4),
+        (x >= 3, (a >= 3).astype("f4")),
+    ]:
+        given = {n: mx.nd.array(v) for n, v in (("x", a), ("y", b)) if n in symbol.list_arguments()}
+        np.testing.assert_allclose(symbol.eval(**given)[0].asnumpy(), want, rtol=1e-5)
+
+
+def test_prefixes_and_attributes_hold_inside_their_scope_only(mx) -> None:
+    x = mx.sym.var("x")
+    with mx.name.Prefix("net_"), mx.AttrScope(ctx_group="one"):
+        inside = mx.sym.FullyConnected(x, num_hidden=1, name="fc")
+    outside = mx.sym.FullyConnected(x, num_hidden=1, name="fc")
+    assert inside.list_arguments() == ["x", "net_fc_weight", "net_fc_bias"]
+    assert inside.attr("ctx_group") == "one"
+    assert outside.list_arguments() == ["x", "fc_weight", "fc_bias"]
+    assert outside.attr("ctx_group") is None
+
+
+def test_names_are_counted_per_thread(mx) -> None:
+    with mx.name.NameManager():
+        mx.sym.relu(mx.sym.var("x"))
+        names = []
+        thread = threading.Thread(target=lambda: names.append(mx.name.current()))
+        thread.start()
+        thread.join()
+        assert names[0] is not mx.name.current()
+
+
+def test_inference_tells_what_is_unknown(mx, fc) -> None:
+    assert fc.infer_shape(x=(2, 5)) == ([(2, 5), (3, 5), (3,)], [(2, 3)], [])
+    assert fc.infer_shape_partial(x=(0, 5)) == ([(0, 5), (3, 5), (3,)], [(0, 3)], [])
+    with pytest.warns(UserWarning, match="Cannot decide shape"):
+        assert fc.infer_shape() == (None, None, None)
+    assert fc.infer_type(x="float16")[1] == [np.float16]
+    with pytest.warns(UserWarning, match="Cannot decide type"):
+        assert fc.infer_type() == (None, None, None)
+    with pytest.raises(mx.base.MXNetError, match="zzz"):
+        fc.infer_shape(zzz=(1, 2))
+    with pytest.raises(mx.base.MXNetError, match="fc"):
+        fc.infer_shape(x=(2, 5), fc_weight=(4, 4))
+    with pytest.raises(TypeError):
+        fc.infer_shape(x=5)
+
+
+def test_outputs_are_found_by_number_and_by_name(mx, fc) -> None:
+    split = mx.sym.split(fc, num_outputs=3, axis=1, name="s")
+    assert split.list_outputs() == ["s_output0", "s_output1", "s_output2"]
+    assert split["s_output1"].list_outputs() == ["s_output1"]
+    assert [part.list_outputs()[0] for part in split] == split.list_outputs()
+    assert split.get_internals()["fc_output"].list_arguments() == ["x", "fc_weight", "fc_bias"]
+    with pytest.raises(ValueError, match="nope"):
+        split["nope"]
+    with pytest.raises(IndexError):
+        split[3]
+    with pytest.raises(mx.base.NotImplementedForSymbol):
+        bool(split)
+
+
+def test_composing_replaces_variables_in_a_copy(mx, fc) -> None:
+    composed = fc(x=mx.sym.var("q") * 2)
+    assert composed.list_arguments() == ["q", "fc_weight", "fc_bias"]
+    assert fc.list_arguments() == ["x", "fc_weight", "fc_bias"]
+    with pytest.raises(TypeError):
+        fc(x=5)
+    with pytest.raises(mx.base.MXNetError, match="zz"):
+        fc(zz=mx.sym.var("q"))
+
+
+def test_symbols_survive_files_copies_and_pickling(mx, fc, tmp_path: Path) -> None:
+    path = str(tmp_path / "fc-symbol.json")
+    fc.save(path)
+    for again in (mx.sym.load(path), copy.deepcopy(fc), pickle.loads(pickle.dumps(fc))):
+        assert again.tojson() == fc.tojson()
+    with pytest.raises(mx.base.MXNetError, match="nowhere"):
+        fc.save(str(tmp_path / "nowhere" / "fc.json"))
+
+
+def test_variables_carry_hints(mx) -> None:
+    x = mx.sym.var("x", shape=(2, 3), dtype="float64", lr_mult=2, __own__="1")
+    assert x.attr_dict()["x"] == {
+        "__shape__": "(2, 3)", "__dtype__": "1", "__lr_mult__": "2", "lr_mult": "2", "__own__": "1",
+    }  # fmt: skip
+    assert (x + 1).infer_shape()[1] == [(2, 3)]
+    with pytest.raises(ValueError, match="foo"):
+        mx.sym.var("x", foo="1")
+    with pytest.raises(TypeError):
+        mx.sym.var(5)
+
+
+def test_an_executor_holds_arrays_and_gives_new_outputs_each_time(mx, fc) -> None:
+    executor = fc.simple_bind(mx.cpu(), grad_req="null", x=(2, 5))
+    executor.copy_params_from({"fc_weight": mx.nd.ones((3, 5)), "fc_bias": mx.nd.ones((3,))})
+    first = executor.forward(x=mx.nd.ones((2, 5)))[0]
+    second = executor.forward(x=np.zeros((2, 5)))[0]
+    assert first.asnumpy().tolist() == [[6] * 3] * 2
+    assert second.asnumpy().tolist() == [[1] * 3] * 2
+    assert executor.output_dict["fc_output"] is executor.outputs[0]
+    larger = executor.reshape(x=(4, 5), allow_up_sizing=True)
+    assert larger.arg_dict["fc_weight"] is executor.arg_dict["fc_weight"]
+    assert larger.forward(x=mx.nd.ones((4, 5)))[0].shape == (4, 3)
+    with pytest.raises(TypeError, match="zz"):
+        executor.forward(zz=mx.nd.ones((1,)))
+    with pytest.raises(ValueError, match="Shape not match"):
+        executor.forward(x=mx.nd.ones((5, 5)))
+    with pytest.raises(mx.base.MXNetError, match=r"up siz(e|ing)"):
+        executor.reshape(x=(4, 5))
+    with pytest.raises(mx.base.MXNetError, match=r"(?i)train"):
+        executor.forward(is_train=True)
+    with pytest.raises(ValueError, match="fc_weight"):
+        fc.bind(mx.cpu(), {"x": mx.nd.ones((2, 5))})
+
+
+def test_arrays_and_symbols_do_not_mix(mx) -> None:
+    x = mx.sym.var("x")
+    with pytest.raises(AssertionError, match="data"):
+        mx.sym.relu(mx.nd.ones((2,)))
+    with pytest.raises(TypeError):
+        x + mx.nd.ones((2,))
+    with pytest.raises(AssertionError, match="data"):
+        mx.nd.relu(x)
+    for method in ("asnumpy", "wait_to_read", "asscalar"):
+        with pytest.raises(mx.base.NotImplementedForSymbol):
+            getattr(x, method)()
