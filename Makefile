@@ -142,7 +142,7 @@ check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; it
 
 .PHONY: bench
 bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Rust parts, pytest-benchmark from Python
-	cargo bench --workspace --locked
+	cargo bench --workspace --locked --bench '*'
 	$(PY) -m pytest benches --benchmark-only --benchmark-group-by=group -o timeout=600 -p no:faulthandler
 
 .PHONY: bench-peers
