@@ -4,13 +4,16 @@ from os import PathLike
 from typing import Any, final
 
 import numpy as np
+from typing_extensions import disjoint_base
 
+__all__: list[str]
 __version__: str
 VERSION: str
 
 _Axes = list[tuple[int, int]]
 _Array = np.ndarray[Any, Any]
 
+@disjoint_base
 class NDArrayBase:
     def __new__(cls, source: NDArrayBase) -> NDArrayBase: ...
     @property
@@ -29,6 +32,7 @@ class NDArrayBase:
     def _view(self, start: int, shape: list[int]) -> Any: ...
     def _shares_storage(self, other: NDArrayBase) -> bool: ...
 
+@disjoint_base
 class SymbolBase:
     def __new__(cls, source: SymbolBase) -> SymbolBase: ...
     @property

@@ -441,27 +441,55 @@ def _imports(
 
 
 def _wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> list[str]:
-    """Which parameters contradict the graph or one another, with what is needed instead."""
-    known = {n: s for n, s in shapes.items() if s and 0 not in s}
+    """Which parameters contradict the graph or one another, with what is needed instead.
+
+    Much of a graph can only be checked when the number of axes of its inputs is known. It is not, so for each input the
+    number is taken under which most parameters fit.
+    """
+    known = {name: shape for name, shape in shapes.items() if shape and 0 not in shape}
+    wrong = _contradictions(graph, known, {})
+    for name in graph.list_inputs():
+        if name in shapes:
+            continue
+        found: list[dict[str, str]] = []
+        for axes in (4, 2, 3, 5, 1):
+            hint = {name: (0,) * axes}
+            if _consistent(graph, hint):
+                found.append(_contradictions(graph, known, hint))
+                if not found[-1]:
+                    break
+        if found:
+            wrong.update(min(found, key=len))
+    return list(wrong.values())
+
+
+def _consistent(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> bool:
     try:
-        graph.infer_shape_partial(**known)
-        return []
+        graph.infer_shape_partial(**shapes)
+        return True
     except MXNetError:
-        pass
+        return False
+
+
+def _contradictions(
+    graph: Symbol, known: dict[str, tuple[int, ...]], hint: dict[str, tuple[int, ...]]
+) -> dict[str, str]:
+    """Parameters that do not fit, by name, each with the words for it."""
+    if _consistent(graph, {**known, **hint}):
+        return {}
     # Some parameter is wrong: they are added one after the other, in the order of the graph.
-    good: dict[str, tuple[int, ...]] = {}
-    bad: dict[str, tuple[int, ...]] = {}
+    good = dict(hint)
+    bad: list[str] = []
     for name in graph.list_inputs():
         if name in known:
-            try:
-                graph.infer_shape_partial(**good, **{name: known[name]})
+            if _consistent(graph, {**good, name: known[name]}):
                 good[name] = known[name]
-            except MXNetError:
-                bad[name] = known[name]
+            else:
+                bad.append(name)
     arguments, _, aux = graph.infer_shape_partial(**good)
     names = [*graph.list_arguments(), *graph.list_auxiliary_states()]
     needed = dict(zip(names, [*arguments, *aux], strict=True))
-    return [f"'{name}' has shape {shape}, needs {_shown(needed.get(name) or ())}" for name, shape in bad.items()]
+    return {name: f"'{name}' has shape {known[name]}, needs {_shown(needed.get(name) or ())}" for name in bad}
 
 
 def _shown(shape: tuple[int, ...]) -> str:
