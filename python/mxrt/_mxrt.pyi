@@ -6,7 +6,37 @@ from typing import Any, final
 import numpy as np
 from typing_extensions import disjoint_base
 
-__all__: list[str]
+__all__ = [
+    "VERSION",
+    "CSVReader",
+    "CachedOp",
+    "NDArrayBase",
+    "Operator",
+    "SymbolBase",
+    "__version__",
+    "attr_text",
+    "close",
+    "copy_region",
+    "create",
+    "dtype_code",
+    "dtype_of_code",
+    "from_numpy",
+    "gather",
+    "get_operator",
+    "group",
+    "info",
+    "invoke",
+    "load_arrays",
+    "load_buffer",
+    "load_json",
+    "operator_names",
+    "save_arrays",
+    "scatter",
+    "seed",
+    "variable",
+    "wait_all",
+    "zeroed",
+]
 __version__: str
 VERSION: str
 

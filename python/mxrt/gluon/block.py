@@ -459,7 +459,8 @@ def _wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> list[str
                 if not found[-1]:
                     break
         if found:
-            wrong.update(min(found, key=len))
+            fewest = min(found, key=len)
+            wrong.update(fewest)
     return list(wrong.values())
 
 
