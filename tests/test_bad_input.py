@@ -269,7 +269,6 @@ def module(mx):
 
 
 TRAINING = {
-    "bind for training": lambda mx: module(mx)[0].bind([("data", (1, 1, 8, 8))], for_training=True),
     "Module.fit": lambda mx: module(mx)[0].fit(None),
     "Module.backward": lambda mx: module(mx)[0].backward(),
     "Module.init_optimizer": lambda mx: module(mx)[0].init_optimizer(),

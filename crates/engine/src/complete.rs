@@ -137,16 +137,24 @@ impl Engine {
         failure
     }
 
+    /// A panic whose payload is an [`OpError`] is that error: so a chunk of a split can return one.
+    ///
     /// # Safety
     /// As for `fail`.
     #[cold]
     unsafe fn fail_by_panic(&self, op: *mut OpBlock, payload: Box<dyn Any + Send>) -> Failure {
+        let error = match payload.downcast::<OpError>() {
+            Ok(error) => *error,
+            Err(payload) => {
+                // SAFETY: contract.
+                let name = unsafe { (*op).name.as_str() };
+                let message = format!("operator {name} panicked: {}", panic_text(&*payload));
+                discard(payload);
+                OpError::new(FailureKind::Panic, message)
+            }
+        };
         // SAFETY: contract.
-        let name = unsafe { (*op).name.as_str() };
-        let message = format!("operator {name} panicked: {}", panic_text(&*payload));
-        discard(payload);
-        // SAFETY: contract.
-        unsafe { self.fail(op, OpError::new(FailureKind::Panic, message)) }
+        unsafe { self.fail(op, error) }
     }
 
     /// Why an op that was pushed after closing does not run. Nobody is told at exit, so it is not remembered.

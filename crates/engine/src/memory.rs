@@ -2,7 +2,7 @@
 
 use crate::slot;
 use crate::sync::Mutex;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,16 +72,24 @@ impl Raw {
     }
 
     /// `bytes` bytes, after growing if necessary; old content is lost then.
+    ///
+    /// # Panics
+    /// If the system has no memory, with an [`OpError`](crate::OpError) that becomes the op's failure.
     pub fn at_least(&mut self, bytes: usize) -> &mut [u8] {
         if self.bytes < bytes {
             *self = Raw::empty();
-            let size = bytes.next_multiple_of(4096);
-            *self = Raw::new(size).unwrap_or_else(|| {
-                handle_alloc_error(Layout::from_size_align(size, ALIGN).unwrap_or(Layout::new::<u8>()))
-            });
+            let grown = bytes.checked_next_multiple_of(4096).and_then(Raw::new);
+            *self = grown.unwrap_or_else(|| no_scratch(bytes));
         }
         self.as_mut_slice(bytes)
     }
+}
+
+#[cold]
+fn no_scratch(bytes: usize) -> ! {
+    let message =
+        format!("allocating {bytes} bytes of scratch memory: the system has no more; free arrays or use smaller ones");
+    std::panic::resume_unwind(Box::new(crate::OpError::new(crate::FailureKind::Memory, message)))
 }
 
 impl Default for Raw {

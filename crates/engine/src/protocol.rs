@@ -17,7 +17,7 @@ unsafe fn rank(var: *const VarInner) -> usize {
 #[cfg(loom)]
 unsafe fn rank(var: *const VarInner) -> u64 {
     // SAFETY: the caller's handles keep the variable alive; its number never changes.
-    unsafe { (*(*var).state.get()).id }
+    unsafe { (*var).id }
 }
 
 /// Puts the op into the queues of all its variables at once; true: everything was granted, and the op still belongs to

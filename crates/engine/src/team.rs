@@ -351,7 +351,8 @@ impl RunCtx<'_> {
     /// Runs `body(0..chunks)`, possibly on several cores, and returns when all are done. The second argument of `body`
     /// is scratch memory of `scratch_bytes` bytes, aligned to 64, with arbitrary content. Where the chunks begin and end
     /// is the caller's business, so results never depend on how many cores helped. If chunks panic, the panic of the
-    /// lowest one is raised again here after all have ended. Inside a chunk, splits run serially.
+    /// lowest one is raised again here after all have ended; a payload of type [`OpError`](crate::OpError) (by
+    /// `std::panic::resume_unwind`) becomes the op's error as it is. Inside a chunk, splits run serially.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let slot = slot::current();
         let engine = self.engine();

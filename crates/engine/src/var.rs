@@ -30,7 +30,11 @@ pub(crate) struct VarInner {
     pub version: UnsafeCell<u64>,
     /// As `version`.
     pub failure: UnsafeCell<Option<Failure>>,
+    pub id: u64,
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<VarInner>() == 64);
 
 pub(crate) struct VarState {
     /// FIFO of accesses that are not granted yet.
@@ -42,7 +46,6 @@ pub(crate) struct VarState {
     pub writing: bool,
     /// The last handle is gone.
     pub orphan: bool,
-    pub id: u64,
 }
 
 /// Variables that exist, in all engines.
@@ -65,10 +68,10 @@ impl Var {
                 reads: 0,
                 writing: false,
                 orphan: false,
-                id: slot::fresh_id(),
             }),
             version: UnsafeCell::new(0),
             failure: UnsafeCell::new(None),
+            id: slot::fresh_id(),
         };
         Var(NonNull::from(Box::leak(Box::new(inner))))
     }
@@ -97,8 +100,7 @@ impl Var {
 
     /// Unique in the process, never reused.
     pub fn id(&self) -> u64 {
-        // SAFETY: the number is written once, before the handle exists; a shared read needs no lock.
-        unsafe { (&raw const (*self.inner().state.get()).id).read() }
+        self.inner().id
     }
 
     /// How many writes have completed.

@@ -149,14 +149,21 @@ fn helpers_leave_when_somebody_waits() {
     let _guard = watchdog(120);
     let engine = start(EngineKind::Threaded, 2);
     let (long, short) = (engine.new_var(), engine.new_var());
-    engine.push(OpSpec::new("long", &[(&long, Access::Write)]), |ctx| {
-        ctx.split(400, 0, &|_, _| std::thread::sleep(Duration::from_millis(1)));
+    let chunks = Arc::new(AtomicUsize::new(0));
+    let done = chunks.clone();
+    engine.push(OpSpec::new("long", &[(&long, Access::Write)]), move |ctx| {
+        ctx.split(400, 0, &|_, _| {
+            std::thread::sleep(Duration::from_millis(1));
+            done.fetch_add(1, SeqCst);
+        });
         Ok(())
     });
-    std::thread::sleep(Duration::from_millis(30));
+    while chunks.load(SeqCst) < 20 {
+        std::thread::yield_now();
+    }
     engine.push(OpSpec::new("short", &[(&short, Access::Write)]), |_| Ok(()));
     engine.wait_to_read(&short).unwrap();
-    assert!(!engine.is_ready(&long), "the short op waited for the end of the long one");
+    assert!(chunks.load(SeqCst) < 300, "the short op waited for the end of the long one");
     engine.wait_to_read(&long).unwrap();
 }
 
@@ -185,6 +192,32 @@ fn a_panic_in_a_chunk_fails_the_op_after_the_other_chunks_ended() {
             let message = raised(engine.wait_to_read(&var)).unwrap();
             assert_eq!(message, "operator split panicked: chunk 10", "that of the lowest chunk");
             assert_eq!(ended.load(SeqCst), 1, "chunks were running when the split returned");
+        }
+    }
+}
+
+#[test]
+fn a_chunk_can_fail_the_op_with_an_error_of_its_own_and_missing_scratch_is_one() {
+    let _guard = watchdog(120);
+    for engine in every_kind() {
+        let (typed, huge) = (engine.new_var(), engine.new_var());
+        engine.push(OpSpec::new("typed", &[(&typed, Access::Write)]), |ctx| {
+            ctx.split(8, 0, &|i, _| {
+                if i >= 3 {
+                    std::panic::resume_unwind(Box::new(OpError::new(FailureKind::Index, format!("chunk {i}"))));
+                }
+            });
+            Ok(())
+        });
+        let Err(WaitError::Failed(f)) = engine.wait_to_read(&typed) else { panic!() };
+        assert_eq!((f.kind(), f.message(), f.op()), (FailureKind::Index, "chunk 3", "typed"));
+        for chunks in [1, 8] {
+            engine.push(OpSpec::new("huge", &[(&huge, Access::Write)]), move |ctx| {
+                ctx.split(chunks, usize::MAX / 2, &|_, _| {});
+                Ok(())
+            });
+            let Err(WaitError::Failed(f)) = engine.wait_to_read(&huge) else { panic!() };
+            assert_eq!((f.kind(), f.op()), (FailureKind::Memory, "huge"));
         }
     }
 }

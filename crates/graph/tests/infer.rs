@@ -172,3 +172,11 @@ fn long_chains_are_inferred_backwards_in_little_time() {
     let got = shapes(&head, &[("y", &[4])]);
     assert_eq!(words(&got.args), ["(4,)", "(4,)"]);
 }
+
+#[test]
+fn shapes_of_too_many_axes_are_refused() {
+    let ones = format!("({})", vec!["1"; 100].join(","));
+    let reshaped = apply("Reshape", "r", &[("shape", &ones)], &[&var("x")]);
+    let error = reshaped.infer_shape(&known(&[("x", &[1])]), false).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.starts_with("Error in operator r: ") && error.contains("no array has more than 64"), "{error}");
+}

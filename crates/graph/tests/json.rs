@@ -242,11 +242,11 @@ fn counts_in_a_file_never_decide_how_much_is_allocated() {
     // many nodes with as many outputs as one may have
     let split = |i: usize| {
         format!(
-            r#", {{"op": "SliceChannel", "name": "s{i}", "attrs": {{"num_outputs": "600000"}}, "inputs": [[{i}, 0]]}}"#
+            r#", {{"op": "SliceChannel", "name": "s{i}", "attrs": {{"num_outputs": "40000"}}, "inputs": [[{i}, 0]]}}"#
         )
     };
     let nodes = format!("{DATA}{}{}", split(0), split(1));
-    assert!(load_error(&graph(&nodes, "[0]", "[[2, 0]]")).contains("the graph exceeds 1048576 outputs"));
+    assert!(load_error(&graph(&nodes, "[0]", "[[2, 0]]")).contains("over 65536 outputs"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use mxrt_kernels::conv_fast::{
     Blocked, BlockedMut, BlockedShape, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Halo, Winograd,
     from_blocked, to_blocked,
 };
-use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB};
+use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB, multiply_rows};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 
@@ -38,6 +38,9 @@ fn main() {
         for isa in [Isa::Avx512, Isa::Avx2] {
             if isa.is_available() {
                 product(&filter, m, n, k, isa);
+                if m <= 8 {
+                    unpacked(&filter, [m, n, k], isa);
+                }
             }
         }
     }
@@ -123,6 +126,17 @@ fn product(filter: &str, m: usize, n: usize, k: usize, isa: Isa) {
     let (a, mut c) = (ramp(m * k), AlignedVec::zeroed(m * n));
     let par = OneThread::default();
     let time = measure(|| packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut c, &par));
+    report(&what, &name, time, m * n * k);
+}
+
+/// A fully connected layer from weights as they are.
+fn unpacked(filter: &str, [m, n, k]: [usize; 3], isa: Isa) {
+    let (what, name) = (format!("product {m}x{n}x{k}"), format!("unpacked {isa}"));
+    if !format!("{what} {name}").contains(filter) {
+        return;
+    }
+    let (w, a, mut c, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), OneThread::default());
+    let time = measure(|| multiply_rows(isa, [m, n, k], Matrix::rows(&a, k), &w, Epilogue::default(), &mut c, n, &par));
     report(&what, &name, time, m * n * k);
 }
 

@@ -5,8 +5,11 @@ use crate::{blocked, create, graph, index, math, nn, random, shape};
 
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
+    blocked::concat::OPS,
     blocked::convert::OPS,
     blocked::convolution::OPS,
+    blocked::pointwise::OPS,
+    blocked::pooling::OPS,
     create::arange::OPS,
     create::arange_like::OPS,
     create::eye::OPS,

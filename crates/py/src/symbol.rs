@@ -2,8 +2,8 @@
 
 use crate::operator::{attr_pairs, find};
 use crate::{convert, errors, runtime};
-use mxrt_graph::{GraphError, Symbol, symbol};
 use mxrt_engine::OpError;
+use mxrt_graph::{GraphError, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -153,7 +153,8 @@ impl SymbolBase {
         known: Vec<(String, Vec<usize>)>,
         partial: bool,
     ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>, bool)> {
-        let known: Vec<_> = known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
+        let known: Vec<_> =
+            known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
         let found = runtime::detached(py, || self.symbol.infer_shape(&known, partial))?.map_err(|e| raise(py, e))?;
         let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))

@@ -120,7 +120,7 @@ pub(super) fn build(graph: RawGraph) -> Result<Symbol, GraphError> {
     build_within(graph, &mut MAX_OUTPUTS.clone())
 }
 
-/// `budget` is the number of outputs that the nodes may have together.
+/// `budget` is the number of outputs that the nodes may have together beyond one each.
 fn build_within(mut graph: RawGraph, budget: &mut usize) -> Result<Symbol, GraphError> {
     let order = order(&graph)?;
     let mut built: Vec<Option<Arc<Node>>> = vec![None; graph.nodes.len()];
@@ -128,9 +128,10 @@ fn build_within(mut graph: RawGraph, budget: &mut usize) -> Result<Symbol, Graph
         let empty = RawNode::variable(String::new(), Default::default());
         let raw = std::mem::replace(&mut graph.nodes[at], empty);
         let node = connect(raw, &built, budget)?;
-        *budget = budget
-            .checked_sub(node.num_outputs())
-            .ok_or_else(|| bad(format!("at node '{}' the graph exceeds {MAX_OUTPUTS} outputs of nodes", node.name)))?;
+        let more = node.num_outputs().saturating_sub(1);
+        *budget = budget.checked_sub(more).ok_or_else(|| {
+            bad(format!("node '{}' brings the graph over {MAX_OUTPUTS} outputs beyond one for each node", node.name))
+        })?;
         built[at] = Some(node);
     }
     let heads = entries(&graph.heads, &built);

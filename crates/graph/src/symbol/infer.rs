@@ -156,6 +156,9 @@ impl Property for PartialShape {
     }
 
     fn learn(&mut self, other: &PartialShape) -> Result<bool, String> {
+        if let Some(rank) = other.rank().filter(|rank| *rank > MAX_AXES) {
+            return Err(format!("a shape of {rank} axes: no array has more than {MAX_AXES}"));
+        }
         self.merge(other).map_err(|_| format!("Shape inconsistent, Provided = {self}, inferred shape={other}"))
     }
 

@@ -22,8 +22,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// More outputs than this no graph has; a file that says so is damaged.
-pub const MAX_OUTPUTS: usize = 1 << 20;
+/// More outputs than this no node has, nor do all nodes of a graph together beyond one each; a file that says so is
+/// damaged.
+pub const MAX_OUTPUTS: usize = 1 << 16;
 
 /// A list of outputs over a graph. Clones share the nodes.
 #[derive(Clone)]

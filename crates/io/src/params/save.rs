@@ -22,7 +22,6 @@ pub fn save(
 ) -> Result<(), ParamsError> {
     let path = path.as_ref();
     let shown = path.to_string_lossy();
-    wait_for_all(params, poll)?;
     let existing = std::fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|m| m.is_dir()) {
         return Err(ParamsError::open(&shown, &io::Error::new(io::ErrorKind::IsADirectory, "Is a directory")));
@@ -54,14 +53,6 @@ pub fn save_to_bytes(
     let mut bytes = Vec::new();
     write_list(&mut bytes, "<buffer>", params, np_shape, poll)?;
     Ok(bytes)
-}
-
-/// A failed array is found before the file is touched.
-fn wait_for_all(params: &Params, poll: &mut dyn FnMut() -> bool) -> Result<(), ParamsError> {
-    for array in arrays(params) {
-        array.engine().wait_to_read_with(array.var(), poll).map_err(ParamsError::Wait)?;
-    }
-    Ok(())
 }
 
 fn arrays(params: &Params) -> Box<dyn Iterator<Item = &NDArray> + '_> {

@@ -7,7 +7,7 @@ use super::direct::Direct;
 use super::job::{ConvEpilogue, Expected, Job, Residual};
 use super::params::Conv2dParams;
 use super::select::select;
-use super::winograd::{AtLoad, InRegisters};
+use super::winograd::{AtLoad, InRegisters, Phases};
 use crate::activation::Activation;
 use crate::isa::Isa;
 use crate::par::Par;
@@ -52,6 +52,7 @@ pub(super) enum Algorithm {
     Depthwise(Depthwise),
     AtLoad(AtLoad),
     InRegisters(InRegisters),
+    Phases(Phases),
 }
 
 /// Operands of a run on NCHW tensors.
@@ -89,8 +90,13 @@ impl ConvKernel {
             Algorithm::Direct(_) | Algorithm::Depthwise(_) => params.halo([h, w], out),
             Algorithm::AtLoad(a) => a.halo([h, w]),
             Algorithm::InRegisters(a) => a.halo([h, w]),
+            Algorithm::Phases(a) => a.halo([h, w]),
         };
-        let planar = matches!(&algorithm, Algorithm::Direct(d) if d.takes_planes());
+        let planar = match &algorithm {
+            Algorithm::Direct(a) => a.takes_planes(),
+            Algorithm::Phases(_) => true,
+            _ => false,
+        };
         let input = if planar { BlockedShape::planar(n, c, h, w, halo) } else { BlockedShape::new(n, c, h, w, halo) };
         let output = BlockedShape::new(n, params.out_channels, out[0], out[1], Halo::default());
         // Offsets inside an image are kept in 32 bits; leave room for a halo larger than the one asked for.
@@ -107,6 +113,7 @@ impl ConvKernel {
             Algorithm::Depthwise(a) => a.name(),
             Algorithm::AtLoad(a) => a.name(),
             Algorithm::InRegisters(a) => a.name(),
+            Algorithm::Phases(a) => a.name(),
         }
     }
 
@@ -132,6 +139,7 @@ impl ConvKernel {
             Algorithm::Depthwise(a) => a.packed_len(),
             Algorithm::AtLoad(a) => a.packed_len(),
             Algorithm::InRegisters(a) => a.packed_len(),
+            Algorithm::Phases(a) => a.packed_len(),
         }
     }
 
@@ -148,13 +156,14 @@ impl ConvKernel {
             Algorithm::Depthwise(a) => a.pack(weights, packed),
             Algorithm::AtLoad(a) => a.pack(weights, packed),
             Algorithm::InRegisters(a) => a.pack(weights, packed),
+            Algorithm::Phases(a) => a.pack(weights, packed),
         }
     }
 
     /// Elements of scratch that [`run`](Self::run) needs, with any content; zero for most algorithms.
     pub fn scratch_len(&self) -> usize {
         match &self.algorithm {
-            Algorithm::Direct(_) | Algorithm::Depthwise(_) => 0,
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Phases(_) => 0,
             Algorithm::AtLoad(a) => a.scratch_len(),
             Algorithm::InRegisters(a) => a.scratch_len(),
         }
@@ -184,6 +193,7 @@ impl ConvKernel {
             Algorithm::Depthwise(a) => a.run(&job, par),
             Algorithm::AtLoad(a) => a.run(&job, scratch, par),
             Algorithm::InRegisters(a) => a.run(&job, scratch, par),
+            Algorithm::Phases(a) => a.run(&job, par),
         }
     }
 

@@ -5,6 +5,7 @@
 //! output is summed in the same order whatever the threads do.
 
 mod blocked;
+mod concat;
 #[allow(clippy::needless_range_loop)]
 mod convert;
 mod depthwise;
@@ -20,6 +21,7 @@ mod tiles;
 mod winograd;
 
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
+pub use concat::{can_concat, concat};
 pub use convert::{from_blocked, to_blocked};
 pub use job::{ConvEpilogue, Residual};
 pub use kernel::{ConvKernel, ConvOptions, NchwEpilogue, Winograd};

@@ -5,7 +5,7 @@ use super::depthwise::Depthwise;
 use super::direct::Direct;
 use super::kernel::{Algorithm, ConvOptions, Winograd};
 use super::params::Conv2dParams;
-use super::winograd::{self, AtLoad, InRegisters, Scheme};
+use super::winograd::{self, AtLoad, InRegisters, Phases, Scheme};
 use crate::isa::Isa;
 
 /// Inputs with fewer channels than this are read as planes: blocks of 16 would be mostly empty.
@@ -36,6 +36,9 @@ fn estimate(isa: Isa, multiply_adds: f64, weight_bytes: f64) -> f64 {
 pub(super) fn select(p: Conv2dParams, images: usize, out: [usize; 2], isa: Isa, options: ConvOptions) -> Algorithm {
     if Depthwise::fits(&p) {
         return Algorithm::Depthwise(Depthwise::new(p, out, isa));
+    }
+    if options.winograd == Winograd::F4 && Phases::pays(&p, isa) {
+        return Algorithm::Phases(Phases::new(p, images, out, isa));
     }
     let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
     let direct = || Algorithm::Direct(Direct::new(p, out, p.in_channels < PLANAR_CHANNELS, isa));

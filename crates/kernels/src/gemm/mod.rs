@@ -4,7 +4,11 @@
 //! time. Every element of C is summed over k in the same order whatever the threads do.
 
 #[allow(clippy::needless_range_loop)]
+mod dots;
+#[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
+
+pub use dots::multiply_rows;
 
 use crate::activation::Activation;
 use crate::aligned::AlignedVec;
@@ -71,6 +75,14 @@ pub struct Sgemm {
     n: usize,
     k: usize,
     isa: Isa,
+}
+
+/// C and the bias are as large as an m x n product needs.
+fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilogue: &Epilogue<'_>) {
+    assert!(c_stride >= n, "rows of C are {n} long but {c_stride} apart");
+    let c_len = (m - 1) * c_stride + n;
+    assert!(c.len() >= c_len, "C needs {c_len} elements, got {}", c.len());
+    assert!(epilogue.bias.is_none_or(|b| b.len() >= n), "the bias needs {n} elements");
 }
 
 /// How a product is cut into chunks; a function of its shape and instruction set alone.
@@ -163,10 +175,7 @@ impl Sgemm {
             self.packed_len(),
             packed.len()
         );
-        assert!(c_stride >= self.n, "rows of C are {} long but {c_stride} apart", self.n);
-        let c_len = (self.m - 1) * c_stride + self.n;
-        assert!(c.len() >= c_len, "C needs {c_len} elements, got {}", c.len());
-        assert!(epilogue.bias.is_none_or(|b| b.len() >= self.n), "the bias needs {} elements", self.n);
+        check_output(self.m, self.n, c, c_stride, &epilogue);
 
         let cut = self.cut();
         let job = Job { gemm: *self, cut, a, packed, epilogue, c: Dst::new(c), c_stride };

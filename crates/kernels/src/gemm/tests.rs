@@ -72,6 +72,33 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn a_product_with_unpacked_rows_equals_its_float64_reference_on_every_instruction_set(
+        m in 0usize..11, n in 0usize..23, k in 0usize..100, with_bias: bool, pad in 0usize..3,
+        activation in activations(), seed: u64,
+    ) {
+        let (a_data, w) = (values(seed, m * (k + pad)), values(seed ^ 1, k * n));
+        let a = Matrix::rows(&a_data, k + pad);
+        let bias = values(seed ^ 2, n);
+        let bias = with_bias.then_some(&bias[..]);
+        let (expected, scale) = reference(m, n, k, a, Matrix::rows(&w, k).transposed(), bias);
+        for isa in Isa::ALL {
+            for par in [&Serial as &dyn Par, &Threads(2)] {
+                let mut c = vec![7.0; m * (n + pad)];
+                multiply_rows(isa, [m, n, k], a, &w, Epilogue { bias, activation }, &mut c, n + pad, par);
+                for i in 0..m {
+                    for j in 0..n {
+                        let (got, want) = (f64::from(c[i * (n + pad) + j]), limited(expected[i * n + j], activation));
+                        prop_assert!((got - want).abs() <= 1e-6 * scale, "{isa} ({i}, {j}): {got}, expected {want}");
+                    }
+                    prop_assert!(c[i * (n + pad) + n..][..pad].iter().all(|&v| v == 7.0), "wrote beyond a row of C");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_product_has_the_same_bits_whoever_runs_its_chunks() {
     for (m, n, k) in [(1, 1000, 512), (3, 700, 300), (200, 260, 520), (130, 31, 1000)] {

@@ -67,6 +67,19 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn deinterleave(self, a: Pair, b: Pair) -> (Pair, Pair) {
+        // Pairs of even and odd elements inside the 128-bit lanes, then the 64-bit quarters in order.
+        // SAFETY: the token proves AVX2.
+        let half = |v: Pair| unsafe {
+            let (even, odd) = (_mm256_shuffle_ps::<0x88>(v[0], v[1]), _mm256_shuffle_ps::<0xDD>(v[0], v[1]));
+            let in_order = |v| _mm256_castpd_ps(_mm256_permute4x64_pd::<0xD8>(_mm256_castps_pd(v)));
+            (in_order(even), in_order(odd))
+        };
+        let (a, b) = (half(a), half(b));
+        ([a.0, b.0], [a.1, b.1])
+    }
+
+    #[inline(always)]
     fn transpose(self, v: &mut [Pair; LANES]) {
         let quarter = |v: &[Pair; LANES], r: usize, c: usize| transpose8(std::array::from_fn(|i| v[r * 8 + i][c]));
         let old = *v;

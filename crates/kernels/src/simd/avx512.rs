@@ -73,6 +73,16 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn deinterleave(self, a: __m512, b: __m512) -> (__m512, __m512) {
+        // SAFETY: the token proves AVX-512F.
+        unsafe {
+            let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+            let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+            (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b))
+        }
+    }
+
+    #[inline(always)]
     fn transpose(self, v: &mut [__m512; LANES]) {
         // 4x4 transposes inside the 128-bit lanes, then two exchanges of whole lanes.
         // SAFETY: the token proves AVX-512F.

@@ -47,6 +47,8 @@ pub(crate) trait Simd: Copy {
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The elements of `a` then `b` with even index, and those with odd index.
+    fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V);
     /// Turns 16 rows of 16 into 16 columns of 16.
     fn transpose(self, v: &mut [Self::V; LANES]);
 

@@ -71,6 +71,11 @@ impl Simd for Portable {
         lanes(|i| c[i] - a[i] * b[i])
     }
     #[inline(always)]
+    fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V) {
+        let at = |i: usize| if i < LANES { a[i] } else { b[i - LANES] };
+        (lanes(|i| at(2 * i)), lanes(|i| at(2 * i + 1)))
+    }
+    #[inline(always)]
     fn transpose(self, v: &mut [Self::V; LANES]) {
         for i in 0..LANES {
             for j in 0..i {

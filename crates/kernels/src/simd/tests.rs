@@ -6,7 +6,7 @@ struct ArithmeticArgs {
     b: Src,
     out: Dst,
 }
-const RESULTS: usize = 8;
+const RESULTS: usize = 10;
 
 impl Body for Arithmetic {
     type Args = ArithmeticArgs;
@@ -24,6 +24,8 @@ impl Body for Arithmetic {
                 s.fma(a, b, a),
                 s.fnma(a, b, a),
                 s.clamp(a, s.splat(-1.0), s.splat(2.0)),
+                s.deinterleave(a, b).0,
+                s.deinterleave(a, b).1,
             ];
             for (i, v) in all.into_iter().enumerate() {
                 s.store(x.out, i * LANES, v);
@@ -52,6 +54,8 @@ fn every_instruction_set_computes_what_scalar_code_computes_and_keeps_nan_when_c
                 x * y + x,
                 x - x * y,
                 x.clamp(-1.0, 2.0),
+                if i < 8 { a[2 * i] } else { b[2 * i - 16] },
+                if i < 8 { a[2 * i + 1] } else { b[2 * i - 15] },
             ];
             for (r, e) in expected.into_iter().enumerate() {
                 let got = out[r * LANES + i];

@@ -88,8 +88,8 @@ impl Kernel for BlockedConvolution {
         };
         let x = Blocked::new(self.x, data.as_slice()?);
         let packed = packed_elements(packed, self.kernel.packed_len())?;
-        let mut y = BlockedMut::new(self.y, out.as_mut_slice()?);
         let scratch = scratch(call.workspace, self.kernel.scratch_len())?;
+        let mut y = BlockedMut::new(self.y, out.as_mut_slice()?);
         self.kernel.run(x, packed, epilogue, &mut y, scratch, call.par);
         Ok(())
     }

@@ -1,7 +1,10 @@
 //! Operators on blocked layouts, made by the layout pass only.
 
+pub mod concat;
 pub mod convert;
 pub mod convolution;
+pub mod pointwise;
+pub mod pooling;
 
 use crate::core::*;
 use mxrt_engine::OpError;

@@ -23,7 +23,7 @@ pub use mxrt_kernels::Par;
 pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{
-    Dims, check_integers, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents, integers, kernel_error,
-    not_implemented, packed_elements, resolve_axes, resolve_axis, scratch, shape_error, type_error, unsupported_dtype, value_error,
-    wrong_arity,
+    Dims, check_integers, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents,
+    integers, kernel_error, not_implemented, packed_elements, resolve_axes, resolve_axis, scratch, shape_error,
+    type_error, unsupported_dtype, value_error, wrong_arity,
 };

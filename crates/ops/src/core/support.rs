@@ -176,10 +176,8 @@ pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpEr
 
 /// What [`integers`] accepts, asked before anything runs.
 pub(crate) fn check_integers(name: &str, dtype: DType) -> Result<(), OpError> {
-    let numeric = matches!(
-        dtype,
-        DType::F32 | DType::F64 | DType::F16 | DType::U8 | DType::I8 | DType::I32 | DType::I64
-    );
+    let numeric =
+        matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::U8 | DType::I8 | DType::I32 | DType::I64);
     if numeric { Ok(()) } else { Err(type_error(format!("{name} has dtype {dtype}; indices need a numeric dtype"))) }
 }
 

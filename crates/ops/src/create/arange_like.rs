@@ -19,9 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("axis", AttrKind::OptInt, "None", "Axis whose length counts; all elements if not given."),
     ],
     infer_shape,
-    bind: |attrs, signature| {
-        bind_range(attrs.float("start"), attrs.float("step"), attrs.int("repeat"), signature)
-    },
+    bind: |attrs, signature| bind_range(attrs.float("start"), attrs.float("step"), attrs.int("repeat"), signature),
     ..OpDef::BASE
 }];
 

@@ -1,5 +1,6 @@
 //! `_scale_shift`: a factor and an offset for every channel, then perhaps relu.
 
+use crate::blocked;
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Unary, unary_inplace};
@@ -18,6 +19,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    blocked: |attrs, signature| {
+        matches!(attrs.int("axis"), 1 | -3)
+            .then(|| blocked::pointwise::form("_blocked_scale_shift", signature, 1))
+            .flatten()
+    },
     internal: true,
     ..OpDef::BASE
 }];

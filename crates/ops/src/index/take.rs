@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn indices_outside_follow_the_mode() {
-        let of = |mode: &str| OpTest::new("take").attr("mode", mode).f32([3], &[10.0, 20.0, 30.0]).i32([3], &[-1, 1, 4]);
+        let of =
+            |mode: &str| OpTest::new("take").attr("mode", mode).f32([3], &[10.0, 20.0, 30.0]).i32([3], &[-1, 1, 4]);
         assert_eq!(f32s(&of("clip").run(), [3]), [10.0, 20.0, 30.0]);
         assert_eq!(f32s(&of("wrap").run(), [3]), [30.0, 20.0, 20.0]);
         let error = of("raise").error();

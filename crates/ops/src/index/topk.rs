@@ -111,9 +111,8 @@ mod tests {
 
     #[test]
     fn values_positions_or_a_mask_come_back() {
-        let of = |ret: &str| {
-            OpTest::new("topk").attr("k", "2").attr("ret_typ", ret).f32([1, 3], &[3.0, 1.0, 2.0]).run_all()
-        };
+        let of =
+            |ret: &str| OpTest::new("topk").attr("k", "2").attr("ret_typ", ret).f32([1, 3], &[3.0, 1.0, 2.0]).run_all();
         assert_eq!(f32s(&of("indices")[0], [1, 2]), [0.0, 2.0]);
         assert_eq!(f32s(&of("mask")[0], [1, 3]), [1.0, 0.0, 1.0]);
         let both = of("both");

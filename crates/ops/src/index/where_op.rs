@@ -2,8 +2,8 @@
 
 use crate::core::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::index::{select, select_rows};
 use mxrt_kernels::Element;
+use mxrt_kernels::index::{select, select_rows};
 use mxrt_tensor::{DType, PartialShape, TensorRef};
 use std::borrow::Cow;
 
@@ -39,7 +39,9 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (Some(rank), Some(dims)) = (condition.rank(), common.dims()) else { return Ok(()) };
     let want = if rank == 1 && dims.len() > 1 { PartialShape::from_dims([dims[0]]) } else { common.clone() };
     shapes.set_input(0, "condition", want).map_err(|_| {
-        shape_error(format!("condition has shape {condition} but x {common} needs its shape, or one value for each row"))
+        shape_error(format!(
+            "condition has shape {condition} but x {common} needs its shape, or one value for each row"
+        ))
     })
 }
 

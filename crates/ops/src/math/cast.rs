@@ -13,9 +13,7 @@ pub static OPS: &[OpDef] = &[
         doc: "Converts to another dtype: floats are truncated to integers, narrower integers wrap around.",
         attrs: &[AttrDef::required(
             "dtype",
-            AttrKind::DType(&[
-                "bfloat16", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8",
-            ]),
+            AttrKind::DType(&["bfloat16", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
             "The new dtype.",
         )],
         infer_dtype,

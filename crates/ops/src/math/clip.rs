@@ -1,6 +1,7 @@
 //! `clip`: values limited to a range.
 
 use super::bind_unary;
+use crate::blocked;
 use crate::core::*;
 use mxrt_kernels::elementwise::Unary;
 
@@ -16,5 +17,6 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| {
         bind_unary(Unary::Clip { low: attrs.float("a_min"), high: attrs.float("a_max") }, signature)
     },
+    blocked: |_, signature| blocked::pointwise::form("_blocked_clip", signature, 1),
     ..OpDef::BASE
 }];

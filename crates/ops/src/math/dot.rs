@@ -9,7 +9,12 @@ use mxrt_tensor::{PartialShape, Shape};
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose the first operand."),
     AttrDef::new("transpose_b", AttrKind::Bool, "False", "Transpose the second operand."),
-    AttrDef::new("forward_stype", AttrKind::OptEnum(&["csr", "default", "row_sparse"]), "None", "Storage of the result."),
+    AttrDef::new(
+        "forward_stype",
+        AttrKind::OptEnum(&["csr", "default", "row_sparse"]),
+        "None",
+        "Storage of the result.",
+    ),
 ];
 
 /// Rows of the table.

@@ -1,11 +1,12 @@
 //! Arithmetic, comparison and logic of two arrays of one shape.
 
 use super::bind_binary;
+use crate::blocked;
 use crate::core::*;
 use mxrt_kernels::elementwise::Binary;
 
 macro_rules! same_shape_op {
-    ($name:literal, $aliases:expr, $function:expr, $doc:literal) => {
+    ($name:literal, $aliases:expr, $function:expr, $doc:literal $(, blocked: $blocked:expr)?) => {
         OpDef {
             name: $name,
             aliases: $aliases,
@@ -13,6 +14,7 @@ macro_rules! same_shape_op {
             inputs: Inputs::Fixed(&["lhs", "rhs"]),
             ignores_unknown_attrs: true,
             bind: |_, signature| bind_binary($function, signature),
+            $(blocked: $blocked,)?
             ..OpDef::BASE
         }
     };
@@ -24,7 +26,8 @@ pub static OPS: &[OpDef] = &[
         "elemwise_add",
         &["_Plus", "_add", "_plus", "_sparse_elemwise_add"],
         Binary::Add,
-        "Of two arrays of one shape, the sum."
+        "Of two arrays of one shape, the sum.",
+        blocked: |_, signature| blocked::pointwise::form("_blocked_add", signature, 2)
     ),
     same_shape_op!(
         "elemwise_sub",

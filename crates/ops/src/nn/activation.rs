@@ -1,5 +1,6 @@
 //! `Activation`: relu, sigmoid, tanh, softrelu, softsign.
 
+use crate::blocked;
 use crate::core::*;
 use crate::math::bind_unary;
 use mxrt_kernels::elementwise::Unary;
@@ -23,6 +24,11 @@ pub static OPS: &[OpDef] = &[OpDef {
             _ => Unary::Tanh,
         };
         bind_unary(function, signature)
+    },
+    blocked: |attrs, signature| {
+        (attrs.str("act_type") == "relu")
+            .then(|| blocked::pointwise::form("_blocked_activation", signature, 1))
+            .flatten()
     },
     ..OpDef::BASE
 }];

@@ -13,9 +13,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Normalises every channel with its moving mean and variance, then scales by gamma and adds beta.",
     inputs: Inputs::Fixed(&["data", "gamma", "beta", "moving_mean", "moving_var"]),
     aux: &[3, 4],
-    outputs: Outputs::Named(|attrs| {
-        if attrs.bool("output_mean_var") { &["output", "mean", "var"] } else { &["output"] }
-    }),
+    outputs: Outputs::Named(
+        |attrs| {
+            if attrs.bool("output_mean_var") { &["output", "mean", "var"] } else { &["output"] }
+        },
+    ),
     hidden_outputs: |attrs| if attrs.bool("output_mean_var") { 0 } else { 2 },
     attrs: ATTRS,
     infer_shape,

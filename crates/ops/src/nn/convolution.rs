@@ -12,9 +12,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "Convolution",
     aliases: &["_npx_convolution"],
     doc: "Cross-correlation of data with num_filter filters over one, two or three spatial axes.\n\ndata is (batch, channels, spatial...), weight (num_filter, channels / num_group, kernel...), bias (num_filter,).",
-    inputs: Inputs::ByAttrs(|attrs| {
-        if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }
-    }),
+    inputs: Inputs::ByAttrs(
+        |attrs| {
+            if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }
+        },
+    ),
     attrs: ATTRS,
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| {
@@ -38,7 +40,12 @@ pub(crate) const ALL_ATTRS: [AttrDef; 11] = [
     AttrDef::new("num_group", AttrKind::IntFrom(0), "1", "Number of groups of channels that do not see each other."),
     AttrDef::new("workspace", AttrKind::IntFrom(0), "1024", "Without effect here."),
     AttrDef::new("no_bias", AttrKind::Bool, "False", "Without the input bias."),
-    AttrDef::new("cudnn_tune", AttrKind::OptEnum(&["fastest", "limited_workspace", "off"]), "None", "Without effect here."),
+    AttrDef::new(
+        "cudnn_tune",
+        AttrKind::OptEnum(&["fastest", "limited_workspace", "off"]),
+        "None",
+        "Without effect here.",
+    ),
     AttrDef::new("cudnn_off", AttrKind::Bool, "False", "Without effect here."),
     AttrDef::new(
         "layout",
@@ -64,7 +71,9 @@ impl Geometry {
         let kernel = extents("kernel", attrs.ints("kernel"))?;
         let spatial = kernel.len();
         if !(1..=3).contains(&spatial) {
-            return Err(value_error(format!("kernel has {spatial} extents; convolutions have one to three spatial axes")));
+            return Err(value_error(format!(
+                "kernel has {spatial} extents; convolutions have one to three spatial axes"
+            )));
         }
         let list = |name: &str, default: usize| {
             let given = extents(name, attrs.ints(name))?;
@@ -159,9 +168,9 @@ fn infer_parameters(shapes: &mut Shapes<'_>, geometry: &Geometry, channels: Opti
     })?;
     if !shapes.attrs.bool("no_bias") {
         let have = shapes.inputs[2].clone();
-        shapes.set_input(2, "bias", Shape::new(&[filters])).map_err(|_| {
-            shape_error(format!("bias has shape {have} but num_filter={filters} needs ({filters},)"))
-        })?;
+        shapes
+            .set_input(2, "bias", Shape::new(&[filters]))
+            .map_err(|_| shape_error(format!("bias has shape {have} but num_filter={filters} needs ({filters},)")))?;
     }
     Ok(())
 }
@@ -187,10 +196,16 @@ mod tests {
 
     #[test]
     fn one_and_three_dimensional_and_grouped_ones_work_too() {
-        let y = convolution(&[("kernel", "2"), ("num_filter", "2"), ("num_group", "2"), ("no_bias", "True"), ("dilate", "2")])
-            .f32([1, 2, 4], &[1.0, 2.0, 3.0, 4.0, 10.0, 20.0, 30.0, 40.0])
-            .f32([2, 1, 2], &[1.0, 1.0, 0.0, 1.0])
-            .run();
+        let y = convolution(&[
+            ("kernel", "2"),
+            ("num_filter", "2"),
+            ("num_group", "2"),
+            ("no_bias", "True"),
+            ("dilate", "2"),
+        ])
+        .f32([1, 2, 4], &[1.0, 2.0, 3.0, 4.0, 10.0, 20.0, 30.0, 40.0])
+        .f32([2, 1, 2], &[1.0, 1.0, 0.0, 1.0])
+        .run();
         assert_close(&f32s(&y, [1, 2, 2]), &[4.0, 6.0, 30.0, 40.0]);
         let y = convolution(&[("kernel", "(1, 1, 2)"), ("num_filter", "1"), ("no_bias", "1")])
             .f32([1, 1, 1, 1, 3], &[1.0, 2.0, 3.0])

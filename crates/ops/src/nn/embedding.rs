@@ -32,7 +32,9 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (rows, width) = (shapes.attrs.count("input_dim"), shapes.attrs.count("output_dim"));
     let have = shapes.inputs[1].clone();
     shapes.set_input(1, "weight", PartialShape::from_dims([Some(rows), Some(width)])).map_err(|_| {
-        shape_error(format!("weight has shape {have} but input_dim={rows} and output_dim={width} need ({rows}, {width})"))
+        shape_error(format!(
+            "weight has shape {have} but input_dim={rows} and output_dim={width} need ({rows}, {width})"
+        ))
     })?;
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     dims.push(Some(width));
@@ -63,7 +65,11 @@ mod tests {
     #[test]
     fn rows_are_found_and_numbers_outside_are_clipped() {
         let test = |weight: &[f32], rows: usize| {
-            OpTest::new("Embedding").attr("input_dim", "3").attr("output_dim", "2").f32([3], &[1.7, -5.0, 9.0]).f32([rows, 2], weight)
+            OpTest::new("Embedding")
+                .attr("input_dim", "3")
+                .attr("output_dim", "2")
+                .f32([3], &[1.7, -5.0, 9.0])
+                .f32([rows, 2], weight)
         };
         let y = test(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 3).run();
         assert_eq!(f32s(&y, [3, 2]), [2.0, 3.0, 0.0, 1.0, 4.0, 5.0]);

@@ -12,9 +12,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "FullyConnected",
     aliases: &["_npx_fully_connected", "_sparse_FullyConnected"],
     doc: "data times weight transposed, plus bias. With flatten all axes of data but the first are joined, else the last one is multiplied.",
-    inputs: Inputs::ByAttrs(|attrs| {
-        if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }
-    }),
+    inputs: Inputs::ByAttrs(
+        |attrs| {
+            if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }
+        },
+    ),
     attrs: ATTRS,
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| {
@@ -75,9 +77,9 @@ fn infer_parameters(shapes: &mut Shapes<'_>, inputs: Option<usize>, outputs: usi
         return Ok(());
     }
     let have = shapes.inputs[2].clone();
-    shapes.set_input(2, "bias", PartialShape::from_dims([Some(outputs)])).map_err(|_| {
-        shape_error(format!("bias has shape {have} but num_hidden={outputs} needs ({outputs},)"))
-    })
+    shapes
+        .set_input(2, "bias", PartialShape::from_dims([Some(outputs)]))
+        .map_err(|_| shape_error(format!("bias has shape {have} but num_hidden={outputs} needs ({outputs},)")))
 }
 
 #[cfg(test)]
@@ -91,9 +93,11 @@ mod tests {
     #[test]
     fn axes_are_joined_unless_flatten_is_off() {
         let x = [1.0f32, 2.0, 3.0, 4.0];
-        let y = dense(&[]).f32([1, 2, 2], &x).f32([2, 4], &[1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]).f32([2], &[0.0, 0.5]);
+        let y =
+            dense(&[]).f32([1, 2, 2], &x).f32([2, 4], &[1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]).f32([2], &[0.0, 0.5]);
         assert_eq!(f32s(&y.run(), [1, 2]), [1.0, 10.5]);
-        let y = dense(&[("flatten", "False"), ("no_bias", "True")]).f32([1, 2, 2], &x).f32([2, 2], &[1.0, 1.0, 0.0, 1.0]);
+        let y =
+            dense(&[("flatten", "False"), ("no_bias", "True")]).f32([1, 2, 2], &x).f32([2, 2], &[1.0, 1.0, 0.0, 1.0]);
         assert_eq!(f32s(&y.run(), [1, 2, 2]), [3.0, 2.0, 7.0, 4.0]);
     }
 

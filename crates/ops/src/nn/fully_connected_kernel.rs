@@ -10,16 +10,14 @@ use mxrt_kernels::gemm::{self, Matrix, Sgemm};
 use mxrt_tensor::{DType, TensorRef};
 
 /// A dense layer of two or three inputs, and of a residual, for the types of the signature.
-pub(crate) fn bind_dense(
-    _: &Attrs,
-    signature: &Signature<'_>,
-    epilogue: Epilogue,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
     let [outputs, inputs] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let size = [rows, inputs, outputs];
     match signature.inputs[0].dtype {
-        DType::F32 => Ok(Box::new(Fast { gemm: Sgemm::new(rows, outputs, inputs, signature.options.isa), size, epilogue })),
+        DType::F32 => {
+            Ok(Box::new(Fast { gemm: Sgemm::new(rows, outputs, inputs, signature.options.isa), size, epilogue }))
+        }
         DType::F64 => Ok(Box::new(Plain::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; convert with astype"

@@ -11,7 +11,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     hidden_outputs: |_| 1,
     attrs: &[
         AttrDef::new("eps", AttrKind::Float, "1.00000001e-10", "Added to the sum of squares."),
-        AttrDef::new("mode", AttrKind::Enum(&["channel", "instance", "spatial"]), "instance", "What has norm 1 afterwards."),
+        AttrDef::new(
+            "mode",
+            AttrKind::Enum(&["channel", "instance", "spatial"]),
+            "instance",
+            "What has norm 1 afterwards.",
+        ),
     ],
     bind,
     ..OpDef::BASE

@@ -11,9 +11,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     aliases: &["_npx_layer_norm"],
     doc: "Normalises along one axis by its mean and deviation, then scales by gamma and adds beta.",
     inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
-    outputs: Outputs::Named(|attrs| {
-        if attrs.bool("output_mean_var") { &["output", "mean", "std"] } else { &["output"] }
-    }),
+    outputs: Outputs::Named(
+        |attrs| {
+            if attrs.bool("output_mean_var") { &["output", "mean", "std"] } else { &["output"] }
+        },
+    ),
     hidden_outputs: |attrs| if attrs.bool("output_mean_var") { 0 } else { 2 },
     attrs: &[
         AttrDef::new("axis", AttrKind::Int, "-1", "The axis that is normalised."),

@@ -1,5 +1,6 @@
 //! `Pooling`: largest, mean, sum or p-norm of sliding windows.
 
+use crate::blocked;
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::pool::{Convention, PoolKind, PoolParams, pool, pooled_size};
@@ -10,23 +11,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "Pooling",
     aliases: &["_npx_pooling"],
     doc: "The largest, mean, sum or p-norm of sliding windows over one, two or three spatial axes.\n\npooling_convention says how many windows there are: valid rounds down, full rounds up, same (1-d only) has one for every stride. The mean counts padding unless count_include_pad is False.",
-    attrs: &[
-        AttrDef::new("kernel", AttrKind::Shape, "()", "Window: (width,), (height, width) or (depth, height, width)."),
-        AttrDef::new("pool_type", AttrKind::Enum(&["avg", "lp", "max", "sum"]), "max", "What is computed from a window."),
-        AttrDef::new("global_pool", AttrKind::Bool, "False", "One window as large as the input; kernel is ignored."),
-        AttrDef::new("cudnn_off", AttrKind::Bool, "False", "Without effect here."),
-        AttrDef::new("pooling_convention", AttrKind::Enum(&["full", "same", "valid"]), "valid", "How many windows there are."),
-        AttrDef::new("stride", AttrKind::Shape, "()", "Distances between windows; 1 if not given."),
-        AttrDef::new("pad", AttrKind::Shape, "()", "Padding on both sides; 0 if not given."),
-        AttrDef::new("p_value", AttrKind::OptInt, "None", "Power of the lp type: 1, 2 or 3."),
-        AttrDef::new("count_include_pad", AttrKind::OptBool, "None", "Whether padding counts in the mean."),
-        AttrDef::new(
-            "layout",
-            AttrKind::OptEnum(&["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC"]),
-            "None",
-            "Order of the axes; channels first if not given.",
-        ),
-    ],
+    attrs: &ATTRS,
+    blocked: |attrs, signature| blocked::pooling::form(attrs, signature),
     infer_shape,
     bind,
     // MXNet's oneDNN build has a workspace output for the positions of the largest values
@@ -38,23 +24,46 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
+pub(crate) const ATTRS: [AttrDef; 10] = [
+    AttrDef::new("kernel", AttrKind::Shape, "()", "Window: (width,), (height, width) or (depth, height, width)."),
+    AttrDef::new("pool_type", AttrKind::Enum(&["avg", "lp", "max", "sum"]), "max", "What is computed from a window."),
+    AttrDef::new("global_pool", AttrKind::Bool, "False", "One window as large as the input; kernel is ignored."),
+    AttrDef::new("cudnn_off", AttrKind::Bool, "False", "Without effect here."),
+    AttrDef::new(
+        "pooling_convention",
+        AttrKind::Enum(&["full", "same", "valid"]),
+        "valid",
+        "How many windows there are.",
+    ),
+    AttrDef::new("stride", AttrKind::Shape, "()", "Distances between windows; 1 if not given."),
+    AttrDef::new("pad", AttrKind::Shape, "()", "Padding on both sides; 0 if not given."),
+    AttrDef::new("p_value", AttrKind::OptInt, "None", "Power of the lp type: 1, 2 or 3."),
+    AttrDef::new("count_include_pad", AttrKind::OptBool, "None", "Whether padding counts in the mean."),
+    AttrDef::new(
+        "layout",
+        AttrKind::OptEnum(&["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC"]),
+        "None",
+        "Order of the axes; channels first if not given.",
+    ),
+];
+
 /// The attributes for an input of a known rank, checked.
-struct Geometry {
-    kind: PoolKind,
-    channels_last: bool,
+pub(crate) struct Geometry {
+    pub kind: PoolKind,
+    pub channels_last: bool,
     /// `None` for global pooling.
-    windows: Option<Windows>,
+    pub windows: Option<Windows>,
 }
 
-struct Windows {
-    kernel: Dims,
-    stride: Dims,
-    pad: Dims,
+pub(crate) struct Windows {
+    pub kernel: Dims,
+    pub stride: Dims,
+    pub pad: Dims,
     convention: Convention,
 }
 
 impl Geometry {
-    fn new(attrs: &Attrs, rank: usize) -> Result<Geometry, OpError> {
+    pub fn new(attrs: &Attrs, rank: usize) -> Result<Geometry, OpError> {
         if !(3..=5).contains(&rank) {
             return Err(shape_error(format!(
                 "data has {rank} axes; expected 3, 4 or 5: batch, channels and one to three spatial axes"
@@ -128,9 +137,8 @@ impl Windows {
 
     fn size(&self, axis: usize, n: usize) -> Result<usize, OpError> {
         let (kernel, pad) = (self.kernel[axis], self.pad[axis]);
-        pooled_size(n, kernel, self.stride[axis], pad, self.convention).ok_or_else(|| {
-            shape_error(format!("kernel size ({kernel}) exceeds input ({n} padded to {})", n + 2 * pad))
-        })
+        pooled_size(n, kernel, self.stride[axis], pad, self.convention)
+            .ok_or_else(|| shape_error(format!("kernel size ({kernel}) exceeds input ({n} padded to {})", n + 2 * pad)))
     }
 }
 

@@ -74,7 +74,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     } else {
         [batch, rest, 1]
     };
-    let data_only = Signature { inputs: &signature.inputs[..1], outputs: signature.outputs, options: signature.options };
+    let data_only =
+        Signature { inputs: &signature.inputs[..1], outputs: signature.outputs, options: signature.options };
     bind_softmax(SoftmaxParams::default(), split, &data_only)
 }
 

@@ -55,7 +55,9 @@ impl Distribution {
             Distribution::Gamma => (a > 0.0 && b > 0.0, "alpha and beta must be positive"),
             Distribution::Exponential => (a > 0.0, "lam must be positive"),
             Distribution::Poisson => (a >= 0.0, "lam must not be negative"),
-            Distribution::NegativeBinomial => (a >= 0.0 && (0.0..=1.0).contains(&b), "k must not be negative and p lie in 0..1"),
+            Distribution::NegativeBinomial => {
+                (a >= 0.0 && (0.0..=1.0).contains(&b), "k must not be negative and p lie in 0..1")
+            }
             Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
         };
         if good { Ok(()) } else { Err(value_error(format!("{want}, got {a} and {b}"))) }

@@ -1,5 +1,6 @@
 //! `Concat`: arrays joined along an axis.
 
+use crate::blocked;
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::shape;
@@ -17,6 +18,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| bind(attrs.int("dim"), signature),
+    blocked: |attrs, signature| blocked::concat::form(attrs, signature),
     ..OpDef::BASE
 }];
 

@@ -4,6 +4,7 @@ mod cleanup;
 mod fold_batch_norm;
 mod fuse;
 mod layout;
+mod scale_shift;
 
 use super::infer::Types;
 use super::ir::Graph;
@@ -41,4 +42,5 @@ pub struct TypedPass {
 }
 
 /// All passes that need types, in the order in which they run.
-pub const TYPED_PASSES: &[TypedPass] = &[TypedPass { name: "assign_layouts", run: layout::run }];
+pub const TYPED_PASSES: &[TypedPass] =
+    &[TypedPass { name: "scale_shift", run: scale_shift::run }, TypedPass { name: "assign_layouts", run: layout::run }];

@@ -3,16 +3,20 @@
 //! Inputs of a tile are turned into values at a few points, multiplied there with the filters' values (one matrix product per
 //! point) and turned back. [`AtLoad`] transforms filters when they are packed: best for many tiles, whose number pays for
 //! reading two to four times the weights. [`InRegisters`] keeps filters as they are and transforms them on their way from the
-//! cache to the multiply-add units: best for few tiles and many channels, where weights come from memory.
+//! cache to the multiply-add units: best for few tiles and many channels, where weights come from memory. [`Phases`] is for the
+//! 7x7 filters with stride 2 on few channels that many networks begin with.
 
 mod at_load;
 #[allow(clippy::needless_range_loop)]
 mod in_registers;
 #[allow(clippy::needless_range_loop)]
+mod phases;
+#[allow(clippy::needless_range_loop)]
 mod transform;
 
 pub(super) use at_load::AtLoad;
 pub(super) use in_registers::InRegisters;
+pub(super) use phases::Phases;
 pub(super) use transform::Scheme;
 
 use super::blocked::Halo;

@@ -1,14 +1,14 @@
-//! The transforms of F(2,3) and F(4,3), for vectors of 16 channels.
+//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels.
 //!
 //! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose rounding errors are less than
-//! half of those of the textbook's 2 instead of 1/2. Input transforms are the monic Toom-Cook polynomials; the fractions go into
+//! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the monic Toom-Cook polynomials; the fractions go into
 //! the filters.
 
 use crate::simd::{Body, Dst, LANES, Simd, Src};
 
 /// Points of the largest transform, and outputs of one side of its tile.
-const POINTS: usize = 6;
-const OUTS: usize = 4;
+pub(super) const POINTS: usize = 7;
+pub(super) const OUTS: usize = 4;
 
 /// A tile size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,24 @@ impl Scheme {
 
     /// The matrix that takes a filter's three values to its values at the points.
     pub(super) fn filter_matrix(self) -> Vec<[f64; 3]> {
-        let finite: &[f64] = match self {
-            Scheme::F2 => &[0.0, 1.0, -1.0],
-            Scheme::F4 => &[0.0, 1.0, -1.0, 0.5, -2.0],
-        };
-        let row = |&p: &f64| {
-            let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
-            [1.0 / scale, p / scale, p * p / scale]
-        };
-        finite.iter().map(row).chain([[0.0, 0.0, 1.0]]).collect()
+        match self {
+            Scheme::F2 => filter_matrix(&[0.0, 1.0, -1.0]),
+            Scheme::F4 => filter_matrix(&[0.0, 1.0, -1.0, 0.5, -2.0]),
+        }
     }
 }
 
-/// One-dimensional transforms; the arrays are those of the larger scheme, the smaller one uses their beginning.
+/// The matrix that takes N values of a filter to its values at finite points and infinity, for monic input polynomials.
+pub(super) fn filter_matrix<const N: usize>(finite: &[f64]) -> Vec<[f64; N]> {
+    let row = |&p: &f64| {
+        let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
+        std::array::from_fn(|k| p.powi(k as i32) / scale)
+    };
+    let infinity = std::array::from_fn(|k| f64::from(u8::from(k + 1 == N)));
+    finite.iter().map(row).chain([infinity]).collect()
+}
+
+/// One-dimensional transforms; the arrays are those of the largest scheme, smaller ones use their beginning.
 pub(super) trait Transform {
     const POINTS: usize;
     const OUTS: usize;
@@ -66,7 +71,7 @@ impl Transform for F2 {
     fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
         let z = s.zero();
         // Monic polynomials for 0, 1, -1, infinity.
-        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z]
+        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z, z]
     }
     #[inline(always)]
     fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
@@ -84,7 +89,7 @@ impl Transform for F4 {
         let (q0, q1) = (s.sub(d[3], d[1]), s.sub(d[4], d[2]));
         let (p0, p1) = (s.axpy(1.5, d[2], q0), s.axpy(1.5, d[3], q1));
         let ends = |k: usize, q: S::V| s.axpy(1.5, q, s.add(d[k], s.naxpy(2.0, d[2 + k], d[4 + k])));
-        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1)]
+        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1), s.zero()]
     }
     #[inline(always)]
     fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
@@ -94,6 +99,48 @@ impl Transform for F4 {
             s.axpy(0.5, m[3], s.naxpy(2.0, m[4], q)),
             s.axpy(0.25, m[3], s.axpy(4.0, m[4], p)),
             s.add(s.axpy(0.125, m[3], m[5]), s.naxpy(8.0, m[4], q)),
+        ]
+    }
+}
+
+pub(super) struct F44;
+
+impl F44 {
+    /// The points but infinity.
+    pub(super) const FINITE: [f64; 6] = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0];
+}
+
+impl Transform for F44 {
+    const POINTS: usize = 7;
+    const OUTS: usize = 4;
+
+    #[inline(always)]
+    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+        // Factors that the polynomials of several points share.
+        let ones = |k: usize| s.axpy(0.5, d[1 + k], s.naxpy(0.25, d[2 + k], s.naxpy(2.0, d[3 + k], d[4 + k])));
+        let halves = |k: usize| s.axpy(2.0, s.sub(d[1 + k], d[3 + k]), s.sub(d[4 + k], d[2 + k]));
+        let ends = |k: usize| s.axpy(0.25, d[k], s.naxpy(1.25, d[2 + k], d[4 + k]));
+        let (p0, p1, q0, q1) = (ones(0), ones(1), halves(0), halves(1));
+        let (r0, r1, r2) = (ends(0), ends(1), ends(2));
+        [
+            s.naxpy(2.0, r0, r1),
+            s.add(p1, p0),
+            s.sub(p1, p0),
+            s.axpy(0.5, q0, q1),
+            s.naxpy(0.5, q0, q1),
+            r1,
+            s.naxpy(2.0, r1, r2),
+        ]
+    }
+    #[inline(always)]
+    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+        let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
+        let (r, t) = (s.add(m[3], m[4]), s.sub(m[3], m[4]));
+        [
+            s.add(s.add(m[0], m[5]), s.add(p, r)),
+            s.axpy(2.0, m[5], s.axpy(0.5, t, q)),
+            s.axpy(4.0, m[5], s.axpy(0.25, r, p)),
+            s.add(s.axpy(8.0, m[5], m[6]), s.axpy(0.125, t, q)),
         ]
     }
 }

@@ -1,0 +1,272 @@
+//! Filters of up to 8x8 with stride 2 on up to four channels, as F(4x4, 4x4) on the phases of the image.
+//!
+//! Even and odd rows and columns of the padded image are four images of half the size; together they have up to 16 channels,
+//! one vector. In them the filter is 4x4 with stride 1 (a zero tap where 8 is not reached): 49 products for 16 outputs and four
+//! phases replace 16 x 49 products of a 7x7 filter. A chunk is a row of tiles: it cuts its own phases from planes, so that
+//! nothing but outputs travels between chunks.
+
+use std::ops::Range;
+
+use super::super::blocked::{BLOCK, Halo, zero_halo};
+use super::super::job::Job;
+use super::super::params::Conv2dParams;
+use super::odd_lines;
+use super::transform::{F44, InputArgs, InputTile, OUTS, OutputArgs, OutputTile, POINTS, filter_matrix};
+use crate::gemm::tile::{ProductArgs, Split, Tap, product, tile_size};
+use crate::isa::Isa;
+use crate::par::Par;
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+
+/// Taps of a phase's filter along one side.
+const TAPS: usize = 4;
+/// Points of a tile.
+const SQUARE: usize = POINTS * POINTS;
+
+/// A phase Winograd convolution prepared for one image size.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Phases {
+    params: Conv2dParams,
+    isa: Isa,
+    images: usize,
+    out: [usize; 2],
+    /// Rows and columns of tiles in an image.
+    grid: [usize; 2],
+}
+
+impl Phases {
+    /// Whether a convolution has the shape that this is made for.
+    pub(in super::super) fn fits(p: &Conv2dParams) -> bool {
+        let small = |k: usize| (2..=2 * TAPS).contains(&k);
+        4 * p.in_channels <= BLOCK
+            && p.groups == 1
+            && p.stride == [2, 2]
+            && p.dilate == [1, 1]
+            && p.kernel.into_iter().all(small)
+    }
+
+    /// Whether it saves enough multiplications to be faster than direct convolution.
+    pub(in super::super) fn pays(p: &Conv2dParams, isa: Isa) -> bool {
+        Phases::fits(p) && p.kernel.into_iter().all(|k| k >= 7) && p.out_channels >= 16 && isa != Isa::Portable
+    }
+
+    pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2], isa: Isa) -> Phases {
+        Phases { params, isa, images, out, grid: out.map(|o| o.div_ceil(OUTS)) }
+    }
+
+    pub(in super::super) fn name(&self) -> String {
+        format!("winograd F(4,4) of phases, {}", self.isa)
+    }
+
+    /// Pixels of a phase that a row of tiles reads, in whole vectors.
+    fn phase_cols(&self) -> usize {
+        (self.grid[1] * OUTS + TAPS - 1).next_multiple_of(LANES)
+    }
+
+    pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
+        let read = [2 * (self.grid[0] * OUTS + TAPS - 1), 2 * self.phase_cols()];
+        let after = |i: usize| read[i].saturating_sub(size[i] + self.params.pad[i]);
+        Halo { top: self.params.pad[0], left: self.params.pad[1], bottom: after(0), right: after(1) }
+    }
+
+    /// Lanes in use: four phases of every input channel.
+    fn depth(&self) -> usize {
+        4 * self.params.in_channels
+    }
+
+    /// Output blocks of every part.
+    fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (blocks, width) = (self.params.out_channels.div_ceil(BLOCK), tile_size(self.isa).blocks);
+        (0..blocks).step_by(width).map(move |first| first..(first + width).min(blocks))
+    }
+
+    pub(in super::super) fn packed_len(&self) -> usize {
+        self.params.out_channels.next_multiple_of(BLOCK) * self.depth() * SQUARE
+    }
+
+    /// `[part][point][lane][16 or 32]`, computed in f64.
+    pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
+        let Conv2dParams { in_channels, out_channels, kernel, .. } = self.params;
+        let g = filter_matrix::<TAPS>(&F44::FINITE);
+        let depth = self.depth();
+        packed[..self.packed_len()].fill(0.0);
+        for part in self.parts() {
+            let width = part.len() * BLOCK;
+            let first = part.start * BLOCK;
+            let packed = &mut packed[first * depth * SQUARE..];
+            for o in 0..width.min(out_channels - first) {
+                for lane in 0..depth {
+                    let (down, right, channel) = (lane / in_channels / 2, lane / in_channels % 2, lane % in_channels);
+                    let filter = &weights[((first + o) * in_channels + channel) * kernel[0] * kernel[1]..];
+                    let tap = |a: usize, b: usize| {
+                        let (r, s) = (2 * a + down, 2 * b + right);
+                        if r < kernel[0] && s < kernel[1] { f64::from(filter[r * kernel[1] + s]) } else { 0.0 }
+                    };
+                    for (point, value) in at_points(&g, tap).into_iter().enumerate() {
+                        packed[(point * depth + lane) * width + o] = value as f32;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(in super::super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let [rows, cols] = self.grid;
+        let phases = POINTS * self.phase_cols() * LANES;
+        let v_point = odd_lines(cols * LANES);
+        let m_point = odd_lines(cols * tile_size(self.isa).blocks * LANES);
+        let floats = phases + SQUARE * (v_point + m_point);
+        par.run(self.images * rows, floats * size_of::<f32>(), &|chunk, scratch| {
+            let scratch: &mut [f32] = bytemuck::cast_slice_mut(&mut scratch[..floats * size_of::<f32>()]);
+            let (phase, rest) = scratch.split_at_mut(phases);
+            let (v, m) = rest.split_at_mut(SQUARE * v_point);
+            let tiles = TileRow { image: chunk / rows, row: chunk % rows, v_point, m_point };
+            self.cut_phases(job, &tiles, Dst::new(phase));
+            self.transform_inputs(&tiles, Src::new(phase), Dst::new(v));
+            for part in self.parts() {
+                self.part(job, &tiles, part, Src::new(v), Dst::new(m));
+            }
+        });
+    }
+
+    /// The seven phase rows that a row of tiles reads: `[row][col][16]`.
+    fn cut_phases(&self, job: &Job<'_>, tiles: &TileRow, phase: Dst) {
+        let xs = &job.xs;
+        let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
+        let cut = entry::<CutRow>(self.isa);
+        for i in 0..POINTS {
+            let row = 2 * (tiles.row * OUTS + i);
+            let args = CutArgs {
+                x: job.x.add(xs.padded_offset(tiles.image, 0, top + row, left)),
+                x_row: xs.row_stride(),
+                x_channel: xs.block_stride(),
+                channels: self.params.in_channels,
+                out: phase.add(i * self.phase_cols() * LANES),
+                cols: self.phase_cols(),
+            };
+            // SAFETY: the halo that `Job::new` checked covers two rows for every phase row, and all columns; `phase` has room.
+            unsafe { cut(&args) }
+        }
+    }
+
+    fn transform_inputs(&self, tiles: &TileRow, phase: Src, v: Dst) {
+        let transform = entry::<InputTile<F44>>(self.isa);
+        for col in 0..self.grid[1] {
+            let args = InputArgs {
+                x: phase.add(col * OUTS * LANES),
+                x_row: self.phase_cols() * LANES,
+                v: v.add(col * LANES),
+                point: tiles.v_point,
+            };
+            // SAFETY: seven phase rows hold all columns of the tile; V has room for a row of tiles at every point.
+            unsafe { transform(&args) }
+        }
+    }
+
+    /// Products and outputs of one part of the output channels.
+    fn part(&self, job: &Job<'_>, tiles: &TileRow, blocks: Range<usize>, v: Src, m: Dst) {
+        let (width, depth) = (blocks.len() * BLOCK, self.depth());
+        let tap = Tap { offset: 0, count: depth as u32 };
+        let split = Split::new(self.grid[1], tile_size(self.isa).rows);
+        let entries = split.entries(|rows| product(self.isa, rows, blocks.len()));
+        let filters = Src::new(job.packed).add(blocks.start * BLOCK * depth * SQUARE);
+        for point in 0..SQUARE {
+            for i in 0..split.parts {
+                let at = split.start(i);
+                let args = ProductArgs {
+                    a: v.add(point * tiles.v_point + at * LANES),
+                    taps: &raw const tap,
+                    taps_len: 1,
+                    b: filters.add(point * depth * width),
+                    c: m.add(point * tiles.m_point + at * width),
+                    add: false,
+                };
+                // SAFETY: V holds a row of tiles at every point, the filters all lanes of this part, M has room for the row.
+                unsafe { entries.of(&split, i)(&args) }
+            }
+        }
+        let transform = entry::<OutputTile<F44>>(self.isa);
+        let ys = &job.ys;
+        let row = tiles.row * OUTS;
+        let rows = OUTS.min(self.out[0] - row);
+        for (n, block) in blocks.enumerate() {
+            let bias = job.bias_block::<1>(block);
+            for tile in 0..self.grid[1] {
+                let col = tile * OUTS;
+                let args = OutputArgs {
+                    m: m.as_src().add(tile * width + n * LANES),
+                    point: tiles.m_point,
+                    bias: Src::new(&bias),
+                    residual: job.residual_at(tiles.image, block, row, col).map(|r| (r.at, r.row)),
+                    y: job.y.add(ys.offset(tiles.image, block, row, col)),
+                    y_row: ys.row_stride(),
+                    rows,
+                    cols: OUTS.min(self.out[1] - col),
+                    limits: job.limits,
+                };
+                // SAFETY: M holds the products of these tiles; outputs are clipped to the image, and these rows belong to this
+                // chunk.
+                unsafe { transform(&args) }
+            }
+            // SAFETY: as above.
+            unsafe { zero_halo(job.y, ys, tiles.image, block, row..row + rows) }
+        }
+    }
+}
+
+/// A row of tiles and the distances of its buffers.
+struct TileRow {
+    image: usize,
+    row: usize,
+    v_point: usize,
+    m_point: usize,
+}
+
+/// Values of one phase's filter at all points.
+fn at_points(g: &[[f64; TAPS]], tap: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    let column = |i: usize, b: usize| (0..TAPS).map(|a| g[i][a] * tap(a, b)).sum::<f64>();
+    let mut values = Vec::with_capacity(SQUARE);
+    for i in 0..POINTS {
+        let row: [f64; TAPS] = std::array::from_fn(|b| column(i, b));
+        values.extend(g.iter().map(|g| (0..TAPS).map(|b| g[b] * row[b]).sum::<f64>()));
+    }
+    values
+}
+
+/// Two rows of every plane, and where their phases go.
+struct CutArgs {
+    x: Src,
+    x_row: usize,
+    x_channel: usize,
+    channels: usize,
+    out: Dst,
+    /// Pixels of the phases, a multiple of 16.
+    cols: usize,
+}
+
+/// Lane = (row parity, column parity, channel).
+struct CutRow;
+
+impl Body for CutRow {
+    type Args = CutArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &CutArgs) {
+        for at in (0..x.cols).step_by(LANES) {
+            let mut v = [s.zero(); LANES];
+            // SAFETY: the caller passes two readable rows of `2 * cols` elements per plane and room for `cols` pixels.
+            unsafe {
+                for down in 0..2 {
+                    for channel in 0..x.channels {
+                        let row = x.x.add(channel * x.x_channel + down * x.x_row + 2 * at);
+                        let (even, odd) = s.deinterleave(s.load(row, 0), s.load(row, LANES));
+                        v[2 * down * x.channels + channel] = even;
+                        v[(2 * down + 1) * x.channels + channel] = odd;
+                    }
+                }
+                s.transpose(&mut v);
+                for i in 0..LANES {
+                    s.store(x.out, (at + i) * LANES, v[i]);
+                }
+            }
+        }
+    }
+}
