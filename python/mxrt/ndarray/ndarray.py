@@ -216,7 +216,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
             view: NDArray = self._view(region[0] if np.prod(picked) else 0, list(picked))
             return view
         copy = _empty(picked, self.context, self._dtype_name)
-        _mxrt.copy_region(copy, indexing.broadcast_region(picked, picked), self, region)
+        _mxrt.copy_region(copy, indexing.whole_region(picked), self, region)
         return copy
 
     def _row(self, index: int, shape: tuple[int, ...]) -> NDArray:
@@ -241,7 +241,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
             return
         at = indexing.positions(self.shape, key)
         spread = _empty(at.shape, self.context, self._dtype_name)
-        whole = indexing.broadcast_region(at.shape, at.shape)
+        whole = indexing.whole_region(at.shape)
         _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
         _mxrt.scatter(self, at, spread)
 
@@ -258,7 +258,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
     def _assign(self, value: Any) -> None:
         """Overwrites all of it."""
         source = self._value(value)
-        whole = indexing.broadcast_region(self.shape, self.shape)
+        whole = indexing.whole_region(self.shape)
         _mxrt.copy_region(self, whole, source, indexing.broadcast_region(source.shape, self.shape))
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> NDArray:
