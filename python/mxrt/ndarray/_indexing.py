@@ -51,8 +51,9 @@ def basic_region(shape: tuple[int, ...], key: Any) -> Region:
             axis += rest
         elif isinstance(part, slice):
             first, stop, step = part.indices(shape[axis])
-            axes.append((len(range(first, stop, step)), step * strides[axis]))
-            start += first * strides[axis]
+            length = len(range(first, stop, step))
+            axes.append((length, step * strides[axis]))
+            start += first * strides[axis] if length else 0
             axis += 1
         else:
             index, extent = int(part), shape[axis]

@@ -213,7 +213,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         # A single element is an array of shape (1,), unless the array itself has no axes.
         picked = indexing.region_shape(region) or ((1,) if shape else ())
         if indexing.is_contiguous(region):
-            view: NDArray = self._view(region[0] if np.prod(picked) else 0, list(picked))
+            view: NDArray = self._view(0 if 0 in picked else region[0], list(picked))
             return view
         copy = _empty(picked, self.context, self._dtype_name)
         _mxrt.copy_region(copy, indexing.whole_region(picked), self, region)
