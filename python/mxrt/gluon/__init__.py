@@ -23,6 +23,18 @@ __all__ = [
 ]
 
 
+_ABSENT = ("data", "loss", "metric", "model_zoo", "nn", "rnn", "utils")
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _ABSENT:
+        raise AttributeError(
+            f"mx.gluon.{name} is not part of this build of mxrt; export the network with MXNet and load it with "
+            "gluon.SymbolBlock.imports"
+        )
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 class Trainer:
     """Not available: mxrt runs models, it does not train them."""
 

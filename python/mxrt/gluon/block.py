@@ -20,7 +20,7 @@ from ..context import Context
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import parameter as parameters
-from .parameter import ParameterDict, mismatch, named_arrays, strip_kind
+from .parameter import ParameterDict, named_arrays, strip_kind
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock", "SymbolBlockThreadSafe"]
 
@@ -111,15 +111,13 @@ class Block:
     ) -> None:
         """Reads all parameters from a file written by ``save_parameters`` or ``export``."""
         params = self.collect_params()
-        values = named_arrays(filename)
-        names = {strip_kind(name) for name in values}
+        values = {strip_kind(name): value for name, value in named_arrays(filename).items()}
         prefix = _common_prefix(list(params))
         # save_parameters leaves the common prefix out, export does not.
-        if not any(name in params for name in names) and any(prefix + name in params for name in names):
-            restore = prefix
-        else:
-            restore = ""
-        params.load_dict(values, ctx, allow_missing, ignore_extra, restore, filename, cast_dtype, dtype_source)
+        if not any(name in params for name in values) and any(prefix + name in params for name in values):
+            values = {prefix + name: value for name, value in values.items()}
+        current = cast_dtype and dtype_source == "current"
+        params._load(values, f"file: {filename}", ctx, allow_missing, ignore_extra, cast=current, own=True)
 
     save_params = save_parameters
     load_params = load_parameters
@@ -187,8 +185,12 @@ class SymbolBlock(HybridBlock):
 
     def _make_params(self, given: ParameterDict | None) -> None:
         if given is not None:
-            self._params = ParameterDict(given.prefix, given)
-            self._params._prefix = ""
+            if not isinstance(given, ParameterDict):
+                raise MXNetTypeError(
+                    f"SymbolBlock: params must be a ParameterDict, got {type(given)}; for arrays by name use "
+                    "block.collect_params().load_dict(...)"
+                )
+            self._params = ParameterDict("", given)
         aux = set(self._symbol.list_auxiliary_states())
         hints = self._symbol._variable_attrs()
         for name in self._order:
@@ -199,6 +201,8 @@ class SymbolBlock(HybridBlock):
             if dtype is not None and dtype not in ("-1",):
                 kwargs["dtype"] = _mxrt.dtype_of_code(dtype)
             self._params.get(name, **kwargs)
+        graph = self._symbol  # not self: a block that is dropped gives its memory back at once
+        self._params._check = lambda shapes: _wrong_shapes(graph, shapes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(\n{self._symbol!r} : {len(self._input_names)} -> {len(self._symbol)}\n)"
@@ -422,46 +426,72 @@ def _imports(
         return block
     values = {strip_kind(name): value for name, value in named_arrays(param_file).items()}
     params = block.collect_params()
-    missing = [] if allow_missing else [name for name in params if name not in values]
     # A value for something that is an input of this block is of no use, and does no harm.
-    extra = [] if ignore_extra else [n for n in values if n not in params and n not in names]
-    wrong = _wrong_shapes(graph, {n: v.shape for n, v in values.items() if n in params})
-    if missing or extra or wrong:
-        unknown = [name for name in names if name not in graph.list_inputs()]
-        hint = ""
-        if unknown:
-            hint = (
-                f"The symbol has no input called {', '.join(repr(n) for n in unknown)}"
-                + (f"; it needs a value for {', '.join(repr(n) for n in missing)}" if missing else "")
-                + ". Are input_names right?"
-            )
-        raise mismatch(f"file: {param_file}", missing, extra, wrong, list(values), hint)
-    params._take({n: v for n, v in values.items() if n in params}, ctx, False, "saved")
+    params._load(
+        values, f"file: {param_file}", ctx, allow_missing, ignore_extra, own=True, idle=names, hint=_hint(graph, names)
+    )
     return block
 
 
-def _wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> list[str]:
-    """Which parameters contradict the graph or one another, with what is needed instead."""
-    known = {n: s for n, s in shapes.items() if s and 0 not in s}
+def _hint(graph: Symbol, names: list[str]) -> str:
+    """What to look at when parameters do not fit."""
+    unknown = [repr(name) for name in names if name not in graph.list_inputs()]
+    if not unknown:
+        return ""
+    return f"The symbol has no input called {', '.join(unknown)}: are input_names right?"
+
+
+def _wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> dict[str, str]:
+    """Which parameters contradict the graph or one another, with what is needed instead.
+
+    Much of a graph can only be checked when the number of axes of its inputs is known. It is not, so for each input the
+    number is taken under which most parameters fit.
+    """
+    known = {name: shape for name, shape in shapes.items() if shape and 0 not in shape}
+    wrong = _contradictions(graph, known, {})
+    for name in graph.list_inputs():
+        if name in shapes:
+            continue
+        found: list[dict[str, str]] = []
+        for axes in (4, 2, 3, 5, 1):
+            hint = {name: (0,) * axes}
+            if _consistent(graph, hint):
+                found.append(_contradictions(graph, known, hint))
+                if not found[-1]:
+                    break
+        if found:
+            fewest = min(found, key=len)
+            wrong.update(fewest)
+    return wrong
+
+
+def _consistent(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> bool:
     try:
-        graph.infer_shape_partial(**known)
-        return []
+        graph.infer_shape_partial(**shapes)
+        return True
     except MXNetError:
-        pass
+        return False
+
+
+def _contradictions(
+    graph: Symbol, known: dict[str, tuple[int, ...]], hint: dict[str, tuple[int, ...]]
+) -> dict[str, str]:
+    """Parameters that do not fit, by name, each with the words for it."""
+    if _consistent(graph, {**known, **hint}):
+        return {}
     # Some parameter is wrong: they are added one after the other, in the order of the graph.
-    good: dict[str, tuple[int, ...]] = {}
-    bad: dict[str, tuple[int, ...]] = {}
+    good = dict(hint)
+    bad: list[str] = []
     for name in graph.list_inputs():
         if name in known:
-            try:
-                graph.infer_shape_partial(**good, **{name: known[name]})
+            if _consistent(graph, {**good, name: known[name]}):
                 good[name] = known[name]
-            except MXNetError:
-                bad[name] = known[name]
+            else:
+                bad.append(name)
     arguments, _, aux = graph.infer_shape_partial(**good)
     names = [*graph.list_arguments(), *graph.list_auxiliary_states()]
     needed = dict(zip(names, [*arguments, *aux], strict=True))
-    return [f"'{name}' has shape {shape}, needs {_shown(needed.get(name) or ())}" for name, shape in bad.items()]
+    return {name: f"'{name}' has shape {known[name]}, needs {_shown(needed.get(name) or ())}" for name in bad}
 
 
 def _shown(shape: tuple[int, ...]) -> str:
