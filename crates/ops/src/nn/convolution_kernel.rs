@@ -4,11 +4,11 @@ use super::convolution::Geometry;
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
-use mxrt_kernels::isa::Isa;
 use mxrt_kernels::activation::Activation;
 use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, NchwEpilogue, Winograd};
 use mxrt_kernels::conv_plain::{ConvParams, convolution};
 use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
+use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, Shape, TensorRef};
 

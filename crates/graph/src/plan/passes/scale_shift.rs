@@ -62,7 +62,8 @@ fn emit(new: &mut Rewriter, norm: &GraphNode, activation: &str) -> Result<usize,
     let ones = Value::Node(new.push(ones), 0);
     let mut inputs = vec![ones];
     inputs.extend(new.values(&norm.inputs[1..]));
-    let folded = new.push(GraphNode::new("_fold_batch_norm", name(), given(&["eps", "fix_gamma"]), inputs)?.standing_for(norm));
+    let folded =
+        new.push(GraphNode::new("_fold_batch_norm", name(), given(&["eps", "fix_gamma"]), inputs)?.standing_for(norm));
     let mut attrs = given(&["axis"]);
     attrs.push(("act_type".to_owned(), activation.to_owned()));
     let inputs = vec![new.value(norm.inputs[0]), Value::Node(folded, 0), Value::Node(folded, 1)];
