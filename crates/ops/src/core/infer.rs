@@ -99,6 +99,16 @@ impl DTypes<'_> {
         Ok(())
     }
 
+    /// All inputs and outputs have one type, that of the first known; errors call the inputs by these names.
+    pub fn uniform(&mut self, names: &[&str]) -> Result<(), OpError> {
+        let common = self.inputs.iter().chain(self.outputs.iter()).find_map(|d| *d);
+        let Some(dtype) = common else { return Ok(()) };
+        for i in 0..self.inputs.len() {
+            self.set_input(i, names.get(i).copied().unwrap_or("an input"), dtype)?;
+        }
+        (0..self.outputs.len()).try_for_each(|i| self.set_output(i, dtype))
+    }
+
     /// States an input's type; an error names the input where it contradicts.
     pub fn set_input(&mut self, index: usize, name: &str, want: DType) -> Result<(), OpError> {
         match self.inputs.get_mut(index) {

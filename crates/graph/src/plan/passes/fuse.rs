@@ -123,5 +123,5 @@ fn fused_node(graph: &Graph, new: &Rewriter, fused: &Fused) -> Result<GraphNode,
     }
     let mut inputs = new.values(&layer.inputs);
     inputs.extend(fused.residual.map(|v| new.value(v)));
-    GraphNode::new(op, Arc::clone(&layer.name), attrs, inputs)
+    Ok(GraphNode::new(op, Arc::clone(&layer.name), attrs, inputs)?.standing_for(layer))
 }
