@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 from ..base import no_training
 from . import contrib
-from .block import Block, HybridBlock, SymbolBlock, SymbolBlockThreadSafe
+from .block import Block, HybridBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
+from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
 
 __all__ = [
     "Block",

@@ -381,11 +381,11 @@ proptest! {
 #[test]
 fn the_first_layer_of_real_networks_is_computed_by_phases_and_equals_the_definition() {
     let params = Conv2dParams { stride: [2, 2], pad: [3, 3], ..Conv2dParams::square(3, 64, 7) };
-    for isa in [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.is_available()) {
-        let case = Case::new(params, 2, [45, 62], 6).with_epilogue(true, false, Activation::Relu);
-        assert_eq!(case.select(isa, Winograd::F4).name(), format!("winograd F(4,4) of phases, {isa}"));
-        case.check(isa, Winograd::F4, 2e-6);
+    let case = Case::new(params, 2, [45, 62], 6).with_epilogue(true, false, Activation::Relu);
+    if Isa::Avx512.is_available() {
+        assert_eq!(case.select(Isa::Avx512, Winograd::F4).name(), "winograd F(4,4) of phases, avx512");
     }
+    case.check(Isa::detect(), Winograd::F4, 2e-6);
 }
 
 #[test]
