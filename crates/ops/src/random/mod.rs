@@ -1,7 +1,7 @@
 //! Random numbers. Every element has its own piece of the stream, so results do not depend on threads.
 
 use crate::core::*;
-use mxrt_engine::OpError;
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::random::{Stream, fill};
 
 pub mod like;
@@ -60,7 +60,9 @@ impl Distribution {
             }
             Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
         };
-        if good { Ok(()) } else { Err(value_error(format!("{want}, got {a} and {b}"))) }
+        let message = || format!("{want}, got {a} and {b}");
+        // MXNet finds these when the operator runs, and raises its base class.
+        if good { Ok(()) } else { Err(OpError::new(FailureKind::Operator, message())) }
     }
 
     /// Whether there is a second parameter.
