@@ -83,6 +83,7 @@ class Module(BaseModule):
         self._op: CachedOp | None = None
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
+        self._values: dict[str, NDArray] = {}
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
         self._outputs: list[NDArray] | None = None
@@ -244,6 +245,8 @@ class Module(BaseModule):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
             taken[name] = self._first_value(name, shapes.get(name) or ())
+        # In one step: a forward of another thread meanwhile uses either all old values or all new ones.
+        self._values = taken
         self._arg_params = {n: taken[n] for n in self._param_names}
         self._aux_params = {n: taken[n] for n in self._aux_names}
         self.params_initialized = True
@@ -337,7 +340,7 @@ class Module(BaseModule):
         if is_train:
             raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
-        values = {**(self._arg_params or {}), **(self._aux_params or {}), **inputs}
+        values = {**self._values, **inputs}
         op = self._op
         assert op is not None
         made = op(*[values[name] if name in values else self._label(name) for name in self._order])
