@@ -79,6 +79,8 @@ pub(crate) enum Class {
     Async,
     /// As `Async`, but runs always.
     AsyncAlways,
+    /// A guard: granted like a `Notify`, complete when its token is used.
+    Grant,
 }
 
 impl Class {
@@ -86,6 +88,24 @@ impl Class {
     #[inline(always)]
     pub fn always_runs(self) -> bool {
         !matches!(self, Class::Strict | Class::Async)
+    }
+
+    /// Whether it need not run when nobody wants what it writes.
+    #[inline(always)]
+    pub fn can_be_cancelled(self) -> bool {
+        matches!(self, Class::Strict | Class::Selective | Class::Async)
+    }
+
+    /// Whether it runs in whichever thread makes it ready, and is not counted by `wait_all`.
+    #[inline(always)]
+    pub fn runs_at_once(self) -> bool {
+        matches!(self, Class::Notify | Class::Grant)
+    }
+
+    /// Whether it is complete only when its token is used.
+    #[inline(always)]
+    pub fn has_token(self) -> bool {
+        matches!(self, Class::Async | Class::AsyncAlways | Class::Grant)
     }
 }
 
@@ -295,7 +315,7 @@ impl Chain {
             }
             self.last = op;
             self.len += 1;
-            self.notify |= (*op).class == Class::Notify;
+            self.notify |= (*op).class.runs_at_once();
             self.special |= (*op).flags & PLAIN == 0;
         }
     }

@@ -38,7 +38,7 @@ unsafe extern "C" fn before_fork() {
     GATE.fetch_add(1, Ordering::SeqCst);
     // Waiting without the registry: who registers its thread needs it.
     let mut next = 0;
-    while let Some(slot) = nth_slot(next) {
+    while let Some(slot) = slot::nth(next) {
         next += 1;
         // A fork from inside an op must not wait for itself.
         if !std::ptr::eq(slot, own) {
@@ -50,10 +50,6 @@ unsafe extern "C" fn before_fork() {
     let engines = ENGINES.lock();
     engines.iter().for_each(|e| std::mem::forget(e.all_counts.lock()));
     std::mem::forget(engines);
-}
-
-fn nth_slot(n: usize) -> Option<&'static slot::Slot> {
-    REGISTRY.lock().get(n).copied()
 }
 
 fn wait_outside(slot: &slot::Slot) {

@@ -28,12 +28,15 @@
 //! ```
 
 mod block;
+mod bulk;
+mod cancel;
 mod complete;
 mod config;
 mod ctx;
 mod engine;
 mod failure;
 mod fork;
+mod guard;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
@@ -53,10 +56,12 @@ mod var;
 mod wait;
 mod wait_all;
 
+pub use cancel::CancelHandle;
 pub use config::{Config, EngineError, EngineKind};
 pub use ctx::{OnComplete, RunCtx};
 pub use engine::Engine;
 pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
+pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};

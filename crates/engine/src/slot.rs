@@ -2,6 +2,7 @@
 //! op blocks. Slots are never freed and are used again by later threads; counts are cumulative, so that is harmless.
 
 use crate::block::{Chain, OpBlock};
+use crate::bulk::{BY_ENGINE, Collection};
 use crate::engine::Engine;
 use crate::sync;
 use std::cell::{Cell, UnsafeCell};
@@ -31,6 +32,10 @@ pub(crate) struct Slot {
     free: Cell<*mut OpBlock>,
     free_len: Cell<u32>,
     next_id: Cell<u64>,
+    /// Ready ops that were not handed over yet, how many ops were pushed since the first of them, and how many there may be.
+    pub bulk: Collection,
+    pub bulk_count: Cell<u32>,
+    pub bulk_limit: Cell<u32>,
     /// Ready ops that the outermost call in this thread will run, and their engine (naive engine).
     pub drain: Cell<(*const Engine, *mut Chain)>,
     used: AtomicBool,
@@ -78,6 +83,8 @@ impl Drop for Guard {
         }
         // SAFETY: slots are never freed.
         let slot = unsafe { &*slot };
+        Engine::flush_any_bulk(slot);
+        slot.bulk_limit.set(BY_ENGINE);
         slot.enter();
         while !slot.free.get().is_null() {
             slot.flush_half();
@@ -120,6 +127,11 @@ fn claim() -> &'static Slot {
     slot
 }
 
+/// Slot number `n`, in the order of their making. The registry is not locked between calls.
+pub(crate) fn nth(n: usize) -> Option<&'static Slot> {
+    REGISTRY.lock().get(n).copied()
+}
+
 /// A number that no other call returns.
 pub(crate) fn fresh_id() -> u64 {
     let slot = current();
@@ -145,6 +157,9 @@ impl Slot {
             free: Cell::new(null_mut()),
             free_len: Cell::new(0),
             next_id: Cell::new(0),
+            bulk: Collection::new(),
+            bulk_count: Cell::new(0),
+            bulk_limit: Cell::new(BY_ENGINE),
             drain: Cell::new((null(), null_mut())),
             used: AtomicBool::new(true),
         }

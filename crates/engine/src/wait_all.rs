@@ -142,6 +142,7 @@ impl Engine {
         if slot::current().op_depth.get() != 0 {
             return Err(WaitError::InsideOp);
         }
+        let _eager = self.eager();
         self.with_gate(|| self.sched.kick(self));
         let epochs = &self.epochs;
         let meeting = epochs.meeting();
