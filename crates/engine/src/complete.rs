@@ -1,10 +1,11 @@
 //! Running a ready op and completing it. Panics of user code are caught here and nowhere else.
 
-use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock};
+use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::cancel::cancelled;
 use crate::ctx::{RUN_RETURNED, RunCtx, TOKEN_USED, async_result, second_to_leave};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
+use crate::profile;
 use crate::protocol::{Verdict, release};
 use crate::slot::{self, Slot};
 use std::any::Any;
@@ -49,6 +50,9 @@ impl Engine {
                 None if class.can_be_cancelled() && self.is_unwanted(op) => Some(self.cancelled_failure(op)),
                 skip => skip,
             };
+            if OpBlock::has(op, PROFILED) {
+                profile::stamp_start(slot, op);
+            }
             let data = OpBlock::closure(op);
             let vtable = (*op).vtable;
             if let Some(failure) = skip {
@@ -62,9 +66,11 @@ impl Engine {
                 (*op).wait.store(0, Ordering::Relaxed);
             }
             let ctx = RunCtx::new(self, op);
+            let outer = slot.running.begin(op);
             slot.op_depth.set(slot.op_depth.get() + 1);
             let result = catch_unwind(AssertUnwindSafe(|| ((*vtable).run)(data, &ctx)));
             slot.op_depth.set(slot.op_depth.get() - 1);
+            slot.running.end(outer);
             if ctx.run_open.load(Ordering::Relaxed) {
                 self.close_run(slot);
             }
@@ -88,6 +94,9 @@ impl Engine {
         // SAFETY: contract.
         unsafe {
             let flags = (*op).flags;
+            if flags & PROFILED != 0 {
+                profile::record(slot, op, verdict.all.is_some() || !verdict.single.is_empty());
+            }
             release(op, verdict, (*op).class != Class::Notify, ready);
             OpBlock::clear(op);
             slot.give_block(op);

@@ -6,6 +6,7 @@ use crate::cancel::Limits;
 use crate::ctx::{OnComplete, RunCtx};
 use crate::engine::Engine;
 use crate::failure::OpError;
+use crate::profile;
 use crate::slot::{self, Slot};
 use crate::spec::{OpKind, OpSpec};
 use std::sync::atomic::Ordering;
@@ -63,6 +64,9 @@ impl Engine {
                 (*op).flags |= DOOMED;
             }
             store(op);
+            if profile::is_on() && !class.runs_at_once() {
+                profile::stamp_push(op);
+            }
             self.submit(slot, op);
         }
         slot.exit();

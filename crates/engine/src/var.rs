@@ -176,6 +176,11 @@ impl VarState {
         self.reads == 0 && !self.writing && self.head.is_null()
     }
 
+    /// The access that is granted next.
+    pub fn first_queued(&self) -> *mut Entry {
+        self.head
+    }
+
     /// Writes that are granted or queued.
     fn pending_writes(&self) -> u64 {
         let mut writes = self.writing as u64;

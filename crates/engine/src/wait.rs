@@ -2,6 +2,7 @@
 //! abandoned waits need no second mechanism. Its cell is shared, so nobody ever points into the stack of a waiter.
 
 use crate::block::{AsyncClosure, Class, Mode, SyncClosure};
+use crate::clock;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError, WaitError};
@@ -40,6 +41,9 @@ pub(crate) struct WaitCell {
     state: AtomicU32,
     outcome: UnsafeCell<Outcome>,
     thread: Thread,
+    /// What the thread waits for, and since when (ticks).
+    var: Var,
+    since: u64,
     /// Place in the list of waiters, changed under the list's lock.
     place: AtomicUsize,
 }
@@ -50,11 +54,13 @@ unsafe impl Sync for WaitCell {}
 unsafe impl Send for WaitCell {}
 
 impl WaitCell {
-    fn new() -> Arc<Self> {
+    fn new(var: &Var) -> Arc<Self> {
         Arc::new(WaitCell {
             state: AtomicU32::new(WAITING),
             outcome: UnsafeCell::default(),
             thread: std::thread::current(),
+            var: var.clone(),
+            since: clock::now(),
             place: AtomicUsize::new(0),
         })
     }
@@ -107,6 +113,13 @@ impl WaitCell {
     }
 }
 
+/// A waiting thread, as `dump` sees it.
+pub(crate) struct Waiting {
+    pub thread: String,
+    pub var: Var,
+    pub since: u64,
+}
+
 /// Threads that wait for variables, so that closing the engine can wake them.
 pub(crate) struct Waiters(Mutex<Vec<Arc<WaitCell>>>);
 
@@ -143,9 +156,21 @@ impl Waiters {
         list.iter().for_each(|cell| cell.close());
     }
 
+    /// Who waits, for `dump`.
+    pub fn list(&self) -> Vec<Waiting> {
+        let list = self.0.lock();
+        let describe = |cell: &Arc<WaitCell>| Waiting {
+            thread: cell.thread.name().map_or_else(|| format!("{:?}", cell.thread.id()), str::to_owned),
+            var: cell.var.clone(),
+            since: cell.since,
+        };
+        list.iter().map(describe).collect()
+    }
+
     /// In a forked child, where the waiting threads do not exist.
     pub fn forget(&self) {
-        std::mem::take(&mut *self.0.lock());
+        let list = std::mem::take(&mut *self.0.lock());
+        drop(list);
     }
 }
 
@@ -229,7 +254,7 @@ impl Engine {
             return observe(outcome);
         }
         let _eager = self.eager();
-        let cell = WaitCell::new();
+        let cell = WaitCell::new(var);
         self.with_gate(|| self.waiters.add(&cell));
         let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
         self.push_notify("wait", var, access, move |failure| notifier.notify(Outcome { failure, grant: None }));
@@ -248,7 +273,7 @@ impl Engine {
             return Err(WaitError::InsideOp);
         }
         let _eager = self.eager();
-        let cell = WaitCell::new();
+        let cell = WaitCell::new(var);
         self.with_gate(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         let run = move |ctx: &RunCtx<'_>, token| {
