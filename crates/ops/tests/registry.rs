@@ -1,6 +1,8 @@
 //! The table of operators is complete and consistent.
 
-use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, KernelOptions, OpDef, Shapes, Signature, infer_types, registry};
+use mxrt_ops::{
+    AttrDef, AttrKind, Attrs, DTypes, KernelOptions, OpDef, Shapes, Signature, infer_types, registry,
+};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,11 +35,7 @@ fn every_file_with_operators_has_its_row_in_the_table() {
         assert!(table.lines().any(|line| line == row), "{} is not in the table: {row}", file.display());
         rows += 1;
     }
-    assert_eq!(
-        table.lines().filter(|line| line.ends_with("::OPS,")).count(),
-        rows,
-        "the table has a row without a file"
-    );
+    assert_eq!(table.lines().filter(|line| line.ends_with("::OPS,")).count(), rows, "the table has a row without a file");
 }
 
 #[test]
@@ -52,12 +50,7 @@ fn names_and_aliases_are_unique_and_documented() {
         }
         assert!(op.doc.ends_with('.'), "{}: the documentation is a sentence", op.name);
         for attr in op.attrs {
-            assert!(
-                attr.doc.ends_with('.') || attr.doc.ends_with("..."),
-                "{}: {} needs a sentence",
-                op.name,
-                attr.name
-            );
+            assert!(attr.doc.ends_with('.') || attr.doc.ends_with("..."), "{}: {} needs a sentence", op.name, attr.name);
         }
     }
 }
@@ -142,8 +135,10 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
             if (op.infer_shape)(&mut Shapes { attrs, inputs: &mut ins, outputs: &mut outs }).is_err() {
                 continue;
             }
-            let complete: Vec<TensorType> =
-                ins.iter().map(|s| TensorType::new(dtype, s.complete().unwrap_or_else(|| shape.clone()))).collect();
+            let complete: Vec<TensorType> = ins
+                .iter()
+                .map(|s| TensorType::new(dtype, s.complete().unwrap_or_else(|| shape.clone())))
+                .collect();
             let Ok(types) = infer_types(op, attrs, &complete) else { continue };
             if types.iter().any(|t| t.checked_bytes().is_none_or(|b| b > 1 << 30)) {
                 continue;
