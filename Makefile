@@ -142,8 +142,8 @@ check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; it
 
 .PHONY: bench
 bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Rust parts, pytest-benchmark from Python
-	cargo bench --workspace --locked
-	$(PY) -m pytest benches --benchmark-only --benchmark-group-by=group -o timeout=600 -p no:faulthandler
+	cargo bench --workspace --locked --bench '*'
+	$(PY) -m pytest benches --benchmark-only --benchmark-group-by=group -o timeout=600
 
 .PHONY: bench-peers
 bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and OpenVINO, in turns on this machine

@@ -97,11 +97,11 @@ def test_files_that_are_no_checkpoint_are_refused(mx, checkpoint: str) -> None:
         mx.model.load_params(checkpoint, 5)
 
 
-def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module) -> None:
+def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module, eager_switching) -> None:
     wrong = []
 
     def work(number: int) -> None:
-        for n in range(60):
+        for n in range(200):
             rows = 1 + (number + n) % 4
             module.forward(mx.io.DataBatch([mx.nd.full((rows, 5), number)]), is_train=False)
             got = module.get_outputs()[0].asnumpy()

@@ -111,7 +111,7 @@ def test_new_shapes_may_arrive_from_all_threads_at_once(mx) -> None:
     in_threads(8, work)
 
 
-@pytest.mark.filterwarnings("ignore:Loading symbol saved by previous version")
+@pytest.mark.filterwarnings("ignore:Loading symbol saved", "ignore:Symbol successfully upgraded")
 def test_several_models_answer_at_once(mx) -> None:
     images = digits(16)[0]
     flat = images.reshape(16, 64)

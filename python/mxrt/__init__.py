@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 import sys as _sys
+from typing import NoReturn
 
 from . import (
     _mxrt,
@@ -94,8 +95,23 @@ __version__: str = _mxrt.__version__
 __mxnet_version__ = "1.9.1"
 """The version of MXNet whose interface and behaviour this is."""
 
+# Parts of MXNet that are not here: those that belong to training never will be.
+_TRAINING = ("callback", "kv", "kvstore", "lr_scheduler", "optimizer")
+_ABSENT = (
+    *("contrib", "image", "img", "library", "metric", "mon", "monitor", "np", "npx", "onnx", "operator"),
+    *("profiler", "recordio", "rnn", "rtc", "test_utils", "visualization", "viz"),
+)
+
 # Later calls and waits are refused, and threads that still wait stay where they are, before the interpreter ends.
 _atexit.register(_mxrt.close)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _TRAINING:
+        raise AttributeError(f"mx.{name} belongs to training, which mxrt does not support: it runs trained models")
+    if name in _ABSENT:
+        raise AttributeError(f"mx.{name} is not part of this build of mxrt")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def install_as_mxnet() -> None:

@@ -4,13 +4,46 @@ from os import PathLike
 from typing import Any, final
 
 import numpy as np
+from typing_extensions import disjoint_base
 
+__all__ = [
+    "VERSION",
+    "CSVReader",
+    "CachedOp",
+    "NDArrayBase",
+    "Operator",
+    "SymbolBase",
+    "__version__",
+    "attr_text",
+    "close",
+    "copy_region",
+    "create",
+    "dtype_code",
+    "dtype_of_code",
+    "from_numpy",
+    "gather",
+    "get_operator",
+    "group",
+    "info",
+    "invoke",
+    "load_arrays",
+    "load_buffer",
+    "load_json",
+    "operator_names",
+    "save_arrays",
+    "scatter",
+    "seed",
+    "variable",
+    "wait_all",
+    "zeroed",
+]
 __version__: str
 VERSION: str
 
 _Axes = list[tuple[int, int]]
 _Array = np.ndarray[Any, Any]
 
+@disjoint_base
 class NDArrayBase:
     def __new__(cls, source: NDArrayBase) -> NDArrayBase: ...
     @property
@@ -29,6 +62,7 @@ class NDArrayBase:
     def _view(self, start: int, shape: list[int]) -> Any: ...
     def _shares_storage(self, other: NDArrayBase) -> bool: ...
 
+@disjoint_base
 class SymbolBase:
     def __new__(cls, source: SymbolBase) -> SymbolBase: ...
     @property

@@ -89,7 +89,7 @@ def classify_digits(term: Terminal) -> bool:
         term.verdict(False, f"{len(errors)} of 8 threads failed; the first: {errors[0]}")
         return False
     accuracy = float((answers == labels).mean())
-    recorded = meta["scores"]["accuracy"]
+    recorded = float(meta["scores"]["accuracy"])
     good = accuracy == recorded
     term.verdict(good, f"accuracy {accuracy:.4f}, with MXNet 1.9.1 {recorded:.4f}")
     return good

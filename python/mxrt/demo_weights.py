@@ -60,7 +60,7 @@ def parameters() -> Iterator[tuple[str, FloatArray]]:
     crc = 0
     for entry in spec["params"]:
         value = _parameter(entry["name"].split(":", 1)[1], tuple(entry["shape"]), measured, spec["scales"])
-        crc = zlib.crc32(memoryview(value).cast("B"), crc)
+        crc = zlib.crc32(value.tobytes(), crc)
         yield entry["name"], value
     if crc != spec["params_crc32"]:
         raise RuntimeError(

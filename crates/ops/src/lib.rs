@@ -14,6 +14,7 @@ mod index;
 mod math;
 mod nn;
 mod random;
+mod sequence;
 mod shape;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The table of operators: one row per file.
 
 use crate::core::OpDef;
-use crate::{blocked, create, graph, index, math, nn, random, shape};
+use crate::{blocked, create, graph, index, math, nn, random, sequence, shape};
 
 /// Every operator of this build.
 pub static TABLE: &[&[OpDef]] = &[
@@ -22,6 +22,7 @@ pub static TABLE: &[&[OpDef]] = &[
     index::batch_take::OPS,
     index::gather_nd::OPS,
     index::index_array::OPS,
+    index::index_copy::OPS,
     index::one_hot::OPS,
     index::pick::OPS,
     index::ravel::OPS,
@@ -35,11 +36,15 @@ pub static TABLE: &[&[OpDef]] = &[
     math::broadcast::OPS,
     math::cast::OPS,
     math::clip::OPS,
+    math::cumsum::OPS,
     math::dot::OPS,
     math::elementwise_binary::OPS,
     math::hard_sigmoid::OPS,
     math::identity::OPS,
+    math::linalg_gemm::OPS,
+    math::moments::OPS,
     math::norm::OPS,
+    math::quadratic::OPS,
     math::reduce::OPS,
     math::scalar::OPS,
     math::smooth_l1::OPS,
@@ -48,9 +53,11 @@ pub static TABLE: &[&[OpDef]] = &[
     nn::activation::OPS,
     nn::batch_norm::OPS,
     nn::convolution::OPS,
+    nn::deconvolution::OPS,
     nn::dropout::OPS,
     nn::embedding::OPS,
     nn::fully_connected::OPS,
+    nn::group_norm::OPS,
     nn::l2_normalization::OPS,
     nn::layer_norm::OPS,
     nn::leaky_relu::OPS,
@@ -59,6 +66,7 @@ pub static TABLE: &[&[OpDef]] = &[
     nn::pooling::OPS,
     nn::softmax::OPS,
     nn::softmax_activation::OPS,
+    nn::softmax_cross_entropy::OPS,
     nn::softmax_output::OPS,
     random::like::OPS,
     random::multinomial::OPS,
@@ -66,10 +74,15 @@ pub static TABLE: &[&[OpDef]] = &[
     random::sample::OPS,
     random::scalar::OPS,
     random::shuffle::OPS,
+    sequence::attention::OPS,
+    sequence::last::OPS,
+    sequence::mask::OPS,
+    sequence::reverse::OPS,
     shape::broadcast_axis::OPS,
     shape::broadcast_like::OPS,
     shape::broadcast_to::OPS,
     shape::concat::OPS,
+    shape::crop::OPS,
     shape::diag::OPS,
     shape::expand_dims::OPS,
     shape::flatten::OPS,

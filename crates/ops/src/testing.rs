@@ -80,11 +80,6 @@ impl OpTest {
     }
 
     /// Gives an input.
-    pub fn f64<const N: usize>(self, shape: [usize; N], values: &[f64]) -> OpTest {
-        self.input(DType::F64, &shape, values)
-    }
-
-    /// Gives an input.
     pub fn i32<const N: usize>(self, shape: [usize; N], values: &[i32]) -> OpTest {
         self.input(DType::I32, &shape, values)
     }

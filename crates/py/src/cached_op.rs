@@ -62,7 +62,7 @@ impl CachedOp {
             let flags = CachedOpFlags::parse(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
             mxrt_graph::CachedOp::new(runtime.engine, symbol, &flags)
         })?;
-        let options = BuildOptions { kernel: runtime.options, ..BuildOptions::default() };
+        let options = BuildOptions { kernel: runtime.options };
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
         Ok(CachedOp { op: op.with_options(options).with_random(runtime.random.clone()) })
     }

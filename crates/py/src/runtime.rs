@@ -177,7 +177,10 @@ pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     facts.set_item("operators", mxrt_ops::registry().ops().iter().filter(|op| !op.internal).count())?;
     facts.set_item("dtypes", dtype_names())?;
     facts.set_item("cpu_features", cpu_features())?;
-    facts.set_item("memory", format!("{memory:?}"))?;
+    facts.set_item("memory_in_use", memory.in_use)?;
+    facts.set_item("memory_peak", memory.peak)?;
+    facts.set_item("memory_cached", memory.cached)?;
+    facts.set_item("memory_limit", memory.limit)?;
     Ok(facts)
 }
 

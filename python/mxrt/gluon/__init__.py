@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 from ..base import no_training
 from . import contrib
-from .block import Block, HybridBlock, SymbolBlock, SymbolBlockThreadSafe
+from .block import Block, HybridBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
+from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
 
 __all__ = [
     "Block",
@@ -21,6 +22,18 @@ __all__ = [
     "Trainer",
     "contrib",
 ]
+
+
+_ABSENT = ("data", "loss", "metric", "model_zoo", "nn", "rnn", "utils")
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _ABSENT:
+        raise AttributeError(
+            f"mx.gluon.{name} is not part of this build of mxrt; export the network with MXNet and load it with "
+            "gluon.SymbolBlock.imports"
+        )
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 class Trainer:

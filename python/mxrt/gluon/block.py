@@ -1,30 +1,15 @@
-"""Blocks: models as Python objects. :class:`SymbolBlock` is a model loaded from files."""
+"""Blocks: models, and parts of models, as Python objects."""
 
 from __future__ import annotations
 
 import threading
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .. import _mxrt
-from .. import symbol as symbols
-from ..base import (
-    MXNetError,
-    MXNetNotImplementedError,
-    MXNetTypeError,
-    MXNetValueError,
-    dtype_name,
-)
-from ..context import Context
-from ..ndarray import NDArray
-from ..symbol import Symbol
-from . import parameter as parameters
-from .parameter import ParameterDict, mismatch, named_arrays, strip_kind
+from ..base import MXNetNotImplementedError
+from .parameter import ParameterDict, named_arrays, strip_kind
 
-__all__ = ["Block", "HybridBlock", "SymbolBlock", "SymbolBlockThreadSafe"]
-
-_FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size")
+__all__ = ["Block", "HybridBlock"]
 
 _counter_lock = threading.Lock()
 _counters: dict[str, int] = {}
@@ -35,10 +20,6 @@ def _numbered(hint: str) -> str:
         number = _counters.get(hint, 0)
         _counters[hint] = number + 1
     return f"{hint}{number}"
-
-
-class InputTypeError(MXNetTypeError, AssertionError):
-    """Something that is no NDArray was passed to a block."""
 
 
 class Block:
@@ -111,15 +92,13 @@ class Block:
     ) -> None:
         """Reads all parameters from a file written by ``save_parameters`` or ``export``."""
         params = self.collect_params()
-        values = named_arrays(filename)
-        names = {strip_kind(name) for name in values}
+        values = {strip_kind(name): value for name, value in named_arrays(filename).items()}
         prefix = _common_prefix(list(params))
         # save_parameters leaves the common prefix out, export does not.
-        if not any(name in params for name in names) and any(prefix + name in params for name in names):
-            restore = prefix
-        else:
-            restore = ""
-        params.load_dict(values, ctx, allow_missing, ignore_extra, restore, filename, cast_dtype, dtype_source)
+        if not any(name in params for name in values) and any(prefix + name in params for name in values):
+            values = {prefix + name: value for name, value in values.items()}
+        current = cast_dtype and dtype_source == "current"
+        params._load(values, f"file: {filename}", ctx, allow_missing, ignore_extra, cast=current, own=True)
 
     save_params = save_parameters
     load_params = load_parameters
@@ -158,314 +137,3 @@ def _common_prefix(names: list[str]) -> str:
     while length < min(len(first), len(last)) and first[length] == last[length]:
         length += 1
     return first[:length]
-
-
-class SymbolBlock(HybridBlock):
-    """A model made of a symbol: what ``export`` and ``save_checkpoint`` wrote.
-
-    Any number of threads may call one block at the same time, with inputs of any shapes; parameters are shared.
-    """
-
-    def __init__(self, outputs: Any, inputs: Any, params: ParameterDict | None = None) -> None:
-        super().__init__(prefix="", params=None)
-        if isinstance(outputs, (list, tuple)):
-            outputs = outputs[0] if len(outputs) == 1 else symbols.Group(list(outputs))
-        if not isinstance(outputs, Symbol):
-            raise MXNetTypeError(f"SymbolBlock: outputs must be a Symbol or a list of them, got {type(outputs)}")
-        self._symbol = outputs
-        self._input_names = _input_names(inputs)
-        self._order = outputs.list_inputs()
-        self._flags: dict[str, Any] = {}
-        self._op: _mxrt.CachedOp | None = None
-        self._lock = threading.Lock()
-        self._collected: tuple[int, dict[Context, list[NDArray | None]]] = (-1, {})
-        self._places = {name: place for place, name in enumerate(self._input_names)}
-        # For each input of the graph, which argument of a call it is; None for parameters.
-        self._arguments = [self._places.get(name) for name in self._order]
-        self._make_params(params)
-        self._warned = False
-
-    def _make_params(self, given: ParameterDict | None) -> None:
-        if given is not None:
-            self._params = ParameterDict(given.prefix, given)
-            self._params._prefix = ""
-        aux = set(self._symbol.list_auxiliary_states())
-        hints = self._symbol._variable_attrs()
-        for name in self._order:
-            if name in self._places:
-                continue
-            kwargs: dict[str, Any] = {"allow_deferred_init": True, "grad_req": "null" if name in aux else "write"}
-            dtype = hints.get(name, {}).get("__dtype__")
-            if dtype is not None and dtype not in ("-1",):
-                kwargs["dtype"] = _mxrt.dtype_of_code(dtype)
-            self._params.get(name, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(\n{self._symbol!r} : {len(self._input_names)} -> {len(self._symbol)}\n)"
-
-    @staticmethod
-    def imports(
-        symbol_file: str,
-        input_names: str | Iterable[str],
-        param_file: str | None = None,
-        ctx: Any = None,
-        allow_missing: bool = False,
-        ignore_extra: bool = False,
-    ) -> SymbolBlock:
-        """The model of a symbol file and a parameter file, as MXNet of any age wrote them.
-
-        If parameters are missing, are not part of the symbol, or have the wrong shape, one error lists all of them.
-        """
-        return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
-
-    # ---- calls -------------------------------------------------------------------------------------------------
-
-    def forward(self, *args: Any) -> Any:
-        """Runs the model: one array, or a list when it has several outputs. Returns before they are computed."""
-        names = self._input_names
-        if len(args) != len(names):
-            raise self._wrong_count(args)
-        for value in args:
-            if not isinstance(value, NDArray):
-                return self._not_all_arrays(args)
-        op = self._op or self._compile()
-        context: Context = args[0].context
-        held = self._collect(context)
-        if not self._warned:
-            self._warn_unused()
-        inputs = [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
-        return op(*inputs)
-
-    def _compile(self) -> _mxrt.CachedOp:
-        with self._lock:
-            if self._op is None:
-                data = [i for i, place in enumerate(self._arguments) if place is not None]
-                params = [i for i, place in enumerate(self._arguments) if place is None]
-                flags = {"data_indices": tuple(data), "param_indices": tuple(params), **self._flags}
-                self._op = _mxrt.CachedOp(self._symbol, flags)
-            return self._op
-
-    def _collect(self, context: Context) -> list[NDArray | None]:
-        """The arrays of the parameters in the order of the graph's inputs, None where a call's argument goes."""
-        number, by_context = self._collected
-        if number == parameters.generation():
-            found = by_context.get(context)
-            if found is not None:
-                return found
-        with parameters.publishing:
-            number = parameters.generation()
-            found = [
-                None if place is not None else self._params[name].data(context)
-                for name, place in zip(self._order, self._arguments, strict=True)
-            ]
-            kept = self._collected[1] if self._collected[0] == number else {}
-            self._collected = (number, {**kept, context: found})
-        return found
-
-    def _wrong_count(self, args: tuple[Any, ...]) -> MXNetError:
-        names = self._input_names
-        if not args:
-            return MXNetTypeError(
-                f"{type(self).__name__}.forward() was called without input; it takes {len(names)}: {', '.join(names)}"
-            )
-        if len(args) == 1 and not isinstance(args[0], (NDArray, Symbol)):
-            return self._wrong_type(args[0])
-        return MXNetValueError(
-            f"{type(self).__name__}.forward() takes {len(names)} input{'s' if len(names) != 1 else ''} "
-            f"({', '.join(names)}), but {len(args)} were given"
-        )
-
-    def _wrong_type(self, value: Any) -> InputTypeError:
-        return InputTypeError(
-            f"HybridBlock requires the arguments of forward to be NDArrays or Symbols, but got {type(value)}; "
-            "make an array with mx.nd.array(...)"
-        )
-
-    def _not_all_arrays(self, args: tuple[Any, ...]) -> Any:
-        """Symbols make a larger graph; anything else is refused."""
-        for value in args:
-            if not isinstance(value, (NDArray, Symbol)):
-                raise self._wrong_type(value)
-        if not all(isinstance(value, Symbol) for value in args):
-            raise MXNetValueError("inputs are NDArrays or Symbols, not a mixture of both")
-        used = {n: v for n, v in zip(self._input_names, args, strict=True) if n in self._order}
-        out = self._symbol(**used) if used else self._symbol
-        return out if len(out) == 1 else list(out)
-
-    def _warn_unused(self) -> None:
-        self._warned = True
-        for place, name in enumerate(self._input_names):
-            if name not in self._order:
-                warnings.warn(
-                    f"The {place}-th input to HybridBlock ('{name}') is not used by any computation. Is this intended?",
-                    stacklevel=4,
-                )
-
-    def hybridize(
-        self,
-        active: bool = True,
-        backend: str | None = None,
-        clear: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on."""
-        flags = {key: value for key, value in kwargs.items() if key in _FLAGS and value is not None}
-        with self._lock:
-            self._flags = flags
-            self._op = None
-
-    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, **kwargs: Any) -> None:
-        """Accepted for compatibility: every graph is optimised when it is compiled."""
-        self.forward(x, *args)
-
-    def plan(self, *args: NDArray) -> str:
-        """The compiled form for inputs like these, as text."""
-        op = self._op or self._compile()
-        if len(args) != len(self._input_names):
-            raise self._wrong_count(args)
-        held = self._collect(args[0].context)
-        return op.plan(
-            *[array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
-        )
-
-    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError("a SymbolBlock has no hybrid_forward: its graph is fixed")
-
-    # ---- parameters --------------------------------------------------------------------------------------------
-
-    def cast(self, dtype: Any) -> None:
-        """Changes the element type of all parameters; those of BatchNorm stay float32 under float16, as in MXNet."""
-        super().cast(dtype)
-        if dtype_name(dtype) != "float16":
-            return
-        for name in self._order:
-            for variance, mean in (("running_var", "running_mean"), ("moving_var", "moving_mean")):
-                if name.endswith(variance):
-                    prefix = name[: -len(variance)]
-                    group = [prefix + part for part in (variance, mean, "gamma", "beta")]
-                    if all(part in self._params for part in group):
-                        for part in group:
-                            self._params[part].cast("float32")
-
-    def reset_ctx(self, ctx: Any) -> None:
-        """Moves all parameters to other contexts."""
-        self.collect_params().reset_ctx(ctx)
-
-    def infer_shape(self, *args: NDArray) -> None:
-        """Works out the shapes of the parameters from inputs."""
-        given = {n: a.shape for n, a in zip(self._input_names, args, strict=True) if n in self._order}
-        known = {n: p.shape for n, p in self._params.items() if p.shape is not None and n in self._order}
-        arguments, _, aux = self._symbol.infer_shape_partial(**{**known, **given})
-        names = [*self._symbol.list_arguments(), *self._symbol.list_auxiliary_states()]
-        for name, shape in zip(names, [*arguments, *aux], strict=True):
-            if name not in self._places and shape and 0 not in shape:
-                self._params[name].shape = shape
-
-    def __call__(self, *args: Any) -> Any:
-        try:
-            return super().__call__(*args)
-        except parameters.DeferredInitializationError:
-            self.infer_shape(*args)
-            for parameter in self._params.values():
-                parameter._finish_deferred()
-            return super().__call__(*args)
-
-    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
-        """Writes ``path-symbol.json`` and ``path-%04d.params``."""
-        from ..ndarray import save
-
-        self._symbol.save(f"{path}-symbol.json")
-        aux = set(self._symbol.list_auxiliary_states())
-        values = {
-            f"{'aux' if name in aux else 'arg'}:{name}": self._params[name].list_data()[0]
-            for name in self._order
-            if name not in self._places
-        }
-        save(f"{path}-{epoch:04d}.params", values)
-
-    def summary(self, *inputs: Any) -> NoReturn:
-        raise AssertionError(f'"{self.name}" must not be hybridized to print summary.')
-
-
-SymbolBlockThreadSafe = SymbolBlock
-
-
-def _input_names(inputs: Any) -> list[str]:
-    listed = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-    names = []
-    for one in listed:
-        if not isinstance(one, Symbol):
-            raise MXNetTypeError(f"SymbolBlock: inputs must be Symbols, got {type(one)}")
-        for part in one:
-            if not part._is_variable:
-                raise AssertionError(f"Input symbols must be variable, but {part!r} is an output of operators")
-            names.append(part.name or "")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise MXNetValueError(f"SymbolBlock: the inputs {', '.join(repeated)} are named more than once")
-    return names
-
-
-def _imports(
-    cls: type[SymbolBlock],
-    symbol_file: str,
-    input_names: str | Iterable[str],
-    param_file: str | None,
-    ctx: Any,
-    allow_missing: bool,
-    ignore_extra: bool,
-) -> SymbolBlock:
-    graph = symbols.load(symbol_file)
-    names = [input_names] if isinstance(input_names, str) else list(input_names)
-    block = cls(graph, [symbols.var(name) for name in names])
-    if param_file is None:
-        return block
-    values = {strip_kind(name): value for name, value in named_arrays(param_file).items()}
-    params = block.collect_params()
-    missing = [] if allow_missing else [name for name in params if name not in values]
-    # A value for something that is an input of this block is of no use, and does no harm.
-    extra = [] if ignore_extra else [n for n in values if n not in params and n not in names]
-    wrong = _wrong_shapes(graph, {n: v.shape for n, v in values.items() if n in params})
-    if missing or extra or wrong:
-        unknown = [name for name in names if name not in graph.list_inputs()]
-        hint = ""
-        if unknown:
-            hint = (
-                f"The symbol has no input called {', '.join(repr(n) for n in unknown)}"
-                + (f"; it needs a value for {', '.join(repr(n) for n in missing)}" if missing else "")
-                + ". Are input_names right?"
-            )
-        raise mismatch(f"file: {param_file}", missing, extra, wrong, list(values), hint)
-    params._take({n: v for n, v in values.items() if n in params}, ctx, False, "saved")
-    return block
-
-
-def _wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> list[str]:
-    """Which parameters contradict the graph or one another, with what is needed instead."""
-    known = {n: s for n, s in shapes.items() if s and 0 not in s}
-    try:
-        graph.infer_shape_partial(**known)
-        return []
-    except MXNetError:
-        pass
-    # Some parameter is wrong: they are added one after the other, in the order of the graph.
-    good: dict[str, tuple[int, ...]] = {}
-    bad: dict[str, tuple[int, ...]] = {}
-    for name in graph.list_inputs():
-        if name in known:
-            try:
-                graph.infer_shape_partial(**good, **{name: known[name]})
-                good[name] = known[name]
-            except MXNetError:
-                bad[name] = known[name]
-    arguments, _, aux = graph.infer_shape_partial(**good)
-    names = [*graph.list_arguments(), *graph.list_auxiliary_states()]
-    needed = dict(zip(names, [*arguments, *aux], strict=True))
-    return [f"'{name}' has shape {shape}, needs {_shown(needed.get(name) or ())}" for name, shape in bad.items()]
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    if not shape:
-        return "another one"
-    inner = ", ".join("?" if n == 0 else str(n) for n in shape)
-    return f"({inner},)" if len(shape) == 1 else f"({inner})"

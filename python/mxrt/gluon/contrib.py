@@ -1,5 +1,5 @@
 """Names that programs look for in ``mx.gluon.contrib``."""
 
-from .block import SymbolBlockThreadSafe
+from .symbol_block import SymbolBlockThreadSafe
 
 __all__ = ["SymbolBlockThreadSafe"]

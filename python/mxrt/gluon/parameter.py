@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import warnings
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, NoReturn
 
 import numpy as np
@@ -154,9 +154,9 @@ class Parameter:
             return self._deferred[1]
         raise MXNetError(f"Parameter '{self.name}' has not been initialized")
 
-    def _publish(self, value: NDArray, contexts: list[Context]) -> None:
-        """Gives every context an array of its own with this value."""
-        arrays = {ctx: value.copyto(ctx) for ctx in contexts}
+    def _publish(self, value: NDArray, contexts: list[Context], own: bool = False) -> None:
+        """Gives every context an array of its own with this value: the array itself where it may be kept."""
+        arrays = {ctx: value if own and ctx == value.context else value.copyto(ctx) for ctx in contexts}
         with _Publish():
             self._data = arrays
             self._deferred = None
@@ -201,7 +201,7 @@ class Parameter:
     def _make(self, init: Any, contexts: list[Context]) -> None:
         value = empty(self._shape, contexts[0], self.dtype)
         init(self.name, value)
-        self._publish(value, contexts)
+        self._publish(value, contexts, True)
 
     def _finish_deferred(self) -> None:
         """Makes the value of a parameter whose shape has become known."""
@@ -259,6 +259,8 @@ class ParameterDict:
         self._prefix = prefix
         self._params: dict[str, Parameter] = {}
         self._shared = shared
+        # What a network says about shapes: which are wrong, by name.
+        self._check: Callable[[dict[str, tuple[int, ...]]], dict[str, str]] | None = None
 
     @property
     def prefix(self) -> str:
@@ -376,8 +378,9 @@ class ParameterDict:
         dtype_source: str = "current",
     ) -> None:
         """Reads values from a file of any of MXNet's ways to save."""
-        values = named_arrays(filename)
-        self.load_dict(values, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source)
+        values = {restore_prefix + strip_kind(n): v for n, v in named_arrays(filename).items()}
+        current = cast_dtype and dtype_source == "current"
+        self._load(values, f"file: {filename}", ctx, allow_missing, ignore_extra, cast=current, own=True)
 
     def load_dict(
         self,
@@ -393,31 +396,49 @@ class ParameterDict:
         """Takes values over. Either all of them, or, when something is wrong, none."""
         values = {restore_prefix + strip_kind(name): value for name, value in param_dict.items()}
         where = f"file: {filename}" if filename else "param_dict"
-        missing = [] if allow_missing else [name for name in self._params if name not in values]
-        extra = [] if ignore_extra else [name for name in values if name not in self._params]
-        wrong = [
-            f"{name} has shape {value.shape}, needs {self._params[name].shape}"
-            for name, value in values.items()
-            if name in self._params and not _may_hold(self._params[name].shape, value.shape)
-        ]
-        if missing or extra or wrong:
-            raise mismatch(where, missing, extra, wrong, list(values))
-        self._take(values, ctx, cast_dtype, dtype_source)
+        current = cast_dtype and dtype_source == "current"
+        self._load(values, where, ctx, allow_missing, ignore_extra, cast=current)
 
-    def _take(self, values: Mapping[str, NDArray], ctx: Any, cast_dtype: bool, dtype_source: str) -> None:
+    def _load(
+        self,
+        values: Mapping[str, NDArray],
+        where: str,
+        ctx: Any,
+        allow_missing: bool,
+        ignore_extra: bool,
+        cast: bool = False,
+        own: bool = False,
+        idle: Collection[str] = (),
+        hint: str = "",
+    ) -> None:
+        """Checks all values, then publishes all of them.
+
+        With `own` nobody else holds the arrays, so that they need not be copied. Names in `idle` may have a value that
+        nobody needs.
+        """
+        taken = {name: value for name, value in values.items() if name in self._params}
+        missing = [] if allow_missing else [name for name in self._params if name not in values]
+        extra = [] if ignore_extra else [name for name in values if name not in self._params and name not in idle]
+        wrong = {
+            name: f"'{name}' has shape {value.shape}, needs {self._params[name].shape}"
+            for name, value in taken.items()
+            if not _may_hold(self._params[name].shape, value.shape)
+        }
+        if self._check is not None:
+            wrong = {**self._check({name: value.shape for name, value in taken.items()}), **wrong}
+        if missing or extra or wrong:
+            raise mismatch(where, missing, extra, list(wrong.values()), list(values), hint)
         ready: list[tuple[Parameter, NDArray, list[Context]]] = []
-        for name, value in values.items():
-            parameter = self._params.get(name)
-            if parameter is None:
-                continue
-            if cast_dtype and dtype_source == "current":
+        for name, value in taken.items():
+            parameter = self._params[name]
+            if cast:
                 value = value.astype(parameter.dtype, copy=False)
             held = list(parameter._data) or (parameter._deferred[1] if parameter._deferred else [])
             ready.append((parameter, value, held if ctx is None and held else _contexts(ctx)))
         # All at once: a block that collects its arrays meanwhile gets either all old ones or all new ones.
         with publishing:
             for parameter, value, contexts in ready:
-                parameter._publish(value, contexts)
+                parameter._publish(value, contexts, own)
 
 
 def _may_hold(known: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:

@@ -1,5 +1,6 @@
 """Models as MXNet's older interface has them: ``mx.mod``."""
 
-from .module import BaseModule, BucketingModule, Module
+from .base_module import BaseModule
+from .module import BucketingModule, Module
 
 __all__ = ["BaseModule", "BucketingModule", "Module"]

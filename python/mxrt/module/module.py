@@ -6,10 +6,8 @@ import difflib
 import logging
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
-
-import numpy as np
 
 from .. import ndarray as nd
 from ..base import (
@@ -20,12 +18,13 @@ from ..base import (
     no_training,
 )
 from ..context import Context, cpu
-from ..io import DataBatch, DataDesc, DataIter
+from ..io import DataDesc
 from ..model import load_checkpoint, save_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
+from .base_module import BaseModule
 
-__all__ = ["BaseModule", "BucketingModule", "Module"]
+__all__ = ["BucketingModule", "Module"]
 
 
 class NotBoundError(MXNetError, AssertionError):
@@ -34,113 +33,6 @@ class NotBoundError(MXNetError, AssertionError):
 
 class NameMismatchError(MXNetError, ValueError):
     """Names of inputs do not fit the symbol."""
-
-
-class BaseModule:
-    """What all modules have in common."""
-
-    def __init__(self, logger: Any = logging) -> None:
-        self.logger = logger
-        self.binded = False
-        self.for_training = False
-        self.inputs_need_grad = False
-        self.params_initialized = False
-        self.optimizer_initialized = False
-
-    # ---- what a kind of module has to provide ------------------------------------------------------------------
-
-    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        raise NotImplementedError
-
-    def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
-        raise NotImplementedError
-
-    # ---- what follows from it ----------------------------------------------------------------------------------
-
-    def _batches(self, eval_data: DataIter, num_batch: int | None, reset: bool) -> Iterator[tuple[int, Any]]:
-        if reset:
-            eval_data.reset()
-        for number, batch in enumerate(eval_data):
-            if number == num_batch:
-                return
-            yield number, batch
-
-    def iter_predict(
-        self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True, sparse_row_id_fn: Any = None
-    ) -> Iterator[tuple[list[NDArray], int, Any]]:
-        """Outputs, number and batch, for every batch; rows that only fill a batch up are left out."""
-        for number, batch in self._batches(eval_data, num_batch, reset):
-            self.forward(batch, is_train=False)
-            yield self._without_pad(batch), number, batch
-
-    def _without_pad(self, batch: Any) -> list[NDArray]:
-        pad = batch.pad or 0
-        return [out[: out.shape[0] - pad] if pad else out for out in self.get_outputs()]
-
-    def predict(
-        self,
-        eval_data: Any,
-        num_batch: int | None = None,
-        merge_batches: bool = True,
-        reset: bool = True,
-        always_output_list: bool = False,
-        sparse_row_id_fn: Any = None,
-    ) -> Any:
-        """The outputs for all batches, joined along the first axis; a single output as itself.
-
-        An array instead of an iterator is taken as one batch, and gives its first output.
-        """
-        if isinstance(eval_data, (NDArray, np.ndarray)):
-            array = eval_data if isinstance(eval_data, NDArray) else nd.array(eval_data)
-            self.forward(DataBatch([array]), is_train=False)
-            return self.get_outputs()[0]
-        if not isinstance(eval_data, DataIter):
-            raise ValueError("eval_data must be of type NDArray or DataIter")
-        lists = []
-        for _, batch in self._batches(eval_data, num_batch, reset):
-            self.forward(batch, is_train=False)
-            lists.append([out.copy() for out in self._without_pad(batch)])
-        if not lists or not merge_batches:
-            return lists
-        if len({len(outputs) for outputs in lists}) != 1:
-            raise AssertionError("Cannot merge batches, as num of outputs is not the same in mini-batches.")
-        merged = [nd.concatenate([outputs[i] for outputs in lists]) for i in range(len(lists[0]))]
-        return merged[0] if len(merged) == 1 and not always_output_list else merged
-
-    def score(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise MXNetNotImplementedError(
-            "Module.score needs mx.metric, which is not part of this build of mxrt; use predict and compute the score "
-            "with numpy"
-        )
-
-    # ---- training ----------------------------------------------------------------------------------------------
-
-    def fit(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise no_training("Module.fit")
-
-    def backward(self, out_grads: Any = None) -> NoReturn:
-        raise no_training("Module.backward")
-
-    def forward_backward(self, data_batch: Any) -> NoReturn:
-        raise no_training("Module.forward_backward")
-
-    def update(self) -> NoReturn:
-        raise no_training("Module.update")
-
-    def init_optimizer(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise no_training("Module.init_optimizer")
-
-    def get_input_grads(self, merge_multi_context: bool = True) -> NoReturn:
-        raise no_training("Module.get_input_grads")
-
-    def update_metric(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise MXNetNotImplementedError("update_metric needs mx.metric, which is not part of this build of mxrt")
-
-    def install_monitor(self, mon: Any) -> NoReturn:
-        raise MXNetNotImplementedError("install_monitor is not part of this build of mxrt")
-
-    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
-        """Accepted: there is nothing to prepare."""
 
 
 def _descriptions(shapes: Any) -> list[DataDesc]:
@@ -191,6 +83,7 @@ class Module(BaseModule):
         self._op: CachedOp | None = None
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
+        self._values: dict[str, NDArray] = {}
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
         self._outputs: list[NDArray] | None = None
@@ -352,6 +245,8 @@ class Module(BaseModule):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
             taken[name] = self._first_value(name, shapes.get(name) or ())
+        # In one step: a forward of another thread meanwhile uses either all old values or all new ones.
+        self._values = taken
         self._arg_params = {n: taken[n] for n in self._param_names}
         self._aux_params = {n: taken[n] for n in self._aux_names}
         self.params_initialized = True
@@ -445,7 +340,7 @@ class Module(BaseModule):
         if is_train:
             raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
-        values = {**(self._arg_params or {}), **(self._aux_params or {}), **inputs}
+        values = {**self._values, **inputs}
         op = self._op
         assert op is not None
         made = op(*[values[name] if name in values else self._label(name) for name in self._order])

@@ -1,7 +1,4 @@
-"""What a Python index means, as positions in an array.
-
-numpy works it out: basic keys on an array of the same shape that has no memory, others on the array of all positions.
-"""
+"""What a Python index means: a region of an array, or, for keys with arrays in them, a list of positions."""
 
 from __future__ import annotations
 
@@ -9,14 +6,10 @@ from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from .. import _mxrt
 
 Region: TypeAlias = tuple[int, list[tuple[int, int]]]
-
-_NOTHING = np.zeros(1, np.int8)
-_BASE_ADDRESS: int = _NOTHING.__array_interface__["data"][0]
 
 
 def is_basic(key: Any) -> bool:
@@ -30,30 +23,45 @@ def is_basic(key: Any) -> bool:
     )
 
 
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _strides(shape: tuple[int, ...]) -> list[int]:
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return tuple(strides)
-
-
-def _hollow(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """An int8 array whose strides are those of the shape; its elements must not be touched."""
-    return as_strided(_NOTHING, shape, _strides(shape), writeable=False)
-
-
-def _region(hollow: np.ndarray[Any, Any]) -> Region:
-    start = hollow.__array_interface__["data"][0] - _BASE_ADDRESS
-    return start, list(zip(hollow.shape, hollow.strides, strict=True))
+    return strides
 
 
 def basic_region(shape: tuple[int, ...], key: Any) -> Region:
-    """The elements a basic key names. IndexError as numpy raises it."""
+    """The elements a basic key names."""
     parts = key if isinstance(key, tuple) else (key,)
-    # With an ellipsis numpy gives an array where it would else give, and read, a single element.
-    if not any(part is Ellipsis for part in parts):
-        parts = (*parts, Ellipsis)
-    return _region(_hollow(shape)[parts])
+    used = sum(part is not None and part is not Ellipsis for part in parts)
+    if used > len(shape):
+        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
+    dots = sum(part is Ellipsis for part in parts)
+    if dots > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    strides = _strides(shape)
+    start, axis = 0, 0
+    axes: list[tuple[int, int]] = []
+    for part in parts if dots else (*parts, Ellipsis):
+        if part is None:
+            axes.append((1, 0))
+        elif part is Ellipsis:
+            rest = len(shape) - used
+            axes += zip(shape[axis : axis + rest], strides[axis : axis + rest], strict=True)
+            axis += rest
+        elif isinstance(part, slice):
+            first, stop, step = part.indices(shape[axis])
+            length = len(range(first, stop, step))
+            axes.append((length, step * strides[axis]))
+            start += first * strides[axis] if length else 0
+            axis += 1
+        else:
+            index, extent = int(part), shape[axis]
+            if not -extent <= index < extent:
+                raise IndexError(f"index {index} is out of bounds for axis {axis} with size {extent}")
+            start += (index % extent) * strides[axis]
+            axis += 1
+    return start, axes
 
 
 def region_shape(region: Region) -> tuple[int, ...]:
@@ -72,16 +80,22 @@ def is_contiguous(region: Region) -> bool:
     return True
 
 
+def whole_region(shape: tuple[int, ...]) -> Region:
+    """All elements, in order."""
+    return 0, list(zip(shape, _strides(shape), strict=True))
+
+
 def broadcast_region(shape: tuple[int, ...], to: tuple[int, ...]) -> Region:
     """An array of `shape` repeated to the shape `to`. ValueError when it does not fit."""
     while len(shape) > len(to) and shape[0] == 1:
         shape = shape[1:]
-    try:
-        return _region(np.broadcast_to(_hollow(shape), to))
-    except ValueError:
+    lead = len(to) - len(shape)
+    if lead < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, to[lead:], strict=True)):
         raise ValueError(
             f"operands could not be broadcast together: a value of shape {shape} does not fit the indexed part, {to}"
-        ) from None
+        )
+    steps = [0] * lead + [0 if n == 1 else stride for n, stride in zip(shape, _strides(shape), strict=True)]
+    return 0, list(zip(to, steps, strict=True))
 
 
 def positions(shape: tuple[int, ...], key: Any) -> np.ndarray[Any, Any]:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._functions import Namespace as _Namespace
 from ._make import make as _make
+from .control_flow import cond, foreach, isfinite, isinf, isnan, while_loop
+
+__all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "while_loop"]
 
 if TYPE_CHECKING:
     from ._signatures.contrib import *  # noqa: F403

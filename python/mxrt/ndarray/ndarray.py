@@ -22,6 +22,7 @@ from ..base import (
 )
 from ..context import Context, current_context
 from . import _indexing as indexing
+from ._reshape import shape_argument, target_shape
 
 __all__ = ["NDArray", "waitall"]
 
@@ -213,10 +214,10 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         # A single element is an array of shape (1,), unless the array itself has no axes.
         picked = indexing.region_shape(region) or ((1,) if shape else ())
         if indexing.is_contiguous(region):
-            view: NDArray = self._view(region[0] if np.prod(picked) else 0, list(picked))
+            view: NDArray = self._view(0 if 0 in picked else region[0], list(picked))
             return view
         copy = _empty(picked, self.context, self._dtype_name)
-        _mxrt.copy_region(copy, indexing.broadcast_region(picked, picked), self, region)
+        _mxrt.copy_region(copy, indexing.whole_region(picked), self, region)
         return copy
 
     def _row(self, index: int, shape: tuple[int, ...]) -> NDArray:
@@ -241,7 +242,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
             return
         at = indexing.positions(self.shape, key)
         spread = _empty(at.shape, self.context, self._dtype_name)
-        whole = indexing.broadcast_region(at.shape, at.shape)
+        whole = indexing.whole_region(at.shape)
         _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
         _mxrt.scatter(self, at, spread)
 
@@ -258,7 +259,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
     def _assign(self, value: Any) -> None:
         """Overwrites all of it."""
         source = self._value(value)
-        whole = indexing.broadcast_region(self.shape, self.shape)
+        whole = indexing.whole_region(self.shape)
         _mxrt.copy_region(self, whole, source, indexing.broadcast_region(source.shape, self.shape))
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> NDArray:
@@ -279,11 +280,11 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
         0 keeps an extent, -1 is worked out, -2 keeps the rest, -3 joins two, -4 splits one into the next two.
         ``reverse=True`` matches from the right.
         """
-        target = _shape_argument(shape, kwargs)
+        target = shape_argument(shape, kwargs)
         reverse = bool(kwargs.pop("reverse", False))
         if kwargs:
             raise TypeError(f"reshape: unknown argument {', '.join(kwargs)}; known: shape, reverse")
-        found = _target_shape(self.shape, target, reverse)
+        found = target_shape(self.shape, target, reverse)
         view: NDArray = self._view(0, list(found))
         return view
 
@@ -441,84 +442,6 @@ def _unpickle(values: np.ndarray[Any, Any], dtype: str, device_type: str, device
 def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
     steps = step or (None,) * len(begin)
     return tuple(slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=True))
-
-
-def _shape_argument(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
-    if "shape" in kwargs:
-        if shape:
-            raise ValueError("reshape: give the shape by position or as shape=, not both")
-        given = kwargs.pop("shape")
-    else:
-        given = shape[0] if len(shape) == 1 else shape
-    return (int(given),) if isinstance(given, (int, np.integer)) else tuple(int(n) for n in given)
-
-
-def _target_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool) -> tuple[int, ...]:
-    """The shape that reshape's codes stand for."""
-    if not all(code >= -4 for code in codes):
-        raise MXNetShapeError(f"reshape: {codes} holds a number below -4, which means nothing")
-    size = int(np.prod(old, dtype=np.int64)) if old else 1
-    extents = _decode(old[::-1], codes[::-1])[::-1] if reverse else _decode(old, codes)
-    known = int(np.prod([n for n in extents if n != -1], dtype=np.int64))
-    unknown = extents.count(-1)
-    if unknown > 1:
-        raise MXNetShapeError(f"reshape: {codes} asks for more than one extent to be worked out")
-    if unknown:
-        extents[extents.index(-1)] = size // known if known else 0
-        known = int(np.prod(extents, dtype=np.int64))
-    if known > size and not unknown:
-        raise MXNetShapeError(
-            f"reshape: target shape size is larger than the current shape: {tuple(extents)} against {old}"
-        )
-    if known != size:
-        raise MXNetShapeError(f"Cannot reshape array of size {size} into shape {codes}")
-    return tuple(extents)
-
-
-def _decode(old: tuple[int, ...], codes: tuple[int, ...]) -> list[int]:
-    """One pass over the codes; -1 stays for the caller to work out."""
-    new: list[int] = []
-    at = 0
-    i = 0
-
-    def take() -> int:
-        nonlocal at
-        if at >= len(old):
-            raise MXNetShapeError(f"reshape: {codes} refers to more axes than the {len(old)} of the array")
-        at += 1
-        return old[at - 1]
-
-    while i < len(codes):
-        code = codes[i]
-        i += 1
-        if code == 0:
-            new.append(take())
-        elif code == -2:
-            new.extend(old[at:])
-            at = len(old)
-        elif code == -3:
-            new.append(take() * take())
-        elif code == -4:
-            if i + 2 > len(codes):
-                raise MXNetShapeError(f"reshape: -4 in {codes} must be followed by two extents")
-            new.extend(_split(take(), codes[i], codes[i + 1]))
-            i += 2
-        else:
-            at = min(at + 1, len(old))
-            new.append(code)
-    return new
-
-
-def _split(extent: int, first: int, second: int) -> tuple[int, int]:
-    if first == -1 and second == -1:
-        raise MXNetShapeError("reshape: -4 can work out one of its two extents, not both")
-    if first == -1:
-        first = extent // second if second else 0
-    elif second == -1:
-        second = extent // first if first else 0
-    if first * second != extent:
-        raise MXNetShapeError(f"reshape: -4 cannot split an axis of {extent} into {first} and {second}")
-    return first, second
 
 
 def waitall() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ..executor import Executor
 
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
+
+_log = logging.getLogger("mxrt")
 
 
 class Symbol(_mxrt.SymbolBase, OperatorMethods):
@@ -445,5 +448,6 @@ def load_json(json_str: str) -> Symbol:
     loaded: Symbol
     loaded, notes = _mxrt.load_json(json_str)
     for note in notes:
-        warnings.warn(note, stacklevel=3)
+        # MXNet writes these to its log too; nothing is wrong with an old file that was understood.
+        _log.log(logging.WARNING if "undefined behavior" in note else logging.INFO, "%s", note)
     return loaded

@@ -58,7 +58,10 @@ pub(super) enum Packed {
 /// One kernel with its operands.
 pub(super) struct Step {
     pub kernel: Box<dyn Kernel>,
+    /// operator of the plan, for its text
     pub op: &'static str,
+    /// operator of the user's symbol, for messages
+    pub stands_for: &'static str,
     pub name: Arc<str>,
     pub attrs: Vec<(String, String)>,
     pub inputs: Vec<Operand>,
@@ -78,6 +81,8 @@ pub struct Plan {
     pub(super) consts: ConstPlan,
     pub(super) arena_bytes: usize,
     inputs: Vec<TensorType>,
+    /// positions of the inputs that are not parameters
+    data: Vec<usize>,
     outputs: Vec<TensorType>,
     cost_ns: u64,
 }
@@ -137,8 +142,8 @@ impl Plan {
 impl std::fmt::Display for Plan {
     /// One step a line, then the totals.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let inputs: Vec<String> = self.inputs.iter().map(TensorType::to_string).collect();
-        writeln!(f, "plan for ({})", inputs.join(", "))?;
+        let data = self.data.iter().map(|i| self.inputs[*i].to_string()).collect::<Vec<_>>().join(", ");
+        writeln!(f, "plan for {data} and {} parameters", self.inputs.len() - self.data.len())?;
         for (i, step) in self.steps.iter().enumerate() {
             let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
             let cost = step.kernel.cost_ns() as f64 / 1e3;
@@ -160,6 +165,13 @@ impl std::fmt::Display for Plan {
             self.cost_ns as f64 / 1e3
         )
     }
+}
+
+/// A kernel and the types it was bound to.
+struct Bound {
+    kernel: Box<dyn Kernel>,
+    inputs: Vec<TensorType>,
+    outputs: Vec<TensorType>,
 }
 
 /// A step before memory is laid out.
@@ -219,12 +231,12 @@ impl<'a> Builder<'a> {
         Ok((ins, outs))
     }
 
-    fn bind(&self, n: usize) -> Result<(Box<dyn Kernel>, Vec<TensorType>, Vec<TensorType>), OpError> {
+    fn bind(&self, n: usize) -> Result<Bound, OpError> {
         let node = &self.graph.nodes[n];
         let (ins, outs) = self.signature_types(n)?;
         let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
         let kernel = (node.op.bind)(&node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
-        Ok((kernel, ins, outs))
+        Ok(Bound { kernel, inputs: ins, outputs: outs })
     }
 
     fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
@@ -242,11 +254,12 @@ impl<'a> Builder<'a> {
         let (steps, arena_bytes) = Layout::new(&self, drafts, &made_in_place).finish();
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
         let consts = ConstPlan::new(nodes, self.slots, cache);
-        Ok(Plan { steps, consts, arena_bytes, inputs: inputs.to_vec(), outputs, cost_ns })
+        let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
+        Ok(Plan { steps, consts, arena_bytes, inputs: inputs.to_vec(), data, outputs, cost_ns })
     }
 
     fn draft(&mut self, n: usize, step: usize) -> Result<Draft, OpError> {
-        let (kernel, ins, outs) = self.bind(n)?;
+        let Bound { kernel, inputs: ins, outputs: outs } = self.bind(n)?;
         let node = &self.graph.nodes[n];
         let values: Vec<Value> = node.inputs.iter().map(|v| self.root(*v)).collect();
         let mut packed = None;
@@ -267,6 +280,7 @@ impl<'a> Builder<'a> {
             step: Step {
                 kernel,
                 op: node.op.name,
+                stands_for: node.stands_for,
                 name: node.name.clone(),
                 attrs: node.attr_text.clone(),
                 inputs: ins.into_iter().map(place).collect(),
@@ -301,6 +315,7 @@ impl<'a> Builder<'a> {
                 step: Step {
                     kernel: Box::new(CopyKernel),
                     op: "_copy",
+                    stands_for: "_copy",
                     name: format!("output{j}").into(),
                     attrs: Vec::new(),
                     inputs: vec![operand(Place::Arena(usize::MAX), &outputs[j])],
@@ -364,9 +379,9 @@ impl<'a> Builder<'a> {
     fn const_nodes(&self) -> Result<HashMap<usize, ConstNode>, OpError> {
         let mut nodes = HashMap::new();
         for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.constant[*n]) {
-            let (kernel, _, outputs) = self.bind(n)?;
+            let Bound { kernel, outputs, .. } = self.bind(n)?;
             let inputs = node.inputs.clone();
-            nodes.insert(n, ConstNode { kernel, op: node.op.name, name: node.name.clone(), inputs, outputs });
+            nodes.insert(n, ConstNode { kernel, op: node.stands_for, name: node.name.clone(), inputs, outputs });
         }
         Ok(nodes)
     }
@@ -374,7 +389,7 @@ impl<'a> Builder<'a> {
 
 fn with_facts(error: OpError, node: &GraphNode, inputs: &[TensorType]) -> OpError {
     error
-        .op(node.op.name)
+        .op(node.stands_for)
         .node(&*node.name)
         .attrs(node.attr_text.clone())
         .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())

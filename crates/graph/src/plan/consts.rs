@@ -108,6 +108,9 @@ pub struct ConstPlan {
     computing: Mutex<()>,
 }
 
+/// Packs constant inputs with the kernel of the step that asks for it.
+pub type Packer<'a> = dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError> + 'a;
+
 /// What computing constants needs from the running request.
 pub struct ConstEnv<'a> {
     pub par: &'a dyn Par,
@@ -126,11 +129,7 @@ impl ConstPlan {
     }
 
     /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
-    pub fn current(
-        &self,
-        env: &ConstEnv<'_>,
-        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
-    ) -> Result<Arc<ConstSet>, OpError> {
+    pub fn current(&self, env: &ConstEnv<'_>, pack: &Packer<'_>) -> Result<Arc<ConstSet>, OpError> {
         let keys: Vec<ValueKey> = self.params.iter().map(|p| env.keys[*p]).collect();
         if let Some(set) = self.remembered(&keys) {
             return Ok(set);
@@ -150,12 +149,7 @@ impl ConstPlan {
         self.sets.read().iter().find(|s| s.keys == keys).cloned()
     }
 
-    fn compute(
-        &self,
-        env: &ConstEnv<'_>,
-        keys: Vec<ValueKey>,
-        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
-    ) -> Result<ConstSet, OpError> {
+    fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> Result<ConstSet, OpError> {
         let mut made = Made { plan: self, env, values: HashMap::new() };
         let mut blocks = Vec::with_capacity(self.slots.len());
         for slot in &self.slots {
@@ -258,11 +252,7 @@ impl Made<'_> {
             .ok_or_else(|| OpError::new(FailureKind::Operator, "a constant is read before it is made"))
     }
 
-    fn pack(
-        &mut self,
-        packing: &ConstPack,
-        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
-    ) -> Result<ConstBlock, OpError> {
+    fn pack(&mut self, packing: &ConstPack, pack: &Packer<'_>) -> Result<ConstBlock, OpError> {
         for value in &packing.inputs {
             if matches!(value, Value::Node(..)) {
                 self.value(*value)?;

@@ -50,7 +50,7 @@ pub fn infer(graph: &Graph, inputs: &[TensorType]) -> Result<Types, OpError> {
 fn incomplete(graph: &Graph, n: usize) -> OpError {
     let node = &graph.nodes[n];
     let message = "shapes or dtypes around this node cannot be told from those of the inputs";
-    OpError::new(FailureKind::Shape, message).op(node.op.name).node(&*node.name)
+    OpError::new(FailureKind::Shape, message).op(node.stands_for).node(&*node.name)
 }
 
 /// One node. Returns whether all is known around it, and whether anything was learnt.
@@ -68,7 +68,7 @@ fn visit(graph: &Graph, n: usize, known: &mut HashMap<Value, Known>) -> Result<(
     let facts = |e: OpError| {
         let shapes = node.inputs.iter().filter_map(|v| known.get(v).and_then(|k| k.shape.complete()));
         let dtypes = node.inputs.iter().filter_map(|v| known.get(v).and_then(|k| k.dtype));
-        e.op(node.op.name)
+        e.op(node.stands_for)
             .node(&*node.name)
             .shapes(shapes.map(|s| s.to_vec()).collect())
             .dtypes(dtypes.map(|d| d.name()).collect())
@@ -86,7 +86,7 @@ fn visit(graph: &Graph, n: usize, known: &mut HashMap<Value, Known>) -> Result<(
         changed |= slot
             .shape
             .merge(&shape)
-            .map_err(|e| OpError::new(FailureKind::Shape, e.to_string()).op(node.op.name).node(&*node.name))?;
+            .map_err(|e| OpError::new(FailureKind::Shape, e.to_string()).op(node.stands_for).node(&*node.name))?;
         if slot.dtype.is_none() && dtype.is_some() {
             slot.dtype = dtype;
             changed = true;

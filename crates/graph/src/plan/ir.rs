@@ -20,6 +20,8 @@ pub enum Value {
 pub struct GraphNode {
     /// operator
     pub op: &'static OpDef,
+    /// the operator in the user's symbol that this node stands for, for messages
+    pub stands_for: &'static str,
     /// name in the user's symbol; fused nodes keep the name of the one that does the work
     pub name: Arc<str>,
     /// attributes, as text
@@ -43,7 +45,13 @@ impl GraphNode {
         })?;
         let attrs =
             op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
-        Ok(GraphNode { op, name, attr_text, attrs, inputs })
+        Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs })
+    }
+
+    /// The same node, made to do the work of another one.
+    pub fn standing_for(mut self, node: &GraphNode) -> GraphNode {
+        self.stands_for = node.stands_for;
+        self
     }
 
     /// Text of an attribute, if it was given.
@@ -100,6 +108,7 @@ impl Graph {
                     let inputs = node.inputs.iter().map(|e| resolve(&values, e)).collect::<Result<_, _>>()?;
                     graph.nodes.push(GraphNode {
                         op,
+                        stands_for: op.name,
                         name: node.name.as_str().into(),
                         attr_text: node.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).collect(),
                         attrs: node.parsed().clone(),

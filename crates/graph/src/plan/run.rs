@@ -37,7 +37,7 @@ impl Plan {
         let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
         let consts = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
-            pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.op).node(&*step.name))
+            pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
         })?;
         let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
@@ -51,7 +51,7 @@ impl Plan {
 
 fn describe(error: OpError, step: &Step) -> OpError {
     error
-        .op(step.op)
+        .op(step.stands_for)
         .node(&*step.name)
         .attrs(step.attrs.clone())
         .shapes(step.inputs.iter().map(|o| o.tensor.shape.to_vec()).collect())

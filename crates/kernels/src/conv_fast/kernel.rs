@@ -117,6 +117,16 @@ impl ConvKernel {
         }
     }
 
+    /// The instruction set it was prepared for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Whether it multiplies less often than the direct convolution.
+    pub fn saves_arithmetic(&self) -> bool {
+        !matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::Depthwise(_))
+    }
+
     /// What it computes.
     pub fn params(&self) -> &Conv2dParams {
         &self.params

@@ -4,7 +4,7 @@ use super::{infer_from_layout, shape_of};
 use crate::core::*;
 use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
-use crate::nn::convolution_kernel::{Epilogue, fast_kernel, multiply_adds, operand};
+use crate::nn::convolution_kernel::{Epilogue, cost_ns, fast_kernel, multiply_adds, operand};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, Residual};
 use mxrt_tensor::{DType, TensorRef};
@@ -107,7 +107,7 @@ impl Kernel for BlockedConvolution {
     }
 
     fn cost_ns(&self) -> u64 {
-        2_000 + self.work / 30
+        cost_ns(&self.kernel, self.work)
     }
 }
 

@@ -31,6 +31,9 @@ pub enum Outputs {
     Count(fn(&Attrs) -> usize),
 }
 
+/// Chooses a kernel for complete types.
+pub type Bind = fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>;
+
 /// An operator. One constant of this type per operator, one row each in the table of operators.
 pub struct OpDef {
     /// canonical name, as written to symbol files
@@ -56,7 +59,7 @@ pub struct OpDef {
     /// likewise for element types
     pub infer_dtype: fn(&mut DTypes<'_>) -> Result<(), OpError>,
     /// chooses a kernel for complete types on the CPU
-    pub bind: fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>,
+    pub bind: Bind,
     /// draws random numbers: every execution gets its own piece of the stream
     pub random: bool,
     /// at inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape): plans make no

@@ -75,17 +75,14 @@ fn dtype_error(message: String) -> OpError {
 impl DTypes<'_> {
     /// All inputs and outputs have one type.
     pub fn all_same(&mut self) -> Result<(), OpError> {
-        let mut common = None;
-        for (i, dtype) in self.inputs.iter().enumerate() {
-            match (common, *dtype) {
-                (None, found) => common = found,
-                (Some(want), Some(found)) if want != found => {
-                    return Err(dtype_error(format!(
-                        "input {i} has dtype {found} but {want} is needed, as for the inputs before it; use astype('{want}')"
-                    )));
-                }
-                _ => {}
-            }
+        let mut common = self.inputs.iter().flatten().next().copied();
+        if self.inputs.iter().flatten().any(|dtype| Some(*dtype) != common) {
+            let known = |dtype: &Option<DType>| dtype.map_or("unknown".to_owned(), |d| d.to_string());
+            let have: Vec<String> = self.inputs.iter().map(known).collect();
+            return Err(dtype_error(format!(
+                "all inputs must have one dtype, but they have {}; cast the data to the dtype of the parameters with astype",
+                have.join(", ")
+            )));
         }
         for dtype in self.outputs.iter() {
             common = common.or(*dtype);
@@ -97,6 +94,16 @@ impl DTypes<'_> {
             }
         }
         Ok(())
+    }
+
+    /// All inputs and outputs have one type, that of the first known; errors call the inputs by these names.
+    pub fn uniform(&mut self, names: &[&str]) -> Result<(), OpError> {
+        let common = self.inputs.iter().chain(self.outputs.iter()).find_map(|d| *d);
+        let Some(dtype) = common else { return Ok(()) };
+        for i in 0..self.inputs.len() {
+            self.set_input(i, names.get(i).copied().unwrap_or("an input"), dtype)?;
+        }
+        (0..self.outputs.len()).try_for_each(|i| self.set_output(i, dtype))
     }
 
     /// States an input's type; an error names the input where it contradicts.

@@ -13,7 +13,7 @@ mod support;
 
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use call::EnginePar;
-pub use def::{Inputs, OpDef, Outputs};
+pub use def::{Bind, Inputs, OpDef, Outputs};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke};
 pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn};

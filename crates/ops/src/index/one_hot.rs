@@ -43,7 +43,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let (on, off) = (T::from_f64(on), T::from_f64(off));
         Ok(kernel_fn(signature, move |call| {
             let indices = integers(&call.inputs[0])?;
-            one_hot(call.par, &*indices, depth, on, off, elements_mut(&mut call.outputs[0])?);
+            one_hot(call.par, &indices, depth, on, off, elements_mut(&mut call.outputs[0])?);
             Ok(())
         }))
     })

@@ -78,6 +78,6 @@ mod tests {
         assert_eq!(f32s(&of("wrap").run(), [3]), [30.0, 20.0, 20.0]);
         let error = of("raise").error();
         assert_eq!(error.kind, FailureKind::Index);
-        assert!(error.message.contains("index 4") && error.message.contains("size 3"), "{}", error.message);
+        assert!(error.message.contains("index -1") && error.message.contains("size 3"), "{}", error.message);
     }
 }

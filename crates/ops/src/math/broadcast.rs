@@ -14,6 +14,7 @@ macro_rules! broadcast_op {
             inputs: Inputs::Fixed(&["lhs", "rhs"]),
             ignores_unknown_attrs: true,
             infer_shape: broadcast_shapes,
+            infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
             bind: |_, signature| bind($function, signature),
             ..OpDef::BASE
         }

@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         attrs: ATTRS,
         infer_shape: infer_dot,
+        infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_dot,
         ..OpDef::BASE
     },
@@ -36,6 +37,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         attrs: ATTRS,
         infer_shape: infer_batch_dot,
+        infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_batch_dot,
         ..OpDef::BASE
     },
@@ -91,7 +93,7 @@ fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
 }
 
 /// Batch axes, rows, columns of an operand of `batch_dot`, as it is after transposing.
-fn matrix(dims: &[Option<usize>], transpose: bool) -> Option<(PartialDims, Option<usize>, Option<usize>)> {
+pub(crate) fn matrix(dims: &[Option<usize>], transpose: bool) -> Option<(PartialDims, Option<usize>, Option<usize>)> {
     let [batch @ .., rows, columns] = dims else { return None };
     let (rows, columns) = if transpose { (*columns, *rows) } else { (*rows, *columns) };
     Some((batch.iter().copied().collect(), rows, columns))

@@ -13,6 +13,7 @@ macro_rules! same_shape_op {
             doc: $doc,
             inputs: Inputs::Fixed(&["lhs", "rhs"]),
             ignores_unknown_attrs: true,
+            infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
             bind: |_, signature| bind_binary($function, signature),
             $(blocked: $blocked,)?
             ..OpDef::BASE

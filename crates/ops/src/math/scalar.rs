@@ -15,12 +15,7 @@ enum Side {
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("scalar", AttrKind::Float, "1", "The number."),
-    AttrDef::new(
-        "is_int",
-        AttrKind::Bool,
-        "True",
-        "Whether the number is whole; if not, whole arrays become float64.",
-    ),
+    AttrDef::new("is_int", AttrKind::Bool, "True", "Whether the number is whole; if not, whole arrays become float64."),
 ];
 
 macro_rules! scalar_op {

@@ -3,14 +3,43 @@
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
+use mxrt_kernels::elementwise::{Unary, unary_inplace};
 use mxrt_kernels::norm::{Channels, batch_norm};
 use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
-pub static OPS: &[OpDef] = &[OpDef {
-    name: "BatchNorm",
-    aliases: &["_npx_batch_norm"],
-    doc: "Normalises every channel with its moving mean and variance, then scales by gamma and adds beta.",
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "BatchNorm",
+        aliases: &["_npx_batch_norm"],
+        doc: "Normalises every channel with its moving mean and variance, then scales by gamma and adds beta.",
+        attrs: ATTRS,
+        ..BATCH_NORM
+    },
+    OpDef {
+        name: "_contrib_BatchNormWithReLU",
+        doc: "BatchNorm, then relu.",
+        attrs: ATTRS,
+        bind: |attrs, signature| bind(attrs, signature, true),
+        ..BATCH_NORM
+    },
+    OpDef {
+        name: "_contrib_SyncBatchNorm",
+        doc: "BatchNorm that collects statistics over devices in training.",
+        attrs: &[
+            AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance."),
+            AttrDef::new("momentum", AttrKind::Float, "0.899999976", "Of the moving statistics, in training."),
+            AttrDef::new("fix_gamma", AttrKind::Bool, "True", "Take gamma as 1, whatever it holds."),
+            AttrDef::new("use_global_stats", AttrKind::Bool, "False", "Use moving statistics in training too."),
+            AttrDef::new("output_mean_var", AttrKind::Bool, "False", "Return mean and inverse deviation as well."),
+            AttrDef::new("ndev", AttrKind::Int, "1", "For training."),
+            AttrDef::required("key", AttrKind::Str, "For training."),
+        ],
+        ..BATCH_NORM
+    },
+];
+
+const BATCH_NORM: OpDef = OpDef {
     inputs: Inputs::Fixed(&["data", "gamma", "beta", "moving_mean", "moving_var"]),
     aux: &[3, 4],
     outputs: Outputs::Named(
@@ -19,12 +48,16 @@ pub static OPS: &[OpDef] = &[OpDef {
         },
     ),
     hidden_outputs: |attrs| if attrs.bool("output_mean_var") { 0 } else { 2 },
-    attrs: ATTRS,
     infer_shape,
     infer_dtype,
-    bind,
+    bind: |attrs, signature| bind(attrs, signature, false),
     ..OpDef::BASE
-}];
+};
+
+/// The axis of channels.
+fn axis_of(attrs: &Attrs, rank: usize) -> Result<usize, OpError> {
+    resolve_axis(if attrs.declares("axis") { attrs.int("axis") } else { 1 }, rank)
+}
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance."),
@@ -43,7 +76,7 @@ const STATISTICS: [&str; 4] = ["gamma", "beta", "moving_mean", "moving_var"];
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.same_as_first()?;
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
-    let axis = resolve_axis(shapes.attrs.int("axis"), dims.len())?;
+    let axis = axis_of(shapes.attrs, dims.len())?;
     let channels = PartialShape::from_dims([dims[axis]]);
     for (i, name) in STATISTICS.iter().enumerate() {
         let have = shapes.inputs[i + 1].clone();
@@ -75,9 +108,9 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
-    let axis = resolve_axis(attrs.int("axis"), shape.len())?;
+    let axis = axis_of(attrs, shape.len())?;
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
     let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
@@ -91,7 +124,11 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             eps,
         };
         let Some((out, others)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
-        batch_norm(call.par, elements::<T>(data)?, split, params, elements_mut(out)?);
+        let out = elements_mut::<T>(out)?;
+        batch_norm(call.par, elements(data)?, split, params, out);
+        if relu {
+            unary_inplace(call.par, Unary::Relu, out);
+        }
         if let [mean_out, deviation_out] = others {
             mean_out.bytes_mut().copy_from_slice(mean.bytes());
             for (out, v) in elements_mut::<<T as Element>::Acc>(deviation_out)?.iter_mut().zip(params.variance) {

@@ -19,6 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ),
     attrs: ATTRS,
     infer_shape: |shapes| infer_shape(shapes),
+    infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
     bind: |attrs, signature| {
         bind_convolution(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
     },
@@ -66,6 +67,16 @@ pub(crate) struct Geometry {
     pub groups: usize,
 }
 
+/// An attribute with one entry for each spatial axis, or none at all.
+pub(crate) fn spatial_list(attrs: &Attrs, name: &str, default: usize, spatial: usize) -> Result<Dims, OpError> {
+    let given = extents(name, attrs.ints(name))?;
+    match given.len() {
+        0 => Ok(smallvec::smallvec![default; spatial]),
+        n if n == spatial => Ok(given),
+        n => Err(value_error(format!("{name} has {n} entries but kernel has {spatial}; they must be as many"))),
+    }
+}
+
 impl Geometry {
     pub fn new(attrs: &Attrs) -> Result<Geometry, OpError> {
         let kernel = extents("kernel", attrs.ints("kernel"))?;
@@ -75,15 +86,8 @@ impl Geometry {
                 "kernel has {spatial} extents; convolutions have one to three spatial axes"
             )));
         }
-        let list = |name: &str, default: usize| {
-            let given = extents(name, attrs.ints(name))?;
-            match given.len() {
-                0 => Ok(smallvec::smallvec![default; spatial]),
-                n if n == spatial => Ok(given),
-                n => Err(value_error(format!("{name} has {n} entries but kernel has {spatial}; they must be as many"))),
-            }
-        };
-        let (stride, dilate, pad): (Dims, Dims, Dims) = (list("stride", 1)?, list("dilate", 1)?, list("pad", 0)?);
+        let list = |name: &str, default: usize| spatial_list(attrs, name, default, spatial);
+        let (stride, dilate, pad) = (list("stride", 1)?, list("dilate", 1)?, list("pad", 0)?);
         if kernel.iter().chain(&stride).chain(&dilate).any(|v| *v == 0) {
             return Err(value_error("kernel, stride and dilate must be positive"));
         }

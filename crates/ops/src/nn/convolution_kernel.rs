@@ -8,6 +8,7 @@ use mxrt_kernels::activation::Activation;
 use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, NchwEpilogue, Winograd};
 use mxrt_kernels::conv_plain::{ConvParams, convolution};
 use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
+use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, Shape, TensorRef};
 
@@ -84,6 +85,17 @@ pub(crate) fn bind_convolution(
             "dtype {other} is not supported by convolutions on the CPU, only float32 and float64; convert with astype"
         ))),
     }
+}
+
+/// Estimated time of a fast convolution on one core, from rates that stand for each instruction set.
+pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
+    let per_ns = match kernel.isa() {
+        Isa::Portable => 8,
+        Isa::Avx2 => 50,
+        Isa::Avx512 => 100,
+    };
+    let saved = if kernel.saves_arithmetic() { 5 } else { 2 };
+    2_000 + work * 2 / (per_ns * saved)
 }
 
 /// Multiplications that the convolution takes.
@@ -164,7 +176,7 @@ impl Kernel for Fast {
     }
 
     fn cost_ns(&self) -> u64 {
-        2_000 + self.work / 30
+        cost_ns(&self.kernel, self.work)
     }
 }
 

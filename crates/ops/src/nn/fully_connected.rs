@@ -19,6 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ),
     attrs: ATTRS,
     infer_shape: |shapes| infer_shape(shapes),
+    infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
     bind: |attrs, signature| {
         bind_dense(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
     },

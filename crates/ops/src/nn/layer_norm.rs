@@ -23,6 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("output_mean_var", AttrKind::Bool, "False", "Return mean and deviation as well."),
     ],
     infer_shape,
+    infer_dtype: |dtypes| dtypes.uniform(&["data", "gamma", "beta"]),
     bind,
     ..OpDef::BASE
 }];

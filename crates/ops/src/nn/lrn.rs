@@ -27,7 +27,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         beta: attrs.float("beta"),
         knorm: attrs.float("knorm"),
     };
-    if params.size % 2 == 0 {
+    if params.size.is_multiple_of(2) {
         return Err(value_error(format!("nsize must be odd, got {}", params.size)));
     }
     if shape.len() != 4 {

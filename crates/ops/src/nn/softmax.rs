@@ -3,7 +3,7 @@
 use crate::core::*;
 use half::f16;
 use mxrt_engine::OpError;
-use mxrt_kernels::cast::cast;
+use mxrt_kernels::Element;
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};
 use mxrt_tensor::{DType, PartialShape};
 
@@ -113,21 +113,42 @@ pub(crate) fn bind_softmax(
     }))))
 }
 
-/// MXNet rounds results from half precision to half precision before it converts them.
+/// From half precision to another: MXNet rounds every step to half precision, which a result in another dtype shows.
 fn bind_half(
     params: SoftmaxParams,
-    split: [usize; 3],
+    [outer, n, inner]: [usize; 3],
     has_length: bool,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
     dispatch!(signature.outputs[0].dtype, float, O => Ok(kernel_fn(signature, move |call| {
         let x = elements::<f16>(&call.inputs[0])?;
         let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
-        let mut half = vec![f16::ZERO; x.len()];
-        softmax(call.par, params, x, split, lengths.as_deref(), &mut half);
-        cast::<f16, O>(call.par, &half, elements_mut(&mut call.outputs[0])?);
+        let out = elements_mut::<O>(&mut call.outputs[0])?;
+        let mut column = vec![f16::ZERO; n];
+        for at in 0..outer * inner {
+            let place = |k: usize| (at / inner * n + k) * inner + at % inner;
+            let length = lengths.as_deref().map_or(n, |l| usize::try_from(l[at]).unwrap_or(0).min(n));
+            column.fill(f16::ZERO);
+            (0..length).for_each(|k| column[k] = x[place(k)]);
+            half_column(params, &mut column[..length]);
+            (0..n).for_each(|k| out[place(k)] = O::from_f64(column[k].to_f64()));
+        }
         Ok(())
     })))
+}
+
+/// Softmax of one column in half precision.
+fn half_column(params: SoftmaxParams, column: &mut [f16]) {
+    let round = f16::from_f32;
+    let sign = if params.negate { -1.0 } else { 1.0 };
+    let largest = column.iter().map(|v| sign * v.to_f32()).fold(f32::NEG_INFINITY, f32::max);
+    for v in column.iter_mut() {
+        *v = round(round(sign * v.to_f32() - largest).to_f32() / params.temperature as f32);
+    }
+    let sum = column.iter().fold(f16::ZERO, |sum, v| round(sum.to_f32() + v.to_f32().exp())).to_f32();
+    for v in column.iter_mut() {
+        *v = round(if params.log { v.to_f32() - sum.ln() } else { v.to_f32().exp() / sum });
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +169,7 @@ mod tests {
         let y = OpTest::new("softmin").attr("temperature", "2").f32([2], &[0.0, 2.0]).run();
         assert_close(&f32s(&y, [2]), &[0.731_058_6, 0.268_941_4]);
         let y = OpTest::new("log_softmax").attr("axis", "0").f32([2, 1], &[0.0, 0.0]).run();
-        assert_close(&f32s(&y, [2, 1]), &[-0.693_147_2, -0.693_147_2]);
+        assert_close(&f32s(&y, [2, 1]), &[-std::f32::consts::LN_2; 2]);
         OpTest::new("softmax").attr("axis", "2").f32([2, 1], &[0.0, 0.0]).error();
     }
 }

@@ -9,7 +9,12 @@ use mxrt_kernels::softmax::SoftmaxParams;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "SoftmaxActivation",
     doc: "Softmax along the last axis, or with mode channel along axis 1.",
-    attrs: &[AttrDef::new("mode", AttrKind::Enum(&["channel", "instance"]), "instance", "What is normalised together.")],
+    attrs: &[AttrDef::new(
+        "mode",
+        AttrKind::Enum(&["channel", "instance"]),
+        "instance",
+        "What is normalised together.",
+    )],
     bind,
     ..OpDef::BASE
 }];

@@ -68,13 +68,11 @@ fn infer(shapes: &mut Shapes<'_>, output: fn(Four, usize) -> Result<Four, OpErro
     shapes.set_output(0, PartialShape::from_dims(output(four, shapes.attrs.count("block_size"))?))
 }
 
+/// From four extents and the block size to six extents and the order in which the output reads them.
+type Split = fn([usize; 4], usize) -> ([usize; 6], [usize; 6]);
+
 /// `split` cuts the four extents into six and tells in which order the output reads them.
-fn bind(
-    attrs: &Attrs,
-    signature: &Signature<'_>,
-    four: &Shape,
-    split: fn([usize; 4], usize) -> ([usize; 6], [usize; 6]),
-) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, four: &Shape, split: Split) -> Result<Box<dyn Kernel>, OpError> {
     let four = <[usize; 4]>::try_from(&four[..]).map_err(|_| wrong_arity())?;
     let (six, order) = split(four, attrs.count("block_size"));
     let steps = contiguous(&six);

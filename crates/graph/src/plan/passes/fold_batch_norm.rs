@@ -46,7 +46,7 @@ fn fold(new: &mut Rewriter, n: usize, norm: &GraphNode, layer: &GraphNode) -> Re
     attrs.push(("with_bias".to_owned(), if with_bias { "True" } else { "False" }.to_owned()));
     let mut inputs = new.values(&layer.inputs[1..]);
     inputs.extend(new.values(&norm.inputs[1..]));
-    let folded = new.push(GraphNode::new("_fold_batch_norm", norm.name.clone(), attrs, inputs)?);
+    let folded = new.push(GraphNode::new("_fold_batch_norm", norm.name.clone(), attrs, inputs)?.standing_for(norm));
     let mut attrs = layer.attr_text.clone();
     attrs.retain(|(k, _)| k != "no_bias");
     let inputs = vec![new.value(layer.inputs[0]), Value::Node(folded, 0), Value::Node(folded, 1)];

@@ -69,7 +69,7 @@ fn match_group(
         let (m, producer) = graph.producer(*v).filter(|_| single(v))?;
         if let Some(group) = groups.get(&m) {
             let open = group.activation.is_none();
-            return open.then(|| (Fused { layer: group.layer, residual: group.residual, activation: None }, m));
+            return open.then_some((Fused { layer: group.layer, residual: group.residual, activation: None }, m));
         }
         fused_operator(producer)?;
         Some((Fused { layer: m, residual: None, activation: None }, m))
@@ -123,5 +123,5 @@ fn fused_node(graph: &Graph, new: &Rewriter, fused: &Fused) -> Result<GraphNode,
     }
     let mut inputs = new.values(&layer.inputs);
     inputs.extend(fused.residual.map(|v| new.value(v)));
-    GraphNode::new(op, Arc::clone(&layer.name), attrs, inputs)
+    Ok(GraphNode::new(op, Arc::clone(&layer.name), attrs, inputs)?.standing_for(layer))
 }

@@ -58,13 +58,14 @@ fn emit(new: &mut Rewriter, norm: &GraphNode, activation: &str) -> Result<usize,
         keys.iter().filter_map(|k| norm.attr(k).map(|v| (k.to_string(), v.to_owned()))).collect()
     };
     // Folding into a weight of ones leaves the factor and the offset of every channel.
-    let ones = GraphNode::new("ones_like", name(), Vec::new(), vec![new.value(norm.inputs[1])])?;
+    let ones = GraphNode::new("ones_like", name(), Vec::new(), vec![new.value(norm.inputs[1])])?.standing_for(norm);
     let ones = Value::Node(new.push(ones), 0);
     let mut inputs = vec![ones];
     inputs.extend(new.values(&norm.inputs[1..]));
-    let folded = new.push(GraphNode::new("_fold_batch_norm", name(), given(&["eps", "fix_gamma"]), inputs)?);
+    let folded =
+        new.push(GraphNode::new("_fold_batch_norm", name(), given(&["eps", "fix_gamma"]), inputs)?.standing_for(norm));
     let mut attrs = given(&["axis"]);
     attrs.push(("act_type".to_owned(), activation.to_owned()));
     let inputs = vec![new.value(norm.inputs[0]), Value::Node(folded, 0), Value::Node(folded, 1)];
-    Ok(new.push(GraphNode::new("_scale_shift", name(), attrs, inputs)?))
+    Ok(new.push(GraphNode::new("_scale_shift", name(), attrs, inputs)?.standing_for(norm)))
 }

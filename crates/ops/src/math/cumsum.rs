@@ -1,0 +1,61 @@
+//! `_np_cumsum`: running sums.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::cast::cast;
+use mxrt_kernels::reduce::cumsum;
+use mxrt_tensor::Shape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_np_cumsum",
+    aliases: &["cumsum"],
+    doc: "Running sums along an axis, or of the flattened array.",
+    inputs: Inputs::Fixed(&["a"]),
+    attrs: &[
+        AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given."),
+        AttrDef::new(
+            "dtype",
+            AttrKind::DType(&["None", "float16", "float32", "float64", "int32", "int64", "int8"]),
+            "None",
+            "dtype of the result; that of the input if not given.",
+        ),
+    ],
+    infer_shape: |shapes| match shapes.attrs.opt_int("axis") {
+        Some(_) => shapes.same_as_first(),
+        None => match shapes.input(0) {
+            Some(shape) => shapes.set_output(0, Shape::new(&[shape.size()])),
+            None => Ok(()),
+        },
+    },
+    infer_dtype: |dtypes| match dtypes.attrs.opt_dtype("dtype").or(dtypes.inputs[0]) {
+        Some(dtype) => dtypes.set_output(0, dtype),
+        None => Ok(()),
+    },
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let split = match attrs.opt_int("axis") {
+        None => [1, shape.size(), 1],
+        Some(axis) => {
+            let axis = resolve_axis(axis, shape.len())?;
+            [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
+        }
+    };
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from == to {
+        return dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+            cumsum::<T, T>(call.par, elements(&call.inputs[0])?, split, elements_mut(&mut call.outputs[0])?);
+            Ok(())
+        })));
+    }
+    dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; call.inputs[0].len()];
+        cast::<S, T>(call.par, elements(&call.inputs[0])?, &mut converted);
+        cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    }))))
+}

@@ -1,0 +1,44 @@
+//! `_contrib_quadratic`, `_contrib_div_sqrt_dim`: small polynomials.
+
+use crate::core::*;
+use mxrt_kernels::Element;
+use mxrt_kernels::elementwise::{Binary, binary_scalar};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_contrib_quadratic",
+        doc: "a * x^2 + b * x + c, element by element.",
+        attrs: &[
+            AttrDef::new("a", AttrKind::Float, "0", "Factor of the square."),
+            AttrDef::new("b", AttrKind::Float, "0", "Factor of the element."),
+            AttrDef::new("c", AttrKind::Float, "0", "What is added."),
+        ],
+        bind: |attrs, signature| {
+            let (a, b, c) = (attrs.float("a"), attrs.float("b"), attrs.float("c"));
+            dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+                let x = elements::<T>(&call.inputs[0])?;
+                for (out, x) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().zip(x) {
+                    let x = x.to_f64();
+                    *out = T::from_f64((a * x + b) * x + c);
+                }
+                Ok(())
+            })))
+        },
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_contrib_div_sqrt_dim",
+        doc: "The input divided by the square root of its last extent.",
+        ignores_unknown_attrs: true,
+        bind: |_, signature| {
+            let root = (signature.inputs[0].shape.last().copied().unwrap_or(1) as f64).sqrt();
+            dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+                let x = elements::<T>(&call.inputs[0])?;
+                binary_scalar(call.par, Binary::Div, x, T::from_f64(root), elements_mut(&mut call.outputs[0])?);
+                Ok(())
+            })))
+        },
+        ..OpDef::BASE
+    },
+];

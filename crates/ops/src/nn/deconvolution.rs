@@ -1,0 +1,171 @@
+//! `Deconvolution`: the transposed convolution.
+
+use super::convolution::{Geometry, spatial_list};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Float;
+use mxrt_kernels::conv_plain::{ConvParams, deconvolution};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "Deconvolution",
+    aliases: &["_npx_deconvolution"],
+    doc: "The transposed convolution: every input element spreads the filters over the output.\n\ndata is (batch, channels, spatial...), weight (channels, num_filter / num_group, kernel...), bias (num_filter,). target_shape overrides pad and adj.",
+    inputs: Inputs::ByAttrs(
+        |attrs| {
+            if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }
+        },
+    ),
+    attrs: &[
+        AttrDef::required("kernel", AttrKind::Shape, "Size: (width,), (height, width) or (depth, height, width)."),
+        AttrDef::new("stride", AttrKind::Shape, "()", "Distances between the spread filters; 1 if not given."),
+        AttrDef::new("dilate", AttrKind::Shape, "()", "Distances between taps; 1 if not given."),
+        AttrDef::new("pad", AttrKind::Shape, "()", "What is cut off on both sides; 0 if not given."),
+        AttrDef::new("adj", AttrKind::Shape, "()", "What is added at the end; 0 if not given."),
+        AttrDef::new("target_shape", AttrKind::Shape, "()", "Spatial extents of the output."),
+        AttrDef::required("num_filter", AttrKind::IntFrom(0), "Number of output channels."),
+        AttrDef::new(
+            "num_group",
+            AttrKind::IntFrom(0),
+            "1",
+            "Number of groups of channels that do not see each other.",
+        ),
+        AttrDef::new("workspace", AttrKind::IntFrom(0), "512", "Without effect here."),
+        AttrDef::new("no_bias", AttrKind::Bool, "True", "Without the input bias."),
+        AttrDef::new(
+            "cudnn_tune",
+            AttrKind::OptEnum(&["fastest", "limited_workspace", "off"]),
+            "None",
+            "Without effect here.",
+        ),
+        AttrDef::new("cudnn_off", AttrKind::Bool, "False", "Without effect here."),
+        AttrDef::new(
+            "layout",
+            AttrKind::OptEnum(&["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC"]),
+            "None",
+            "Order of the axes; only channels first works on the CPU.",
+        ),
+    ],
+    infer_shape,
+    infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
+    bind,
+    ..OpDef::BASE
+}];
+
+/// Padding and extent of the output along one spatial axis with `n` elements.
+fn size(attrs: &Attrs, geometry: &Geometry, axis: usize, n: usize) -> Result<(usize, usize), OpError> {
+    let spatial = geometry.kernel.len();
+    let (adj, target) = (spatial_list(attrs, "adj", 0, spatial)?, spatial_list(attrs, "target_shape", 0, spatial)?);
+    let too_large = || shape_error("the output is larger than the address space");
+    let covered = geometry.dilate[axis]
+        .checked_mul(geometry.kernel[axis] - 1)
+        .and_then(|d| geometry.stride[axis].checked_mul(n.checked_sub(1)?)?.checked_add(d)?.checked_add(1));
+    let covered = covered.ok_or_else(too_large)?;
+    if target.iter().any(|t| *t != 0) {
+        let cut = covered.checked_sub(target[axis]).ok_or_else(|| {
+            shape_error(format!(
+                "target_shape {} is too large: {covered} is all there is along spatial axis {axis}",
+                target[axis]
+            ))
+        })?;
+        return Ok((cut.div_ceil(2), target[axis]));
+    }
+    let (pad, adj) = (geometry.pad[axis], adj[axis]);
+    if adj >= geometry.stride[axis].max(geometry.dilate[axis]) {
+        return Err(value_error(format!("adj={adj} must be less than the stride {}", geometry.stride[axis])));
+    }
+    let total = covered.checked_add(adj).ok_or_else(too_large)?;
+    match total.checked_sub(2 * pad) {
+        Some(left) if left > 0 => Ok((pad, left)),
+        _ => Err(shape_error(format!("pad={pad} leaves nothing of the {total} elements along spatial axis {axis}"))),
+    }
+}
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let geometry = Geometry::new(shapes.attrs)?;
+    let (spatial, groups, filters) = (geometry.kernel.len(), geometry.groups, geometry.filters);
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    if dims.len() != spatial + 2 {
+        return Err(shape_error(format!(
+            "data has shape {}, but a kernel of {spatial} extents needs {} axes",
+            shapes.inputs[0],
+            spatial + 2
+        )));
+    }
+    if dims[1].is_some_and(|c| c % groups != 0) {
+        return Err(shape_error(format!(
+            "the channels of data {} are not divided by num_group={groups}",
+            shapes.inputs[0]
+        )));
+    }
+    let mut weight = vec![dims[1], Some(filters / groups)];
+    weight.extend(geometry.kernel.iter().map(|k| Some(*k)));
+    let (weight, have) = (PartialShape::from_dims(weight), shapes.inputs[1].clone());
+    shapes.set_input(1, "weight", weight.clone()).map_err(|_| {
+        shape_error(format!(
+            "weight has shape {have} but input {} with num_filter={filters} and num_group={groups} needs {weight}",
+            shapes.inputs[0]
+        ))
+    })?;
+    if !shapes.attrs.bool("no_bias") {
+        shapes.set_input(2, "bias", Shape::new(&[filters]))?;
+    }
+    let mut out = dims.clone();
+    out[1] = Some(filters);
+    for axis in 0..spatial {
+        let extent = dims[2 + axis].map(|n| size(shapes.attrs, &geometry, axis, n)).transpose()?;
+        out[2 + axis] = extent.map(|(_, n)| n);
+    }
+    shapes.set_output(0, PartialShape::from_dims(out))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let mut geometry = Geometry::new(attrs)?;
+    let shape = &signature.inputs[0].shape;
+    for axis in 0..geometry.kernel.len() {
+        geometry.pad[axis] = size(attrs, &geometry, axis, shape[2 + axis])?.0;
+    }
+    let with_bias = !attrs.bool("no_bias");
+    match signature.inputs[0].dtype {
+        DType::F32 => Ok(bind_typed::<f32>(geometry, with_bias, signature)),
+        DType::F64 => Ok(bind_typed::<f64>(geometry, with_bias, signature)),
+        other => Err(unsupported_dtype(other, "float32 and float64")),
+    }
+}
+
+fn bind_typed<T: Float>(geometry: Geometry, with_bias: bool, signature: &Signature<'_>) -> Box<dyn Kernel> {
+    kernel_fn(signature, move |call| {
+        let ([data, weight, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let bias: Option<&TensorRef<'_>> = if with_bias { rest.first() } else { None };
+        let bias = bias.map(elements::<T>).transpose()?;
+        let Geometry { kernel, stride, pad, dilate, groups, .. } = &geometry;
+        let params = ConvParams { kernel, stride, pad, dilate, groups: *groups };
+        let shape = out.shape;
+        let (x, w) = (elements::<T>(data)?, elements::<T>(weight)?);
+        deconvolution(call.par, params, x, data.shape, w, bias, elements_mut(out)?, shape);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, assert_close, f32s};
+
+    #[test]
+    fn filters_are_spread_with_the_stride() {
+        let of = |attrs: &[(&str, &str)]| {
+            attrs
+                .iter()
+                .fold(OpTest::new("Deconvolution").attr("kernel", "(2,)").attr("num_filter", "1"), |t, (k, v)| {
+                    t.attr(k, v)
+                })
+                .f32([1, 1, 2], &[1.0, 10.0])
+                .f32([1, 1, 2], &[1.0, 2.0])
+        };
+        assert_close(&f32s(&of(&[]).run(), [1, 1, 3]), &[1.0, 12.0, 20.0]);
+        assert_close(&f32s(&of(&[("stride", "2"), ("adj", "1")]).run(), [1, 1, 5]), &[1.0, 2.0, 10.0, 20.0, 0.0]);
+        assert_close(&f32s(&of(&[("stride", "2"), ("target_shape", "3")]).run(), [1, 1, 3]), &[2.0, 10.0, 20.0]);
+        of(&[("target_shape", "9")]).error();
+    }
+}

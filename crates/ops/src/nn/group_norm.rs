@@ -1,0 +1,113 @@
+//! `GroupNorm`, `InstanceNorm`: normalisation over groups of channels, or over each channel, of every instance.
+
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::norm::{mean_std, row_norm};
+use mxrt_tensor::PartialShape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "GroupNorm",
+        doc: "Normalises each of num_groups groups of channels of every instance; gamma and beta have one element a group.",
+        inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
+        outputs: Outputs::Named(
+            |attrs| {
+                if attrs.bool("output_mean_var") { &["output", "mean", "std"] } else { &["output"] }
+            },
+        ),
+        hidden_outputs: |attrs| if attrs.bool("output_mean_var") { 0 } else { 2 },
+        attrs: &[
+            AttrDef::new("num_groups", AttrKind::IntFrom(1), "1", "Number of groups."),
+            AttrDef::new("eps", AttrKind::Float, "9.99999975e-06", "Added to the variance."),
+            AttrDef::new("output_mean_var", AttrKind::Bool, "False", "Return mean and deviation as well."),
+        ],
+        infer_shape: group_shapes,
+        bind: |attrs, signature| bind(attrs.count("num_groups"), attrs.float("eps"), signature),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "InstanceNorm",
+        doc: "Normalises each channel of every instance; gamma and beta have one element a channel.",
+        inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
+        hidden_outputs: |_| 2,
+        attrs: &[AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance.")],
+        infer_shape: instance_shapes,
+        bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
+        ..OpDef::BASE
+    },
+];
+
+fn group_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    shapes.same_as_first()?;
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    let groups = shapes.attrs.count("num_groups");
+    if dims.len() < 3 || dims[1].is_some_and(|c| c % groups != 0) {
+        return Err(shape_error(format!(
+            "data has shape {} but needs at least 3 axes and channels (axis 1) that num_groups={groups} divides",
+            shapes.inputs[0]
+        )));
+    }
+    let each = PartialShape::from_dims([Some(groups)]);
+    shapes.set_input(1, "gamma", each.clone())?;
+    shapes.set_input(2, "beta", each)?;
+    for i in 1..shapes.outputs.len() {
+        shapes.set_output(i, PartialShape::from_dims([dims[0], Some(groups)]))?;
+    }
+    Ok(())
+}
+
+fn instance_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    shapes.same_as_first()?;
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    if dims.len() < 2 {
+        return Err(shape_error(format!("data has shape {} but needs a batch axis and channels", shapes.inputs[0])));
+    }
+    let channels = PartialShape::from_dims([dims[1]]);
+    shapes.set_input(1, "gamma", channels.clone())?;
+    shapes.set_input(2, "beta", channels)
+}
+
+/// Every instance falls into `groups` rows.
+fn bind(groups: usize, eps: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let rows = shape[0] * groups;
+    let each = shape.size().checked_div(rows).unwrap_or(0);
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+        let [data, gamma, beta] = call.inputs else { return Err(wrong_arity()) };
+        let x = elements::<T>(data)?;
+        let Some((out, others)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
+        row_norm(call.par, x, [rows, each], elements(gamma)?, elements(beta)?, eps, elements_mut(out)?);
+        if let [mean, std] = others {
+            mean_std(call.par, x, [rows, each, 1], eps, elements_mut(mean)?, elements_mut(std)?);
+        }
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, assert_close, f32s};
+
+    #[test]
+    fn groups_and_instances_are_normalised_on_their_own() {
+        let x = [1.0f32, 3.0, 10.0, 30.0];
+        let y = OpTest::new("InstanceNorm")
+            .attr("eps", "0")
+            .f32([1, 2, 2], &x)
+            .f32([2], &[1.0, 2.0])
+            .f32([2], &[0.0, 1.0])
+            .run();
+        assert_close(&f32s(&y, [1, 2, 2]), &[-1.0, 1.0, -1.0, 3.0]);
+        let y = OpTest::new("GroupNorm")
+            .attr("eps", "0")
+            .attr("num_groups", "2")
+            .attr("output_mean_var", "1")
+            .f32([1, 2, 2], &x)
+            .f32([2], &[1.0, 1.0])
+            .f32([2], &[0.0, 0.0])
+            .run_all();
+        assert_close(&f32s(&y[0], [1, 2, 2]), &[-1.0, 1.0, -1.0, 1.0]);
+        assert_close(&f32s(&y[1], [1, 2]), &[2.0, 20.0]);
+    }
+}

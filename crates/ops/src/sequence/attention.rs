@@ -1,0 +1,145 @@
+//! `_contrib_interleaved_matmul_*`: the products of attention, on projections that lie interleaved by head.
+
+use crate::core::*;
+use crate::shape::Strided;
+use mxrt_engine::OpError;
+use mxrt_kernels::Float;
+use mxrt_kernels::gemm_plain::{Gemm, gemm};
+use mxrt_kernels::par::Par;
+use mxrt_kernels::shape::copy_strided;
+use mxrt_tensor::{Shape, TensorRef};
+
+const HEADS: &[AttrDef] = &[AttrDef::required("heads", AttrKind::IntFrom(1), "Number of heads.")];
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_contrib_interleaved_matmul_selfatt_qk",
+        doc: "Scaled products of queries and keys: (time, batch, heads * 3 * dim) gives (batch * heads, time, time).",
+        inputs: Inputs::Fixed(&["queries_keys_values"]),
+        attrs: HEADS,
+        infer_shape: |shapes| infer_scores(shapes, 3, None),
+        bind: |attrs, signature| bind_scores(attrs, signature, [(0, 3, 0), (0, 3, 1)]),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_contrib_interleaved_matmul_selfatt_valatt",
+        doc: "Values weighted by attention: (time, batch, heads * 3 * dim) and (batch * heads, time, time) give (time, batch, heads * dim).",
+        inputs: Inputs::Fixed(&["queries_keys_values", "attention"]),
+        attrs: HEADS,
+        infer_shape: |shapes| infer_values(shapes, 3),
+        bind: |attrs, signature| bind_values(attrs, signature, (0, 3, 2)),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_contrib_interleaved_matmul_encdec_qk",
+        doc: "Scaled products of queries (time, batch, heads * dim) and keys (other time, batch, heads * 2 * dim).",
+        inputs: Inputs::Fixed(&["queries", "keys_values"]),
+        attrs: HEADS,
+        infer_shape: |shapes| infer_scores(shapes, 1, Some(2)),
+        bind: |attrs, signature| bind_scores(attrs, signature, [(0, 1, 0), (1, 2, 0)]),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_contrib_interleaved_matmul_encdec_valatt",
+        doc: "Values (other time, batch, heads * 2 * dim) weighted by attention: (time, batch, heads * dim).",
+        inputs: Inputs::Fixed(&["keys_values", "attention"]),
+        attrs: HEADS,
+        infer_shape: |shapes| infer_values(shapes, 2),
+        bind: |attrs, signature| bind_values(attrs, signature, (0, 2, 1)),
+        ..OpDef::BASE
+    },
+];
+
+/// Where a projection lies: input, projections in it, and its place among them.
+type Place = (usize, usize, usize);
+
+/// Time, batch and dimension of a head of an input with `parts` projections.
+fn head(shape: &Shape, heads: usize, parts: usize) -> Result<[usize; 3], OpError> {
+    match shape[..] {
+        [time, batch, width] if width % (heads * parts) == 0 => Ok([time, batch, width / (heads * parts)]),
+        _ => Err(shape_error(format!(
+            "an input has shape {shape}; needed is (time, batch, heads * {parts} * dim) with heads={heads}"
+        ))),
+    }
+}
+
+fn infer_scores(shapes: &mut Shapes<'_>, parts: usize, other: Option<usize>) -> Result<(), OpError> {
+    let heads = shapes.attrs.count("heads");
+    let Some(queries) = shapes.input(0) else { return Ok(()) };
+    let [time, batch, dim] = head(&queries, heads, parts)?;
+    let keys = match other {
+        None => time,
+        Some(parts) => {
+            let Some(keys) = shapes.input(1) else { return Ok(()) };
+            let [keys_time, keys_batch, keys_dim] = head(&keys, heads, parts)?;
+            if (keys_batch, keys_dim) != (batch, dim) {
+                return Err(shape_error(format!("queries {queries} and keys_values {keys} do not fit")));
+            }
+            keys_time
+        }
+    };
+    shapes.set_output(0, Shape::new(&[checked_product(&[batch, heads])?, time, keys]))
+}
+
+fn infer_values(shapes: &mut Shapes<'_>, parts: usize) -> Result<(), OpError> {
+    let heads = shapes.attrs.count("heads");
+    let (Some(values), Some(attention)) = (shapes.input(0), shapes.input(1)) else { return Ok(()) };
+    let [time, batch, dim] = head(&values, heads, parts)?;
+    match attention[..] {
+        [rows, queries, keys] if rows == batch * heads && keys == time => {
+            shapes.set_output(0, Shape::new(&[queries, batch, heads * dim]))
+        }
+        _ => Err(shape_error(format!("attention has shape {attention}; needed is ({}, time, {time})", batch * heads))),
+    }
+}
+
+/// The projection of every head as a matrix (time, dim), one after another.
+fn heads_of(shape: &Shape, heads: usize, (_, parts, part): Place) -> Result<Strided, OpError> {
+    let [time, batch, dim] = head(shape, heads, parts)?;
+    let width = heads * parts * dim;
+    Ok(Strided {
+        offset: part * dim,
+        strides: vec![width as isize, (parts * dim) as isize, (batch * width) as isize, 1],
+        shape: vec![batch, heads, time, dim],
+    })
+}
+
+fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<Vec<T>, OpError> {
+    let mut out = vec![<T as mxrt_kernels::Element>::ZERO; checked_product(&view.shape)?];
+    copy_strided(par, elements(x)?, view.offset, &view.strides, &view.shape, &mut out).map_err(kernel_error)?;
+    Ok(out)
+}
+
+fn bind_scores(attrs: &Attrs, signature: &Signature<'_>, places: [Place; 2]) -> Result<Box<dyn Kernel>, OpError> {
+    let heads = attrs.count("heads");
+    let [queries, keys] = places;
+    let view = |place: Place| heads_of(&signature.inputs[place.0].shape, heads, place);
+    let (left, right) = (view(queries)?, view(keys)?);
+    let [batch, m, n] = signature.outputs[0].shape[..] else { return Err(wrong_arity()) };
+    let k = left.shape[3];
+    let product = Gemm { batch, transpose_b: true, alpha: 1.0 / (k.max(1) as f64).sqrt(), ..Gemm::new(m, n, k) };
+    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+        let a: Vec<T> = gather(call.par, &call.inputs[queries.0], &left)?;
+        let b: Vec<T> = gather(call.par, &call.inputs[keys.0], &right)?;
+        gemm(call.par, product, &a, &b, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}
+
+fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: Place) -> Result<Box<dyn Kernel>, OpError> {
+    let heads = attrs.count("heads");
+    let view = heads_of(&signature.inputs[place.0].shape, heads, place)?;
+    let [batch, m, k] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
+    let n = view.shape[3];
+    let product = Gemm { batch, ..Gemm::new(m, n, k) };
+    // From (batch * heads, time, dim) to (time, batch * heads, dim).
+    let back = [n as isize, (m * n) as isize, 1];
+    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+        let values: Vec<T> = gather(call.par, &call.inputs[0], &view)?;
+        let mut mixed = vec![<T as mxrt_kernels::Element>::ZERO; batch * m * n];
+        gemm(call.par, product, elements(&call.inputs[1])?, &values, &mut mixed);
+        let out = elements_mut(&mut call.outputs[0])?;
+        copy_strided(call.par, &mixed, 0, &back, &[m, batch, n], out).map_err(kernel_error)
+    })))
+}

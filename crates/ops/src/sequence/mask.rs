@@ -1,0 +1,60 @@
+//! `SequenceMask`: what lies behind the end of each sequence is overwritten.
+
+use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths};
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "SequenceMask",
+    aliases: &["_npx_sequence_mask"],
+    doc: "Sets everything behind the end of each sequence to value.",
+    inputs: INPUTS,
+    attrs: &[
+        USE_LENGTH,
+        AttrDef::new("value", AttrKind::Float, "0", "What is written."),
+        AttrDef::new("axis", AttrKind::Int, "0", "The axis of time: 0 or 1; the other one is the batch."),
+    ],
+    infer_shape: |shapes| {
+        shapes.same_as_first()?;
+        infer_lengths(shapes)
+    },
+    infer_dtype: data_decides,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let steps = Steps::new(attrs, signature)?;
+    let value = attrs.float("value");
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        copy_first(call)?;
+        let lengths = steps.lengths(call)?;
+        let value = [T::from_f64(value)];
+        let value: &[u8] = bytemuck::cast_slice(&value);
+        let out = call.outputs[0].bytes_mut();
+        for (n, length) in lengths.into_iter().enumerate() {
+            for t in length..steps.time {
+                out[steps.at(t, n)].chunks_mut(value.len()).for_each(|v| v.copy_from_slice(value));
+            }
+        }
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn steps_behind_the_end_are_overwritten() {
+        let y = OpTest::new("SequenceMask")
+            .attr("use_sequence_length", "True")
+            .attr("value", "-1")
+            .f32([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+            .f32([2], &[1.0, 3.0])
+            .run();
+        assert_eq!(f32s(&y, [3, 2]), [1.0, 2.0, -1.0, 4.0, -1.0, 6.0]);
+    }
+}
