@@ -4,7 +4,7 @@ use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results
 use crate::symbol::SymbolBase;
 use crate::{errors, runtime};
 use mxrt_engine::OpError;
-use mxrt_graph::{BuildOptions, CachedOpFlags};
+use mxrt_graph::CachedOpFlags;
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -60,11 +60,10 @@ impl CachedOp {
         let symbol = &sym.get().symbol;
         let compiled = runtime::detached(py, || {
             let flags = CachedOpFlags::parse(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
-            mxrt_graph::CachedOp::new(runtime.engine, symbol, &flags)
+            mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)
         })?;
-        let options = BuildOptions { kernel: runtime.options };
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
-        Ok(CachedOp { op: op.with_options(options).with_random(runtime.random.clone()) })
+        Ok(CachedOp { op: op.with_random(runtime.random.clone()) })
     }
 
     /// Number of inputs.

@@ -20,7 +20,7 @@ from .parameter import ParameterDict, named_arrays, strip_kind
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
 
-_FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size")
+_FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size", "precision")
 
 
 class InputTypeError(MXNetTypeError, AssertionError):
@@ -181,7 +181,10 @@ class SymbolBlock(HybridBlock):
         clear: bool = True,
         **kwargs: Any,
     ) -> None:
-        """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on."""
+        """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on.
+
+        ``precision="exact"`` computes convolutions without Winograd's algorithm, whose rounding errors are larger.
+        """
         flags = {key: value for key, value in kwargs.items() if key in _FLAGS and value is not None}
         with self._lock:
             self._flags = flags

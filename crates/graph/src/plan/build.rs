@@ -4,7 +4,7 @@ use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, Cons
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::memory::{Lifetime, aligned, assign};
-use super::passes::TYPED_PASSES;
+use super::passes::{PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature};
 use mxrt_tensor::TensorType;
@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub struct BuildOptions {
     /// choices for kernels
     pub kernel: KernelOptions,
+    /// passes that run
+    pub passes: PassChoice,
 }
 
 /// Where an operand of a step lies.
@@ -111,7 +113,7 @@ impl Plan {
     ) -> Result<Plan, OpError> {
         let mut graph = graph.clone();
         let mut types = infer(&graph, inputs)?;
-        for pass in TYPED_PASSES {
+        for pass in TYPED_PASSES.iter().filter(|pass| options.passes.runs(pass.name)) {
             graph = (pass.run)(graph, &types, options.kernel)?;
             types = infer(&graph, inputs)?;
         }

@@ -30,6 +30,12 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("param_indices", AttrKind::Shape, "()", "positions of the parameters among the inputs"),
     AttrDef::new("subgraph", AttrKind::Str, "", "accepted; without effect"),
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
+    AttrDef::new(
+        "precision",
+        AttrKind::Enum(&["default", "exact"]),
+        "default",
+        "exact: no algorithm that trades accuracy for speed (Winograd convolution)",
+    ),
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
 
@@ -38,6 +44,7 @@ static FLAGS: &[AttrDef] = &[
 pub struct CachedOpFlags {
     data: Vec<usize>,
     params: Vec<usize>,
+    exact: bool,
 }
 
 impl CachedOpFlags {
@@ -53,7 +60,8 @@ impl CachedOpFlags {
                 |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
             attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
         };
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")? })
+        let exact = attrs.str("precision") == "exact";
+        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, exact })
     }
 }
 
@@ -88,17 +96,31 @@ pub struct CachedOp {
 }
 
 impl CachedOp {
-    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first call of a signature.
+    /// Compiles a symbol with default options.
     pub fn new(engine: &'static Engine, symbol: &Symbol, flags: &CachedOpFlags) -> Result<CachedOp, OpError> {
+        CachedOp::compile(engine, symbol, flags, BuildOptions::default())
+    }
+
+    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first call of a signature.
+    /// What the flags say goes before the options.
+    pub fn compile(
+        engine: &'static Engine,
+        symbol: &Symbol,
+        flags: &CachedOpFlags,
+        mut options: BuildOptions,
+    ) -> Result<CachedOp, OpError> {
+        if flags.exact {
+            options.kernel.winograd = 0;
+        }
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
-        let graph = passes::run_all(graph)?;
+        let graph = passes::run_all(graph, options.passes)?;
         let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.as_str().into());
         Ok(CachedOp {
             engine,
             name,
             graph,
-            options: BuildOptions::default(),
+            options,
             random: Arc::new(RandomState::new(0)),
             plans: RwLock::default(),
             building: Mutex::new(()),
@@ -111,12 +133,6 @@ impl CachedOp {
     /// Uses this stream for random operators instead of one of its own.
     pub fn with_random(mut self, random: Arc<RandomState>) -> CachedOp {
         self.random = random;
-        self
-    }
-
-    /// Builds plans with these options.
-    pub fn with_options(mut self, options: BuildOptions) -> CachedOp {
-        self.options = options;
         self
     }
 

@@ -17,3 +17,4 @@ pub use build::{BuildOptions, Plan};
 pub use cached_op::{CacheStats, CachedOp, CachedOpFlags};
 pub use infer::Types;
 pub use ir::{Graph, GraphInput, GraphNode, Value};
+pub use passes::PassChoice;
