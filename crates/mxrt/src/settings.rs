@@ -13,7 +13,8 @@ pub struct Settings {
 
 impl Settings {
     /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
-    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA` and `MXRT_PASSES` through `env`, usually `|name| std::env::var(name).ok()`.
+    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_PASSES`,
+    /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB` through `env`, usually `|name| std::env::var(name).ok()`.
     /// An error names the variable, its value and what it may be.
     pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
@@ -42,6 +43,9 @@ impl Settings {
         if let Some(list) = given(env, "MXRT_PASSES") {
             settings.plans.passes = PassChoice::parse(&list).map_err(|e| format!("MXRT_PASSES is '{list}': {e}"))?;
         }
+        let cache = &mut settings.plans.cache;
+        cache.plans = number(env, "MXRT_PLAN_CACHE")?.unwrap_or(cache.plans);
+        cache.bytes = number(env, "MXRT_PLAN_CACHE_MB")?.map_or(cache.bytes, |mb| mb.saturating_mul(1 << 20));
         Ok(settings)
     }
 }
@@ -98,11 +102,14 @@ mod tests {
             ("OMP_NUM_THREADS", "1"),
             ("MXRT_MEMORY_LIMIT_MB", "100"),
             ("MXRT_CONV_WINOGRAD", "0"),
+            ("MXRT_PLAN_CACHE", "5"),
+            ("MXRT_PLAN_CACHE_MB", "7"),
         ])
         .unwrap();
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
+        assert_eq!((settings.plans.cache.plans, settings.plans.cache.bytes), (5, 7 << 20));
         let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);
         assert!(!settings.plans.passes.runs("drop_dead") && settings.plans.passes.runs("merge_equal"));

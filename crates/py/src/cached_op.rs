@@ -96,6 +96,20 @@ impl CachedOp {
         runtime::detached(py, || self.op.plan_text(&types))?.map_err(|e| errors::from_op(py, &e))
     }
 
+    /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.
+    fn plan_cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.op.stats();
+        let facts = PyDict::new(py);
+        facts.set_item("plans", stats.plans)?;
+        facts.set_item("built", stats.built)?;
+        facts.set_item("evicted", stats.evicted)?;
+        facts.set_item("plan_bytes", stats.plan_bytes)?;
+        facts.set_item("constant_bytes", stats.constant_bytes)?;
+        facts.set_item("max_plans", stats.max_plans)?;
+        facts.set_item("max_bytes", stats.max_bytes)?;
+        Ok(facts)
+    }
+
     fn __repr__(&self) -> String {
         format!("<CachedOp {} inputs, {} outputs>", self.op.num_inputs(), self.op.num_outputs())
     }

@@ -81,8 +81,8 @@ class Module(BaseModule):
         self._order = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         self._op: CachedOp | None = None
-        self._arg_params: dict[str, NDArray] | None = None
-        self._aux_params: dict[str, NDArray] | None = None
+        # Arguments and auxiliary states; replaced together, so that a forward never sees half of an update.
+        self._held: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
         self._outputs: list[NDArray] | None = None
@@ -111,7 +111,7 @@ class Module(BaseModule):
             raise no_training("Module.load(load_optimizer_states=True)")
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
-        module._arg_params, module._aux_params = arg_params, aux_params
+        module._held = (arg_params, aux_params)
         module.params_initialized = True
         return module
 
@@ -188,8 +188,8 @@ class Module(BaseModule):
         self.binded = True
         if shared_module is not None and shared_module.params_initialized:
             self.set_params(*shared_module.get_params())
-        elif self._arg_params is not None:
-            self.set_params(self._arg_params, self._aux_params or {})
+        elif self._held is not None:
+            self.set_params(*self._held)
 
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):
@@ -210,7 +210,8 @@ class Module(BaseModule):
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states by name."""
         self._need_params("get_params")
-        return dict(self._arg_params or {}), dict(self._aux_params or {})
+        args, aux = self._held or ({}, {})
+        return dict(args), dict(aux)
 
     def set_params(
         self,
@@ -244,8 +245,7 @@ class Module(BaseModule):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
             taken[name] = self._first_value(name, shapes.get(name) or ())
-        self._arg_params = {n: taken[n] for n in self._param_names}
-        self._aux_params = {n: taken[n] for n in self._aux_names}
+        self._held = ({n: taken[n] for n in self._param_names}, {n: taken[n] for n in self._aux_names})
         self.params_initialized = True
 
     def _misfit(self, missing: list[str], wrong: list[str]) -> MXNetError:
@@ -264,7 +264,7 @@ class Module(BaseModule):
 
     def _first_value(self, name: str, shape: tuple[int, ...]) -> NDArray:
         """For a parameter that nobody gave: what held before, else zeros (labels and the like do not matter)."""
-        for held in (self._arg_params, self._aux_params):
+        for held in self._held or ():
             if held and name in held:
                 return held[name]
         if not shape or 0 in shape:
@@ -337,7 +337,8 @@ class Module(BaseModule):
         if is_train:
             raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
-        values = {**(self._arg_params or {}), **(self._aux_params or {}), **inputs}
+        args, aux = self._held or ({}, {})
+        values = {**args, **aux, **inputs}
         op = self._op
         assert op is not None
         made = op(*[values[name] if name in values else self._label(name) for name in self._order])

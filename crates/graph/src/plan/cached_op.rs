@@ -4,21 +4,18 @@ use super::build::{BuildOptions, Plan};
 use super::consts::{ConstCache, ValueKey};
 use super::ir::Graph;
 use super::passes;
+use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
 use crate::symbol::Symbol;
 use mxrt_engine::{Cost, Engine, FailureKind, OpError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
 use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Plans estimated below this run in the calling thread when a core is free.
 const SMALL_NS: u64 = 200_000;
-/// Plans kept per `CachedOp`; the one unused for longest goes first.
-const MAX_PLANS: usize = 64;
 
 static FLAGS: &[AttrDef] = &[
     AttrDef::new("static_alloc", AttrKind::Bool, "False", "accepted; memory is always planned once per signature"),
@@ -65,22 +62,6 @@ impl CachedOpFlags {
     }
 }
 
-/// Counters of the plan cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheStats {
-    /// plans kept now
-    pub plans: usize,
-    /// plans built so far
-    pub built: u64,
-}
-
-struct CachedPlan {
-    plan: Arc<Plan>,
-    last_used: AtomicU64,
-}
-
-type Signature = SmallVec<[TensorType; 4]>;
-
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
 pub struct CachedOp {
     engine: &'static Engine,
@@ -88,11 +69,9 @@ pub struct CachedOp {
     graph: Graph,
     options: BuildOptions,
     random: Arc<RandomState>,
-    plans: RwLock<HashMap<Signature, CachedPlan>>,
+    plans: PlanCache,
     building: Mutex<()>,
     consts: Arc<ConstCache>,
-    clock: AtomicU64,
-    built: AtomicU64,
 }
 
 impl CachedOp {
@@ -122,11 +101,9 @@ impl CachedOp {
             graph,
             options,
             random: Arc::new(RandomState::new(0)),
-            plans: RwLock::default(),
+            plans: PlanCache::new(options.cache),
             building: Mutex::new(()),
             consts: Arc::default(),
-            clock: AtomicU64::new(0),
-            built: AtomicU64::new(0),
         })
     }
 
@@ -188,7 +165,7 @@ impl CachedOp {
 
     /// State of the plan cache.
     pub fn stats(&self) -> CacheStats {
-        CacheStats { plans: self.plans.read().len(), built: self.built.load(Ordering::Relaxed) }
+        self.plans.stats()
     }
 
     fn prepare(&self, inputs: &[&NDArray]) -> Result<(Arc<Plan>, Context), OpError> {
@@ -221,31 +198,18 @@ impl CachedOp {
     }
 
     fn plan(&self, types: &[TensorType]) -> Result<Arc<Plan>, OpError> {
-        if let Some(plan) = self.cached(types) {
+        if let Some(plan) = self.plans.get(types) {
             return Ok(plan);
         }
         let _one_at_a_time = self.building.lock();
-        if let Some(plan) = self.cached(types) {
+        if let Some(plan) = self.plans.get(types) {
             return Ok(plan);
         }
         let plan = Arc::new(Plan::build(&self.graph, types, self.options, self.consts.clone())?);
-        self.built.fetch_add(1, Ordering::Relaxed);
-        let mut plans = self.plans.write();
-        if plans.len() >= MAX_PLANS {
-            let oldest = plans.iter().min_by_key(|(_, p)| p.last_used.load(Ordering::Relaxed)).map(|(k, _)| k.clone());
-            oldest.map(|key| plans.remove(&key));
+        if self.plans.insert(types, &plan) {
+            self.consts.sweep();
         }
-        let last_used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
-        plans.insert(types.iter().cloned().collect(), CachedPlan { plan: plan.clone(), last_used });
         Ok(plan)
-    }
-
-    fn cached(&self, types: &[TensorType]) -> Option<Arc<Plan>> {
-        let plans = self.plans.read();
-        let found = plans.get(types)?;
-        // Exact order does not matter, so the clock only moves when a plan is built.
-        found.last_used.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
-        Some(found.plan.clone())
     }
 
     fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) {
