@@ -1,6 +1,6 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
-use crate::errors;
+use crate::{control, errors};
 use mxrt_engine::{Config, Engine, EngineKind, WaitError};
 use mxrt_ops::{KernelOptions, RandomState};
 use mxrt_tensor::DType;
@@ -31,11 +31,20 @@ pub(crate) fn runtime() -> PyResult<&'static Runtime> {
     }
 }
 
+/// The engine, if something has used it.
+pub(crate) fn started() -> Option<&'static Engine> {
+    RUNTIME.get()?.as_ref().ok().map(|runtime| runtime.engine)
+}
+
 fn start(env: &dyn Fn(&str) -> Option<String>) -> Result<Runtime, String> {
     let mut config = Config::default();
     if let Some(kind) = env("MXNET_ENGINE_TYPE") {
         config.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
     }
+    if let Some(kind) = control::chosen_kind() {
+        config.kind = kind;
+    }
+    config.bulk_size = control::bulk_size(env)?;
     config.cores = cores(env)?;
     config.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
     let mut options = KernelOptions::default();
@@ -47,6 +56,9 @@ fn start(env: &dyn Fn(&str) -> Option<String>) -> Result<Runtime, String> {
         };
     }
     let engine = Engine::start(config).map_err(|e| e.to_string())?;
+    if env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0")) {
+        mxrt_engine::dump_on_sigusr1(engine).map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
+    }
     Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), options })
 }
 
@@ -62,7 +74,7 @@ fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> 
     Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
 }
 
-fn number(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<usize>, String> {
+pub(crate) fn number(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<usize>, String> {
     match env(name).filter(|text| !text.trim().is_empty()) {
         None => Ok(None),
         Some(text) => match text.trim().parse() {
