@@ -105,8 +105,7 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     if sort_by not in _COLUMNS:
         raise MXNetValueError(f"profiler.dumps: sort_by is {sort_by!r}; expected one of {', '.join(_COLUMNS)}")
     rows = [
-        (name, count, total, low, high, total / count)
-        for name, count, total, low, high in _mxrt.profiler_totals(reset)
+        (name, count, total, low, high, total / count) for name, count, total, low, high in _mxrt.profiler_totals(reset)
     ]
     rows.sort(key=lambda row: row[_COLUMNS[sort_by]], reverse=not ascending)
     return _json(rows) if format == "json" else _table(rows)
@@ -233,7 +232,13 @@ class Counter:
         self._value = value
         if _running:
             _record(
-                {"name": self.name, "cat": str(self._domain), "ph": "C", "ts": _mxrt.profiler_now(), "args": {"value": value}}
+                {
+                    "name": self.name,
+                    "cat": str(self._domain),
+                    "ph": "C",
+                    "ts": _mxrt.profiler_now(),
+                    "args": {"value": value},
+                }
             )
 
     def increment(self, delta: int = 1) -> None:
