@@ -17,7 +17,8 @@ import mxrt as mx
 folder = sys.argv[1] if len(sys.argv) > 1 else None
 
 def load():
-    return mx.gluon.SymbolBlock.imports(folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
+    files = (folder + "/digits_cnn-symbol.json", folder + "/digits_cnn-0000.params")
+    return mx.gluon.SymbolBlock.imports(files[0], ["data"], files[1])
 
 def classify(net):
     with np.load(folder + "/eval.npz") as saved:

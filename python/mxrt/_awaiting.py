@@ -68,7 +68,14 @@ class _Notifier:
 
 
 _notifier = _Notifier()
-atexit.register(lambda: _notifier.close())
+
+
+def _close() -> None:
+    # Not the method: after a fork it is another notifier.
+    _notifier.close()
+
+
+atexit.register(_close)
 
 
 def _after_fork() -> None:

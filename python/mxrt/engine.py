@@ -29,8 +29,8 @@ def set_bulk_size(size: int) -> int:
 
     0, the default, joins none: a small operator whose inputs are ready runs at once in the calling thread. Joined
     operators start when there are enough of them, or when anybody waits for a result. Each keeps its own failures. The
-    number belongs to the thread; ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set it
-    for all threads. A compiled graph is one operator anyhow.
+    number belongs to the thread; ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set
+    it for all threads. A compiled graph is one operator anyhow.
     """
     if not isinstance(size, int) or size < 0:
         raise MXNetValueError(f"set_bulk_size: expected a whole number from 0, not {size!r}")
@@ -55,7 +55,7 @@ def set_type(name: str) -> None:
 
 
 def dump() -> str:
-    """Describes what the engine is doing: which operators run, which are queued, and which threads wait for which arrays,
+    """Describes what the engine is doing: which operators run, which are queued, which threads wait for which arrays, and
     since when. It works while everything hangs. With ``MXRT_DEBUG=1`` the signal ``SIGUSR1`` prints it.
     """
     return _mxrt.dump_engine()

@@ -116,7 +116,7 @@ _Rows = list[tuple[str, int, float, float, float, float]]
 
 def _json(rows: _Rows) -> str:
     titles = ("Count", "Total", "Min", "Max", "Avg")
-    operators = {row[0]: dict(zip(titles, row[1:])) for row in rows}
+    operators = {row[0]: dict(zip(titles, row[1:], strict=True)) for row in rows}
     return json.dumps({"Time": {"operator": operators}, "Memory": {}, "Unit": {"Time": "ms", "Memory": "KB"}})
 
 
@@ -231,15 +231,8 @@ class Counter:
         """The number is this now."""
         self._value = value
         if _running:
-            _record(
-                {
-                    "name": self.name,
-                    "cat": str(self._domain),
-                    "ph": "C",
-                    "ts": _mxrt.profiler_now(),
-                    "args": {"value": value},
-                }
-            )
+            moment = {"ph": "C", "ts": _mxrt.profiler_now(), "args": {"value": value}}
+            _record({"name": self.name, "cat": str(self._domain), **moment})
 
     def increment(self, delta: int = 1) -> None:
         """Adds to the number."""

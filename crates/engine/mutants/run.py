@@ -142,10 +142,8 @@ def main() -> int:
         killed += killer is not None
         if killer is None:
             survivors.append(mutant.name)
-        print(
-            f"{'killed  ' if killer else 'SURVIVED'} {time.monotonic() - began:5.0f} s  {mutant.name}  {killer or ''}",
-            flush=True,
-        )
+        verdict = f"killed by {killer}" if killer else "SURVIVED"
+        print(f"{time.monotonic() - began:5.0f} s  {mutant.name}: {verdict}", flush=True)
     print(f"{killed} of {killed + len(survivors)} killed")
     return 1 if killed < 0.9 * (killed + len(survivors)) else 0
 
