@@ -38,6 +38,7 @@ mod dump;
 mod engine;
 mod failure;
 mod fork;
+mod gate;
 mod guard;
 pub mod memory;
 #[cfg(all(test, loom))]
@@ -67,6 +68,7 @@ pub use dump::dump_on_sigusr1;
 pub use engine::Engine;
 pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
 pub use fork::set_fork_patience;
+pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use slot::op_blocks;
