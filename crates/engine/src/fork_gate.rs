@@ -4,37 +4,43 @@
 use crate::sync::yield_now;
 use std::sync::atomic::Ordering;
 
-/// The words of the gate are statics and so the standard library's in every build; models pass loom's.
+/// A word of the gate. They are statics, and so the standard library's in every build; models pass loom's.
 pub(crate) trait Word {
     fn swap(&self, value: u32, order: Ordering) -> u32;
     fn load(&self, order: Ordering) -> u32;
     fn store(&self, value: u32, order: Ordering);
 }
 
-macro_rules! word {
-    ($type:ty, $after_swap:expr) => {
-        impl Word for $type {
-            #[inline(always)]
-            fn swap(&self, value: u32, order: Ordering) -> u32 {
-                let before = <$type>::swap(self, value, order);
-                $after_swap;
-                before
-            }
-            #[inline(always)]
-            fn load(&self, order: Ordering) -> u32 {
-                <$type>::load(self, order)
-            }
-            #[inline(always)]
-            fn store(&self, value: u32, order: Ordering) {
-                <$type>::store(self, value, order)
-            }
-        }
-    };
+impl Word for std::sync::atomic::AtomicU32 {
+    #[inline(always)]
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.swap(value, order)
+    }
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u32 {
+        self.load(order)
+    }
+    #[inline(always)]
+    fn store(&self, value: u32, order: Ordering) {
+        self.store(value, order);
+    }
 }
 
-word!(std::sync::atomic::AtomicU32, ());
 #[cfg(loom)]
-word!(loom::sync::atomic::AtomicU32, crate::sync::model_fence());
+impl Word for loom::sync::atomic::AtomicU32 {
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        let before = self.swap(value, order);
+        // loom does not order a sequentially consistent swap before a later load.
+        crate::sync::model_fence();
+        before
+    }
+    fn load(&self, order: Ordering) -> u32 {
+        self.load(order)
+    }
+    fn store(&self, value: u32, order: Ordering) {
+        self.store(value, order);
+    }
+}
 
 /// Enters the engine: returns with `inside` set and no fork under way. `forks` is the number of forks under way.
 #[inline(always)]
