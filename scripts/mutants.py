@@ -9,6 +9,7 @@ does not compile or does not apply is an error of the list, not a kill. Nothing 
     scripts/mutants.py token fork      those whose name contains one of the words
     scripts/mutants.py --check         only whether every edit applies
     scripts/mutants.py --baseline      only the unchanged crate: every test must pass
+    scripts/mutants.py --models        every model against the mutants that its comment says it kills
 """
 
 import argparse
@@ -205,6 +206,33 @@ def judge(scratch, mutant, thorough):
     return ("equivalent" if mutant.equivalent else "SURVIVED"), mutant.equivalent
 
 
+def claims():
+    """What the comments of the models say they kill: (model, mutant). Those of steps that are not the engine's own code
+    say "in model form" and are left out."""
+    found = []
+    for path in sorted((CRATE / "src").rglob("*.rs")):
+        for comment, name in re.findall(r"((?:^///[^\n]*\n)+)#\[test\]\nfn (\w+)", path.read_text(), re.M):
+            text = " ".join(comment.replace("///", "").split())
+            if "Kills" in text and "in model form" not in text and "in its model form" not in text:
+                found += [(name, mutant) for mutant in re.findall(r"`([\w-]+)`", text.split("Kills")[1].split(".")[0])]
+    return found
+
+
+def check_models(scratch, mutants):
+    """Runs every model against the mutants it says it kills."""
+    by_name = {m.name: m for m in mutants}
+    wrong = 0
+    for model, name in sorted(claims(), key=lambda claim: claim[1]):
+        scratch.restore(mutated(by_name[name]))
+        executable, errors = scratch.build("loom")
+        failed = "does not compile: " + errors[:300] if executable is None else scratch.run(executable, "loom", [model])[0]
+        ok = executable is not None and failed is not None and not failed.startswith("NO TEST")
+        print(f"| {model} | {name} | {'killed' if ok else 'SURVIVED'} | {failed or ''} |", flush=True)
+        wrong += not ok
+    scratch.restore()
+    return 1 if wrong else 0
+
+
 def main():
     """Command line."""
     global JOBS
@@ -212,6 +240,7 @@ def main():
     parser.add_argument("words", nargs="*", help="only mutants whose name contains one of these")
     parser.add_argument("--check", action="store_true", help="only look whether every edit applies")
     parser.add_argument("--baseline", action="store_true", help="only run the tests on the unchanged crate")
+    parser.add_argument("--models", action="store_true", help="only the models, each against the mutants it names")
     parser.add_argument("--named-only", action="store_true", help="run only the tests that a mutant names")
     parser.add_argument("--scratch", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--table", type=Path, help="append every result to this file, and leave out what is in it")
@@ -243,6 +272,8 @@ def main():
             bad += failed is not None
         return 1 if bad else 0
 
+    if arguments.models:
+        return check_models(scratch, mutants)
     results = {}
     if arguments.table and arguments.table.exists():
         for line in arguments.table.read_text().splitlines():

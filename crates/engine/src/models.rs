@@ -108,6 +108,7 @@ pub(crate) fn adds(cell: &Arc<Watched>) -> Body {
     })
 }
 
+/// Kills `weak-unlock`.
 #[test]
 fn the_lock_excludes_and_publishes() {
     model(|| {
@@ -128,6 +129,7 @@ fn the_lock_excludes_and_publishes() {
     });
 }
 
+/// Kills `second-writer-shares`.
 #[test]
 fn writes_from_two_threads_run_alone_and_all_run() {
     model(|| {
@@ -142,6 +144,7 @@ fn writes_from_two_threads_run_alone_and_all_run() {
     });
 }
 
+/// Kills `write-over-running-reads`.
 #[test]
 fn a_reader_between_two_writers_sees_whole_writes() {
     model(|| {
@@ -166,6 +169,7 @@ fn a_reader_between_two_writers_sees_whole_writes() {
     });
 }
 
+/// Kills `enqueue-not-atomic`.
 #[test]
 fn crossed_pushes_over_two_variables_both_complete() {
     model(|| {
@@ -180,6 +184,7 @@ fn crossed_pushes_over_two_variables_both_complete() {
     });
 }
 
+/// Kills `last-grant-not-atomic` and `counter-after-unlock`.
 #[test]
 fn two_last_grants_start_an_op_once() {
     model(|| {
@@ -206,6 +211,7 @@ fn two_last_grants_start_an_op_once() {
     });
 }
 
+/// Kills `whole-write-does-not-heal`.
 #[test]
 fn a_failure_reaches_whoever_comes_after_it() {
     model(|| {
@@ -223,6 +229,7 @@ fn a_failure_reaches_whoever_comes_after_it() {
     });
 }
 
+/// Kills `orphan-leaks`.
 #[test]
 fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
     model_alone(|| {
@@ -239,6 +246,7 @@ fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
     });
 }
 
+/// Kills `async-completes-twice`.
 #[test]
 fn of_run_and_token_exactly_one_completes_the_op() {
     model(|| {
@@ -276,6 +284,7 @@ impl Block {
     }
 }
 
+/// Kills `token-taken-by-two`.
 #[test]
 fn a_token_has_one_holder() {
     model(|| {
@@ -297,6 +306,7 @@ fn a_token_has_one_holder() {
     });
 }
 
+/// Kills `stale-claim-succeeds` and `chunk-taken-twice`.
 #[test]
 fn chunks_are_taken_once_and_the_body_is_used_only_while_the_split_lasts() {
     model(|| {
@@ -338,6 +348,7 @@ fn chunks_are_taken_once_and_the_body_is_used_only_while_the_split_lasts() {
     });
 }
 
+/// Kills `look-misses-completions`.
 #[test]
 fn wait_all_is_told_by_the_last_completion() {
     model(|| {
@@ -363,6 +374,7 @@ fn wait_all_is_told_by_the_last_completion() {
     });
 }
 
+/// Kills `pushed-summed-first`.
 #[test]
 fn wait_all_does_not_return_before_what_was_pushed_before_it() {
     model(|| {
@@ -457,6 +469,7 @@ fn granted_write(var: &Var) -> usize {
     op.expose_provenance()
 }
 
+/// Kills `cancelling-reaches-later-writes`.
 #[test]
 fn a_cancellation_spares_what_is_pushed_after_it() {
     model(|| {
@@ -480,6 +493,7 @@ fn a_cancellation_spares_what_is_pushed_after_it() {
     });
 }
 
+/// Kills `waiter-is-a-write-to-cancel`.
 #[test]
 fn a_waiter_for_writing_is_no_write_to_cancel() {
     model(|| {

@@ -154,6 +154,32 @@ fn after_a_wait_all_given_up_the_next_one_waits_for_everything() {
 }
 
 #[test]
+fn wait_all_returns_although_there_is_always_something_in_flight() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let (a, b) = (engine.new_var(), engine.new_var());
+                let mut before = hold(engine, &a, Access::Write);
+                while !stop.load(SeqCst) {
+                    // The next one begins before the last one ends.
+                    let next = hold(engine, &b, Access::Write);
+                    before.complete(Ok(()));
+                    before = hold(engine, &a, Access::Write);
+                    next.complete(Ok(()));
+                }
+                before.complete(Ok(()));
+            });
+            for _ in 0..20 {
+                engine.wait_all().unwrap();
+            }
+            stop.store(true, SeqCst);
+        });
+    }
+}
+
+#[test]
 fn no_wake_is_lost_between_look_and_sleep() {
     testing::set_perturb(true);
     for engine in pooled_kinds() {
