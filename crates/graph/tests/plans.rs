@@ -131,7 +131,25 @@ fn for_every_pass() -> Symbol {
     let inner = relu("r1", &norm("n1", &conv("c1", &x, "16", &[])));
     let twice = apply("elemwise_add", "twice", &[], &[&relu("a", &inner), &relu("b", &inner)]);
     let outer = norm("n2", &conv("c2", &apply("Dropout", "d", &[], &[&twice]), "16", &[]));
-    relu("r2", &norm("n3", &apply("elemwise_add", "sum", &[], &[&outer, &inner])))
+    let normal = relu("r2", &norm("n3", &apply("elemwise_add", "sum", &[], &[&outer, &inner])));
+    apply("_plus_scalar", "plus", &[("scalar", "2")], &[&apply("tanh", "t", &[], &[&normal])])
+}
+
+#[test]
+fn chains_of_element_wise_operators_agree_plain_and_between_convolutions() {
+    let swish = |name: &str, x: &Symbol| {
+        let gate = apply("sigmoid", &format!("{name}_gate"), &[], &[x]);
+        apply("elemwise_mul", name, &[], &[x, &gate])
+    };
+    let x = var("data");
+    let plain = apply("_rminus_scalar", "out", &[("scalar", "2")], &[&swish("s", &apply("tanh", "t", &[], &[&x]))]);
+    let text = check(&plain, &[3, 1001]);
+    assert!(text.contains("\n1 steps"), "{text}");
+    let inner = swish("s1", &conv("c1", &x, "20", &[]));
+    let leaky = apply("LeakyReLU", "l", &[("slope", "0.1")], &[&conv("c2", &inner, "18", &[("stride", "(2, 2)")])]);
+    let text = check(&conv("c3", &leaky, "3", &[]), &[2, 5, 9, 12]);
+    assert_eq!(text.matches("_blocked_elementwise").count(), 2, "{text}");
+    assert_eq!(text.matches("_from_blocked").count(), 1, "{text}");
 }
 
 #[test]

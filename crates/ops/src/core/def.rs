@@ -1,6 +1,6 @@
 //! Definition of an operator.
 
-use super::{AttrDef, Attrs, BlockedForm, DTypes, Kernel, Shapes, Signature};
+use super::{AttrDef, Attrs, BlockedForm, DTypes, Elementwise, Kernel, Shapes, Signature};
 use mxrt_engine::OpError;
 use std::borrow::Cow;
 
@@ -67,6 +67,8 @@ pub struct OpDef {
     pub is_identity: fn(&Attrs) -> bool,
     /// how it can work on blocked operands, if it can for these types
     pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
+    /// what it does to single elements, if that is all it does where all arrays are float32 and of one shape
+    pub elementwise: fn(&Attrs) -> Option<Elementwise>,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -93,6 +95,7 @@ impl OpDef {
         random: false,
         is_identity: |_| false,
         blocked: |_, _| None,
+        elementwise: |_| None,
         internal: false,
     };
 

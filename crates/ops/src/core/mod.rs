@@ -3,6 +3,7 @@
 mod attrs;
 mod call;
 mod def;
+mod elementwise;
 mod infer;
 mod invoke;
 mod kernel;
@@ -14,6 +15,7 @@ mod support;
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use call::EnginePar;
 pub use def::{Bind, Inputs, OpDef, Outputs};
+pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke};
 pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn};
