@@ -2,6 +2,8 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p mxrt-engine --lib --release`.
 
 use crate::block::{Chain, Class, OpBlock};
+use crate::bulk::{Bulks, Collection};
+use crate::cancel::every_write_cancelled;
 use crate::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::protocol::{Verdict, register, release};
@@ -378,5 +380,124 @@ fn wait_all_does_not_return_before_what_was_pushed_before_it() {
         }
         finisher.join().unwrap();
         pusher.join().unwrap();
+    });
+}
+
+/// A ready op that nobody runs: only its way is of interest. Never freed.
+fn loose_op() -> usize {
+    let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
+    // SAFETY: a fresh block that is ours.
+    unsafe { OpBlock::fill(op, &OpSpec::new("loose", &[]), Class::Strict) };
+    op.expose_provenance()
+}
+
+#[test]
+fn nobody_sleeps_over_collected_ops() {
+    model(|| {
+        let shared = Arc::new((Bulks::new(), Collection::new(), AtomicUsize::new(0)));
+        let hand_over = |shared: &(Bulks, Collection, AtomicUsize)| {
+            let chain = shared.1.take(&shared.0, std::ptr::null());
+            shared.2.fetch_add(chain.len, Ordering::Relaxed);
+        };
+        let pusher = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let op = std::ptr::with_exposed_provenance_mut(loose_op());
+                    // SAFETY: an op of this thread.
+                    if unsafe { shared.1.add(&shared.0, std::ptr::null(), op) } {
+                        hand_over(&shared);
+                    }
+                }
+            })
+        };
+        if shared.0.begin_wait() {
+            hand_over(&shared);
+        }
+        pusher.join().unwrap();
+        // The waiter sleeps now: both ops must be on their way.
+        assert_eq!(shared.2.load(Ordering::Relaxed), 2, "the waiter sleeps over a collected op");
+    });
+}
+
+#[test]
+fn a_collection_is_handed_over_once() {
+    model(|| {
+        let shared = Arc::new((Bulks::new(), Collection::new()));
+        let op = std::ptr::with_exposed_provenance_mut(loose_op());
+        // SAFETY: an op of this thread.
+        unsafe { shared.1.add(&shared.0, std::ptr::null(), op) };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.1.take(&shared.0, std::ptr::null()).len)
+        };
+        let mine = shared.1.take(&shared.0, std::ptr::null()).len;
+        assert_eq!(mine + other.join().unwrap(), 1);
+        assert!(!shared.0.any_open());
+    });
+}
+
+/// Registers a write as the engine does and returns it without running it.
+fn granted_write(var: &Var) -> usize {
+    let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
+    // SAFETY: a fresh block that is ours.
+    unsafe {
+        OpBlock::fill(op, &OpSpec::new("write", &[(var, Access::Write)]), Class::Strict);
+        OpBlock::closure(op).cast::<Body>().write(Box::new(|| None));
+        assert!(register(op, || {}));
+    }
+    op.expose_provenance()
+}
+
+#[test]
+fn a_cancellation_spares_what_is_pushed_after_it() {
+    model(|| {
+        let var = Var::new();
+        let first = granted_write(&var);
+        let finisher = {
+            // SAFETY: a ready op, given to this thread.
+            thread::spawn(move || unsafe { run(std::ptr::with_exposed_provenance_mut(first)) })
+        };
+        // Meanwhile the write ends, or does not.
+        var.cancel_pushed_writes();
+        finisher.join().unwrap();
+        let later = granted_write(&var);
+        // SAFETY: a granted op of this thread.
+        unsafe {
+            let later = std::ptr::with_exposed_provenance_mut(later);
+            assert!(!every_write_cancelled(later), "a later write was cancelled");
+            run(later);
+        }
+        assert_eq!(var.version(), 2);
+    });
+}
+
+#[test]
+fn a_waiter_for_writing_is_no_write_to_cancel() {
+    model(|| {
+        let var = Var::new();
+        let op = std::ptr::with_exposed_provenance_mut::<OpBlock>(granted_write(&var)).expose_provenance();
+        let waiter = {
+            thread::spawn(move || {
+                let mut ready = Chain::new();
+                let op: *mut OpBlock = std::ptr::with_exposed_provenance_mut(op);
+                // SAFETY: a granted op of this thread; completed as a waiter is, without a version.
+                unsafe {
+                    drop(OpBlock::closure(op).cast::<Body>().read());
+                    release(op, &Verdict { all: None, single: &[] }, false, &mut ready);
+                    OpBlock::clear(op);
+                    drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));
+                }
+            })
+        };
+        var.cancel_pushed_writes();
+        waiter.join().unwrap();
+        let later = granted_write(&var);
+        // SAFETY: a granted op of this thread.
+        unsafe {
+            let later = std::ptr::with_exposed_provenance_mut(later);
+            assert!(!every_write_cancelled(later), "the waiter was taken for a write");
+            run(later);
+        }
     });
 }

@@ -4,7 +4,8 @@ mod common;
 
 use common::{apply, fixture, load, var};
 use mxrt_engine::{Config, Engine};
-use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
+use mxrt_graph::plan::{BuildOptions, PassChoice};
+use mxrt_graph::{CachedOp, CachedOpFlags, Symbol, passes};
 use mxrt_ops::{Invocation, KernelOptions, RandomState, invoke};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use std::collections::HashMap;
@@ -77,9 +78,13 @@ fn op_by_op(symbol: &Symbol, inputs: &[NDArray]) -> Vec<Vec<f32>> {
 }
 
 fn check(symbol: &Symbol, data: &[usize]) -> String {
+    check_with(symbol, data, BuildOptions::default())
+}
+
+fn check_with(symbol: &Symbol, data: &[usize], options: BuildOptions) -> String {
     let inputs = inputs(symbol, data);
     let refs: Vec<&NDArray> = inputs.iter().collect();
-    let op = CachedOp::new(engine(), symbol, &CachedOpFlags::default()).expect("the symbol compiles");
+    let op = CachedOp::compile(engine(), symbol, &CachedOpFlags::default(), options).expect("the symbol compiles");
     let got = op.call(&refs).expect("the call is accepted");
     let types: Vec<TensorType> = inputs.iter().map(|a| a.tensor_type()).collect();
     let text = op.plan_text(&types).expect("there is a plan");
@@ -118,6 +123,42 @@ fn a_residual_block_becomes_two_steps_between_conversions() {
     assert_eq!(text.matches("_to_blocked").count(), 1, "{text}");
     assert_eq!(text.matches("_from_blocked").count(), 1, "{text}");
     assert!(text.contains("\n4 steps"), "{text}");
+}
+
+/// A graph in which every pass finds something to do.
+fn for_every_pass() -> Symbol {
+    let x = var("data");
+    let inner = relu("r1", &norm("n1", &conv("c1", &x, "16", &[])));
+    let twice = apply("elemwise_add", "twice", &[], &[&relu("a", &inner), &relu("b", &inner)]);
+    let outer = norm("n2", &conv("c2", &apply("Dropout", "d", &[], &[&twice]), "16", &[]));
+    relu("r2", &norm("n3", &apply("elemwise_add", "sum", &[], &[&outer, &inner])))
+}
+
+#[test]
+fn results_are_the_same_whichever_pass_is_switched_off() {
+    let symbol = for_every_pass();
+    let all = check(&symbol, &[2, 16, 6, 7]);
+    let names = passes::PASSES.iter().map(|p| p.name).chain(passes::TYPED_PASSES.iter().map(|p| p.name));
+    for name in names.chain(["all"]) {
+        let passes = PassChoice::parse(&format!("-{name}")).expect("the pass is known");
+        let text = check_with(&symbol, &[2, 16, 6, 7], BuildOptions { passes, ..BuildOptions::default() });
+        if !matches!(name, "drop_dead" | "drop_identities") {
+            assert_ne!(text, all, "without {name} the plan is another one");
+        }
+    }
+}
+
+#[test]
+fn exact_precision_means_no_winograd() {
+    let symbol = conv("c", &var("data"), "64", &[]);
+    let types: Vec<TensorType> = inputs(&symbol, &[1, 64, 28, 28]).iter().map(|a| a.tensor_type()).collect();
+    let text = |flags: &[(&str, &str)]| {
+        let flags = CachedOpFlags::parse(flags.iter().copied()).expect("the flags parse");
+        CachedOp::new(engine(), &symbol, &flags).and_then(|op| op.plan_text(&types)).expect("there is a plan")
+    };
+    assert!(text(&[]).contains("winograd"), "{}", text(&[]));
+    assert!(!text(&[("precision", "exact")]).contains("winograd"), "{}", text(&[("precision", "exact")]));
+    assert!(CachedOpFlags::parse([("precision", "rough")]).is_err_and(|e| e.message.contains("exact")));
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_f
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
+pub use mxrt_kernels::isa::Isa;
 pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{

@@ -1,10 +1,13 @@
 //! Graph passes, in one list. Each is a function from graph to graph.
 
+mod choice;
 mod cleanup;
 mod fold_batch_norm;
 mod fuse;
 mod layout;
 mod scale_shift;
+
+pub use choice::PassChoice;
 
 use super::infer::Types;
 use super::ir::Graph;
@@ -28,9 +31,9 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "drop_dead", run: cleanup::drop_dead },
 ];
 
-/// Runs every pass.
-pub fn run_all(graph: Graph) -> Result<Graph, OpError> {
-    PASSES.iter().try_fold(graph, |graph, pass| (pass.run)(graph))
+/// Runs the chosen ones of [`PASSES`].
+pub fn run_all(graph: Graph, choice: PassChoice) -> Result<Graph, OpError> {
+    PASSES.iter().filter(|pass| choice.runs(pass.name)).try_fold(graph, |graph, pass| (pass.run)(graph))
 }
 
 /// A pass that needs the types of all values; it runs when a plan is built.
