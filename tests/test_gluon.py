@@ -48,6 +48,12 @@ def test_parameters_are_known_by_name(mx, net) -> None:
         first.grad()
 
 
+def test_parameters_come_in_mxnets_order(mx, net) -> None:
+    graph = mx.sym.load(str(DIGITS / "digits_cnn-symbol.json"))
+    arguments = [name for name in graph.list_arguments() if name != "data"]
+    assert list(net.collect_params()) == [*arguments, *graph.list_auxiliary_states()]
+
+
 def test_a_new_value_counts_from_the_next_call_on(mx) -> None:
     net, x = small(mx), mx.nd.ones((2, 5))
     before = net(x)

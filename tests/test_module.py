@@ -156,7 +156,7 @@ def test_labels_that_nobody_gives_fit_the_batch_of_their_own_thread(mx, eager_sw
 
     def work(number: int) -> None:
         try:
-            for n in range(100):
+            for n in range(400):
                 rows = 1 + (number + n) % 5
                 mod.forward(mx.io.DataBatch([mx.nd.ones((rows, 3))]))
                 if mod.get_outputs()[0].asnumpy().tolist() != [[0.5, 0.5]] * rows:

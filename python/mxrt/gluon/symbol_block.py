@@ -60,9 +60,10 @@ class SymbolBlock(HybridBlock):
                     "block.collect_params().load_dict(...)"
                 )
             self._params = ParameterDict("", given)
-        aux = set(self._symbol.list_auxiliary_states())
+        aux = self._symbol.list_auxiliary_states()
         hints = self._symbol._variable_attrs()
-        for name in self._order:
+        # Arguments, then auxiliary states: the order that programs and saved files of MXNet have.
+        for name in [*self._symbol.list_arguments(), *aux]:
             if name in self._places:
                 continue
             kwargs: dict[str, Any] = {"allow_deferred_init": True, "grad_req": "null" if name in aux else "write"}
@@ -207,8 +208,9 @@ class SymbolBlock(HybridBlock):
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.
 
-        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up (those unused for longest, above
-        ``max_plans`` or ``max_bytes``); ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) are what they hold.
+        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up (those unused for longest,
+        above ``max_plans`` or ``max_bytes``); ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) are
+        what they hold.
         """
         op = self._op or self._compile()
         return op.plan_cache_info()
