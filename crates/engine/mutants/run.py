@@ -21,7 +21,8 @@ from pathlib import Path
 CRATE = Path(__file__).resolve().parent.parent
 ROOT = CRATE.parent.parent
 WORK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
-LIMIT = 150
+# Seconds for a test: it takes a few; a hang is a kill.
+LIMIT = 40
 
 
 @dataclass
