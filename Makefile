@@ -129,10 +129,6 @@ test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and doc
 	fi
 	timeout --kill-after=10 600 cargo test --workspace --locked --doc
 
-.PHONY: mutants
-mutants: | check-tools ## put known faults into the engine: its tests must find nine of ten (MUTANTS_ARGS=--models takes longer)
-	python3 crates/engine/mutants/run.py $(MUTANTS_ARGS)
-
 .PHONY: test-python
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## Python tests, recorded MXNet results and models, against the installed wheel
 	$(PY) -m pytest $(PYTEST_ARGS)

@@ -77,7 +77,7 @@ check() {
   echo "$kind: $name: status $status, $(grep -cE 'WARNING: ThreadSanitizer|ERROR: AddressSanitizer|^==[0-9]+== (Invalid|Conditional|Use of)' "$logs/$kind-$name.log" || true) reports"
   if [ $status -ne 0 ]; then
     bad=1
-    grep -E 'WARNING: Thread|ERROR: Address|Invalid|Conditional|^ +#[0-9]|panicked|HANG' "$logs/$kind-$name.log" | head -n 30 || true
+    grep -E '^SUMMARY|Invalid|Conditional|panicked|HANG' "$logs/$kind-$name.log" | cut -c1-200 | sort | uniq -c | head -n 20 || true
   fi
 }
 for test in "${tests[@]}"; do

@@ -55,7 +55,7 @@ class _Notifier:
         except SystemExit:
             pass  # As in any thread that is not the main one.
         except BaseException:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
 
     def close(self) -> None:
         with self._lock:

@@ -55,7 +55,7 @@ def set_type(name: str) -> None:
 
 
 def dump() -> str:
-    """Describes what the engine is doing: which operators run, which are queued, which threads wait for which arrays, and
+    """Describes what the engine is doing: which operators run, which are queued, which threads wait for what, and
     since when. It works while everything hangs. With ``MXRT_DEBUG=1`` the signal ``SIGUSR1`` prints it.
     """
     return _mxrt.dump_engine()
