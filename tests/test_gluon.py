@@ -276,5 +276,6 @@ def test_the_plan_cache_says_what_it_holds_and_stays_bounded(mx, net) -> None:
 def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
     assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
     assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
+    assert mx.gluon.block.SymbolBlock is mx.gluon.SymbolBlock
     with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
         mx.gluon.nn.Dense(3)

@@ -11,6 +11,16 @@ from .parameter import ParameterDict, named_arrays, publishing, strip_kind
 
 __all__ = ["Block", "HybridBlock"]
 
+
+def __getattr__(name: str) -> Any:
+    # MXNet has SymbolBlock in this module too. Its own module imports this one, hence not before somebody asks.
+    if name == "SymbolBlock":
+        from .symbol_block import SymbolBlock
+
+        return SymbolBlock
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 _counter_lock = threading.Lock()
 _counters: dict[str, int] = {}
 
