@@ -44,14 +44,17 @@ class Block:
 
     @property
     def name(self) -> str:
+        """Name of the block, such as ``symbolblock0``."""
         return self._name
 
     @property
     def prefix(self) -> str:
+        """What the names of its parameters begin with."""
         return self._prefix
 
     @property
     def params(self) -> ParameterDict:
+        """Its own parameters, without those of other blocks."""
         return self._params
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
@@ -85,6 +88,7 @@ class Block:
         self._pre_hooks.append(hook)
 
     def register_op_hook(self, callback: Any, monitor_all: bool = False) -> NoReturn:
+        """Refused: compiled plans have no results in between to be shown."""
         raise MXNetNotImplementedError("register_op_hook is not part of this build of mxrt")
 
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:

@@ -217,6 +217,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     get_backend_symbol = optimize_for
 
     def gradient(self, wrt: Any) -> NoReturn:
+        """Refused: there are no gradients."""
         raise no_training("gradient")
 
     # ---- methods of arrays that a symbol can have --------------------------------------------------------------
@@ -274,24 +275,31 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     # ---- methods of arrays that a symbol cannot have -----------------------------------------------------------
 
     def wait_to_read(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.wait_to_read)
 
     def asnumpy(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.asnumpy)
 
     def asscalar(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.asscalar)
 
     def copy(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.copy)
 
     def as_in_context(self, context: Any = None) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.as_in_context)
 
     def detach(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.detach)
 
     def backward(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.backward)
 
     # ---- operators ---------------------------------------------------------------------------------------------
