@@ -471,10 +471,11 @@ def mismatch(
         lines.append(f"  not present in the network (set ignore_extra to True to ignore): {_shortened(extra)}")
     if wrong:
         lines.append("  of the wrong shape: " + "; ".join(wrong[:50]))
-    if missing:
-        lines.append(f"The file contains: {_shortened(held) or 'nothing'}.")
     if hint:
         lines.append(hint)
+    if missing:
+        # Last, since it can be long.
+        lines.append(f"The file contains: {_shortened(held) or 'nothing'}.")
     return ParameterMismatchError("\n".join(lines))
 
 
