@@ -184,3 +184,91 @@ def test_new_values_published_while_others_call_are_never_mixed(mx, eager_switch
     for thread in threads:
         thread.join()
     assert not wrong, wrong[:3]
+
+
+def normalised(mx, n: int):
+    """Parameters of `dense_and_norm`, and the answer they give for an input of ones."""
+    shapes = {"fc_weight": (3, 5), "fc_bias": (3,), "bn_gamma": (3,), "bn_beta": (3,), "bn_moving_mean": (3,)}
+    values = {name: mx.nd.full(shape, n) for name, shape in shapes.items()}
+    return {**values, "bn_moving_var": mx.nd.ones((3,))}, float(5 * n * n + n)
+
+
+def dense_and_norm(mx):
+    """What is computed depends on folded weights, which depend on six parameters."""
+    fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+    return mx.sym.BatchNorm(fc, fix_gamma=False, eps=0, name="bn")
+
+
+def while_others_call(call, update, allowed: set[float]) -> None:
+    """Updates again and again; every element of every answer meanwhile must belong to one of the versions."""
+    wrong, stop = [], threading.Event()
+
+    def caller() -> None:
+        try:
+            while not stop.is_set():
+                got = set(call().asnumpy().ravel().tolist())
+                if len(got) != 1 or not got <= allowed:
+                    wrong.append(got)
+        except Exception as error:
+            wrong.append(repr(error))
+
+    threads = [threading.Thread(target=caller) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for n in range(150):
+        update(n % 3)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[:3]
+
+
+@pytest.mark.parametrize("way", ["load_parameters", "collect_params().load"])
+def test_files_read_while_others_call_are_seen_whole(mx, tmp_path: Path, way: str) -> None:
+    net, x = mx.gluon.SymbolBlock(dense_and_norm(mx), [mx.sym.var("x")]), mx.nd.ones((1, 5))
+    allowed = set()
+    for i in range(3):
+        values, answer = normalised(mx, i + 1)
+        mx.nd.save(str(tmp_path / f"{i}.params"), values)
+        allowed.add(answer)
+    read = net.load_parameters if way == "load_parameters" else net.collect_params().load
+    read(str(tmp_path / "0.params"))
+    while_others_call(lambda: net(x), lambda i: read(str(tmp_path / f"{i}.params")), allowed)
+
+
+def test_a_module_takes_all_its_parameters_over_at_once(mx) -> None:
+    mod = mx.mod.Module(dense_and_norm(mx), data_names=["x"], label_names=None)
+    mod.bind([("x", (1, 5))], for_training=False)
+    sets, allowed = [], set()
+    for i in range(3):
+        values, answer = normalised(mx, i + 1)
+        aux = {name: values.pop(name) for name in ("bn_moving_mean", "bn_moving_var")}
+        sets.append((values, aux))
+        allowed.add(answer)
+    mod.set_params(*sets[0])
+    batch = mx.io.DataBatch([mx.nd.ones((1, 5))])
+
+    def call():
+        mod.forward(batch, is_train=False)
+        return mod.get_outputs()[0]
+
+    while_others_call(call, lambda i: mod.set_params(*sets[i]), allowed)
+
+
+def test_the_plan_cache_says_what_it_holds_and_stays_bounded(mx, net) -> None:
+    rows = digits(100)[0]
+    for n in range(1, 81):
+        net(mx.nd.array(rows[:n]))
+    mx.nd.waitall()
+    facts = net.plan_cache_info()
+    assert facts["plans"] == facts["max_plans"] == 64
+    assert (facts["built"], facts["evicted"]) == (80, 16)
+    assert 0 < facts["constant_bytes"] < facts["max_bytes"]
+    assert facts["plan_bytes"] > 0
+
+
+def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
+    assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
+    assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
+    with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
+        mx.gluon.nn.Dense(3)

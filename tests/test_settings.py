@@ -40,3 +40,51 @@ def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
     text = last_json(run_python(code, env={"MXNET_ENGINE_TYPE": "QuickEngine"}))
     for word in ("QuickEngine", "NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice"):
         assert word in text
+
+
+PLAN = """
+import json
+import mxrt as mx
+x = mx.sym.var("x")
+conv = mx.sym.Convolution(x, num_filter=64, kernel=(3, 3), pad=(1, 1), name="c")
+net = mx.gluon.SymbolBlock(mx.sym.relu(conv), [x])
+net.initialize()
+net.hybridize({})
+data = mx.nd.ones((1, 64, 28, 28))
+net(data)
+print(json.dumps(net.plan(data)))
+"""
+
+
+def test_passes_can_be_switched_off() -> None:
+    names = [line.split()[1] for line in last_json(run_python(PLAN.format(""))).splitlines()[1:-1]]
+    assert names == ["_to_blocked", "_blocked_convolution", "_from_blocked"]
+    fused = last_json(run_python(PLAN.format(""), env={"MXRT_PASSES": "-fuse_convolution,-assign_layouts"}))
+    assert [line.split()[1] for line in fused.splitlines()[1:-1]] == ["Convolution", "relu"]
+
+
+def test_winograd_can_be_switched_off_for_a_process_or_a_network() -> None:
+    assert "winograd" in last_json(run_python(PLAN.format("")))
+    assert "winograd" not in last_json(run_python(PLAN.format(""), env={"MXRT_CONV_WINOGRAD": "0"}))
+    assert "winograd" not in last_json(run_python(PLAN.format("precision='exact'")))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("MXRT_PASSES", "-fuse_everything", "fuse_convolution"),
+        ("MXRT_ISA", "mmx", "portable"),
+        ("MXRT_CONV_WINOGRAD", "3", "2, 4"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused_with_what_is_known(name: str, value: str, expected: str) -> None:
+    code = """
+    import json
+    import mxrt as mx
+    try:
+        mx.nd.ones((2,)).asnumpy()
+    except ValueError as error:
+        print(json.dumps(str(error)))
+    """
+    text = last_json(run_python(code, env={name: value}))
+    assert name in text and expected in text

@@ -34,7 +34,7 @@ impl Model {
             None => Err(format!("there is no parameter for the input '{name}'")),
         };
         let parameters = symbol.list_inputs().iter().map(array_of).collect::<Result<_, _>>()?;
-        let op = CachedOp::new(engine, &symbol, &CachedOpFlags::default())?.with_options(settings.plans);
+        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::default(), settings.plans)?;
         Ok(Model { engine, op, parameters })
     }
 

@@ -28,7 +28,7 @@ unsafe fn create(
         flags.push(unsafe { (text(*key, "keys")?, text(*value, "vals")?) });
     }
     let runtime = runtime()?;
-    let op = CachedOp::new(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?)?.with_options(runtime.plans);
+    let op = CachedOp::compile(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?, runtime.plans)?;
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: as above.

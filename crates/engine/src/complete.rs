@@ -268,7 +268,7 @@ unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
 /// # Safety
 /// All accesses of `op` are granted.
 #[inline(always)]
-unsafe fn inherited(op: *mut OpBlock) -> Option<Failure> {
+pub(crate) unsafe fn inherited(op: *mut OpBlock) -> Option<Failure> {
     // SAFETY: contract: a grant keeps the variable alive and its failure stable. A duplicate is judged by its first entry.
     unsafe {
         for i in 0..OpBlock::len(op) {

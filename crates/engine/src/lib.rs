@@ -38,8 +38,13 @@ mod dump;
 mod engine;
 mod failure;
 mod fork;
+mod fork_gate;
 mod gate;
 mod guard;
+#[cfg(all(test, loom))]
+mod loom_order;
+#[cfg(all(test, loom))]
+mod loom_threads;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;

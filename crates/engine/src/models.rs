@@ -4,6 +4,7 @@
 use crate::block::{Chain, Class, OpBlock};
 use crate::bulk::{Bulks, Collection};
 use crate::cancel::every_write_cancelled;
+use crate::complete::inherited;
 use crate::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::protocol::{Verdict, register, release};
@@ -20,20 +21,32 @@ use loom::sync::Arc;
 use loom::thread;
 use std::mem::MaybeUninit;
 
-/// Bounded so that all models together take minutes. One at a time: some count what exists in the process.
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+/// Models run side by side, except for those that look at the number of variables in the process.
+static ALONE: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+/// Bounded so that all models together take minutes; `LOOM_MAX_PREEMPTIONS` makes them deeper.
+pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
+    let _shared = ALONE.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    explore(f);
+}
+
+/// As `model`, with no other model at the same time.
+pub(crate) fn model_alone(f: impl Fn() + Send + Sync + 'static) {
+    let _alone = ALONE.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    explore(f);
+}
+
+fn explore(f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(f);
 }
 
 /// What an op of a model does with its variables.
-type Body = Box<dyn Fn() -> Option<Failure>>;
+pub(crate) type Body = Box<dyn Fn() -> Option<Failure>>;
 
 /// Pushes an op the way the engine does, with the protocol's own functions; ready ops run here.
-fn push(vars: &[(&Var, Access)], body: Body) {
+pub(crate) fn push(vars: &[(&Var, Access)], body: Body) {
     let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
     // SAFETY: a fresh block that is ours; the variables' handles live during the call.
     unsafe {
@@ -45,7 +58,7 @@ fn push(vars: &[(&Var, Access)], body: Body) {
     }
 }
 
-unsafe fn run(first: *mut OpBlock) {
+pub(crate) unsafe fn run(first: *mut OpBlock) {
     let mut ready = Chain::new();
     // SAFETY: a ready op of the caller.
     unsafe { ready.add(first) };
@@ -53,14 +66,7 @@ unsafe fn run(first: *mut OpBlock) {
         // SAFETY: ready ops are ours; what lies at the closure's place is the model's body.
         unsafe {
             let body = OpBlock::closure(op).cast::<Body>().read();
-            let inherited = (0..OpBlock::len(op)).find_map(|i| {
-                let e = OpBlock::entry(op, i);
-                match (*e).mode() {
-                    crate::block::Mode::Write => None,
-                    _ => (*(*(*e).var).failure.get()).clone(),
-                }
-            });
-            let all = inherited.or_else(|| body());
+            let all = inherited(op).or_else(|| body());
             release(op, &Verdict { all, single: &[] }, true, &mut ready);
             OpBlock::clear(op);
             drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));
@@ -68,12 +74,12 @@ unsafe fn run(first: *mut OpBlock) {
     }
 }
 
-fn failure() -> Failure {
+pub(crate) fn failure() -> Failure {
     Failure::new((*OpError::new(FailureKind::Operator, "model")).clone())
 }
 
 /// A cell that loom watches: unordered accesses are reported.
-struct Watched(UnsafeCell<u64>);
+pub(crate) struct Watched(UnsafeCell<u64>);
 
 // SAFETY: loom reports what the engine does not order.
 unsafe impl Sync for Watched {}
@@ -81,20 +87,20 @@ unsafe impl Sync for Watched {}
 unsafe impl Send for Watched {}
 
 impl Watched {
-    fn new() -> Arc<Self> {
+    pub fn new() -> Arc<Self> {
         Arc::new(Watched(UnsafeCell::new(0)))
     }
-    fn add(&self, n: u64) {
+    pub fn add(&self, n: u64) {
         // SAFETY: loom checks that nobody else accesses the cell.
         self.0.with_mut(|p| unsafe { *p += n });
     }
-    fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         // SAFETY: loom checks that nobody writes the cell.
         self.0.with(|p| unsafe { *p })
     }
 }
 
-fn adds(cell: &Arc<Watched>) -> Body {
+pub(crate) fn adds(cell: &Arc<Watched>) -> Body {
     let cell = cell.clone();
     Box::new(move || {
         cell.add(1);
@@ -102,6 +108,7 @@ fn adds(cell: &Arc<Watched>) -> Body {
     })
 }
 
+/// Kills `weak-unlock`.
 #[test]
 fn the_lock_excludes_and_publishes() {
     model(|| {
@@ -122,6 +129,7 @@ fn the_lock_excludes_and_publishes() {
     });
 }
 
+/// Kills `second-writer-shares`.
 #[test]
 fn writes_from_two_threads_run_alone_and_all_run() {
     model(|| {
@@ -136,6 +144,7 @@ fn writes_from_two_threads_run_alone_and_all_run() {
     });
 }
 
+/// Kills `write-over-running-reads`.
 #[test]
 fn a_reader_between_two_writers_sees_whole_writes() {
     model(|| {
@@ -160,6 +169,7 @@ fn a_reader_between_two_writers_sees_whole_writes() {
     });
 }
 
+/// Kills `enqueue-not-atomic`.
 #[test]
 fn crossed_pushes_over_two_variables_both_complete() {
     model(|| {
@@ -174,6 +184,7 @@ fn crossed_pushes_over_two_variables_both_complete() {
     });
 }
 
+/// Kills `last-grant-not-atomic` and `counter-after-unlock`.
 #[test]
 fn two_last_grants_start_an_op_once() {
     model(|| {
@@ -200,6 +211,7 @@ fn two_last_grants_start_an_op_once() {
     });
 }
 
+/// Kills `whole-write-does-not-heal`.
 #[test]
 fn a_failure_reaches_whoever_comes_after_it() {
     model(|| {
@@ -217,9 +229,10 @@ fn a_failure_reaches_whoever_comes_after_it() {
     });
 }
 
+/// Kills `orphan-leaks`.
 #[test]
 fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
-    model(|| {
+    model_alone(|| {
         let before = live_vars();
         let (var, cell) = (Var::new(), Watched::new());
         let other = {
@@ -233,6 +246,7 @@ fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
     });
 }
 
+/// Kills `async-completes-twice`.
 #[test]
 fn of_run_and_token_exactly_one_completes_the_op() {
     model(|| {
@@ -270,6 +284,7 @@ impl Block {
     }
 }
 
+/// Kills `token-taken-by-two`.
 #[test]
 fn a_token_has_one_holder() {
     model(|| {
@@ -291,6 +306,7 @@ fn a_token_has_one_holder() {
     });
 }
 
+/// Kills `stale-claim-succeeds` and `chunk-taken-twice`.
 #[test]
 fn chunks_are_taken_once_and_the_body_is_used_only_while_the_split_lasts() {
     model(|| {
@@ -332,6 +348,7 @@ fn chunks_are_taken_once_and_the_body_is_used_only_while_the_split_lasts() {
     });
 }
 
+/// Kills `look-misses-completions`.
 #[test]
 fn wait_all_is_told_by_the_last_completion() {
     model(|| {
@@ -357,6 +374,7 @@ fn wait_all_is_told_by_the_last_completion() {
     });
 }
 
+/// Kills `pushed-summed-first`.
 #[test]
 fn wait_all_does_not_return_before_what_was_pushed_before_it() {
     model(|| {
@@ -451,6 +469,7 @@ fn granted_write(var: &Var) -> usize {
     op.expose_provenance()
 }
 
+/// Kills `cancelling-reaches-later-writes`.
 #[test]
 fn a_cancellation_spares_what_is_pushed_after_it() {
     model(|| {
@@ -474,6 +493,7 @@ fn a_cancellation_spares_what_is_pushed_after_it() {
     });
 }
 
+/// Kills `waiter-is-a-write-to-cancel`.
 #[test]
 fn a_waiter_for_writing_is_no_write_to_cancel() {
     model(|| {

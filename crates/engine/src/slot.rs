@@ -4,6 +4,7 @@
 use crate::block::{Chain, OpBlock};
 use crate::bulk::{BY_ENGINE, Collection};
 use crate::engine::Engine;
+use crate::fork_gate;
 use crate::profile::RingPlace;
 use crate::running::Running;
 use crate::sync;
@@ -192,21 +193,7 @@ impl Slot {
         if depth != 0 {
             return;
         }
-        loop {
-            self.in_engine.swap(1, Ordering::SeqCst);
-            if GATE.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-            self.wait_at_gate();
-        }
-    }
-
-    #[cold]
-    fn wait_at_gate(&self) {
-        self.in_engine.store(0, Ordering::Release);
-        while GATE.load(Ordering::Acquire) != 0 {
-            std::thread::yield_now();
-        }
+        fork_gate::pass(&self.in_engine, &GATE);
     }
 
     #[inline(always)]

@@ -10,12 +10,15 @@ use crate::guard::Grant;
 use crate::slot;
 use crate::spec::{Access, OpSpec};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::var::Var;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+
+#[cfg(all(test, loom))]
+mod loom_wait;
 
 /// A waiter looks this often before it gives its core away, and gives it away so often before it sleeps (measured: a
 /// worker woken on the waiter's own core cannot start while the waiter spins).

@@ -19,6 +19,9 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+#[cfg(all(test, loom))]
+mod loom_wait_all;
+
 /// Nobody waits for the slot.
 const NEVER: u64 = u64::MAX;
 

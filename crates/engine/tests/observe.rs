@@ -6,7 +6,8 @@ use mxrt_engine::*;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The profiler belongs to the process: one test at a time uses it.
+/// The profiler belongs to the process and records every engine: tests that use it, or whose ops others must not record,
+/// run one at a time.
 static PROFILER: Mutex<()> = Mutex::new(());
 
 fn names(snapshot: &profile::Snapshot) -> Vec<&str> {
@@ -114,6 +115,7 @@ fn the_profiler_keeps_the_newest_records() {
 #[test]
 fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
     let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
     for engine in pooled_kinds().filter(|e| e.cores() == 1) {
         let (busy, blocked, free) = (engine.new_var(), engine.new_var(), engine.new_var());
         let (started, go_on) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
@@ -152,6 +154,7 @@ fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
 #[test]
 fn a_dump_shows_the_queue_of_an_awaited_variable() {
     let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let var = engine.new_var();
     let held = engine.read_guard(&var).unwrap();

@@ -1,6 +1,7 @@
 //! A compiled symbol, called as users call it: from many threads, with many shapes, with failing inputs.
 
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
+use mxrt_graph::plan::{BuildOptions, CacheLimit};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::registry;
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
@@ -157,4 +158,72 @@ fn changed_parameters_are_seen_by_the_next_call() {
         },
     );
     assert_eq!(values(&call()[0]), [0.0, 0.0]);
+}
+
+fn conv_net() -> Symbol {
+    let conv =
+        apply("Convolution", "c", &[("num_filter", "32"), ("kernel", "(3, 3)"), ("pad", "(1, 1)")], &[&var("x")]);
+    apply("BatchNorm", "bn", &[("fix_gamma", "False")], &[&conv])
+}
+
+fn filled(shape: &[usize], value: f32) -> NDArray {
+    array(shape, &vec![value; shape.iter().product()])
+}
+
+/// Calls `conv_net` on a batch with parameters of this call alone.
+fn call_with_own_parameters(op: &CachedOp, batch: usize) {
+    let x = filled(&[batch, 16, 6, 6], 1.0);
+    let (weight, vector) = (filled(&[32, 16, 3, 3], 0.1), || filled(&[32], 1.0));
+    let out = op.call(&[&x, &weight, &vector(), &vector(), &vector(), &vector(), &vector()]);
+    values(&out.expect("the call is accepted")[0]);
+}
+
+/// Alone in its process, so that the counters of memory belong to this test.
+#[test]
+fn shapes_and_parameters_that_change_with_every_call_do_not_grow_memory() {
+    let in_child = std::env::var_os("MXRT_TEST_ALONE").is_some();
+    if !in_child {
+        let test = "shapes_and_parameters_that_change_with_every_call_do_not_grow_memory";
+        let program = std::env::current_exe().expect("the test has a program");
+        let out = std::process::Command::new(program).args([test, "--exact"]).env("MXRT_TEST_ALONE", "1").output();
+        let out = out.expect("the child runs");
+        assert!(
+            out.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&out.stdout),
+            String::from_utf8_lossy(&out.stderr)
+        );
+        return;
+    }
+    let in_use = || engine().memory().stats().in_use;
+    let limit = CacheLimit { plans: 4, ..CacheLimit::default() };
+    let options = BuildOptions { cache: limit, ..BuildOptions::default() };
+    let before = in_use();
+    let op = CachedOp::compile(engine(), &conv_net(), &CachedOpFlags::default(), options).expect("the symbol compiles");
+    let mut seen = Vec::new();
+    for batch in 1..=60 {
+        call_with_own_parameters(&op, batch);
+        engine().wait_all().expect("nothing failed");
+        let stats = op.stats();
+        assert!(stats.plans <= 4 && stats.constant_bytes > 0, "{stats:?}");
+        seen.push(in_use());
+    }
+    assert_eq!((op.stats().built, op.stats().evicted), (60, 56));
+    assert!(seen[59] <= seen[9] + (64 << 10), "after 10 calls {}, after 60 calls {}", seen[9], seen[59]);
+    drop(op);
+    engine().wait_all().expect("nothing failed");
+    assert!(in_use() <= before, "{} bytes in use, {before} before the op was made", in_use());
+}
+
+#[test]
+fn plans_are_given_up_when_they_hold_too_many_bytes() {
+    let limit = CacheLimit { bytes: 1, ..CacheLimit::default() };
+    let options = BuildOptions { cache: limit, ..BuildOptions::default() };
+    let op = CachedOp::compile(engine(), &conv_net(), &CachedOpFlags::default(), options).expect("the symbol compiles");
+    for batch in [1, 2, 1] {
+        call_with_own_parameters(&op, batch);
+        assert_eq!(op.stats().plans, 1, "only the last one stays: {:?}", op.stats());
+    }
+    assert_eq!(op.stats().built, 3);
+    assert!(op.stats().plan_bytes > 1000, "{:?}", op.stats());
 }

@@ -1,19 +1,26 @@
 //! The environment variables, read in one place for every border.
 
-use crate::{BuildOptions, Config, EngineKind, KernelOptions};
+use crate::{BuildOptions, Config, EngineKind, Isa, KernelOptions, PassChoice};
 
 /// What the environment decides.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// for [`Engine::start`](crate::Engine::start)
     pub engine: Config,
-    /// for [`CachedOp::with_options`](crate::CachedOp::with_options)
+    /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
+    /// print what the engine is doing when the process gets SIGUSR1 (`MXRT_DEBUG`)
+    pub dump_on_signal: bool,
 }
+
+/// What MXNet joins if bulks are switched on without a number.
+const BULK_SIZE: usize = 15;
 
 impl Settings {
     /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
-    /// `MXRT_MEMORY_LIMIT_MB` and `MXRT_CONV_WINOGRAD` through `env`, usually `|name| std::env::var(name).ok()`.
+    /// `MXNET_EXEC_BULK_EXEC_INFERENCE` and `MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`, `MXRT_DEBUG`,
+    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_PASSES`,
+    /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB` through `env`, usually `|name| std::env::var(name).ok()`.
     /// An error names the variable, its value and what it may be.
     pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
@@ -21,6 +28,8 @@ impl Settings {
             settings.engine.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
         }
         settings.engine.cores = cores(env)?;
+        settings.engine.bulk_size = bulk_size(env)?;
+        settings.dump_on_signal = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
         settings.engine.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
         settings.plans.kernel.winograd = match number(env, "MXRT_CONV_WINOGRAD")? {
             None | Some(1) => KernelOptions::default().winograd,
@@ -29,6 +38,22 @@ impl Settings {
                 return Err(format!("MXRT_CONV_WINOGRAD is {other}; expected 0 (off), 2, 4 or 1 (default)"));
             }
         };
+        if let Some(name) = given(env, "MXRT_ISA") {
+            let isa = name.trim().parse::<Isa>().map_err(|e| format!("MXRT_ISA: {e}"))?;
+            if !isa.is_available() {
+                return Err(format!(
+                    "MXRT_ISA is '{isa}', which this processor does not have; its best is {}",
+                    Isa::detect()
+                ));
+            }
+            settings.plans.kernel.isa = isa;
+        }
+        if let Some(list) = given(env, "MXRT_PASSES") {
+            settings.plans.passes = PassChoice::parse(&list).map_err(|e| format!("MXRT_PASSES is '{list}': {e}"))?;
+        }
+        let cache = &mut settings.plans.cache;
+        cache.plans = number(env, "MXRT_PLAN_CACHE")?.unwrap_or(cache.plans);
+        cache.bytes = number(env, "MXRT_PLAN_CACHE_MB")?.map_or(cache.bytes, |mb| mb.saturating_mul(1 << 20));
         Ok(settings)
     }
 }
@@ -45,8 +70,23 @@ fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> 
     Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
 }
 
+/// How many small operators a thread joins: MXNet's variables. Without them none: they run at once in the calling thread.
+fn bulk_size(env: &dyn Fn(&str) -> Option<String>) -> Result<usize, String> {
+    let size = number(env, "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN")?;
+    Ok(match number(env, "MXNET_EXEC_BULK_EXEC_INFERENCE")? {
+        Some(0) => 0,
+        Some(_) => size.unwrap_or(BULK_SIZE),
+        None => size.unwrap_or(0),
+    })
+}
+
+/// A variable that is set to something.
+fn given(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    env(name).filter(|text| !text.trim().is_empty())
+}
+
 fn number(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<usize>, String> {
-    match env(name).filter(|text| !text.trim().is_empty()) {
+    match given(env, name) {
         None => Ok(None),
         Some(text) => match text.trim().parse() {
             Ok(value) => Ok(Some(value)),
@@ -80,11 +120,20 @@ mod tests {
             ("OMP_NUM_THREADS", "1"),
             ("MXRT_MEMORY_LIMIT_MB", "100"),
             ("MXRT_CONV_WINOGRAD", "0"),
+            ("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
+            ("MXRT_DEBUG", "1"),
+            ("MXRT_PLAN_CACHE", "5"),
+            ("MXRT_PLAN_CACHE_MB", "7"),
         ])
         .unwrap();
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
+        assert!(settings.dump_on_signal && settings.engine.bulk_size == BULK_SIZE);
+        assert_eq!((settings.plans.cache.plans, settings.plans.cache.bytes), (5, 7 << 20));
+        let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
+        assert_eq!(settings.plans.kernel.isa, Isa::Portable);
+        assert!(!settings.plans.passes.runs("drop_dead") && settings.plans.passes.runs("merge_equal"));
         assert_eq!(read(&[("OMP_NUM_THREADS", "1,4")]).unwrap().engine.cores, Some(1));
     }
 
@@ -95,5 +144,9 @@ mod tests {
         let cores = read(&[("MXRT_CORES", "many")]).unwrap_err();
         assert_eq!(cores, "MXRT_CORES is 'many'; expected a whole number");
         assert!(read(&[("MXRT_CONV_WINOGRAD", "3")]).unwrap_err().contains("expected 0 (off), 2, 4 or 1"));
+        let isa = read(&[("MXRT_ISA", "mmx")]).unwrap_err();
+        assert!(isa.contains("MXRT_ISA") && isa.contains("portable"), "{isa}");
+        let passes = read(&[("MXRT_PASSES", "-fuse_all")]).unwrap_err();
+        assert!(passes.contains("MXRT_PASSES") && passes.contains("fuse_convolution"), "{passes}");
     }
 }

@@ -4,7 +4,7 @@ use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results
 use crate::symbol::SymbolBase;
 use crate::{errors, runtime};
 use mxrt_engine::OpError;
-use mxrt_graph::{BuildOptions, CachedOpFlags};
+use mxrt_graph::CachedOpFlags;
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -60,11 +60,10 @@ impl CachedOp {
         let symbol = &sym.get().symbol;
         let compiled = runtime::detached(py, || {
             let flags = CachedOpFlags::parse(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
-            mxrt_graph::CachedOp::new(runtime.engine, symbol, &flags)
+            mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)
         })?;
-        let options = BuildOptions { kernel: runtime.options };
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
-        Ok(CachedOp { op: op.with_options(options).with_random(runtime.random.clone()) })
+        Ok(CachedOp { op: op.with_random(runtime.random.clone()) })
     }
 
     /// Number of inputs.
@@ -95,6 +94,20 @@ impl CachedOp {
     fn plan(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<String> {
         let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
         runtime::detached(py, || self.op.plan_text(&types))?.map_err(|e| errors::from_op(py, &e))
+    }
+
+    /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.
+    fn plan_cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.op.stats();
+        let facts = PyDict::new(py);
+        facts.set_item("plans", stats.plans)?;
+        facts.set_item("built", stats.built)?;
+        facts.set_item("evicted", stats.evicted)?;
+        facts.set_item("plan_bytes", stats.plan_bytes)?;
+        facts.set_item("constant_bytes", stats.constant_bytes)?;
+        facts.set_item("max_plans", stats.max_plans)?;
+        facts.set_item("max_bytes", stats.max_bytes)?;
+        Ok(facts)
     }
 
     fn __repr__(&self) -> String {

@@ -9,21 +9,8 @@ use std::sync::Mutex;
 /// The kind a program asked for before the engine was started.
 static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
 
-/// What MXNet joins if bulks are switched on without a number.
-const BULK_SIZE: usize = 15;
-
 pub(crate) fn chosen_kind() -> Option<EngineKind> {
     *KIND.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// How many small operators a thread joins: MXNet's variables. Without them none: they run at once in the calling thread.
-pub(crate) fn bulk_size(env: &dyn Fn(&str) -> Option<String>) -> Result<usize, String> {
-    let size = runtime::number(env, "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN")?;
-    Ok(match runtime::number(env, "MXNET_EXEC_BULK_EXEC_INFERENCE")? {
-        Some(0) => 0,
-        Some(_) => size.unwrap_or(BULK_SIZE),
-        None => size.unwrap_or(0),
-    })
 }
 
 /// Chooses the kind of engine, before anything uses it.

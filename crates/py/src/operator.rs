@@ -276,7 +276,8 @@ fn call(
     };
     let given = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()));
     let attrs = def.parse_attrs(given.filter(|(k, _)| *k != "ctx" || declares(def, "ctx")).chain(counted))?;
-    let invocation = Invocation { engine: runtime.engine, context, options: runtime.options, random: &runtime.random };
+    let invocation =
+        Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
     let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.map(|out| out.iter().collect());
     mxrt_ops::invoke(&invocation, def, &attrs, &inputs, outputs.as_deref())

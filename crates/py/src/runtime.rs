@@ -1,8 +1,9 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
 use crate::{control, errors};
-use mxrt_engine::{Config, Engine, EngineKind, WaitError};
-use mxrt_ops::{KernelOptions, RandomState};
+use mxrt::{BuildOptions, Settings};
+use mxrt_engine::{Engine, EngineKind, WaitError};
+use mxrt_ops::RandomState;
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Runtime {
     pub(crate) engine: &'static Engine,
     pub(crate) random: Arc<RandomState>,
-    pub(crate) options: KernelOptions,
+    pub(crate) plans: BuildOptions,
 }
 
 /// Set when the interpreter begins to end.
@@ -25,7 +26,7 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 
 /// The shared state, made at first use from the environment, which is read this once.
 pub(crate) fn runtime() -> PyResult<&'static Runtime> {
-    match RUNTIME.get_or_init(|| start(&|name| std::env::var(name).ok())) {
+    match RUNTIME.get_or_init(start) {
         Ok(runtime) => Ok(runtime),
         Err(message) => Err(errors::plain("value", message)),
     }
@@ -36,52 +37,16 @@ pub(crate) fn started() -> Option<&'static Engine> {
     RUNTIME.get()?.as_ref().ok().map(|runtime| runtime.engine)
 }
 
-fn start(env: &dyn Fn(&str) -> Option<String>) -> Result<Runtime, String> {
-    let mut config = Config::default();
-    if let Some(kind) = env("MXNET_ENGINE_TYPE") {
-        config.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
-    }
+fn start() -> Result<Runtime, String> {
+    let mut settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
     if let Some(kind) = control::chosen_kind() {
-        config.kind = kind;
+        settings.engine.kind = kind;
     }
-    config.bulk_size = control::bulk_size(env)?;
-    config.cores = cores(env)?;
-    config.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
-    let mut options = KernelOptions::default();
-    if let Some(winograd) = number(env, "MXRT_CONV_WINOGRAD")? {
-        options.winograd = match winograd {
-            0 | 2 | 4 => winograd as u8,
-            1 => KernelOptions::default().winograd,
-            other => return Err(format!("MXRT_CONV_WINOGRAD is {other}; expected 0 (off), 2, 4 or 1 (default)")),
-        };
-    }
-    let engine = Engine::start(config).map_err(|e| e.to_string())?;
-    if env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0")) {
+    let engine = Engine::start(settings.engine).map_err(|e| e.to_string())?;
+    if settings.dump_on_signal {
         mxrt_engine::dump_on_sigusr1(engine).map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
     }
-    Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), options })
-}
-
-/// How many threads may compute: `MXRT_CORES`, else what MXNet's two variables allow together, else all.
-fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> {
-    if let Some(cores) = number(env, "MXRT_CORES")? {
-        return Ok(Some(cores));
-    }
-    let workers = number(env, "MXNET_CPU_WORKER_NTHREADS")?.unwrap_or(1).max(1);
-    // OMP_NUM_THREADS may be a list for nested regions; the first number is the outer one.
-    let outer = env("OMP_NUM_THREADS").and_then(|text| text.split(',').next()?.trim().parse::<usize>().ok());
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
-}
-
-pub(crate) fn number(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<usize>, String> {
-    match env(name).filter(|text| !text.trim().is_empty()) {
-        None => Ok(None),
-        Some(text) => match text.trim().parse() {
-            Ok(value) => Ok(Some(value)),
-            Err(_) => Err(format!("{name} is '{text}'; expected a whole number")),
-        },
-    }
+    Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), plans: settings.plans })
 }
 
 /// True when `MXNET_ENGINE_TYPE=NaiveEngine`: operators run at the call, and raise there.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..base import MXNetNotImplementedError
-from .parameter import ParameterDict, named_arrays, strip_kind
+from .parameter import ParameterDict, named_arrays, publishing, strip_kind
 
 __all__ = ["Block", "HybridBlock"]
 
@@ -57,8 +57,9 @@ class Block:
 
     def cast(self, dtype: Any) -> None:
         """Changes the element type of all parameters."""
-        for parameter in self.collect_params().values():
-            parameter.cast(dtype)
+        with publishing:
+            for parameter in self.collect_params().values():
+                parameter.cast(dtype)
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
         """Calls a function with the block."""

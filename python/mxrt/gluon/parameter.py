@@ -332,13 +332,15 @@ class ParameterDict:
 
     def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
         """Gives every parameter a first value."""
-        for parameter in self._params.values():
-            parameter.initialize(None, ctx, init, force_reinit)
+        with publishing:
+            for parameter in self._params.values():
+                parameter.initialize(None, ctx, init, force_reinit)
 
     def reset_ctx(self, ctx: Any) -> None:
         """Moves every parameter to other contexts."""
-        for parameter in self._params.values():
-            parameter.reset_ctx(ctx)
+        with publishing:
+            for parameter in self._params.values():
+                parameter.reset_ctx(ctx)
 
     def list_ctx(self) -> list[Context]:
         """All contexts that hold a parameter."""

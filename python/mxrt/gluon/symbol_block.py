@@ -20,7 +20,7 @@ from .parameter import ParameterDict, named_arrays, strip_kind
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
 
-_FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size")
+_FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size", "precision")
 
 
 class InputTypeError(MXNetTypeError, AssertionError):
@@ -181,7 +181,10 @@ class SymbolBlock(HybridBlock):
         clear: bool = True,
         **kwargs: Any,
     ) -> None:
-        """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on."""
+        """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on.
+
+        ``precision="exact"`` computes convolutions without Winograd's algorithm, whose rounding errors are larger.
+        """
         flags = {key: value for key, value in kwargs.items() if key in _FLAGS and value is not None}
         with self._lock:
             self._flags = flags
@@ -201,6 +204,15 @@ class SymbolBlock(HybridBlock):
             *[array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
         )
 
+    def plan_cache_info(self) -> dict[str, int]:
+        """State of the compiled forms kept, one for every combination of input shapes and dtypes.
+
+        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up (those unused for longest, above
+        ``max_plans`` or ``max_bytes``); ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) are what they hold.
+        """
+        op = self._op or self._compile()
+        return op.plan_cache_info()
+
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError("a SymbolBlock has no hybrid_forward: its graph is fixed")
 
@@ -208,17 +220,18 @@ class SymbolBlock(HybridBlock):
 
     def cast(self, dtype: Any) -> None:
         """Changes the element type of all parameters; those of BatchNorm stay float32 under float16, as in MXNet."""
-        super().cast(dtype)
-        if dtype_name(dtype) != "float16":
-            return
-        for name in self._order:
-            for variance, mean in (("running_var", "running_mean"), ("moving_var", "moving_mean")):
-                if name.endswith(variance):
-                    prefix = name[: -len(variance)]
-                    group = [prefix + part for part in (variance, mean, "gamma", "beta")]
-                    if all(part in self._params for part in group):
-                        for part in group:
-                            self._params[part].cast("float32")
+        with parameters.publishing:
+            super().cast(dtype)
+            if dtype_name(dtype) != "float16":
+                return
+            for name in self._order:
+                for variance, mean in (("running_var", "running_mean"), ("moving_var", "moving_mean")):
+                    if name.endswith(variance):
+                        prefix = name[: -len(variance)]
+                        group = [prefix + part for part in (variance, mean, "gamma", "beta")]
+                        if all(part in self._params for part in group):
+                            for part in group:
+                                self._params[part].cast("float32")
 
     def reset_ctx(self, ctx: Any) -> None:
         """Moves all parameters to other contexts."""

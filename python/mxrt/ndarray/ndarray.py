@@ -69,8 +69,8 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Awaitable):
 
     @property
     def T(self) -> NDArray:
-        """The array with its axes reversed, as a copy."""
-        return self.transpose()
+        """The array with its axes reversed, as a copy; the array itself when it has fewer than two axes."""
+        return self.transpose() if self.ndim > 1 else self
 
     @property
     def grad(self) -> None:

@@ -4,18 +4,37 @@ use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, Cons
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::memory::{Lifetime, aligned, assign};
-use super::passes::TYPED_PASSES;
+use super::passes::{PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature};
 use mxrt_tensor::TensorType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// How much a plan cache may keep. The plan used last always stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimit {
+    /// plans
+    pub plans: usize,
+    /// bytes of plans and of folded and packed weights
+    pub bytes: usize,
+}
+
+impl Default for CacheLimit {
+    fn default() -> Self {
+        CacheLimit { plans: 64, bytes: 1 << 30 }
+    }
+}
+
 /// Choices for building plans.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuildOptions {
     /// choices for kernels
     pub kernel: KernelOptions,
+    /// passes that run
+    pub passes: PassChoice,
+    /// what a cache of plans may keep
+    pub cache: CacheLimit,
 }
 
 /// Where an operand of a step lies.
@@ -111,7 +130,7 @@ impl Plan {
     ) -> Result<Plan, OpError> {
         let mut graph = graph.clone();
         let mut types = infer(&graph, inputs)?;
-        for pass in TYPED_PASSES {
+        for pass in TYPED_PASSES.iter().filter(|pass| options.passes.runs(pass.name)) {
             graph = (pass.run)(graph, &types, options.kernel)?;
             types = infer(&graph, inputs)?;
         }
@@ -131,6 +150,17 @@ impl Plan {
     /// How many pieces of the random stream one request draws.
     pub fn random_draws(&self) -> usize {
         self.steps.iter().filter(|s| s.random).count()
+    }
+
+    /// Bytes of the plan itself, about; without its constants.
+    pub(super) fn own_bytes(&self) -> usize {
+        let text = |step: &Step| -> usize { step.attrs.iter().map(|(k, v)| k.len() + v.len() + 48).sum() };
+        let one = |step: &Step| {
+            let operands = (step.inputs.len() + step.outputs.len()) * size_of::<Operand>();
+            // Kernels are small; what they point to has no common measure.
+            size_of::<Step>() + 512 + operands + step.pieces.len() * size_of::<Piece>() + text(step)
+        };
+        size_of::<Plan>() + self.steps.iter().map(one).sum::<usize>() + self.consts.own_bytes()
     }
 
     /// Bytes of scratch memory that a running request needs.

@@ -4,21 +4,18 @@ use super::build::{BuildOptions, Plan};
 use super::consts::{ConstCache, ValueKey};
 use super::ir::Graph;
 use super::passes;
+use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
 use crate::symbol::Symbol;
 use mxrt_engine::{Cost, Engine, FailureKind, OpError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
 use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Plans estimated below this run in the calling thread when a core is free.
 const SMALL_NS: u64 = 200_000;
-/// Plans kept per `CachedOp`; the one unused for longest goes first.
-const MAX_PLANS: usize = 64;
 
 static FLAGS: &[AttrDef] = &[
     AttrDef::new("static_alloc", AttrKind::Bool, "False", "accepted; memory is always planned once per signature"),
@@ -30,6 +27,12 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("param_indices", AttrKind::Shape, "()", "positions of the parameters among the inputs"),
     AttrDef::new("subgraph", AttrKind::Str, "", "accepted; without effect"),
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
+    AttrDef::new(
+        "precision",
+        AttrKind::Enum(&["default", "exact"]),
+        "default",
+        "exact: no algorithm that trades accuracy for speed (Winograd convolution)",
+    ),
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
 
@@ -38,6 +41,7 @@ static FLAGS: &[AttrDef] = &[
 pub struct CachedOpFlags {
     data: Vec<usize>,
     params: Vec<usize>,
+    exact: bool,
 }
 
 impl CachedOpFlags {
@@ -53,25 +57,10 @@ impl CachedOpFlags {
                 |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
             attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
         };
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")? })
+        let exact = attrs.str("precision") == "exact";
+        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, exact })
     }
 }
-
-/// Counters of the plan cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheStats {
-    /// plans kept now
-    pub plans: usize,
-    /// plans built so far
-    pub built: u64,
-}
-
-struct CachedPlan {
-    plan: Arc<Plan>,
-    last_used: AtomicU64,
-}
-
-type Signature = SmallVec<[TensorType; 4]>;
 
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
 pub struct CachedOp {
@@ -80,43 +69,47 @@ pub struct CachedOp {
     graph: Graph,
     options: BuildOptions,
     random: Arc<RandomState>,
-    plans: RwLock<HashMap<Signature, CachedPlan>>,
+    plans: PlanCache,
     building: Mutex<()>,
     consts: Arc<ConstCache>,
-    clock: AtomicU64,
-    built: AtomicU64,
 }
 
 impl CachedOp {
-    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first call of a signature.
+    /// Compiles a symbol with default options.
     pub fn new(engine: &'static Engine, symbol: &Symbol, flags: &CachedOpFlags) -> Result<CachedOp, OpError> {
+        CachedOp::compile(engine, symbol, flags, BuildOptions::default())
+    }
+
+    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first call of a signature.
+    /// What the flags say goes before the options.
+    pub fn compile(
+        engine: &'static Engine,
+        symbol: &Symbol,
+        flags: &CachedOpFlags,
+        mut options: BuildOptions,
+    ) -> Result<CachedOp, OpError> {
+        if flags.exact {
+            options.kernel.winograd = 0;
+        }
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
-        let graph = passes::run_all(graph)?;
+        let graph = passes::run_all(graph, options.passes)?;
         let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.as_str().into());
         Ok(CachedOp {
             engine,
             name,
             graph,
-            options: BuildOptions::default(),
+            options,
             random: Arc::new(RandomState::new(0)),
-            plans: RwLock::default(),
+            plans: PlanCache::new(options.cache),
             building: Mutex::new(()),
             consts: Arc::default(),
-            clock: AtomicU64::new(0),
-            built: AtomicU64::new(0),
         })
     }
 
     /// Uses this stream for random operators instead of one of its own.
     pub fn with_random(mut self, random: Arc<RandomState>) -> CachedOp {
         self.random = random;
-        self
-    }
-
-    /// Builds plans with these options.
-    pub fn with_options(mut self, options: BuildOptions) -> CachedOp {
-        self.options = options;
         self
     }
 
@@ -172,7 +165,7 @@ impl CachedOp {
 
     /// State of the plan cache.
     pub fn stats(&self) -> CacheStats {
-        CacheStats { plans: self.plans.read().len(), built: self.built.load(Ordering::Relaxed) }
+        self.plans.stats()
     }
 
     fn prepare(&self, inputs: &[&NDArray]) -> Result<(Arc<Plan>, Context), OpError> {
@@ -205,31 +198,18 @@ impl CachedOp {
     }
 
     fn plan(&self, types: &[TensorType]) -> Result<Arc<Plan>, OpError> {
-        if let Some(plan) = self.cached(types) {
+        if let Some(plan) = self.plans.get(types) {
             return Ok(plan);
         }
         let _one_at_a_time = self.building.lock();
-        if let Some(plan) = self.cached(types) {
+        if let Some(plan) = self.plans.get(types) {
             return Ok(plan);
         }
         let plan = Arc::new(Plan::build(&self.graph, types, self.options, self.consts.clone())?);
-        self.built.fetch_add(1, Ordering::Relaxed);
-        let mut plans = self.plans.write();
-        if plans.len() >= MAX_PLANS {
-            let oldest = plans.iter().min_by_key(|(_, p)| p.last_used.load(Ordering::Relaxed)).map(|(k, _)| k.clone());
-            oldest.map(|key| plans.remove(&key));
+        if self.plans.insert(types, &plan) {
+            self.consts.sweep();
         }
-        let last_used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
-        plans.insert(types.iter().cloned().collect(), CachedPlan { plan: plan.clone(), last_used });
         Ok(plan)
-    }
-
-    fn cached(&self, types: &[TensorType]) -> Option<Arc<Plan>> {
-        let plans = self.plans.read();
-        let found = plans.get(types)?;
-        // Exact order does not matter, so the clock only moves when a plan is built.
-        found.last_used.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
-        Some(found.plan.clone())
     }
 
     fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) {

@@ -86,6 +86,14 @@ impl ConstCache {
         entries.get(&slot.key)?.iter().find(|c| c.keys == keys).and_then(|c| c.block.upgrade())
     }
 
+    /// Forgets what no plan holds any more.
+    pub fn sweep(&self) {
+        self.entries.lock().retain(|_, cached| {
+            cached.retain(|c| c.block.strong_count() > 0);
+            !cached.is_empty()
+        });
+    }
+
     fn insert(&self, slot: &ConstSlot, keys: Vec<ValueKey>, block: &Arc<ConstBlock>) {
         let mut entries = self.entries.lock();
         let cached = entries.entry(slot.key.clone()).or_default();
@@ -110,6 +118,11 @@ pub struct ConstPlan {
 
 /// Packs constant inputs with the kernel of the step that asks for it.
 pub type Packer<'a> = dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError> + 'a;
+
+/// Whether a set is of the same arrays, some of which have been written since.
+fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
+    old.iter().zip(new).all(|(old, new)| (old.0, old.2) == (new.0, new.2) && old.1 <= new.1)
+}
 
 /// What computing constants needs from the running request.
 pub struct ConstEnv<'a> {
@@ -140,9 +153,24 @@ impl ConstPlan {
         }
         let set = Arc::new(self.compute(env, keys, pack)?);
         let mut sets = self.sets.write();
+        // Nobody will ask for an older version of the same arrays again: versions only grow.
+        sets.retain(|old| !outdated(&old.keys, &set.keys));
         sets.insert(0, set.clone());
         sets.truncate(REMEMBERED);
         Ok(set)
+    }
+
+    /// Adds the bytes of every block that this plan keeps, by address: plans share blocks.
+    pub fn held(&self, blocks: &mut HashMap<*const ConstBlock, usize>) {
+        for set in self.sets.read().iter() {
+            blocks.extend(set.blocks.iter().map(|b| (Arc::as_ptr(b), b.block.len())));
+        }
+    }
+
+    /// Bytes of its own, about.
+    pub fn own_bytes(&self) -> usize {
+        let slots: usize = self.slots.iter().map(|s| size_of::<ConstSlot>() + s.key.len() + 8 * s.params.len()).sum();
+        slots + self.nodes.len() * 2 * size_of::<ConstNode>()
     }
 
     fn remembered(&self, keys: &[ValueKey]) -> Option<Arc<ConstSet>> {

@@ -10,10 +10,13 @@ mod infer;
 mod ir;
 mod memory;
 pub mod passes;
+mod plan_cache;
 mod run;
 mod text;
 
-pub use build::{BuildOptions, Plan};
-pub use cached_op::{CacheStats, CachedOp, CachedOpFlags};
-pub use infer::Types;
+pub use build::{BuildOptions, CacheLimit, Plan};
+pub use cached_op::{CachedOp, CachedOpFlags};
+pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};
+pub use passes::PassChoice;
+pub use plan_cache::CacheStats;

@@ -1,10 +1,14 @@
 //! Graph passes, in one list. Each is a function from graph to graph.
 
+mod choice;
 mod cleanup;
+mod elementwise;
 mod fold_batch_norm;
 mod fuse;
 mod layout;
 mod scale_shift;
+
+pub use choice::PassChoice;
 
 use super::infer::Types;
 use super::ir::Graph;
@@ -28,9 +32,9 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "drop_dead", run: cleanup::drop_dead },
 ];
 
-/// Runs every pass.
-pub fn run_all(graph: Graph) -> Result<Graph, OpError> {
-    PASSES.iter().try_fold(graph, |graph, pass| (pass.run)(graph))
+/// Runs the chosen ones of [`PASSES`].
+pub fn run_all(graph: Graph, choice: PassChoice) -> Result<Graph, OpError> {
+    PASSES.iter().filter(|pass| choice.runs(pass.name)).try_fold(graph, |graph, pass| (pass.run)(graph))
 }
 
 /// A pass that needs the types of all values; it runs when a plan is built.
@@ -42,5 +46,11 @@ pub struct TypedPass {
 }
 
 /// All passes that need types, in the order in which they run.
-pub const TYPED_PASSES: &[TypedPass] =
-    &[TypedPass { name: "scale_shift", run: scale_shift::run }, TypedPass { name: "assign_layouts", run: layout::run }];
+pub const TYPED_PASSES: &[TypedPass] = &[
+    TypedPass { name: "scale_shift", run: scale_shift::run },
+    TypedPass { name: "fuse_elementwise", run: elementwise::run },
+    TypedPass { name: "assign_layouts", run: layout::run },
+];
+
+/// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
+pub const JOIN_IN_PLACE: &str = "concat_in_place";
