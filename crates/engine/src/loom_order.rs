@@ -267,7 +267,7 @@ fn a_failing_reader_leaves_the_parameter_and_other_readers_alone() {
     });
 }
 
-/// Kills `busy-variable-freed`.
+/// Kills `handles-not-atomic`.
 #[test]
 fn of_two_last_handles_one_frees_the_variable() {
     model_alone(|| {
