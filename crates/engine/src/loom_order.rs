@@ -77,7 +77,7 @@ fn a_write_waits_for_every_read() {
     });
 }
 
-/// Kills `one-read-released`.
+/// Kills `one-read-released` and `counter-after-unlock`.
 #[test]
 fn all_reads_behind_a_write_are_released() {
     model(|| {

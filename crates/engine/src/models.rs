@@ -184,7 +184,7 @@ fn crossed_pushes_over_two_variables_both_complete() {
     });
 }
 
-/// Kills `last-grant-not-atomic` and `counter-after-unlock`.
+/// Kills `last-grant-not-atomic`.
 #[test]
 fn two_last_grants_start_an_op_once() {
     model(|| {
