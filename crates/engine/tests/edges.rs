@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Waits without the engine's help: a wait of the engine wakes workers, which some tests must not.
 fn becomes_true(what: impl Fn() -> bool) -> bool {
     // Looking without giving the core away keeps this thread close behind what it waits for.
-    for _ in 0..20_000 {
+    for _ in 0..5_000 {
         if what() {
             return true;
         }
@@ -166,7 +166,7 @@ fn wait_all_returns_although_there_is_always_something_in_flight() {
     for engine in every_kind() {
         let stop = AtomicBool::new(false);
         std::thread::scope(|s| {
-            s.spawn(|| {
+            let pusher = s.spawn(|| {
                 let (a, b) = (engine.new_var(), engine.new_var());
                 let mut before = hold(engine, &a, Access::Write);
                 while !stop.load(SeqCst) {
@@ -182,6 +182,7 @@ fn wait_all_returns_although_there_is_always_something_in_flight() {
                 engine.wait_all().unwrap();
             }
             stop.store(true, SeqCst);
+            pusher.join().unwrap();
         });
     }
 }
@@ -193,7 +194,8 @@ fn no_wake_is_lost_between_look_and_sleep() {
         let (var, ran) = (engine.new_var(), Arc::new(AtomicUsize::new(0)));
         let mut r = Random(7);
         // With one worker nobody else makes up for a lost wake.
-        for i in 0..if engine.cores() == 1 { 12_000usize } else { 500 } {
+        let (most, began) = (if engine.cores() == 1 { 12_000usize } else { 300 }, Instant::now());
+        for i in (0..most).take_while(|_| began.elapsed().as_secs() < 3) {
             let seen = ran.clone();
             engine.push(OpSpec::new("wake", &[(&var, Access::Update)]), move |_| {
                 seen.fetch_add(1, SeqCst);
