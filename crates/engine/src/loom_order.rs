@@ -77,7 +77,7 @@ fn a_write_waits_for_every_read() {
     });
 }
 
-/// Kills `one-read-released` and `counter-after-unlock`.
+/// Kills `counter-after-unlock`.
 #[test]
 fn all_reads_behind_a_write_are_released() {
     model(|| {
@@ -232,7 +232,7 @@ fn of_two_failures_the_first_declared_is_inherited_whichever_comes_first() {
     });
 }
 
-/// Kills `whole-write-does-not-heal` and `partial-write-heals`.
+/// Kills `whole-write-does-not-heal`.
 #[test]
 fn a_whole_write_heals_whatever_else_is_pushed() {
     model(|| {

@@ -229,7 +229,6 @@ fn a_failure_reaches_whoever_comes_after_it() {
     });
 }
 
-/// Kills `orphan-leaks`.
 #[test]
 fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
     model_alone(|| {
