@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates" / "engine"
 # Cheap ones first; what no test of its own names is looked for in this order.
 FAST = ["rules", "edges", "leaks", "races", "basics", "serial_order", "guards", "bulk", "fork_and_exit", "memory", "allocations", "loom"]
-LIMIT = {"loom": 150, "serial_order": 40}
+LIMIT = {"loom": 60, "serial_order": 40}
 
 
 @dataclass
