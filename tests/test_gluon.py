@@ -265,3 +265,10 @@ def test_the_plan_cache_says_what_it_holds_and_stays_bounded(mx, net) -> None:
     assert (facts["built"], facts["evicted"]) == (80, 16)
     assert 0 < facts["constant_bytes"] < facts["max_bytes"]
     assert facts["plan_bytes"] > 0
+
+
+def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
+    assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
+    assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
+    with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
+        mx.gluon.nn.Dense(3)

@@ -159,6 +159,7 @@ impl Engine {
     }
 
     /// Hands over what a thread that ends has collected, for whichever engine.
+    #[cfg(not(loom))]
     pub(crate) fn flush_any_bulk(slot: &'static Slot) {
         if let Some(engine) = slot.bulk.engine() {
             // SAFETY: engines are never freed.

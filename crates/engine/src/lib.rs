@@ -39,6 +39,7 @@ mod engine;
 mod failure;
 mod fork;
 mod fork_gate;
+mod gate;
 mod guard;
 #[cfg(all(test, loom))]
 mod loom_order;
@@ -72,6 +73,7 @@ pub use dump::dump_on_sigusr1;
 pub use engine::Engine;
 pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
 pub use fork::set_fork_patience;
+pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use slot::op_blocks;

@@ -522,3 +522,323 @@ fn a_waiter_for_writing_is_no_write_to_cancel() {
         }
     });
 }
+
+#[test]
+fn behind_a_gate_requests_see_whole_sets() {
+    model(|| {
+        let (gate, first, second) = (Var::new(), Watched::new(), Watched::new());
+        let (a, b) = (Var::new(), Var::new());
+        let reader = {
+            let (gate, first, second) = (gate.clone(), first.clone(), second.clone());
+            thread::spawn(move || {
+                push(
+                    &[(&gate, Access::Read)],
+                    Box::new(move || {
+                        assert_eq!(first.get(), second.get());
+                        None
+                    }),
+                );
+            })
+        };
+        let (x, y) = (first.clone(), second.clone());
+        push(
+            &[(&a, Access::Write), (&b, Access::Write), (&gate, Access::Write)],
+            Box::new(move || {
+                x.add(1);
+                y.add(1);
+                None
+            }),
+        );
+        reader.join().unwrap();
+        assert_eq!((first.get(), gate.version()), (1, 1));
+    });
+}
+
+#[test]
+fn two_requests_behind_a_gate_do_not_exclude_each_other() {
+    model(|| {
+        let (gate, value) = (Var::new(), Watched::new());
+        let request = |gate: Var, value: Arc<Watched>| {
+            move || {
+                let out = Var::new();
+                push(
+                    &[(&gate, Access::Read), (&out, Access::Write)],
+                    Box::new(move || {
+                        value.get();
+                        None
+                    }),
+                );
+                // Granted and run within the push: another reader never makes it wait.
+                assert_eq!(out.version(), 1);
+            }
+        };
+        let other = thread::spawn(request(gate.clone(), value.clone()));
+        request(gate.clone(), value.clone())();
+        other.join().unwrap();
+        push(&[(&gate, Access::Write)], adds(&value));
+        assert_eq!(value.get(), 1);
+    });
+}
+
+#[test]
+fn reads_and_writes_of_two_threads_over_two_variables_all_run() {
+    model(|| {
+        let (a, b, cell) = (Var::new(), Var::new(), Watched::new());
+        let other = {
+            let (a, b, cell) = (a.clone(), b.clone(), cell.clone());
+            thread::spawn(move || push(&[(&b, Access::Read), (&a, Access::Write)], adds(&cell)))
+        };
+        push(&[(&a, Access::Update), (&b, Access::Read)], adds(&cell));
+        push(&[(&a, Access::Update)], adds(&cell));
+        other.join().unwrap();
+        assert_eq!((cell.get(), a.version(), b.version()), (3, 3, 0));
+    });
+}
+
+#[test]
+fn an_op_that_names_a_variable_twice_waits_for_it_once() {
+    model(|| {
+        let (var, cell) = (Var::new(), Watched::new());
+        let other = {
+            let (var, cell) = (var.clone(), cell.clone());
+            thread::spawn(move || push(&[(&var, Access::Read), (&var, Access::Write)], adds(&cell)))
+        };
+        push(&[(&var, Access::Write), (&var, Access::Write)], adds(&cell));
+        other.join().unwrap();
+        assert_eq!((cell.get(), var.version()), (2, 2));
+    });
+}
+
+#[test]
+fn ops_with_more_variables_than_a_block_holds_cross_each_other() {
+    model(|| {
+        let vars: Arc<Vec<Var>> = Arc::new((0..10).map(|_| Var::new()).collect());
+        let cell = Watched::new();
+        let other = {
+            let (vars, cell) = (vars.clone(), cell.clone());
+            thread::spawn(move || {
+                let accesses: Vec<_> = vars.iter().rev().map(|v| (v, Access::Update)).collect();
+                push(&accesses, adds(&cell));
+            })
+        };
+        push(&[(&vars[9], Access::Update), (&vars[0], Access::Update)], adds(&cell));
+        other.join().unwrap();
+        assert_eq!((cell.get(), vars[9].version(), vars[5].version()), (2, 2, 1));
+    });
+}
+
+#[test]
+fn a_partial_write_beside_a_whole_one_heals_only_in_its_place() {
+    model(|| {
+        let var = Var::new();
+        push(&[(&var, Access::Write)], Box::new(|| Some(failure())));
+        let ran = Watched::new();
+        let other = {
+            let (var, ran) = (var.clone(), ran.clone());
+            thread::spawn(move || push(&[(&var, Access::Update)], adds(&ran)))
+        };
+        push(&[(&var, Access::Write)], Box::new(|| None));
+        other.join().unwrap();
+        // Before the whole write it is skipped and the write heals; after it it runs. Healthy either way.
+        assert!(var.failure().is_none());
+        assert!(ran.get() <= 1);
+        assert_eq!(var.version(), 3);
+    });
+}
+
+#[test]
+fn a_failure_passes_through_a_chain_that_grows_meanwhile() {
+    model(|| {
+        let (a, b, c) = (Var::new(), Var::new(), Var::new());
+        let other = {
+            let (b, c) = (b.clone(), c.clone());
+            thread::spawn(move || push(&[(&b, Access::Read), (&c, Access::Write)], Box::new(|| None)))
+        };
+        push(&[(&a, Access::Write)], Box::new(|| Some(failure())));
+        push(&[(&a, Access::Read), (&b, Access::Write)], Box::new(|| panic!("ran on a failed input")));
+        other.join().unwrap();
+        let (from, to) = (b.failure().unwrap(), c.failure());
+        assert!(a.failure().is_some_and(|f| f.same_event(&from)));
+        assert!(to.is_none_or(|f| f.same_event(&from)));
+    });
+}
+
+#[test]
+fn single_outputs_fail_alone_while_their_readers_arrive() {
+    model(|| {
+        let (good, bad, out) = (Var::new(), Var::new(), Var::new());
+        let op = granted(&[(&good, Access::Write), (&bad, Access::Write)]);
+        let reader = {
+            let (good, bad, out) = (good.clone(), bad.clone(), out.clone());
+            thread::spawn(move || {
+                push(&[(&good, Access::Update)], Box::new(|| None));
+                push(&[(&bad, Access::Read), (&out, Access::Write)], Box::new(|| panic!("ran on a failed input")));
+            })
+        };
+        complete(op, &[(1, failure())]);
+        reader.join().unwrap();
+        assert!(good.failure().is_none() && bad.failure().is_some() && out.failure().is_some());
+    });
+}
+
+/// Registers an op that is granted at once, and returns it without running it.
+fn granted(accesses: &[(&Var, Access)]) -> usize {
+    let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
+    // SAFETY: a fresh block that is ours.
+    unsafe {
+        OpBlock::fill(op, &OpSpec::new("granted", accesses), Class::Selective);
+        assert!(register(op, || {}));
+    }
+    op.expose_provenance()
+}
+
+/// Completes such an op, and runs what becomes ready.
+fn complete(op: usize, single: &[(usize, Failure)]) {
+    let mut ready = Chain::new();
+    // SAFETY: a granted op that is given to the caller.
+    unsafe {
+        let op: *mut OpBlock = std::ptr::with_exposed_provenance_mut(op);
+        release(op, &Verdict { all: None, single }, true, &mut ready);
+        OpBlock::clear(op);
+        drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));
+        while let Some(op) = ready.take() {
+            run(op);
+        }
+    }
+}
+
+#[test]
+fn an_op_is_cancelled_only_when_all_its_results_are() {
+    model(|| {
+        let (a, b) = (Var::new(), Var::new());
+        let op = granted(&[(&a, Access::Write), (&b, Access::Write)]);
+        let other = {
+            let a = a.clone();
+            thread::spawn(move || a.cancel_pushed_writes())
+        };
+        // SAFETY: a granted op of this thread.
+        let looks = || unsafe { every_write_cancelled(std::ptr::with_exposed_provenance_mut(op)) };
+        assert!(!looks(), "one result is still wanted");
+        other.join().unwrap();
+        assert!(!looks());
+        b.cancel_pushed_writes();
+        assert!(looks());
+        complete(op, &[]);
+    });
+}
+
+#[test]
+fn the_last_of_two_readers_lets_the_writer_in() {
+    model(|| {
+        let (var, cell) = (Var::new(), Watched::new());
+        let readers = [granted(&[(&var, Access::Read)]), granted(&[(&var, Access::Read)])];
+        push(&[(&var, Access::Write)], adds(&cell));
+        assert_eq!(cell.get(), 0);
+        let other = thread::spawn(move || complete(readers[0], &[]));
+        complete(readers[1], &[]);
+        other.join().unwrap();
+        assert_eq!((cell.get(), var.version()), (1, 1));
+    });
+}
+
+#[test]
+fn the_last_handle_may_go_while_two_accesses_complete() {
+    model(|| {
+        let before = live_vars();
+        let var = Var::new();
+        let readers = [granted(&[(&var, Access::Read)]), granted(&[(&var, Access::Read)])];
+        let other = thread::spawn(move || complete(readers[0], &[]));
+        drop(var);
+        complete(readers[1], &[]);
+        other.join().unwrap();
+        assert_eq!(live_vars(), before);
+    });
+}
+
+#[test]
+fn two_tokens_have_two_holders_and_no_third() {
+    model(|| {
+        let (tokens, inside) = (Arc::new(Tokens::new(2)), Arc::new(AtomicUsize::new(0)));
+        let work = {
+            let (tokens, inside) = (tokens.clone(), inside.clone());
+            move |near| {
+                if let Some(token) = tokens.take_near(near) {
+                    assert!(inside.fetch_add(1, Ordering::Relaxed) < 2, "a third holder");
+                    inside.fetch_sub(1, Ordering::Relaxed);
+                    tokens.put(token);
+                }
+            }
+        };
+        let threads: Vec<_> = (0..2)
+            .map(|i| {
+                let work = work.clone();
+                thread::spawn(move || work(i))
+            })
+            .collect();
+        work(0);
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(tokens.free(), 2);
+    });
+}
+
+#[test]
+fn two_pushers_hand_over_everything_to_a_waiter() {
+    model(|| {
+        let shared = Arc::new((Bulks::new(), [Collection::new(), Collection::new()], AtomicUsize::new(0)));
+        let hand_over = |shared: &(Bulks, [Collection; 2], AtomicUsize), i: usize| {
+            let chain = shared.1[i].take(&shared.0, std::ptr::null());
+            shared.2.fetch_add(chain.len, Ordering::Relaxed);
+        };
+        let pushers: Vec<_> = (0..2)
+            .map(|i| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let op = std::ptr::with_exposed_provenance_mut(loose_op());
+                    // SAFETY: an op of this thread.
+                    if unsafe { shared.1[i].add(&shared.0, std::ptr::null(), op) } {
+                        hand_over(&shared, i);
+                    }
+                })
+            })
+            .collect();
+        if shared.0.begin_wait() {
+            hand_over(&shared, 0);
+            hand_over(&shared, 1);
+        }
+        pushers.into_iter().for_each(|p| p.join().unwrap());
+        assert_eq!(shared.2.load(Ordering::Relaxed), 2);
+        shared.0.end_wait();
+    });
+}
+
+#[test]
+fn two_helpers_take_every_chunk_once() {
+    model(|| {
+        let run = Arc::new(Run::new(3));
+        let hits: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
+        let body = |_: usize, _: &mut [u8]| {};
+        // SAFETY: no round is under way; this one is awaited below.
+        let tag = unsafe { run.publish(0, 3, Job::new(&body, 0)) };
+        let helpers: Vec<_> = (1..3)
+            .map(|me| {
+                let (run, hits) = (run.clone(), hits.clone());
+                thread::spawn(move || {
+                    if let Some(chunk) = run.claim(me, tag) {
+                        hits[chunk].fetch_add(1, Ordering::Relaxed);
+                        run.count_done();
+                    }
+                })
+            })
+            .collect();
+        let mut mine = 0;
+        while let Some(chunk) = run.claim(0, tag) {
+            hits[chunk].fetch_add(1, Ordering::Relaxed);
+            mine += 1;
+        }
+        while !run.round_is_done(3 - mine) {
+            thread::yield_now();
+        }
+        helpers.into_iter().for_each(|h| h.join().unwrap());
+        assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
+    });
+}

@@ -1,7 +1,9 @@
 //! Every pass, as text before and after.
 
+use mxrt_graph::plan::infer;
 use mxrt_graph::{Graph, Symbol, passes};
-use mxrt_ops::registry;
+use mxrt_ops::{KernelOptions, registry};
+use mxrt_tensor::{DType, TensorType};
 use std::collections::BTreeMap;
 
 fn var(name: &str) -> Symbol {
@@ -111,4 +113,44 @@ fn fuse_convolution_takes_relu6_and_stops_at_values_others_read() {
     let before = graph(&shared);
     let text = before.to_string();
     assert_eq!(run("fuse_convolution", before), text);
+}
+
+/// A pass that needs types, on float32 inputs of one shape.
+fn run_typed(pass: &str, graph: Graph, shape: &[usize]) -> String {
+    let inputs = vec![TensorType::new(DType::F32, shape); graph.inputs.len()];
+    let types = infer(&graph, &inputs).expect("the types follow");
+    let pass = passes::TYPED_PASSES.iter().find(|p| p.name == pass).expect("there is such a pass");
+    (pass.run)(graph, &types, KernelOptions::default()).expect("the pass succeeds").to_string()
+}
+
+fn hard_swish(x: &Symbol) -> Symbol {
+    let shifted = apply("_plus_scalar", "shifted", &[("scalar", "3")], &[x]);
+    let gate = apply("clip", "gate", &[("a_min", "0"), ("a_max", "6")], &[&shifted]);
+    apply("_div_scalar", "out", &[("scalar", "6")], &[&apply("elemwise_mul", "product", &[], &[x, &gate])])
+}
+
+#[test]
+fn fuse_elementwise_joins_what_nobody_else_reads() {
+    let text = run_typed("fuse_elementwise", graph(&hard_swish(&var("x"))), &[2, 3]);
+    let program = "_plus_scalar(in0){scalar=3};clip(0){a_max=6|a_min=0};elemwise_mul(in0,1);_div_scalar(2){scalar=6}";
+    assert_eq!(text, format!("%0 = _fused_elementwise(x) {{num_args=1, program={program}}} 'out'\nreturn %0\n"));
+}
+
+#[test]
+fn fuse_elementwise_leaves_alone_what_others_read_or_what_changes_shape() {
+    let x = var("x");
+    let (a, b) = (apply("exp", "a", &[], &[&x]), apply("sum", "b", &[("axis", "1"), ("keepdims", "True")], &[&x]));
+    let c = apply("broadcast_mul", "c", &[], &[&apply("sqrt", "s", &[], &[&a]), &b]);
+    let before = graph(&Symbol::group(&[a, c]));
+    let text = before.to_string();
+    assert_eq!(run_typed("fuse_elementwise", before, &[2, 3]), text);
+}
+
+#[test]
+fn fuse_elementwise_takes_a_value_that_the_chain_reads_twice() {
+    let x = var("x");
+    let y = apply("elemwise_add", "y", &[], &[&x, &var("z")]);
+    let swish = apply("elemwise_mul", "swish", &[], &[&y, &apply("sigmoid", "gate", &[], &[&y])]);
+    let text = run_typed("fuse_elementwise", graph(&swish), &[4]);
+    assert!(text.contains("(x, z) {num_args=2, program=elemwise_add(in0,in1);sigmoid(0);elemwise_mul(0,1)}"), "{text}");
 }

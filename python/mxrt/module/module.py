@@ -343,9 +343,10 @@ class Module(BaseModule):
         values = {**self._values, **inputs}
         op = self._op
         assert op is not None
-        made = op(*[values[name] if name in values else self._label(name) for name in self._order])
+        made = op(*[values[name] if name in values else self._label(name, inputs) for name in self._order])
         outputs = made if isinstance(made, list) else [made]
         self._mine.outputs = self._outputs = outputs
+        self._follow(inputs, data_batch)
 
     def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
         names = [d.name for d in self._data_shapes]
@@ -367,26 +368,29 @@ class Module(BaseModule):
                     "make one with mx.nd.array"
                 )
             inputs[description.name] = value.astype(description.dtype, copy=False).as_in_context(self._context)
-        for name, value in zip(self._label_names, batch.label or [], strict=False):
+        for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
             if name in self._arguments and isinstance(value, NDArray):
                 inputs[name] = value.as_in_context(self._context)
-        if any(inputs[d.name].shape != tuple(d.shape) for d in self._data_shapes):
-            self._follow(inputs, batch)
         return inputs
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
-        """The batch has other shapes than the module was bound to: bound anew."""
+        """Where a batch that ran has other shapes than the module was bound to, the module is bound anew."""
+        if all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes):
+            return
         self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
         provided = getattr(batch, "provide_label", None)
         if provided:
             self._label_shapes = _descriptions(provided)
-        elif self._label_shapes and not batch.label:
+        elif self._label_shapes and not getattr(batch, "label", None):
             rows = self._data_shapes[0].shape[0]
             self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
 
-    def _label(self, name: str) -> NDArray:
-        """A label that nobody gave: zeros, since at inference its value does not matter."""
-        shapes, _, _ = self._symbol.infer_shape_partial(**{d.name: tuple(d.shape) for d in self._data_shapes})
+    def _label(self, name: str, inputs: Mapping[str, NDArray]) -> NDArray:
+        """A label that nobody gave: zeros, since at inference its value does not matter.
+
+        Its shape is worked out from the other inputs of the same call: other threads may use other batch sizes.
+        """
+        shapes, _, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in inputs.items()})
         shape = dict(zip(self._arguments, shapes, strict=True)).get(name) or ()
         if not shape or 0 in shape:
             raise MXNetShapeError(

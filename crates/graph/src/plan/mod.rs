@@ -16,7 +16,7 @@ mod text;
 
 pub use build::{BuildOptions, CacheLimit, Plan};
 pub use cached_op::{CachedOp, CachedOpFlags};
-pub use infer::Types;
+pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};
 pub use passes::PassChoice;
 pub use plan_cache::CacheStats;

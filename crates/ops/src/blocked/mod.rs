@@ -3,6 +3,7 @@
 pub mod concat;
 pub mod convert;
 pub mod convolution;
+pub mod elementwise;
 pub mod pointwise;
 pub mod pooling;
 

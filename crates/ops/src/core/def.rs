@@ -1,6 +1,6 @@
 //! Definition of an operator.
 
-use super::{AttrDef, Attrs, BlockedForm, DTypes, Kernel, Shapes, Signature};
+use super::{AttrDef, Attrs, BlockedForm, DTypes, Elementwise, Kernel, Shapes, Signature};
 use mxrt_engine::OpError;
 use std::borrow::Cow;
 
@@ -67,6 +67,10 @@ pub struct OpDef {
     pub is_identity: fn(&Attrs) -> bool,
     /// how it can work on blocked operands, if it can for these types
     pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
+    /// what it does to single elements, if that is all it does where all arrays are float32 and of one shape
+    pub elementwise: fn(&Attrs) -> Option<Elementwise>,
+    /// whether for these types the bytes of the output are those of the inputs, one behind another
+    pub joins: fn(&Attrs, &Signature<'_>) -> bool,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -93,6 +97,8 @@ impl OpDef {
         random: false,
         is_identity: |_| false,
         blocked: |_, _| None,
+        elementwise: |_| None,
+        joins: |_, _| false,
         internal: false,
     };
 

@@ -3,6 +3,7 @@
 mod attrs;
 mod call;
 mod def;
+mod elementwise;
 mod infer;
 mod invoke;
 mod kernel;
@@ -14,6 +15,7 @@ mod support;
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use call::EnginePar;
 pub use def::{Bind, Inputs, OpDef, Outputs};
+pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke};
 pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn};
@@ -21,6 +23,7 @@ pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::isa::Isa;
+pub use mxrt_kernels::par::par_chunks_mut;
 pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{

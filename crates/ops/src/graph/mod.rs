@@ -2,6 +2,7 @@
 
 pub mod fold_batch_norm;
 pub mod fused_convolution;
+pub mod fused_elementwise;
 pub mod fused_fully_connected;
 pub mod scale_shift;
 

@@ -17,6 +17,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| {
         bind_unary(Unary::Clip { low: attrs.float("a_min"), high: attrs.float("a_max") }, signature)
     },
+    elementwise: |attrs| {
+        Some(Elementwise::Unary(Unary::Clip { low: attrs.float("a_min"), high: attrs.float("a_max") }))
+    },
     blocked: |_, signature| blocked::pointwise::form("_blocked_clip", signature, 1),
     ..OpDef::BASE
 }];

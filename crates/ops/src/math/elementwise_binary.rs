@@ -15,6 +15,7 @@ macro_rules! same_shape_op {
             ignores_unknown_attrs: true,
             infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
             bind: |_, signature| bind_binary($function, signature),
+            elementwise: |_| Some(Elementwise::Binary($function)),
             $(blocked: $blocked,)?
             ..OpDef::BASE
         }

@@ -12,8 +12,11 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("alpha", AttrKind::Float, "0.200000003", "Slope."),
         AttrDef::new("beta", AttrKind::Float, "0.5", "Value at 0."),
     ],
-    bind: |attrs, signature| {
-        bind_unary(Unary::HardSigmoid { alpha: attrs.float("alpha"), beta: attrs.float("beta") }, signature)
-    },
+    bind: |attrs, signature| bind_unary(function(attrs), signature),
+    elementwise: |attrs| Some(Elementwise::Unary(function(attrs))),
     ..OpDef::BASE
 }];
+
+fn function(attrs: &Attrs) -> Unary {
+    Unary::HardSigmoid { alpha: attrs.float("alpha"), beta: attrs.float("beta") }
+}

@@ -33,6 +33,7 @@ macro_rules! unary_op {
             doc: $doc,
             ignores_unknown_attrs: true,
             bind: |_, signature| $crate::math::bind_unary($function, signature),
+            elementwise: |_| Some($crate::core::Elementwise::Unary($function)),
             ..OpDef::BASE
         }
     };

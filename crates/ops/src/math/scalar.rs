@@ -27,6 +27,13 @@ macro_rules! scalar_op {
             attrs: ATTRS,
             infer_dtype,
             bind: |attrs, signature| bind($function, $side, attrs, signature),
+            elementwise: |attrs| {
+                let number = attrs.float("scalar") as f32;
+                Some(match $side {
+                    Side::Left => Elementwise::OfScalar($function, number),
+                    Side::Right => Elementwise::WithScalar($function, number),
+                })
+            },
             ..OpDef::BASE
         }
     };

@@ -15,16 +15,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrKind::Enum(&["relu", "sigmoid", "softrelu", "softsign", "tanh"]),
         "Which function; softrelu is log(1 + exp(x)), softsign is x / (1 + |x|).",
     )],
-    bind: |attrs, signature| {
-        let function = match attrs.str("act_type") {
-            "relu" => Unary::Relu,
-            "sigmoid" => Unary::Sigmoid,
-            "softrelu" => Unary::Softrelu,
-            "softsign" => Unary::Softsign,
-            _ => Unary::Tanh,
-        };
-        bind_unary(function, signature)
-    },
+    bind: |attrs, signature| bind_unary(function(attrs), signature),
+    elementwise: |attrs| Some(Elementwise::Unary(function(attrs))),
     blocked: |attrs, signature| {
         (attrs.str("act_type") == "relu")
             .then(|| blocked::pointwise::form("_blocked_activation", signature, 1))
@@ -32,6 +24,16 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     ..OpDef::BASE
 }];
+
+fn function(attrs: &Attrs) -> Unary {
+    match attrs.str("act_type") {
+        "relu" => Unary::Relu,
+        "sigmoid" => Unary::Sigmoid,
+        "softrelu" => Unary::Softrelu,
+        "softsign" => Unary::Softsign,
+        _ => Unary::Tanh,
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    elementwise: |attrs| function(attrs).map(Elementwise::Unary),
     ..OpDef::BASE
 }];
 
@@ -60,13 +61,22 @@ fn gamma_shape(gamma: &Shape, data: &Shape) -> Result<Shape, OpError> {
     Ok(shape)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let leaky = |slope| Unary::LeakyRelu { slope };
+/// Those that are functions of one element without parameters.
+fn function(attrs: &Attrs) -> Option<Unary> {
     match attrs.str("act_type") {
-        "elu" => bind_unary(Unary::Elu { slope: attrs.float("slope") }, signature),
-        "gelu" => bind_unary(Unary::Gelu, signature),
-        "selu" => bind_unary(Unary::Selu, signature),
-        "leaky" => bind_unary(leaky(attrs.float("slope")), signature),
+        "elu" => Some(Unary::Elu { slope: attrs.float("slope") }),
+        "gelu" => Some(Unary::Gelu),
+        "selu" => Some(Unary::Selu),
+        "leaky" => Some(Unary::LeakyRelu { slope: attrs.float("slope") }),
+        _ => None,
+    }
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    if let Some(function) = function(attrs) {
+        return bind_unary(function, signature);
+    }
+    match attrs.str("act_type") {
         "rrelu" => bind_rrelu((attrs.float("lower_bound") + attrs.float("upper_bound")) / 2.0, signature),
         _ => bind_prelu(signature),
     }

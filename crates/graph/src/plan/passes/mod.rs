@@ -2,6 +2,7 @@
 
 mod choice;
 mod cleanup;
+mod elementwise;
 mod fold_batch_norm;
 mod fuse;
 mod layout;
@@ -45,5 +46,11 @@ pub struct TypedPass {
 }
 
 /// All passes that need types, in the order in which they run.
-pub const TYPED_PASSES: &[TypedPass] =
-    &[TypedPass { name: "scale_shift", run: scale_shift::run }, TypedPass { name: "assign_layouts", run: layout::run }];
+pub const TYPED_PASSES: &[TypedPass] = &[
+    TypedPass { name: "scale_shift", run: scale_shift::run },
+    TypedPass { name: "fuse_elementwise", run: elementwise::run },
+    TypedPass { name: "assign_layouts", run: layout::run },
+];
+
+/// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
+pub const JOIN_IN_PLACE: &str = "concat_in_place";

@@ -1,0 +1,63 @@
+//! `_blocked_elementwise`: a chain of element-wise operators on blocked operands.
+
+use super::{infer_from_layout, shape_of};
+use crate::core::*;
+use crate::graph::fused_elementwise::{Chain, NUM_ARGS, PROGRAM};
+use mxrt_engine::OpError;
+use mxrt_kernels::conv_fast::{BLOCK, BlockedShape};
+use mxrt_kernels::par::par_chunks_mut;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_blocked_elementwise",
+    doc: "`_fused_elementwise` on blocked data.",
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    attrs: &[NUM_ARGS, PROGRAM, LAYOUTS, OUT_LAYOUT],
+    infer_shape: |shapes| infer_from_layout(shapes),
+    bind,
+    internal: true,
+    ..OpDef::BASE
+}];
+
+/// The offer of a chain on images.
+pub(crate) fn form(signature: &Signature<'_>) -> Option<BlockedForm> {
+    super::pointwise::form("_blocked_elementwise", signature, signature.inputs.len())
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (inputs, output) = layouts(attrs)?;
+    let inputs: Vec<BlockedShape> = inputs.iter().map(|l| shape_of(Some(l), signature)).collect::<Result<_, _>>()?;
+    let y = shape_of(Some(&output), signature)?;
+    if inputs.iter().any(|x| !x.same_size(&y) || x.block != BLOCK) || y.block != BLOCK {
+        return Err(value_error("the operands of an element-wise operator differ in size or layout"));
+    }
+    let chain = Chain::new(attrs, inputs.len())?;
+    Ok(kernel_fn(signature, move |call| {
+        let data = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
+        let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
+        if y.len() == 0 {
+            return Ok(());
+        }
+        let (row, width) = (y.row_stride(), y.w * BLOCK);
+        // One block of channels is a chunk.
+        par_chunks_mut(call.par, &mut elements_mut(out)?[..y.len()], y.block_stride(), |index, out| {
+            let (image, block) = (index / y.blocks(), index % y.blocks());
+            let mut results = chain.results();
+            out[..y.halo.top * row].fill(0.0);
+            out[(y.halo.top + y.h) * row..].fill(0.0);
+            for (r, line) in out[y.halo.top * row..].chunks_exact_mut(row).take(y.h).enumerate() {
+                let left = y.halo.left * BLOCK;
+                line[..left].fill(0.0);
+                line[left + width..].fill(0.0);
+                let from = |i: usize| &data[i][offset(&inputs[i], image, block, r)..];
+                chain.run(&mut results, from, &mut line[left..left + width]);
+            }
+        });
+        Ok(())
+    }))
+}
+
+/// Where the first pixel of a row of a block of channels is.
+fn offset(x: &BlockedShape, image: usize, block: usize, row: usize) -> usize {
+    image * x.image_stride + block * x.block_stride() + (x.halo.top + row) * x.row_stride() + x.halo.left * x.block
+}

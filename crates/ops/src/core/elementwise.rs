@@ -1,0 +1,121 @@
+//! What an operator does to single elements, for graph passes that join several into one loop.
+
+use super::{Attrs, registry};
+use mxrt_kernels::elementwise::{Binary, Unary};
+
+/// A function of the elements of one or two arrays of one shape, in single precision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Elementwise {
+    /// of one element
+    Unary(Unary),
+    /// of two elements
+    Binary(Binary),
+    /// of an element and a number
+    WithScalar(Binary, f32),
+    /// of a number and an element
+    OfScalar(Binary, f32),
+}
+
+impl Elementwise {
+    /// Arrays it reads.
+    pub fn arity(&self) -> usize {
+        if matches!(self, Elementwise::Binary(_)) { 2 } else { 1 }
+    }
+}
+
+/// Where a step of a program reads from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// an input of the program
+    Input(usize),
+    /// the result of an earlier step
+    Step(usize),
+}
+
+/// Steps that a program may have.
+pub const MAX_STEPS: usize = 16;
+
+/// Several element-wise operators in a row; the last step makes the result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// functions and what they read
+    pub steps: Vec<(Elementwise, Vec<Source>)>,
+}
+
+const SEPARATORS: &[char] = &['(', ')', '{', '}', '|', ';', ','];
+
+/// A step as text, such as `clip(0){a_min=0|a_max=6}` or `elemwise_add(in0,2)`; None for attributes that cannot be
+/// written like this.
+pub fn program_step(op: &str, attrs: &[(&str, &str)], reads: &[Source]) -> Option<String> {
+    if attrs.iter().any(|(_, value)| value.contains(SEPARATORS)) {
+        return None;
+    }
+    let source = |s: &Source| match s {
+        Source::Input(i) => format!("in{i}"),
+        Source::Step(i) => i.to_string(),
+    };
+    let reads: Vec<String> = reads.iter().map(source).collect();
+    let attrs: Vec<String> = attrs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let attrs = if attrs.is_empty() { String::new() } else { format!("{{{}}}", attrs.join("|")) };
+    Some(format!("{op}({}){attrs}", reads.join(",")))
+}
+
+impl Program {
+    /// Reads steps written by [`program_step`], joined by semicolons. None if the text is no program of this many inputs.
+    pub fn parse(text: &str, inputs: usize) -> Option<Program> {
+        let mut program = Program::default();
+        for step in text.split(';') {
+            let (op, rest) = step.split_once('(')?;
+            let (reads, attrs) = rest.split_once(')')?;
+            let function = function(op, attrs)?;
+            let reads: Vec<Source> = reads.split(',').map(source).collect::<Option<_>>()?;
+            let before = program.steps.len();
+            let there = |s: &Source| match s {
+                Source::Input(i) => *i < inputs,
+                Source::Step(i) => *i < before,
+            };
+            if reads.len() != function.arity() || !reads.iter().all(there) || before == MAX_STEPS {
+                return None;
+            }
+            program.steps.push((function, reads));
+        }
+        Some(program)
+    }
+}
+
+fn function(op: &str, attrs: &str) -> Option<Elementwise> {
+    let op = registry().get(op)?;
+    let given = attrs.trim_start_matches('{').trim_end_matches('}').split('|').filter(|a| !a.is_empty());
+    let pairs: Vec<(&str, &str)> = given.map(|a| a.split_once('=')).collect::<Option<_>>()?;
+    let attrs: Attrs = op.parse_attrs(pairs).ok()?;
+    (op.elementwise)(&attrs)
+}
+
+fn source(text: &str) -> Option<Source> {
+    match text.strip_prefix("in") {
+        Some(number) => number.parse().ok().map(Source::Input),
+        None => text.parse().ok().map(Source::Step),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_survives_the_way_through_text() {
+        let steps = [
+            program_step("_plus_scalar", &[("scalar", "3")], &[Source::Input(0)]),
+            program_step("clip", &[("a_min", "0"), ("a_max", "6")], &[Source::Step(0)]),
+            program_step("elemwise_mul", &[], &[Source::Input(1), Source::Step(1)]),
+        ];
+        let text = steps.into_iter().collect::<Option<Vec<_>>>().expect("plain attributes").join(";");
+        assert_eq!(text, "_plus_scalar(in0){scalar=3};clip(0){a_min=0|a_max=6};elemwise_mul(in1,1)");
+        let program = Program::parse(&text, 2).expect("it is a program");
+        assert_eq!(program.steps[0], (Elementwise::WithScalar(Binary::Add, 3.0), vec![Source::Input(0)]));
+        assert_eq!(program.steps[2].1, [Source::Input(1), Source::Step(1)]);
+        assert_eq!(Program::parse(&text, 1), None, "there is no second input");
+        assert_eq!(Program::parse("relu(0)", 1), None, "a step cannot read itself");
+        assert_eq!(Program::parse("dot(in0,in0)", 1), None, "not element by element");
+    }
+}
