@@ -19,6 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,
+    joins: |attrs, signature| joins(attrs, signature).unwrap_or(false),
     internal: true,
     ..OpDef::BASE
 }];
@@ -35,6 +36,14 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
     let output = Layout::Blocked(BlockedLayout::plain_image(&signature.outputs.first()?.shape)?);
     let inputs = layouts.into_iter().map(Layout::Blocked).collect();
     Some(BlockedForm { op: "_blocked_concat", inputs, output, starts: false })
+}
+
+/// One image whose parts have the halo of the whole.
+fn joins(attrs: &Attrs, signature: &Signature<'_>) -> Result<bool, OpError> {
+    let (inputs, output) = layouts(attrs)?;
+    let frame = |l: &Layout| l.blocked().map(|l| (l.block, l.height, l.width, l.halo));
+    let one_image = signature.outputs.iter().all(|t| t.shape.first() == Some(&1));
+    Ok(one_image && inputs.iter().all(|l| l.blocked().is_some() && frame(l) == frame(&output)))
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

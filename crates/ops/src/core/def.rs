@@ -69,6 +69,8 @@ pub struct OpDef {
     pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
     /// what it does to single elements, if that is all it does where all arrays are float32 and of one shape
     pub elementwise: fn(&Attrs) -> Option<Elementwise>,
+    /// whether for these types the bytes of the output are those of the inputs, one behind another
+    pub joins: fn(&Attrs, &Signature<'_>) -> bool,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -96,6 +98,7 @@ impl OpDef {
         is_identity: |_| false,
         blocked: |_, _| None,
         elementwise: |_| None,
+        joins: |_, _| false,
         internal: false,
     };
 

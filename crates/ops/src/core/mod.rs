@@ -23,6 +23,7 @@ pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::isa::Isa;
+pub use mxrt_kernels::par::par_chunks_mut;
 pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{

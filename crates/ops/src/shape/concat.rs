@@ -19,6 +19,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| bind(attrs.int("dim"), signature),
     blocked: |attrs, signature| blocked::concat::form(attrs, signature),
+    joins: |attrs, signature| {
+        let Some(out) = signature.outputs.first() else { return false };
+        let axis = resolve_axis(attrs.int("dim"), out.shape.len());
+        let same_dtype = signature.inputs.iter().all(|t| t.dtype == out.dtype);
+        same_dtype && axis.is_ok_and(|axis| out.shape[..axis].iter().all(|n| *n == 1))
+    },
     ..OpDef::BASE
 }];
 

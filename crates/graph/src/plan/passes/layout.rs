@@ -51,7 +51,33 @@ impl Choice {
                 choice.take(n, node, form);
             }
         }
+        choice.unify_halos(graph, types);
         choice
+    }
+
+    /// The inputs of a concatenation of one image get the halo of its output, so that they can be made inside it. (More
+    /// images lie interleaved, and are copied.)
+    fn unify_halos(&mut self, graph: &Graph, types: &Types) {
+        let one_image = |n: usize| types.get(&Value::Node(n, 0)).is_some_and(|t| t.shape.first() == Some(&1));
+        let concats = self.forms.iter().filter(|(n, form)| form.op == "_blocked_concat" && one_image(**n));
+        let mut concats: Vec<usize> = concats.map(|(n, _)| *n).collect();
+        concats.sort_unstable();
+        // A concatenation may be an input of another one, in both directions.
+        loop {
+            let before = self.made.clone();
+            for n in &concats {
+                let values = || std::iter::once(Value::Node(*n, 0)).chain(graph.nodes[*n].inputs.iter().copied());
+                let halos: Vec<BlockedLayout> = values().filter_map(|v| self.made.get(&v).copied()).collect();
+                for value in values() {
+                    if let Some(made) = self.made.get_mut(&value) {
+                        *made = halos.iter().fold(*made, |layout, other| layout.with_halo_of(other));
+                    }
+                }
+            }
+            if self.made == before {
+                break;
+            }
+        }
     }
 
     fn reads_blocked(&self, node: &GraphNode, form: &BlockedForm) -> bool {

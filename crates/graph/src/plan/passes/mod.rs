@@ -51,3 +51,6 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "fuse_elementwise", run: elementwise::run },
     TypedPass { name: "assign_layouts", run: layout::run },
 ];
+
+/// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
+pub const JOIN_IN_PLACE: &str = "concat_in_place";

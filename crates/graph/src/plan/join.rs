@@ -1,0 +1,153 @@
+//! Concatenation without copying: producers write straight into their part of the joined value.
+//!
+//! Where the bytes of the output are those of the inputs one behind another, an input that a step makes is placed inside
+//! the output. What cannot be placed (arguments, constants, results, a value joined twice) is copied by a step of its own.
+//! A joined value may itself lie inside a larger one.
+
+use super::ir::{Graph, Value};
+use std::collections::{HashMap, HashSet};
+
+/// A node that only joins: its inputs (roots of aliases) and their bytes.
+pub struct Join {
+    /// position of the node in the graph
+    pub node: usize,
+    /// what it joins
+    pub inputs: Vec<Value>,
+    /// bytes of each input
+    pub bytes: Vec<usize>,
+}
+
+/// Which values lie inside which.
+#[derive(Default)]
+pub struct Joined {
+    /// the value around a value, and the offset in it
+    inside: HashMap<Value, (Value, usize)>,
+    /// inputs that have to be copied, by joining node: position of the input and the value that stands for its place
+    copies: HashMap<usize, Vec<(usize, Value)>>,
+}
+
+impl Joined {
+    /// Places what can be placed. `joins` are in execution order; `reads` are the values that each other step reads;
+    /// values in `fixed` have a place of their own, and `made` says which values steps make.
+    pub fn new(joins: &[Join], reads: &[Vec<Value>], fixed: &HashSet<Value>, made: &dyn Fn(Value) -> bool) -> Joined {
+        let mut joined = Joined::default();
+        for join in joins {
+            let out = Value::Node(join.node, 0);
+            if !fixed.contains(&out) {
+                joined.place(join, reads, &|v| made(v) && !fixed.contains(&v));
+            }
+        }
+        joined
+    }
+
+    fn place(&mut self, join: &Join, reads: &[Vec<Value>], free: &dyn Fn(Value) -> bool) {
+        let out = Value::Node(join.node, 0);
+        let (mut offset, mut copies, mut placed) = (0, Vec::new(), false);
+        for (k, (value, bytes)) in join.inputs.iter().zip(&join.bytes).enumerate() {
+            if free(*value) && !self.inside.contains_key(value) && !self.read_together(reads, *value, out) {
+                self.inside.insert(*value, (out, offset));
+                placed = true;
+            } else {
+                copies.push((k, offset));
+            }
+            offset += bytes;
+        }
+        if !placed {
+            return;
+        }
+        // A joining node has one output; the numbers behind it are free to name the places of its inputs.
+        let places = copies.into_iter().map(|(k, offset)| {
+            let place = Value::Node(join.node, 1 + k);
+            self.inside.insert(place, (out, offset));
+            (k, place)
+        });
+        let places = places.collect();
+        self.copies.insert(join.node, places);
+    }
+
+    /// Whether a step reads `out` and something inside `value`: a step cannot be given the same bytes twice.
+    fn read_together(&self, reads: &[Vec<Value>], value: Value, out: Value) -> bool {
+        let part = |v: &Value| *v == value || self.lies_inside(*v, value);
+        reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
+    }
+
+    fn lies_inside(&self, mut value: Value, outer: Value) -> bool {
+        while let Some((around, _)) = self.inside.get(&value) {
+            value = *around;
+            if value == outer {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The outermost value that a value lies in, and where; itself at 0 if in none.
+    pub fn place_of(&self, value: Value) -> (Value, usize) {
+        let (mut at, mut offset) = (value, 0);
+        while let Some((around, o)) = self.inside.get(&at) {
+            (at, offset) = (*around, offset + o);
+        }
+        (at, offset)
+    }
+
+    /// The copies that a joining node still needs; None if it joins by itself.
+    pub fn copies(&self, node: usize) -> Option<&[(usize, Value)]> {
+        self.copies.get(&node).map(Vec::as_slice)
+    }
+}
+
+/// For every node that is neither constant nor alias nor in `joins`, what it reads.
+pub fn reads(graph: &Graph, joins: &[Join], root: &dyn Fn(Value) -> Value) -> Vec<Vec<Value>> {
+    let joining: HashSet<usize> = joins.iter().map(|j| j.node).collect();
+    let others = graph.nodes.iter().enumerate().filter(|(n, _)| !joining.contains(n));
+    others.map(|(_, node)| node.inputs.iter().map(|v| root(*v)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn node(n: usize) -> Value {
+        Value::Node(n, 0)
+    }
+
+    fn join(n: usize, inputs: &[Value]) -> Join {
+        Join { node: n, inputs: inputs.to_vec(), bytes: vec![64; inputs.len()] }
+    }
+
+    fn made(value: Value) -> bool {
+        matches!(value, Value::Node(..))
+    }
+
+    #[test]
+    fn values_joined_twice_over_lie_in_the_outermost() {
+        let joins = [join(2, &[node(0), node(1)]), Join { bytes: vec![128, 64], ..join(4, &[node(2), node(3)]) }];
+        let joined = Joined::new(&joins, &[vec![node(2)]], &HashSet::new(), &made);
+        assert_eq!(joined.place_of(node(1)), (node(4), 64));
+        assert_eq!(joined.place_of(node(3)), (node(4), 128));
+        assert_eq!(joined.copies(2), Some(&[][..]));
+        assert_eq!(joined.place_of(node(7)), (node(7), 0));
+    }
+
+    #[test]
+    fn arguments_results_and_repeated_values_are_copied() {
+        let fixed = HashSet::from([node(1)]);
+        let joins = [join(3, &[Value::Input(0), node(0), node(0), node(1)])];
+        let joined = Joined::new(&joins, &[], &fixed, &made);
+        let copied: Vec<usize> = joined.copies(3).unwrap_or(&[]).iter().map(|(k, _)| *k).collect();
+        assert_eq!(copied, [0, 2, 3]);
+        assert_eq!(joined.place_of(Value::Node(3, 3)), (node(3), 128));
+        let none = Joined::new(&[join(3, &[Value::Input(0), node(1)])], &[], &fixed, &made);
+        assert_eq!(none.copies(3), None, "with nothing to place the operator does it");
+        let result = Joined::new(&[join(1, &[node(0)])], &[], &fixed, &made);
+        assert_eq!(result.copies(1), None, "a result has a place of its own");
+    }
+
+    #[test]
+    fn a_step_that_reads_the_whole_and_a_part_keeps_them_apart() {
+        let joins = [join(2, &[node(0), node(1)])];
+        let joined = Joined::new(&joins, &[vec![node(2), node(0)]], &HashSet::new(), &made);
+        assert_eq!(joined.place_of(node(0)), (node(0), 0));
+        assert_eq!(joined.place_of(node(1)), (node(2), 64));
+    }
+}
