@@ -265,3 +265,16 @@ def test_the_plan_cache_says_what_it_holds_and_stays_bounded(mx, net) -> None:
     assert (facts["built"], facts["evicted"]) == (80, 16)
     assert 0 < facts["constant_bytes"] < facts["max_bytes"]
     assert facts["plan_bytes"] > 0
+
+
+def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
+    lines = net.plan(x, measure=True).splitlines()
+    assert len(lines) > 5
+    for line in lines[1:-1]:
+        assert "arena" in line and "packed" in line and "~" in line, line
+        assert line.endswith(" us"), line
+    assert any("direct" in line or "winograd" in line for line in lines), "the kernels of convolutions are named"
+    assert "measured" in lines[-1] and "packed" in lines[-1]
+    assert "measured" not in net.plan(x)
+    with pytest.raises(mx.base.MXNetError, match="shape"):
+        net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)
