@@ -176,7 +176,8 @@ impl Direct {
         let two_rows = two_row_tile(self.isa, self.out[1], part.blocks, pixel);
         let mut row = rows.start;
         while row < rows.end {
-            let (two_rows, height) = if row + 1 < rows.end { (two_rows, 1 + usize::from(two_rows.is_some())) } else { (None, 1) };
+            let (two_rows, height) =
+                if row + 1 < rows.end { (two_rows, 1 + usize::from(two_rows.is_some())) } else { (None, 1) };
             for i in 0..split.parts {
                 let col = split.start(i);
                 let args = ConvTileArgs {
