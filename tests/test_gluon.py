@@ -279,3 +279,16 @@ def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
     assert mx.gluon.block.SymbolBlock is mx.gluon.SymbolBlock
     with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
         mx.gluon.nn.Dense(3)
+
+
+def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
+    lines = net.plan(x, measure=True).splitlines()
+    assert len(lines) > 5
+    for line in lines[1:-1]:
+        assert "arena" in line and "packed" in line and "~" in line, line
+        assert line.endswith(" us"), line
+    assert any("direct" in line or "winograd" in line for line in lines), "the kernels of convolutions are named"
+    assert "measured" in lines[-1] and "packed" in lines[-1]
+    assert "measured" not in net.plan(x)
+    with pytest.raises(mx.base.MXNetError, match="shape"):
+        net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)

@@ -81,3 +81,53 @@ print(json.dumps(growth(12, body)))
 """
     )
     assert last_json(run_python(code, resnet18, timeout=120)) < 60
+
+
+LIMIT = """
+import json, sys, threading
+import numpy as np
+import mxrt as mx
+
+net = mx.gluon.SymbolBlock.imports(
+    sys.argv[1] + "/digits_cnn-symbol.json", ["data"], sys.argv[1] + "/digits_cnn-0000.params")
+image = np.random.RandomState(0).rand(1, 1, 8, 8).astype("float32")
+small, large = mx.nd.array(image), mx.nd.array(np.repeat(image, 20000, 0))
+expected = net(small).asnumpy()
+mx.set_memory_limit(mx.runtime.info()["memory_in_use"] + (4 << 20))
+wrong, right = [], 0
+stop = threading.Event()
+
+def others():
+    while not stop.is_set():
+        try:
+            if not np.array_equal(net(small).asnumpy(), expected):
+                wrong.append("another answer")
+        except Exception as error:
+            wrong.append(repr(error))
+
+threads = [threading.Thread(target=others) for _ in range(3)]
+for thread in threads:
+    thread.start()
+kinds = set()
+for _ in range(20):
+    try:
+        net(large).asnumpy()
+        kinds.add("answered")
+    except MemoryError as error:
+        kinds.add(type(error).__name__)
+        text = str(error)
+stop.set()
+for thread in threads:
+    thread.join()
+mx.set_memory_limit(None)
+after = net(large).asnumpy()
+print(json.dumps([sorted(kinds), wrong[:3], text, bool(np.allclose(after[-1], expected[0], atol=1e-5))]))
+"""
+
+
+def test_a_request_beyond_the_memory_limit_fails_alone() -> None:
+    kinds, wrong, text, answered = last_json(run_python(LIMIT, DIGITS))
+    assert kinds == ["MXNetMemoryError"]
+    assert not wrong
+    assert "limit" in text
+    assert answered, "without the limit it is answered"

@@ -59,7 +59,7 @@ print(json.dumps(net.plan(data)))
 def test_passes_can_be_switched_off() -> None:
     names = [line.split()[1] for line in last_json(run_python(PLAN.format(""))).splitlines()[1:-1]]
     assert names == ["_to_blocked", "_blocked_convolution", "_from_blocked"]
-    fused = last_json(run_python(PLAN.format(""), env={"MXRT_PASSES": "-fuse_convolution,-assign_layouts"}))
+    fused = last_json(run_python(PLAN.format(""), env={"MXRT_PASSES": "-all"}))
     assert [line.split()[1] for line in fused.splitlines()[1:-1]] == ["Convolution", "relu"]
 
 

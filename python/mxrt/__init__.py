@@ -85,6 +85,7 @@ __all__ = [
     "random",
     "rnd",
     "runtime",
+    "set_memory_limit",
     "sym",
     "symbol",
     "util",
@@ -114,6 +115,17 @@ def __getattr__(name: str) -> NoReturn:
     if name in _ABSENT:
         raise AttributeError(f"mx.{name} is not part of this build of mxrt")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def set_memory_limit(limit: int | None) -> None:
+    """Bounds the memory of arrays, compiled models and running requests, in bytes; None removes the bound.
+
+    A request that would need more fails with ``mx.base.MXNetMemoryError``, which is a ``MemoryError``; others go on.
+    What is in use already stays. ``MXRT_MEMORY_LIMIT_MB`` sets the bound from the start.
+    """
+    if limit is not None and limit < 0:
+        raise base.MXNetValueError(f"set_memory_limit: the limit is {limit}; expected a number of bytes, or None")
+    _mxrt.set_memory_limit(limit)
 
 
 def install_as_mxnet() -> None:

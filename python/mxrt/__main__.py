@@ -1,4 +1,4 @@
-"""The command line: `mxrt demo`, `mxrt info`, `mxrt --version`."""
+"""The command line: `mxrt demo`, `mxrt bench`, `mxrt info`, `mxrt --version`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ def _demo(args: argparse.Namespace) -> int:
         from . import demo
 
         return demo.main(quick=args.quick)
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+
+
+def _bench(args: argparse.Namespace) -> int:
+    try:
+        from . import bench
+
+        return bench.main(args)
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130
@@ -69,6 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="trained and full-size models, many callers, caught failures (a minute)")
     demo.add_argument("--quick", action="store_true", help="a tenth of the callers and of the time")
     demo.set_defaults(run=_demo)
+    from . import bench as measuring
+
+    bench = commands.add_parser(
+        "bench", help="a model of yours: images per second, latency, memory, a table of its layers"
+    )
+    measuring.add_arguments(bench)
+    bench.set_defaults(run=_bench)
     info = commands.add_parser("info", help="versions, processor, engine and settings, for a report")
     info.set_defaults(run=_info)
     args = parser.parse_args(argv)

@@ -89,11 +89,20 @@ impl CachedOp {
         self.run(py, arrays(inputs.iter())?, out)
     }
 
-    /// The compiled form for arrays like these, as text.
-    #[pyo3(signature = (*inputs))]
-    fn plan(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<String> {
-        let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
-        runtime::detached(py, || self.op.plan_text(&types))?.map_err(|e| errors::from_op(py, &e))
+    /// The compiled form for arrays like these, as text; with `measure` also how long each step takes on them.
+    #[pyo3(signature = (*inputs, measure = false))]
+    fn plan(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>, measure: bool) -> PyResult<String> {
+        let inputs = arrays(inputs.iter())?;
+        let text = if measure {
+            runtime::wait(py, |poll| {
+                let inputs: SmallVec<[&NDArray; 16]> = inputs.iter().collect();
+                self.op.measured_plan_text(&inputs, poll).map_or_else(|e| Ok(Err(e)), |text| text.map(Ok))
+            })?
+        } else {
+            let types: Vec<_> = inputs.iter().map(NDArray::tensor_type).collect();
+            runtime::detached(py, || self.op.plan_text(&types))?
+        };
+        text.map_err(|e| errors::from_op(py, &e))
     }
 
     /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.

@@ -37,7 +37,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::profiler::{profiler_events, profiler_now, profiler_switch, profiler_totals};
     #[pymodule_export]
-    use crate::runtime::{close, info, seed, wait_all};
+    use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
     use pyo3::prelude::*;

@@ -142,6 +142,14 @@ pub(crate) fn close() {
     }
 }
 
+/// Bounds the memory of arrays, plans and running requests, in bytes; None: no bound. What is in use already stays.
+#[pyfunction]
+#[pyo3(signature = (bytes))]
+pub(crate) fn set_memory_limit(bytes: Option<usize>) -> PyResult<()> {
+    runtime()?.engine.memory().set_limit(bytes);
+    Ok(())
+}
+
 /// Facts about the build and the running engine.
 #[pyfunction]
 pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -60,10 +60,9 @@ class SymbolBlock(HybridBlock):
                     "block.collect_params().load_dict(...)"
                 )
             self._params = ParameterDict("", given)
-        aux = self._symbol.list_auxiliary_states()
+        aux = set(self._symbol.list_auxiliary_states())
         hints = self._symbol._variable_attrs()
-        # Arguments, then auxiliary states: the order that programs and saved files of MXNet have.
-        for name in [*self._symbol.list_arguments(), *aux]:
+        for name in self._order:
             if name in self._places:
                 continue
             kwargs: dict[str, Any] = {"allow_deferred_init": True, "grad_req": "null" if name in aux else "write"}
@@ -195,28 +194,31 @@ class SymbolBlock(HybridBlock):
         """Accepted for compatibility: every graph is optimised when it is compiled."""
         self.forward(x, *args)
 
-    def plan(self, *args: NDArray) -> str:
-        """The compiled form for inputs like these, as text."""
+    def plan(self, *args: NDArray, measure: bool = False) -> str:
+        """The compiled form for inputs like these, as text.
+
+        A line for every step: operator, name, what it makes, the kernel chosen, bytes of scratch memory it works on,
+        bytes of packed weights, and the time it is estimated to take on one core. With ``measure`` the network is run a
+        few times on the inputs, and each line ends with the shortest time its step took on the cores that were idle.
+        """
         op = self._op or self._compile()
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
         held = self._collect(args[0].context)
-        return op.plan(
-            *[array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
-        )
+        inputs = [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
+        return op.plan(*inputs, measure=measure)
 
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.
 
-        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up (those unused for longest,
-        above ``max_plans`` or ``max_bytes``); ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) are
-        what they hold.
+        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up: those unused for longest,
+        above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) is what
+        they hold.
         """
         op = self._op or self._compile()
         return op.plan_cache_info()
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: the graph is fixed."""
         raise NotImplementedError("a SymbolBlock has no hybrid_forward: its graph is fixed")
 
     # ---- parameters --------------------------------------------------------------------------------------------
@@ -271,7 +273,6 @@ class SymbolBlock(HybridBlock):
         save(f"{path}-{epoch:04d}.params", values)
 
     def summary(self, *inputs: Any) -> NoReturn:
-        """Refused, as MXNet refuses it for compiled blocks."""
         raise AssertionError(f'"{self.name}" must not be hybridized to print summary.')
 
 

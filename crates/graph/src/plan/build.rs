@@ -3,12 +3,13 @@
 use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
-use super::memory::{Lifetime, aligned, assign};
-use super::passes::{PassChoice, TYPED_PASSES};
+use super::join::{Join, Joined, reads};
+use super::memory::{ALIGN, Lifetime, aligned, assign};
+use super::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature};
+use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
 use mxrt_tensor::TensorType;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How much a plan cache may keep. The plan used last always stays.
@@ -106,12 +107,19 @@ pub struct Plan {
     cost_ns: u64,
 }
 
-/// A result that is not made in place: an argument, a constant, or a second copy of another result.
+/// A value that is needed in another place than where it is: a result that is an argument, a constant or another
+/// result; a part of a joined value.
 struct CopyKernel;
+
+/// Bytes of a chunk of a copy.
+const COPY_CHUNK: usize = 256 << 10;
 
 impl Kernel for CopyKernel {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        call.outputs[0].bytes_mut().copy_from_slice(call.inputs[0].bytes());
+        let from = call.inputs[0].bytes();
+        par_chunks_mut(call.par, call.outputs[0].bytes_mut(), COPY_CHUNK, |i, to| {
+            to.copy_from_slice(&from[i * COPY_CHUNK..][..to.len()]);
+        });
         Ok(())
     }
 
@@ -163,37 +171,15 @@ impl Plan {
         size_of::<Plan>() + self.steps.iter().map(one).sum::<usize>() + self.consts.own_bytes()
     }
 
+    /// The first line of the plan's text.
+    pub(super) fn title(&self) -> String {
+        let data = self.data.iter().map(|i| self.inputs[*i].to_string()).collect::<Vec<_>>().join(", ");
+        format!("plan for {data} and {} parameters", self.inputs.len() - self.data.len())
+    }
+
     /// Bytes of scratch memory that a running request needs.
     pub fn arena_bytes(&self) -> usize {
         self.arena_bytes
-    }
-}
-
-impl std::fmt::Display for Plan {
-    /// One step a line, then the totals.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let data = self.data.iter().map(|i| self.inputs[*i].to_string()).collect::<Vec<_>>().join(", ");
-        writeln!(f, "plan for {data} and {} parameters", self.inputs.len() - self.data.len())?;
-        for (i, step) in self.steps.iter().enumerate() {
-            let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
-            let cost = step.kernel.cost_ns() as f64 / 1e3;
-            let kernel = step.kernel.describe();
-            writeln!(
-                f,
-                "{i:4}  {:<28} {:<36} {:<24} {kernel}  ~{cost:.1} us",
-                step.op,
-                &*step.name,
-                outputs.join(", ")
-            )?;
-        }
-        writeln!(
-            f,
-            "{} steps, {} constants, arena {} bytes, estimated {:.1} us on one core",
-            self.steps.len(),
-            self.consts.slots.len(),
-            self.arena_bytes,
-            self.cost_ns as f64 / 1e3
-        )
     }
 }
 
@@ -220,6 +206,8 @@ struct Builder<'a> {
     alias: HashMap<Value, Value>,
     slots: Vec<ConstSlot>,
     slot_of: HashMap<String, usize>,
+    /// values that lie inside joined ones
+    joined: Joined,
 }
 
 impl<'a> Builder<'a> {
@@ -232,7 +220,8 @@ impl<'a> Builder<'a> {
                 alias.insert(Value::Node(n, 0), root);
             }
         }
-        Builder { graph, types, options, constant, alias, slots: Vec::new(), slot_of: HashMap::new() }
+        let (slots, slot_of, joined) = (Vec::new(), HashMap::new(), Joined::default());
+        Builder { graph, types, options, constant, alias, slots, slot_of, joined }
     }
 
     fn root(&self, value: Value) -> Value {
@@ -271,10 +260,20 @@ impl<'a> Builder<'a> {
 
     fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
         let mut drafts = Vec::new();
-        for n in 0..self.graph.nodes.len() {
-            if !self.constant[n] && !self.alias.contains_key(&Value::Node(n, 0)) {
-                let draft = self.draft(n, drafts.len())?;
-                drafts.push(draft);
+        if self.options.passes.runs(JOIN_IN_PLACE) {
+            self.joined = self.join()?;
+        }
+        for n in (0..self.graph.nodes.len()).filter(|n| self.is_step(*n)).collect::<Vec<_>>() {
+            match self.joined.copies(n) {
+                Some(copies) => {
+                    for (k, place) in copies {
+                        drafts.push(self.copy_into(n, *k, *place)?);
+                    }
+                }
+                None => {
+                    let draft = self.draft(n, drafts.len())?;
+                    drafts.push(draft);
+                }
             }
         }
         let outputs: Vec<TensorType> =
@@ -286,6 +285,38 @@ impl<'a> Builder<'a> {
         let consts = ConstPlan::new(nodes, self.slots, cache);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         Ok(Plan { steps, consts, arena_bytes, inputs: inputs.to_vec(), data, outputs, cost_ns })
+    }
+
+    fn is_step(&self, n: usize) -> bool {
+        !self.constant[n] && !self.alias.contains_key(&Value::Node(n, 0))
+    }
+
+    /// Finds concatenations whose inputs can be made in place.
+    fn join(&self) -> Result<Joined, OpError> {
+        let mut joins = Vec::new();
+        for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.is_step(*n)) {
+            let (ins, outs) = self.signature_types(n)?;
+            let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
+            let bytes: Vec<usize> = ins.iter().map(TensorType::bytes).collect();
+            let fits = bytes.iter().sum::<usize>() == outs.iter().map(TensorType::bytes).sum::<usize>()
+                && bytes.iter().all(|b| *b > 0 && b.is_multiple_of(ALIGN));
+            if (node.op.joins)(&node.attrs, &signature) && fits {
+                joins.push(Join { node: n, inputs: node.inputs.iter().map(|v| self.root(*v)).collect(), bytes });
+            }
+        }
+        let results: HashSet<Value> = self.graph.outputs.iter().map(|v| self.root(*v)).collect();
+        let made = |v: Value| matches!(v, Value::Node(n, _) if self.is_step(n));
+        Ok(Joined::new(&joins, &reads(self.graph, &joins, &|v| self.root(v)), &results, &made))
+    }
+
+    /// A step that copies input `k` of the joining node `n` to its place.
+    fn copy_into(&self, n: usize, k: usize, place: Value) -> Result<Draft, OpError> {
+        let node = &self.graph.nodes[n];
+        let tensor = self.type_of(node.inputs[k])?;
+        let mut draft = copy_draft(node.name.clone(), tensor, Place::Arena(usize::MAX), self.root(node.inputs[k]));
+        draft.step.stands_for = node.stands_for;
+        draft.outputs.push(place);
+        Ok(draft)
     }
 
     fn draft(&mut self, n: usize, step: usize) -> Result<Draft, OpError> {
@@ -340,24 +371,7 @@ impl<'a> Builder<'a> {
                 in_place.insert(root, j);
                 continue;
             }
-            let operand = |place, tensor: &TensorType| Operand { place, tensor: tensor.clone() };
-            drafts.push(Draft {
-                step: Step {
-                    kernel: Box::new(CopyKernel),
-                    op: "_copy",
-                    stands_for: "_copy",
-                    name: format!("output{j}").into(),
-                    attrs: Vec::new(),
-                    inputs: vec![operand(Place::Arena(usize::MAX), &outputs[j])],
-                    outputs: vec![operand(Place::Output(j), &outputs[j])],
-                    pieces: Vec::new(),
-                    workspace: None,
-                    packed: None,
-                    random: false,
-                },
-                inputs: vec![root],
-                outputs: Vec::new(),
-            });
+            drafts.push(copy_draft(format!("output{j}").into(), &outputs[j], Place::Output(j), root));
         }
         // Constants that steps read directly need a slot each.
         let read: Vec<Value> = drafts.iter().flat_map(|d| d.inputs.iter().copied()).collect();
@@ -417,6 +431,28 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// A step that copies a value.
+fn copy_draft(name: Arc<str>, tensor: &TensorType, to: Place, value: Value) -> Draft {
+    let operand = |place| Operand { place, tensor: tensor.clone() };
+    Draft {
+        step: Step {
+            kernel: Box::new(CopyKernel),
+            op: "_copy",
+            stands_for: "_copy",
+            name,
+            attrs: Vec::new(),
+            inputs: vec![operand(Place::Arena(usize::MAX))],
+            outputs: vec![operand(to)],
+            pieces: Vec::new(),
+            workspace: None,
+            packed: None,
+            random: false,
+        },
+        inputs: vec![value],
+        outputs: Vec::new(),
+    }
+}
+
 fn with_facts(error: OpError, node: &GraphNode, inputs: &[TensorType]) -> OpError {
     error
         .op(node.stands_for)
@@ -448,16 +484,26 @@ impl<'a> Layout<'a> {
 
     fn lifetimes(&mut self) {
         for s in 0..self.drafts.len() {
-            for value in self.drafts[s].inputs.clone() {
-                if let Some(i) = self.value_at.get(&value) {
+            let draft = &self.drafts[s];
+            for value in &draft.inputs {
+                if let Some(i) = self.value_at.get(&self.builder.joined.place_of(*value).0) {
                     self.lifetimes[*i].last = s;
                 }
             }
-            let draft = &self.drafts[s];
             for (value, operand) in draft.outputs.iter().zip(&draft.step.outputs) {
-                if !self.in_place.contains_key(value) {
-                    self.value_at.insert(*value, self.lifetimes.len());
-                    self.lifetimes.push(Lifetime { bytes: operand.tensor.bytes(), first: s, last: s });
+                if self.in_place.contains_key(value) {
+                    continue;
+                }
+                // A joined value is alive from the first of its parts on.
+                let (around, _) = self.builder.joined.place_of(*value);
+                match self.value_at.get(&around) {
+                    Some(i) => self.lifetimes[*i].last = s,
+                    None => {
+                        let whole = if around == *value { None } else { self.builder.types.get(&around) };
+                        let bytes = whole.unwrap_or(&operand.tensor).bytes();
+                        self.value_at.insert(around, self.lifetimes.len());
+                        self.lifetimes.push(Lifetime { bytes, first: s, last: s });
+                    }
                 }
             }
             let mut only_here = |bytes: usize| {
@@ -482,35 +528,39 @@ impl<'a> Layout<'a> {
         for (draft, (workspace, packing)) in drafts.into_iter().zip(extra) {
             let Draft { mut step, inputs, outputs } = draft;
             let mut pieces: Vec<Piece> = Vec::new();
-            let mut arena_of = |i: usize, written: bool| {
-                let wanted = piece(i, written);
-                match pieces.iter().position(|p| *p == wanted) {
-                    Some(at) if !written => at,
-                    _ => {
-                        pieces.push(wanted);
-                        pieces.len() - 1
-                    }
+            let mut part_of = |wanted: Piece, written: bool| match pieces.iter().position(|p| *p == wanted) {
+                Some(at) if !written => at,
+                _ => {
+                    pieces.push(wanted);
+                    pieces.len() - 1
                 }
             };
+            let value_piece = |value: &Value, bytes: usize, written: bool| {
+                let (around, offset) = builder.joined.place_of(*value);
+                let whole = piece(value_at[&around], written);
+                Piece { offset: whole.offset + offset, bytes, written }
+            };
             for (value, operand) in inputs.iter().zip(&mut step.inputs) {
+                let bytes = operand.tensor.bytes();
                 operand.place = match value {
                     Value::Input(i) => Place::Input(*i),
                     Value::Node(n, _) if builder.constant[*n] => Place::Const(builder.slot_of[&builder.key(*value)]),
                     Value::Node(..) => match in_place.get(value) {
                         Some(j) => Place::Output(*j),
-                        None => Place::Arena(arena_of(value_at[value], false)),
+                        None => Place::Arena(part_of(value_piece(value, bytes, false), false)),
                     },
                 };
             }
             for (value, operand) in outputs.iter().zip(&mut step.outputs) {
+                let bytes = operand.tensor.bytes();
                 operand.place = match in_place.get(value) {
                     Some(j) => Place::Output(*j),
-                    None => Place::Arena(arena_of(value_at[value], true)),
+                    None => Place::Arena(part_of(value_piece(value, bytes, true), true)),
                 };
             }
-            step.workspace = workspace.map(|i| arena_of(i, true));
+            step.workspace = workspace.map(|i| part_of(piece(i, true), true));
             if let Some(i) = packing {
-                step.packed = Some(Packed::Arena(arena_of(i, true)));
+                step.packed = Some(Packed::Arena(part_of(piece(i, true), true)));
             }
             sort_pieces(&mut step, pieces);
             steps.push(step);

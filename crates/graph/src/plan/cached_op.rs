@@ -2,20 +2,24 @@
 
 use super::build::{BuildOptions, Plan};
 use super::consts::{ConstCache, ValueKey};
+use super::describe::StepTimes;
 use super::ir::Graph;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
 use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, FailureKind, OpError};
+use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
-use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
+use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Plans estimated below this run in the calling thread when a core is free.
 const SMALL_NS: u64 = 200_000;
+
+/// Runs whose steps are timed for [`CachedOp::measured_plan_text`].
+const MEASURED_RUNS: usize = 5;
 
 static FLAGS: &[AttrDef] = &[
     AttrDef::new("static_alloc", AttrKind::Bool, "False", "accepted; memory is always planned once per signature"),
@@ -129,11 +133,7 @@ impl CachedOp {
     /// raised when they are read.
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let (plan, context) = self.prepare(inputs)?;
-        let results: SmallVec<[NDArray; 2]> = plan
-            .outputs()
-            .iter()
-            .map(|t| NDArray::new(self.engine, context, t.clone()))
-            .collect::<Result<_, OpError>>()?;
+        let results = self.results(&plan, context)?;
         self.push(plan, inputs, &results.iter().collect::<SmallVec<[&NDArray; 2]>>());
         Ok(results)
     }
@@ -158,6 +158,39 @@ impl CachedOp {
         Ok(self.plan(inputs)?.to_string())
     }
 
+    /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
+    /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    pub fn measured_plan_text(
+        &self,
+        inputs: &[&NDArray],
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<String, WaitError>, OpError> {
+        let (plan, context) = self.prepare(inputs)?;
+        let results: SmallVec<[NDArray; 2]> = self.results(&plan, context)?;
+        let times: Arc<Mutex<StepTimes>> = Arc::default();
+        let record = times.clone();
+        self.push_with(
+            plan.clone(),
+            inputs,
+            &results.iter().collect::<SmallVec<[&NDArray; 2]>>(),
+            move |plan, request, outs| {
+                // The first run computes constants and touches memory for the first time.
+                plan.run(request, outs)?;
+                for _ in 0..MEASURED_RUNS {
+                    record.lock().merge(&plan.run_timed(request, outs)?);
+                }
+                Ok(())
+            },
+        );
+        for result in &results {
+            if let Err(error) = result.read(poll) {
+                return Ok(Err(error));
+            }
+        }
+        let times = times.lock();
+        Ok(Ok(plan.text(Some(&times))))
+    }
+
     /// The graph after all passes, as text.
     pub fn graph_text(&self) -> String {
         self.graph.to_string()
@@ -166,6 +199,10 @@ impl CachedOp {
     /// State of the plan cache.
     pub fn stats(&self) -> CacheStats {
         self.plans.stats()
+    }
+
+    fn results(&self, plan: &Plan, context: Context) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        plan.outputs().iter().map(|t| NDArray::new(self.engine, context, t.clone())).collect()
     }
 
     fn prepare(&self, inputs: &[&NDArray]) -> Result<(Arc<Plan>, Context), OpError> {
@@ -213,6 +250,13 @@ impl CachedOp {
     }
 
     fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) {
+        self.push_with(plan, inputs, outputs, |plan, request, outs| plan.run(request, outs));
+    }
+
+    fn push_with<F>(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray], run: F)
+    where
+        F: FnOnce(&Plan, &Request<'_>, &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
+    {
         let random: SmallVec<[_; 2]> = (0..plan.random_draws()).map(|_| self.random.draw()).collect();
         let cost = if plan.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
         let arguments: Vec<NDArray> = inputs.iter().map(|a| (*a).clone()).collect();
@@ -220,7 +264,7 @@ impl CachedOp {
             let keys: Vec<ValueKey> = arguments.iter().map(|a| a.value_key()).collect();
             let par = EnginePar(ctx);
             let memory = ctx.engine().memory();
-            plan.run(&Request { par: &par, memory, inputs: ins, keys: &keys, random: &random }, outs)
+            run(&plan, &Request { par: &par, memory, inputs: ins, keys: &keys, random: &random }, outs)
         });
     }
 }

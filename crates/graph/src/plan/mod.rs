@@ -6,8 +6,10 @@
 mod build;
 mod cached_op;
 mod consts;
+mod describe;
 mod infer;
 mod ir;
+mod join;
 mod memory;
 pub mod passes;
 mod plan_cache;
@@ -16,6 +18,7 @@ mod text;
 
 pub use build::{BuildOptions, CacheLimit, Plan};
 pub use cached_op::{CachedOp, CachedOpFlags};
+pub use describe::StepTimes;
 pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};
 pub use passes::PassChoice;

@@ -8,6 +8,7 @@ use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
+use std::time::Instant;
 
 /// What one request brings along.
 pub struct Request<'a> {
@@ -34,6 +35,28 @@ enum Slice<'a> {
 impl Plan {
     /// Runs all steps. Fails with the first step's error, which names operator, node, attributes and shapes.
     pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
+        self.run_steps(request, outputs, &mut |_, run| run())
+    }
+
+    /// The same, and how long each step took in nanoseconds.
+    pub fn run_timed(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<Vec<u64>, OpError> {
+        let mut times = vec![0; self.steps.len()];
+        self.run_steps(request, outputs, &mut |step, run| {
+            let begin = Instant::now();
+            let result = run();
+            times[step] = begin.elapsed().as_nanos() as u64;
+            result
+        })?;
+        Ok(times)
+    }
+
+    /// Runs all steps through `around`, which is told the number of the step.
+    fn run_steps(
+        &self,
+        request: &Request<'_>,
+        outputs: &mut [TensorMut<'_>],
+        around: &mut dyn FnMut(usize, &mut dyn FnMut() -> Result<(), OpError>) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
         let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
         let consts = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
@@ -41,9 +64,10 @@ impl Plan {
         })?;
         let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
-        for step in &self.steps {
+        for (i, step) in self.steps.iter().enumerate() {
             let key = if step.random { random.next() } else { None };
-            run_step(step, request, &consts, arena.as_mut_slice(), outputs, key).map_err(|e| describe(e, step))?;
+            let mut run = || run_step(step, request, &consts, arena.as_mut_slice(), outputs, key);
+            around(i, &mut run).map_err(|e| describe(e, step))?;
         }
         Ok(())
     }
