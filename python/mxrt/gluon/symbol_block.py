@@ -60,9 +60,10 @@ class SymbolBlock(HybridBlock):
                     "block.collect_params().load_dict(...)"
                 )
             self._params = ParameterDict("", given)
-        aux = set(self._symbol.list_auxiliary_states())
+        aux = self._symbol.list_auxiliary_states()
         hints = self._symbol._variable_attrs()
-        for name in self._order:
+        # Arguments, then auxiliary states: the order that programs and saved files of MXNet have.
+        for name in [*self._symbol.list_arguments(), *aux]:
             if name in self._places:
                 continue
             kwargs: dict[str, Any] = {"allow_deferred_init": True, "grad_req": "null" if name in aux else "write"}
