@@ -220,6 +220,7 @@ class SymbolBlock(HybridBlock):
         return op.plan_cache_info()
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: the graph is fixed."""
         raise NotImplementedError("a SymbolBlock has no hybrid_forward: its graph is fixed")
 
     # ---- parameters --------------------------------------------------------------------------------------------
@@ -274,6 +275,7 @@ class SymbolBlock(HybridBlock):
         save(f"{path}-{epoch:04d}.params", values)
 
     def summary(self, *inputs: Any) -> NoReturn:
+        """Refused, as MXNet refuses it for compiled blocks."""
         raise AssertionError(f'"{self.name}" must not be hybridized to print summary.')
 
 
