@@ -109,7 +109,7 @@ demo: $(STAMPS)/installed ## set everything up and show models answering many th
 # ---- test --------------------------------------------------------------------------------------
 
 .PHONY: test
-test: lint test-rust test-python check-types ## everything: formatting, lints, Rust tests, the wheel, Python tests, types
+test: lint test-rust loom test-python check-types ## everything: formatting, lints, Rust tests, models, the wheel, Python tests, types
 	@echo "make test: all passed"
 
 .PHONY: lint
@@ -148,6 +148,40 @@ bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Ru
 .PHONY: bench-peers
 bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and OpenVINO, in turns on this machine
 	$(PY) benches/peers/compare.py --build build/peers $(PEERS_ARGS)
+
+# ---- prove ---------------------------------------------------------------------------------------
+# docs/testing.md says what each of these shows.
+
+LOOM := RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom CARGO_PROFILE_RELEASE_LTO=off
+
+.PHONY: loom
+loom: | check-tools ## models of the engine's protocol under loom (seconds); LOOM_MAX_PREEMPTIONS=4 for deeper ones
+	$(LOOM) timeout --kill-after=10 1800 cargo test -q -p mxrt-engine --lib --release --locked
+
+.PHONY: mutants
+mutants: | check-tools ## break the engine in every way of the list and see whether the tests notice (an hour); ARGS="token fork" for some
+	$(PYTHON) scripts/mutants.py $(ARGS)
+
+.PHONY: mutants-check
+mutants-check: | check-tools ## whether the list of mutants still fits the source (a second)
+	$(PYTHON) scripts/mutants.py --check
+
+SECONDS_OF_SOAK := $(or $(SECONDS_TO_RUN),3600)
+.PHONY: soak
+soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
+	MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
+
+.PHONY: tsan
+tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
+	scripts/sanitize.sh thread $(SECONDS_TO_RUN)
+
+.PHONY: asan
+asan: | check-tools ## the engine's tests under AddressSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
+	scripts/sanitize.sh address $(SECONDS_TO_RUN)
+
+.PHONY: memcheck
+memcheck: | check-tools ## some of the engine's tests under valgrind
+	scripts/sanitize.sh memcheck
 
 .PHONY: clean
 clean: ## remove everything that was built

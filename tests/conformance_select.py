@@ -86,6 +86,8 @@ class Chooser:
             return None
         if name := re.search(r"'?(\w+)'?(?: object)? has no attribute '(\w+)'", message):
             return f"{name[1]}.{name[2]} is not there"
+        if (part := re.search(r"mx\.([\w.]*\w) is not part of this build", message)) and not self.resolves(part[1]):
+            return f"mx.{part[1]} is not there"
         if (op := re.search(r"Operator (\w+) is not registered", message)) and not self.registered(op[1]):
             return f"operator {op[1]} is not registered"
         if (stype := re.search(r"storage type '(\w+)'", message)) and not self.stores(stype[1]):

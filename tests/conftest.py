@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,15 @@ def mx():
 def resnet18() -> Path:
     """Folder with resnet18_v1-symbol.json, -0000.params and -input.npy, computed once per checkout (47 MB)."""
     return zoo_artifacts("resnet18_v1")
+
+
+@pytest.fixture
+def eager_switching():
+    """Threads take turns as often as they can, so that races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture(scope="session")

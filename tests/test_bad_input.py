@@ -140,6 +140,13 @@ def test_every_cut_and_every_flipped_byte_of_a_small_model_is_an_error_or_an_ans
     assert said["errors"] > size // 2
 
 
+def test_a_symbol_file_that_is_no_json_is_named(mx, tmp_path: Path) -> None:
+    path = tmp_path / "half-symbol.json"
+    path.write_bytes(SYMBOL.read_bytes()[:300])
+    assert "half-symbol.json" in message_of(mx, lambda: mx.sym.load(str(path)))
+    assert "half-symbol.json" in message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(path), ["data"], str(PARAMS)))
+
+
 # ---- parameters --------------------------------------------------------------------------------
 
 
@@ -221,6 +228,18 @@ def test_an_unknown_operator_is_named_with_its_node_and_how_often_it_is_used(mx,
 def test_object_arrays_are_refused(mx) -> None:
     with pytest.raises((mx.base.MXNetError, TypeError, ValueError)):
         mx.nd.array(np.array([object(), None], dtype=object)).wait_to_read()
+
+
+@pytest.mark.parametrize("shape", [(2.5,), "ab", None, [[1]]])
+def test_a_shape_that_is_none_is_shown(mx, shape) -> None:
+    for make in (mx.nd.zeros, mx.nd.ones, mx.nd.empty):
+        with pytest.raises(TypeError, match="shape") as caught:
+            make(shape)
+        assert repr(shape) in str(caught.value)
+
+
+def test_what_is_compiled_must_be_a_symbol(mx) -> None:
+    assert "Symbol" in message_of(mx, lambda: mx.nd.CachedOp("model-symbol.json"))
 
 
 def test_strange_but_sound_arrays_work(mx, net) -> None:

@@ -161,7 +161,7 @@ def test_hooks_see_every_call(mx, net, x) -> None:
     assert seen == [("before", (3, 1, 8, 8)), ("after", (3, 10))]
 
 
-def test_new_values_published_while_others_call_are_never_mixed(mx) -> None:
+def test_new_values_published_while_others_call_are_never_mixed(mx, eager_switching) -> None:
     """fc_weight and fc_bias always hold the same number: an answer from two versions would show."""
     net, x = small(mx), mx.nd.ones((1, 5))
     sets = [{"fc_weight": mx.nd.full((3, 5), n), "fc_bias": mx.nd.full((3,), 100 * n)} for n in (1, 2, 3)]
@@ -178,7 +178,7 @@ def test_new_values_published_while_others_call_are_never_mixed(mx) -> None:
     threads = [threading.Thread(target=call) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for n in range(200):
+    for n in range(600):
         net.collect_params().load_dict(sets[n % 3])
     stop.set()
     for thread in threads:
@@ -278,3 +278,10 @@ def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
     assert "measured" not in net.plan(x)
     with pytest.raises(mx.base.MXNetError, match="shape"):
         net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)
+
+
+def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
+    assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
+    assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
+    with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
+        mx.gluon.nn.Dense(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -97,11 +98,11 @@ def test_files_that_are_no_checkpoint_are_refused(mx, checkpoint: str) -> None:
         mx.model.load_params(checkpoint, 5)
 
 
-def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module) -> None:
+def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module, eager_switching) -> None:
     wrong = []
 
     def work(number: int) -> None:
-        for n in range(60):
+        for n in range(200):
             rows = 1 + (number + n) % 4
             module.forward(mx.io.DataBatch([mx.nd.full((rows, 5), number)]), is_train=False)
             got = module.get_outputs()[0].asnumpy()
@@ -127,3 +128,45 @@ def test_rolling_over_begins_the_next_epoch_with_what_was_left(mx) -> None:
         [([6, 0, 1], 1), ([2, 3, 4], 0)],
         [([5, 6, 0], 2), ([1, 2, 3], 0), ([4, 5, 6], 0)],
     ]
+
+
+def test_a_batch_needs_data_and_nothing_else(mx, module) -> None:
+    """As in MXNet's own examples, which make batches of ``namedtuple("Batch", ["data"])``."""
+    batch = namedtuple("Batch", ["data"])
+    for rows in (2, 5):
+        module.forward(batch([mx.nd.ones((rows, 5))]))
+        assert module.get_outputs()[0].asnumpy().tolist() == [[5, 5]] * rows
+
+
+def test_a_batch_that_does_not_fit_leaves_the_module_as_it_was(mx, module) -> None:
+    with pytest.raises(mx.base.MXNetError):
+        module.forward(mx.io.DataBatch([mx.nd.ones((2, 6))]))
+    assert module.data_shapes[0].shape == (2, 5)
+    module.set_params({"fc_weight": mx.nd.ones((2, 5)) * 2, "fc_bias": mx.nd.zeros((2,))}, {})
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 5))]))
+    assert module.get_outputs()[0].asnumpy().tolist() == [[10, 10]] * 2
+
+
+def test_labels_that_nobody_gives_fit_the_batch_of_their_own_thread(mx, eager_switching) -> None:
+    graph = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc"), name="softmax")
+    mod = mx.mod.Module(graph)
+    mod.bind([("data", (1, 3))], [("softmax_label", (1,))], for_training=False)
+    mod.set_params({"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros((2,))}, {})
+    wrong = []
+
+    def work(number: int) -> None:
+        try:
+            for n in range(100):
+                rows = 1 + (number + n) % 5
+                mod.forward(mx.io.DataBatch([mx.nd.ones((rows, 3))]))
+                if mod.get_outputs()[0].asnumpy().tolist() != [[0.5, 0.5]] * rows:
+                    wrong.append(rows)
+        except mx.base.MXNetError as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[:3]

@@ -92,6 +92,20 @@ def test_contiguous_parts_are_views_and_others_are_copies(mx) -> None:
     assert array.asnumpy()[1].tolist() == [0, 0, 5, 5]
 
 
+def test_the_transpose_of_less_than_two_axes_is_the_array_itself(mx) -> None:
+    array = mx.nd.zeros((3,))
+    assert array.T is array
+    square = mx.nd.zeros((2, 2))
+    square.T[0] = 1
+    assert square.asnumpy().sum() == 0
+
+
+def test_true_and_false_as_indices_are_one_and_zero(mx) -> None:
+    array = mx.nd.array([[1, 2], [3, 4]])
+    assert array[True].asnumpy().tolist() == [3, 4]
+    assert array[False].asnumpy().tolist() == [1, 2]
+
+
 def test_an_array_may_be_assigned_from_its_own_parts(mx) -> None:
     values = np.arange(6, dtype=np.float32)
     array = mx.nd.array(values)

@@ -28,6 +28,7 @@ from . import (
     module,
     name,
     ndarray,
+    profiler,
     random,
     runtime,
     symbol,
@@ -80,6 +81,7 @@ __all__ = [
     "nd",
     "ndarray",
     "num_gpus",
+    "profiler",
     "random",
     "rnd",
     "runtime",
@@ -100,7 +102,7 @@ __mxnet_version__ = "1.9.1"
 _TRAINING = ("callback", "kv", "kvstore", "lr_scheduler", "optimizer")
 _ABSENT = (
     *("contrib", "image", "img", "library", "metric", "mon", "monitor", "np", "npx", "onnx", "operator"),
-    *("profiler", "recordio", "rnn", "rtc", "test_utils", "visualization", "viz"),
+    *("recordio", "rnn", "rtc", "test_utils", "visualization", "viz"),
 )
 
 # Later calls and waits are refused, and threads that still wait stay where they are, before the interpreter ends.

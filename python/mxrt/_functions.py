@@ -187,7 +187,10 @@ class Namespace:
                     function = self.make(operator, name, self.module)
                     setattr(sys.modules[self.module], name, function)
                     return function
-        raise AttributeError(f"module '{self.module}' has no attribute '{name}'")
+        text = f"module '{self.module}' has no attribute '{name}'"
+        if not name.startswith("__"):
+            text += "; operators of MXNet that are not listed in dir() of the module are not part of this build of mxrt"
+        raise AttributeError(text)
 
     def names(self) -> list[str]:
         """The names of all functions that can be made here."""

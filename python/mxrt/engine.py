@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from types import TracebackType
 
-__all__ = ["bulk", "set_bulk_size"]
+from . import _mxrt
+from .base import MXNetValueError
 
-_size = 15
+__all__ = ["bulk", "dump", "set_bulk_size", "set_type"]
 
 
 class _Bulk:
@@ -24,12 +25,37 @@ class _Bulk:
 
 
 def set_bulk_size(size: int) -> int:
-    """Accepted for compatibility: a compiled graph is always one operation. Returns the old number."""
-    global _size
-    old, _size = _size, size
-    return old
+    """Sets how many small operators of this thread go to the engine as one job; returns the number before.
+
+    0, the default, joins none: a small operator whose inputs are ready runs at once in the calling thread. Joined
+    operators start when there are enough of them, or when anybody waits for a result. Each keeps its own failures. The
+    number belongs to the thread; ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set
+    it for all threads. A compiled graph is one operator anyhow.
+    """
+    if not isinstance(size, int) or size < 0:
+        raise MXNetValueError(f"set_bulk_size: expected a whole number from 0, not {size!r}")
+    return _mxrt.set_bulk_size(size)
 
 
 def bulk(size: int) -> _Bulk:
-    """A scope with another bulk size; see :func:`set_bulk_size`."""
+    """A scope with another bulk size; see :func:`set_bulk_size`.
+
+    >>> with mx.engine.bulk(10):
+    ...     for _ in range(100):
+    ...         x = x + 1
+    """
     return _Bulk(size)
+
+
+def set_type(name: str) -> None:
+    """Chooses the kind of engine before anything uses it: ``NaiveEngine``, ``ThreadedEngine`` or
+    ``ThreadedEnginePerDevice``. It goes before the environment variable ``MXNET_ENGINE_TYPE``.
+    """
+    _mxrt.set_engine_type(name)
+
+
+def dump() -> str:
+    """Describes what the engine is doing: which operators run, which are queued, which threads wait for what, and
+    since when. It works while everything hangs. With ``MXRT_DEBUG=1`` the signal ``SIGUSR1`` prints it.
+    """
+    return _mxrt.dump_engine()

@@ -2,6 +2,9 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mxrt_engine::{Access, Config, Cost, Engine, EngineKind, OpSpec, Var};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const OPS: usize = 4096;
 
@@ -32,6 +35,93 @@ fn empty_ops(c: &mut Criterion) {
         }
         group.finish();
     }
+}
+
+/// Eight threads push to one engine, each over variables of its own; then one waits for all.
+fn eight_pushers(c: &mut Criterion) {
+    let mut group = c.benchmark_group("empty op, 8 threads");
+    group.throughput(Throughput::Elements(8 * OPS as u64));
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    for (name, cost) in [("inline", Cost::Small), ("pool", Cost::Large)] {
+        let engine = start(EngineKind::ThreadedPerDevice, cores);
+        let vars: Vec<Vec<Var>> = (0..8).map(|_| (0..64).map(|_| engine.new_var()).collect()).collect();
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                std::thread::scope(|s| {
+                    for own in &vars {
+                        s.spawn(move || {
+                            for i in 0..OPS {
+                                let access = [(&own[i % own.len()], Access::Write)];
+                                engine.push(OpSpec::new("empty", &access).cost(cost), |_| Ok(()));
+                            }
+                        });
+                    }
+                });
+                engine.wait_all().unwrap();
+            });
+        });
+    }
+    group.finish();
+}
+
+/// How long a sleeping thread takes to begin: once through the engine, once by nothing but `unpark`.
+fn wakes(c: &mut Criterion) {
+    const ASLEEP: Duration = Duration::from_micros(500);
+    let mut group = c.benchmark_group("wake");
+    group.sample_size(20);
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let var = engine.new_var();
+    group.bench_function("push until a sleeping worker runs the op", |b| {
+        b.iter_custom(|rounds| {
+            let took = Arc::new(AtomicU64::new(0));
+            for _ in 0..rounds {
+                std::thread::sleep(ASLEEP);
+                let (sum, pushed) = (took.clone(), Instant::now());
+                engine.push(OpSpec::new("wake", &[(&var, Access::Write)]), move |_| {
+                    sum.fetch_add(pushed.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                    Ok(())
+                });
+                engine.wait_to_read(&var).unwrap();
+            }
+            Duration::from_nanos(took.load(Ordering::Relaxed))
+        });
+    });
+    group.bench_function("unpark until the thread runs", |b| {
+        let told = Arc::new((AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false)));
+        let origin = Instant::now();
+        let sleeper = {
+            let told = told.clone();
+            std::thread::spawn(move || {
+                while !told.2.load(Ordering::Acquire) {
+                    std::thread::park();
+                    let sent = told.0.swap(0, Ordering::AcqRel);
+                    if sent != 0 {
+                        told.1.store(origin.elapsed().as_nanos() as u64 - sent, Ordering::Release);
+                    }
+                }
+            })
+        };
+        b.iter_custom(|rounds| {
+            let mut sum = 0;
+            for _ in 0..rounds {
+                std::thread::sleep(ASLEEP);
+                told.0.store(origin.elapsed().as_nanos() as u64, Ordering::Release);
+                sleeper.thread().unpark();
+                let took = loop {
+                    match told.1.swap(0, Ordering::AcqRel) {
+                        0 => std::thread::yield_now(),
+                        took => break took,
+                    }
+                };
+                sum += took;
+            }
+            Duration::from_nanos(sum)
+        });
+        told.2.store(true, Ordering::Release);
+        sleeper.thread().unpark();
+        sleeper.join().unwrap();
+    });
+    group.finish();
 }
 
 fn shapes(c: &mut Criterion) {
@@ -66,5 +156,5 @@ fn shapes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, empty_ops, shapes);
+criterion_group!(benches, empty_ops, eight_pushers, shapes, wakes);
 criterion_main!(benches);

@@ -1,7 +1,7 @@
-//! Op blocks: one push, in 320 bytes of pooled memory.
+//! Op blocks: one push, in 384 bytes of pooled memory.
 //!
 //! The first line holds everything an op with one variable needs, the second the closure (larger ones are boxed), the
-//! rest seven more accesses. Further accesses live in an overflow array. Accesses stay in declared order, so "the first
+//! next three seven more accesses; the last line is touched by the profiler only. Further accesses live in an overflow array. Accesses stay in declared order, so "the first
 //! failed input" is a property of the program and not of addresses.
 
 use crate::ctx::RunCtx;
@@ -79,6 +79,8 @@ pub(crate) enum Class {
     Async,
     /// As `Async`, but runs always.
     AsyncAlways,
+    /// A guard: granted like a `Notify`, complete when its token is used.
+    Grant,
 }
 
 impl Class {
@@ -86,6 +88,24 @@ impl Class {
     #[inline(always)]
     pub fn always_runs(self) -> bool {
         !matches!(self, Class::Strict | Class::Async)
+    }
+
+    /// Whether it need not run when nobody wants what it writes.
+    #[inline(always)]
+    pub fn can_be_cancelled(self) -> bool {
+        matches!(self, Class::Strict | Class::Selective | Class::Async)
+    }
+
+    /// Whether it runs in whichever thread makes it ready, and is not counted by `wait_all`.
+    #[inline(always)]
+    pub fn runs_at_once(self) -> bool {
+        matches!(self, Class::Notify | Class::Grant)
+    }
+
+    /// Whether it is complete only when its token is used.
+    #[inline(always)]
+    pub fn has_token(self) -> bool {
+        matches!(self, Class::Async | Class::AsyncAlways | Class::Grant)
     }
 }
 
@@ -114,6 +134,8 @@ pub(crate) const SMALL: u8 = 4;
 pub(crate) const PLAIN: u8 = 8;
 /// Pushed after the engine was closed: fails instead of running.
 pub(crate) const DOOMED: u8 = 16;
+/// Stamped for the profiler.
+pub(crate) const PROFILED: u8 = 32;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {
@@ -134,10 +156,14 @@ pub(crate) struct OpBlock {
     overflow_len: usize,
     pub priority: i32,
     pub device: DeviceId,
+    /// For the profiler: ticks, and the number of the running thread. Only written and read when the op is profiled.
+    pub pushed: u64,
+    pub started: u64,
+    pub runner: u32,
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<OpBlock>() == 320);
+const _: () = assert!(size_of::<OpBlock>() == 384);
 
 /// What an async op's run and its token hand each other. Lies where the closure was: the run has consumed it.
 #[derive(Default)]
@@ -295,7 +321,7 @@ impl Chain {
             }
             self.last = op;
             self.len += 1;
-            self.notify |= (*op).class == Class::Notify;
+            self.notify |= (*op).class.runs_at_once();
             self.special |= (*op).flags & PLAIN == 0;
         }
     }

@@ -1,9 +1,11 @@
 //! Running a ready op and completing it. Panics of user code are caught here and nowhere else.
 
-use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock};
+use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
+use crate::cancel::cancelled;
 use crate::ctx::{RUN_RETURNED, RunCtx, TOKEN_USED, async_result, second_to_leave};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
+use crate::profile;
 use crate::protocol::{Verdict, release};
 use crate::slot::{self, Slot};
 use std::any::Any;
@@ -44,6 +46,13 @@ impl Engine {
             } else {
                 inherited(op)
             };
+            let skip = match skip {
+                None if class.can_be_cancelled() && self.is_unwanted(op) => Some(self.cancelled_failure(op)),
+                skip => skip,
+            };
+            if OpBlock::has(op, PROFILED) {
+                profile::stamp_start(slot, op);
+            }
             let data = OpBlock::closure(op);
             let vtable = (*op).vtable;
             if let Some(failure) = skip {
@@ -52,14 +61,16 @@ impl Engine {
                 }
                 return self.complete(slot, op, &Verdict { all: Some(failure), single: &[] }, ready);
             }
-            let is_async = matches!(class, Class::Async | Class::AsyncAlways);
+            let is_async = class.has_token();
             if is_async {
                 (*op).wait.store(0, Ordering::Relaxed);
             }
             let ctx = RunCtx::new(self, op);
+            let outer = slot.running.begin(op);
             slot.op_depth.set(slot.op_depth.get() + 1);
             let result = catch_unwind(AssertUnwindSafe(|| ((*vtable).run)(data, &ctx)));
             slot.op_depth.set(slot.op_depth.get() - 1);
+            slot.running.end(outer);
             if ctx.run_open.load(Ordering::Relaxed) {
                 self.close_run(slot);
             }
@@ -83,6 +94,9 @@ impl Engine {
         // SAFETY: contract.
         unsafe {
             let flags = (*op).flags;
+            if flags & PROFILED != 0 {
+                profile::record(slot, op, verdict.all.is_some() || !verdict.single.is_empty());
+            }
             release(op, verdict, (*op).class != Class::Notify, ready);
             OpBlock::clear(op);
             slot.give_block(op);
@@ -104,7 +118,7 @@ impl Engine {
         // SAFETY: contract; what a waiter's completion makes ready joins the chain or is run by a nested call.
         unsafe {
             while let Some(op) = ready.take() {
-                if (*op).class == Class::Notify {
+                if (*op).class.runs_at_once() {
                     let mut more = Chain::new();
                     self.execute(slot, op, &mut more);
                     rest.append(&mut more);
@@ -135,6 +149,16 @@ impl Engine {
         let failure = unsafe { failure_from(op, error) };
         self.record_failure(&failure);
         failure
+    }
+
+    /// What an op leaves that nobody wants any more.
+    ///
+    /// # Safety
+    /// As for `fail`.
+    #[cold]
+    unsafe fn cancelled_failure(&self, op: *mut OpBlock) -> Failure {
+        // SAFETY: contract.
+        unsafe { failure_from(op, cancelled((*op).name.as_str())) }
     }
 
     /// A panic whose payload is an [`OpError`] is that error: so a chunk of a split can return one.
@@ -244,7 +268,7 @@ unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
 /// # Safety
 /// All accesses of `op` are granted.
 #[inline(always)]
-unsafe fn inherited(op: *mut OpBlock) -> Option<Failure> {
+pub(crate) unsafe fn inherited(op: *mut OpBlock) -> Option<Failure> {
     // SAFETY: contract: a grant keeps the variable alive and its failure stable. A duplicate is judged by its first entry.
     unsafe {
         for i in 0..OpBlock::len(op) {

@@ -12,7 +12,8 @@ pub struct Config {
     pub cores: Option<usize>,
     /// Upper bound in bytes for the memory pool; `None`: no bound.
     pub memory_limit: Option<usize>,
-    /// How many small ops of one thread a front end may join into one; 0 joins none. The engine only keeps the number.
+    /// How many small ops that one thread pushes in a row may go to the pool as one job; 0: none, they run at once in the
+    /// pushing thread where that is possible.
     pub bulk_size: usize,
 }
 

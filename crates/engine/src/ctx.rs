@@ -37,6 +37,12 @@ impl RunCtx<'_> {
         self.engine
     }
 
+    /// Name of this op.
+    pub fn name(&self) -> &str {
+        // SAFETY: the op exists while the context does.
+        unsafe { (*self.op).name.as_str() }
+    }
+
     fn len(&self) -> usize {
         // SAFETY: the op exists while the context does.
         unsafe { OpBlock::len(self.op) }

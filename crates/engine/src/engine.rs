@@ -1,8 +1,9 @@
 //! The engine: one object that ties the parts together. Started once, never dropped.
 
-use crate::block::{Chain, Class, OpBlock};
+use crate::block::{Chain, OpBlock};
+use crate::bulk::Bulks;
 use crate::config::{Config, EngineError, EngineKind};
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::memory::MemoryPool;
 use crate::sched::Sched;
 use crate::slot::{Counts, Slot};
@@ -21,9 +22,12 @@ pub struct Engine {
     kind: EngineKind,
     bulk_size: usize,
     pub(crate) closed: AtomicBool,
+    /// Somebody has cancelled a variable: from then on ops look at what they write before they start.
+    pub(crate) cancelling: AtomicBool,
     pub(crate) sched: Sched,
     pub(crate) all_counts: Mutex<Vec<&'static Counts>>,
     pub(crate) epochs: Epochs,
+    pub(crate) bulks: Bulks,
     pub(crate) waiters: Waiters,
     unobserved: Mutex<(Vec<Failure>, u64)>,
     has_failures: AtomicBool,
@@ -38,9 +42,11 @@ impl Engine {
             kind: config.kind,
             bulk_size: config.bulk_size,
             closed: AtomicBool::new(false),
+            cancelling: AtomicBool::new(false),
             sched: Sched::new(cores, config.kind == EngineKind::ThreadedPerDevice),
             all_counts: Mutex::new(Vec::new()),
             epochs: Epochs::new(),
+            bulks: Bulks::new(),
             waiters: Waiters::new(),
             unobserved: Mutex::new((Vec::with_capacity(MAX_ORIGINS), 0)),
             has_failures: AtomicBool::new(false),
@@ -60,7 +66,8 @@ impl Engine {
         self.sched.tokens.len()
     }
 
-    /// The number of small ops that front ends may join into one, from the configuration.
+    /// How many small ops of one thread may go to the pool as one job, from the configuration; see
+    /// [`set_bulk_size`](Engine::set_bulk_size).
     pub fn bulk_size(&self) -> usize {
         self.bulk_size
     }
@@ -80,6 +87,7 @@ impl Engine {
     /// may still run. Never blocks.
     pub fn close(&'static self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.flush_all_bulks();
         self.waiters.wake_all();
         self.epochs.notify();
     }
@@ -87,6 +95,11 @@ impl Engine {
     /// Remembers a new origin for `wait_all`: bounded, observed ones make room first.
     #[cold]
     pub(crate) fn record_failure(&self, failure: &Failure) {
+        // Nobody has to be told of what he asked for.
+        if failure.kind() == FailureKind::Cancelled {
+            failure.mark_observed();
+            return;
+        }
         if failure.mark_recorded() {
             return;
         }
@@ -179,7 +192,7 @@ impl Engine {
         let mut chain = Chain::new();
         // SAFETY: contract.
         unsafe {
-            debug_assert!((*op).class == Class::Notify || OpBlock::has(op, crate::block::COUNTED));
+            debug_assert!((*op).class.runs_at_once() || OpBlock::has(op, crate::block::COUNTED));
             chain.add(op);
             self.publish(slot, chain);
         }

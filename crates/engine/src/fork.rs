@@ -5,13 +5,22 @@
 use crate::config::EngineError;
 use crate::engine::Engine;
 use crate::slot::{self, GATE, GlobalMutex, REGISTRY};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 static ENGINES: GlobalMutex<Vec<&'static Engine>> = GlobalMutex::new(Vec::new());
 static INSTALLED: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
-/// A fork that has to wait longer says so.
-const SLOW: Duration = Duration::from_secs(10);
+/// How long a fork waits for running ops, in milliseconds.
+static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
+/// The last fork did not wait to the end: its child cannot use the engines.
+static IMPATIENT: AtomicBool = AtomicBool::new(false);
+
+/// Sets how long a fork waits for running ops; at first it is 30 seconds. After half of the time it says on standard
+/// error which op it is waiting for. After all of it the fork takes place, and the engines of the child are closed: results
+/// that were ready can be read there, nothing else.
+pub fn set_fork_patience(time: Duration) {
+    PATIENCE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
 
 /// Makes forking safe for this engine.
 pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
@@ -36,15 +45,18 @@ pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
 unsafe extern "C" fn before_fork() {
     let own = slot::current();
     GATE.fetch_add(1, Ordering::SeqCst);
+    let (began, patience) = (Instant::now(), Duration::from_millis(PATIENCE.load(Ordering::Relaxed)));
+    let mut impatient = false;
     // Waiting without the registry: who registers its thread needs it.
     let mut next = 0;
-    while let Some(slot) = nth_slot(next) {
+    while let Some(slot) = slot::nth(next) {
         next += 1;
         // A fork from inside an op must not wait for itself.
         if !std::ptr::eq(slot, own) {
-            wait_outside(slot);
+            impatient |= !wait_outside(slot, began, patience);
         }
     }
+    IMPATIENT.store(impatient, Ordering::Relaxed);
     // Leaves that are taken without the gate are held over the fork.
     std::mem::forget(REGISTRY.lock());
     let engines = ENGINES.lock();
@@ -52,12 +64,9 @@ unsafe extern "C" fn before_fork() {
     std::mem::forget(engines);
 }
 
-fn nth_slot(n: usize) -> Option<&'static slot::Slot> {
-    REGISTRY.lock().get(n).copied()
-}
-
-fn wait_outside(slot: &slot::Slot) {
-    let mut since = Instant::now();
+/// Waits until a thread is outside the engine; false: it took too long.
+fn wait_outside(slot: &slot::Slot, began: Instant, patience: Duration) -> bool {
+    let mut told = false;
     let mut looks = 0u32;
     while slot.in_engine.load(Ordering::SeqCst) != 0 {
         looks += 1;
@@ -66,10 +75,26 @@ fn wait_outside(slot: &slot::Slot) {
             continue;
         }
         std::thread::sleep(Duration::from_micros(100));
-        if since.elapsed() >= SLOW {
-            since = Instant::now();
-            eprintln!("mxrt: fork is waiting for a running operator to end");
+        let waited = began.elapsed();
+        if waited >= patience {
+            let what = what_runs(slot);
+            eprintln!(
+                "mxrt: forking although {what} has not ended after {waited:.1?}: the child cannot compute with mxrt"
+            );
+            return false;
         }
+        if !told && waited >= patience / 2 {
+            told = true;
+            eprintln!("mxrt: fork is waiting for {} to end", what_runs(slot));
+        }
+    }
+    true
+}
+
+fn what_runs(slot: &slot::Slot) -> String {
+    match slot.running.look() {
+        Some(op) => format!("operator {} in {}", op.name, slot.thread_name()),
+        None => format!("a step of the engine in {}", slot.thread_name()),
     }
 }
 
@@ -101,7 +126,10 @@ unsafe extern "C" fn after_fork_child() {
     // A thread that stood at the gate may have been seen in the middle of a step; here it does not exist.
     // SAFETY: the registry is held over the fork by this thread.
     let slots = unsafe { REGISTRY.peek_forgotten() };
-    slots.iter().filter(|s| !std::ptr::eq(**s, own)).for_each(|s| s.in_engine.store(0, Ordering::SeqCst));
+    for slot in slots.iter().filter(|s| !std::ptr::eq(**s, own)) {
+        slot.in_engine.store(0, Ordering::SeqCst);
+        slot.running.forget();
+    }
     // SAFETY: called after `before_fork` by the forking thread.
     let engines = unsafe { unlock_leaves() };
     GATE.store(0, Ordering::SeqCst);
@@ -109,5 +137,8 @@ unsafe extern "C" fn after_fork_child() {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
         engine.waiters.forget();
+        if IMPATIENT.load(Ordering::Relaxed) {
+            engine.closed.store(true, Ordering::SeqCst);
+        }
     }
 }

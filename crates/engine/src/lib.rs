@@ -28,18 +28,31 @@
 //! ```
 
 mod block;
+mod bulk;
+mod cancel;
+mod clock;
 mod complete;
 mod config;
 mod ctx;
+mod dump;
 mod engine;
 mod failure;
 mod fork;
+mod fork_gate;
+mod gate;
+mod guard;
+#[cfg(all(test, loom))]
+mod loom_order;
+#[cfg(all(test, loom))]
+mod loom_threads;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
+pub mod profile;
 mod protocol;
 mod push;
 mod queue;
+mod running;
 mod sched;
 mod slot;
 mod spec;
@@ -53,10 +66,15 @@ mod var;
 mod wait;
 mod wait_all;
 
+pub use cancel::CancelHandle;
 pub use config::{Config, EngineError, EngineKind};
 pub use ctx::{OnComplete, RunCtx};
+pub use dump::dump_on_sigusr1;
 pub use engine::Engine;
 pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
+pub use fork::set_fork_patience;
+pub use gate::ParameterGate;
+pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};

@@ -114,6 +114,21 @@ unsafe fn merge_duplicates(op: *mut OpBlock, order: &mut [u32]) -> usize {
     }
 }
 
+/// A waiter for writing makes no version, but `cancel` has counted it if it came later.
+///
+/// # Safety
+/// The variable's lock is held.
+#[inline(always)]
+unsafe fn forget_uncounted_write(var: *const VarInner) {
+    // SAFETY: contract.
+    unsafe {
+        let cancelled = (*var).cancelled.load(Ordering::Relaxed);
+        if cancelled > *(*var).version.get() {
+            (*var).cancelled.store(cancelled - 1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What a completed op leaves on what it wrote.
 pub(crate) struct Verdict<'a> {
     /// Fails every write.
@@ -171,7 +186,11 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
                 }
             } else {
                 debug_assert!(state.writing && state.reads == 0);
-                *(*var).version.get() += counts_as_write as u64;
+                if counts_as_write {
+                    *(*var).version.get() += 1;
+                } else {
+                    forget_uncounted_write(var);
+                }
                 let kept = &mut *(*var).failure.get();
                 // A partial write that does not fail itself keeps what was there; a whole one heals.
                 if new.is_some() || (kept.is_some() && mode == Mode::Write) {

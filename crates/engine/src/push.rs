@@ -1,9 +1,12 @@
 //! Pushing: build the block, register it, and run or queue it if it is ready.
 
 use crate::block::{AsyncClosure, COUNTED, Chain, Class, DOOMED, EPOCH, OpBlock, SMALL, SyncClosure};
+use crate::bulk::is_bulkable;
+use crate::cancel::Limits;
 use crate::ctx::{OnComplete, RunCtx};
 use crate::engine::Engine;
 use crate::failure::OpError;
+use crate::profile;
 use crate::slot::{self, Slot};
 use crate::spec::{OpKind, OpSpec};
 use std::sync::atomic::Ordering;
@@ -19,8 +22,12 @@ impl Engine {
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
     {
         let class = Class::from(spec.kind);
-        // SAFETY: the closure is of the type that the vtable treats it as.
-        self.push_as(&spec, class, |op| unsafe { SyncClosure::<F>::store(op, run) });
+        match Limits::of(&spec) {
+            // SAFETY: the closure is of the type that the vtable treats it as.
+            None => self.push_as(&spec, class, |op| unsafe { SyncClosure::<F>::store(op, run) }),
+            // SAFETY: as above.
+            Some(limits) => self.push_as(&spec, class, |op| unsafe { SyncClosure::store(op, limits.before(run)) }),
+        }
     }
 
     /// Pushes an op that is complete when its [`OnComplete`] is used, from any thread, during its run or later. Kind
@@ -33,8 +40,15 @@ impl Engine {
             OpKind::Strict => Class::Async,
             _ => Class::AsyncAlways,
         };
-        // SAFETY: the closure is of the type that the vtable treats it as.
-        self.push_as(&spec, class, |op| unsafe { AsyncClosure::<F>::store(op, run) });
+        match Limits::of(&spec) {
+            // SAFETY: the closure is of the type that the vtable treats it as.
+            None => self.push_as(&spec, class, |op| unsafe { AsyncClosure::<F>::store(op, run) }),
+            Some(limits) => {
+                let run = limits.before_async(run);
+                // SAFETY: as above.
+                self.push_as(&spec, class, |op| unsafe { AsyncClosure::store(op, run) })
+            }
+        }
     }
 
     #[inline]
@@ -42,7 +56,7 @@ impl Engine {
         let slot = slot::current();
         slot.enter();
         let op = slot.take_block();
-        let skips = class != Class::Notify && spec.kind != OpKind::NoSkip;
+        let skips = !class.runs_at_once() && spec.kind != OpKind::NoSkip;
         // SAFETY: a block from the pool is raw and ours; the handles in `spec` live during the call.
         unsafe {
             OpBlock::fill(op, spec, class);
@@ -50,6 +64,9 @@ impl Engine {
                 (*op).flags |= DOOMED;
             }
             store(op);
+            if profile::is_on() && !class.runs_at_once() {
+                profile::stamp_push(op);
+            }
             self.submit(slot, op);
         }
         slot.exit();
@@ -61,14 +78,27 @@ impl Engine {
     unsafe fn submit(&'static self, slot: &'static Slot, op: *mut OpBlock) {
         // SAFETY: contract; after `register` has returned false the op is not touched.
         unsafe {
-            let notify = (*op).class == Class::Notify;
+            let notify = (*op).class.runs_at_once();
             let small = (*op).flags & (SMALL | DOOMED) != 0;
             let count = || {
                 if !notify {
                     self.count_push(slot, op);
                 }
             };
-            if crate::protocol::register(op, count) {
+            let (class, flags) = ((*op).class, (*op).flags);
+            let collects = self.bulk_limit(slot) > 0 && slot.op_depth.get() == 0 && !self.is_naive();
+            let bulked = collects && is_bulkable(class, flags);
+            if collects && !bulked && !notify {
+                self.end_bulk(slot);
+            }
+            if !crate::protocol::register(op, count) {
+                if bulked && slot.bulk_count.get() != 0 {
+                    self.count_bulked(slot);
+                }
+            } else if bulked {
+                self.count_push(slot, op);
+                self.put_off(slot, op);
+            } else {
                 self.start_ready(slot, op, notify, small);
             }
         }

@@ -105,6 +105,26 @@ impl Queues {
         }
     }
 
+    /// Names of some of the ops, by device and lane.
+    pub fn names(&self, most: usize) -> Vec<String> {
+        let mut names = Vec::new();
+        for queue in self.sets.iter().flat_map(|set| &set.lanes) {
+            let mut op = queue.plain.first;
+            let ranked = queue.ranked.iter().map(|r| r.op);
+            // SAFETY: queued ops belong to the queues.
+            let plain = std::iter::from_fn(|| unsafe {
+                let this = op;
+                op = if op.is_null() { op } else { (*op).link };
+                (!this.is_null()).then_some(this)
+            });
+            for op in ranked.chain(plain).take(most - names.len()) {
+                // SAFETY: as above.
+                names.push(unsafe { (*op).name.as_str().to_owned() });
+            }
+        }
+        names
+    }
+
     /// The next op: devices in turn, lanes in their order, then by priority, then first come first served.
     #[inline]
     pub fn pop(&mut self) -> Option<*mut OpBlock> {

@@ -58,6 +58,13 @@ enum Wake {
     Start(usize),
 }
 
+/// What `dump` says about the pool.
+pub(crate) struct Summary {
+    pub workers: usize,
+    pub asleep: usize,
+    pub queued: usize,
+}
+
 enum Job {
     Run(*mut OpBlock),
     Help(usize),
@@ -84,6 +91,20 @@ impl Sched {
     /// Whether nothing is queued, as far as can be seen without the lock.
     pub fn queue_is_empty(&self) -> bool {
         self.queued.load(Ordering::SeqCst) == 0
+    }
+
+    /// Numbers for `dump`.
+    pub fn summary(&self) -> Summary {
+        let state = self.lock();
+        Summary { workers: state.alive, asleep: state.parked.len(), queued: state.queues.len() }
+    }
+
+    /// Names of the first queued ops, and how many more there are.
+    pub fn queued_names(&self, most: usize) -> (Vec<String>, usize) {
+        let state = self.lock();
+        let names = state.queues.names(most);
+        let more = state.queues.len() - names.len();
+        (names, more)
     }
 
     /// How many wake-ups of sleeping workers there were.

@@ -2,7 +2,11 @@
 //! op blocks. Slots are never freed and are used again by later threads; counts are cumulative, so that is harmless.
 
 use crate::block::{Chain, OpBlock};
+use crate::bulk::{BY_ENGINE, Collection};
 use crate::engine::Engine;
+use crate::fork_gate;
+use crate::profile::RingPlace;
+use crate::running::Running;
 use crate::sync;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -31,9 +35,19 @@ pub(crate) struct Slot {
     free: Cell<*mut OpBlock>,
     free_len: Cell<u32>,
     next_id: Cell<u64>,
+    /// Ready ops that were not handed over yet, how many ops were pushed since the first of them, and how many there may be.
+    pub bulk: Collection,
+    pub bulk_count: Cell<u32>,
+    pub bulk_limit: Cell<u32>,
     /// Ready ops that the outermost call in this thread will run, and their engine (naive engine).
     pub drain: Cell<(*const Engine, *mut Chain)>,
     used: AtomicBool,
+    /// Place in the registry.
+    pub number: u32,
+    /// Name of the thread that uses, or used last, the slot.
+    pub name: GlobalMutex<String>,
+    pub running: Running,
+    pub ring: RingPlace,
 }
 
 // SAFETY: the cells are touched only by the thread that uses the slot (`used`), the atomics by everybody.
@@ -78,6 +92,10 @@ impl Drop for Guard {
         }
         // SAFETY: slots are never freed.
         let slot = unsafe { &*slot };
+        // In a model the collection belongs to an execution that is over.
+        #[cfg(not(loom))]
+        Engine::flush_any_bulk(slot);
+        slot.bulk_limit.set(BY_ENGINE);
         slot.enter();
         while !slot.free.get().is_null() {
             slot.flush_half();
@@ -109,15 +127,25 @@ fn claim() -> &'static Slot {
     let mut all = REGISTRY.lock();
     let unused = |s: &&Slot| s.used.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     let slot = all.iter().copied().find(unused).unwrap_or_else(|| {
-        let slot: &'static Slot = Box::leak(Box::new(Slot::new()));
+        let slot: &'static Slot = Box::leak(Box::new(Slot::new(all.len() as u32)));
         all.push(slot);
         slot
     });
     drop(all);
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    slot.enter();
+    let before = std::mem::replace(&mut *slot.name.lock(), name);
+    slot.exit();
+    drop(before);
     CURRENT.set(slot);
     // During the destructors of a thread the guard may be gone: then the slot is lost, which costs its few bytes.
     let _ = GUARD.try_with(|g| g.0.set(slot));
     slot
+}
+
+/// Slot number `n`, in the order of their making. The registry is not locked between calls.
+pub(crate) fn nth(n: usize) -> Option<&'static Slot> {
+    REGISTRY.lock().get(n).copied()
 }
 
 /// A number that no other call returns.
@@ -133,7 +161,7 @@ pub(crate) fn fresh_id() -> u64 {
 }
 
 impl Slot {
-    fn new() -> Self {
+    fn new(number: u32) -> Self {
         Slot {
             in_engine: AtomicU32::new(0),
             depth: Cell::new(0),
@@ -145,8 +173,15 @@ impl Slot {
             free: Cell::new(null_mut()),
             free_len: Cell::new(0),
             next_id: Cell::new(0),
+            bulk: Collection::new(),
+            bulk_count: Cell::new(0),
+            bulk_limit: Cell::new(BY_ENGINE),
             drain: Cell::new((null(), null_mut())),
             used: AtomicBool::new(true),
+            number,
+            name: GlobalMutex::new(String::new()),
+            running: Running::new(),
+            ring: RingPlace::new(null_mut()),
         }
     }
 
@@ -158,21 +193,7 @@ impl Slot {
         if depth != 0 {
             return;
         }
-        loop {
-            self.in_engine.swap(1, Ordering::SeqCst);
-            if GATE.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-            self.wait_at_gate();
-        }
-    }
-
-    #[cold]
-    fn wait_at_gate(&self) {
-        self.in_engine.store(0, Ordering::Release);
-        while GATE.load(Ordering::Acquire) != 0 {
-            std::thread::yield_now();
-        }
+        fork_gate::pass(&self.in_engine, &GATE);
     }
 
     #[inline(always)]

@@ -1,8 +1,10 @@
 //! How an op is described when it is pushed.
 
+use crate::cancel::CancelHandle;
 use crate::var::Var;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How an op uses a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,6 +152,10 @@ pub struct OpSpec<'a> {
     pub priority: i32,
     /// Whether it may run in the pushing thread.
     pub cost: Cost,
+    /// Fails with kind `Deadline` instead of running when its turn comes later than this.
+    pub deadline: Option<Instant>,
+    /// Fails with kind `Cancelled` instead of running once this was cancelled.
+    pub cancel: Option<&'a CancelHandle>,
 }
 
 impl<'a> OpSpec<'a> {
@@ -163,6 +169,8 @@ impl<'a> OpSpec<'a> {
             device: DeviceId::cpu(0),
             priority: 0,
             cost: Cost::Large,
+            deadline: None,
+            cancel: None,
         }
     }
 
@@ -187,6 +195,18 @@ impl<'a> OpSpec<'a> {
     /// Sets the priority within the lane.
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
+        self
+    }
+
+    /// Sets the time after which the op is not worth starting.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets what cancels the op.
+    pub fn cancel(mut self, handle: &'a CancelHandle) -> Self {
+        self.cancel = Some(handle);
         self
     }
 

@@ -18,6 +18,9 @@ use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
+#[cfg(all(test, loom))]
+mod loom_team;
+
 /// Participants of one split: bits of the member mask. Cores beyond that drive but do not help.
 const MAX_MEMBERS: usize = 64;
 /// Chunks of one round: their numbers have 16 bits in a claim word.

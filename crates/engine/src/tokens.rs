@@ -38,6 +38,11 @@ impl Tokens {
         }
     }
 
+    /// How many tokens are free.
+    pub fn free(&self) -> usize {
+        self.words.iter().map(|w| w.load(Ordering::Relaxed).count_ones() as usize).sum()
+    }
+
     /// Whether a token may be free.
     pub fn any_free(&self) -> bool {
         self.words.iter().any(|w| w.load(Ordering::SeqCst) != 0)

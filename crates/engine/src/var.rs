@@ -7,7 +7,7 @@ use crate::block::{Chain, Entry, Mode, grant};
 use crate::failure::Failure;
 use crate::slot;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
@@ -31,6 +31,8 @@ pub(crate) struct VarInner {
     /// As `version`.
     pub failure: UnsafeCell<Option<Failure>>,
     pub id: u64,
+    /// Writes that make a version up to this one need not run. Changed under the lock.
+    pub cancelled: AtomicU64,
 }
 
 #[cfg(not(loom))]
@@ -72,6 +74,7 @@ impl Var {
             version: UnsafeCell::new(0),
             failure: UnsafeCell::new(None),
             id: slot::fresh_id(),
+            cancelled: AtomicU64::new(0),
         };
         Var(NonNull::from(Box::leak(Box::new(inner))))
     }
@@ -113,6 +116,15 @@ impl Var {
     pub fn failure(&self) -> Option<Failure> {
         // SAFETY: under the lock, where failures change.
         self.locked(|_, inner| unsafe { (*inner.failure.get()).clone() })
+    }
+
+    /// Every write that was pushed before, and is not complete, need not run.
+    pub(crate) fn cancel_pushed_writes(&self) {
+        self.locked(|state, inner| {
+            // SAFETY: under the lock, where versions change.
+            let next = unsafe { *inner.version.get() } + state.pending_writes();
+            inner.cancelled.store(next, Ordering::Relaxed);
+        });
     }
 
     /// Whether both are handles of one variable.
@@ -162,6 +174,25 @@ pub(crate) unsafe fn free_var(var: *const VarInner) {
 impl VarState {
     pub fn idle(&self) -> bool {
         self.reads == 0 && !self.writing && self.head.is_null()
+    }
+
+    /// The access that is granted next.
+    pub fn first_queued(&self) -> *mut Entry {
+        self.head
+    }
+
+    /// Writes that are granted or queued.
+    fn pending_writes(&self) -> u64 {
+        let mut writes = self.writing as u64;
+        let mut entry = self.head;
+        while !entry.is_null() {
+            // SAFETY: queued entries are alive while the lock is held.
+            unsafe {
+                writes += ((*entry).mode() != Mode::Read) as u64;
+                entry = (*entry).next;
+            }
+        }
+        writes
     }
 
     /// Whether an access of this kind would be granted at once.

@@ -1,18 +1,24 @@
 //! Waiting for variables. A wait that has to block is an op whose body is "notify": so several waits, callbacks and
 //! abandoned waits need no second mechanism. Its cell is shared, so nobody ever points into the stack of a waiter.
 
-use crate::block::{Class, Mode, SyncClosure};
+use crate::block::{AsyncClosure, Class, Mode, SyncClosure};
+use crate::clock;
+use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError, WaitError};
+use crate::guard::Grant;
 use crate::slot;
 use crate::spec::{Access, OpSpec};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::var::Var;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+
+#[cfg(all(test, loom))]
+mod loom_wait;
 
 /// A waiter looks this often before it gives its core away, and gives it away so often before it sleeps (measured: a
 /// worker woken on the waiter's own core cannot start while the waiter spins).
@@ -25,11 +31,22 @@ const WAITING: u32 = 0;
 const DONE: u32 = 1;
 const CLOSED: u32 = 2;
 
+/// What a waiter gets: the failure of the variable, and the grant if it asked for one. A waiter that has left does not
+/// take it; then it goes with the cell, which returns the grant.
+#[derive(Default)]
+struct Outcome {
+    failure: Option<Failure>,
+    grant: Option<Grant>,
+}
+
 /// Shared by a waiting thread and the op that notifies it.
 pub(crate) struct WaitCell {
     state: AtomicU32,
-    outcome: UnsafeCell<Option<Failure>>,
+    outcome: UnsafeCell<Outcome>,
     thread: Thread,
+    /// What the thread waits for, and since when (ticks).
+    var: Var,
+    since: u64,
     /// Place in the list of waiters, changed under the list's lock.
     place: AtomicUsize,
 }
@@ -40,16 +57,18 @@ unsafe impl Sync for WaitCell {}
 unsafe impl Send for WaitCell {}
 
 impl WaitCell {
-    fn new() -> Arc<Self> {
+    fn new(var: &Var) -> Arc<Self> {
         Arc::new(WaitCell {
             state: AtomicU32::new(WAITING),
-            outcome: UnsafeCell::new(None),
+            outcome: UnsafeCell::default(),
             thread: std::thread::current(),
+            var: var.clone(),
+            since: clock::now(),
             place: AtomicUsize::new(0),
         })
     }
 
-    fn notify(&self, outcome: Option<Failure>) {
+    fn notify(&self, outcome: Outcome) {
         if self.state.load(Ordering::Relaxed) == CLOSED {
             return;
         }
@@ -63,6 +82,45 @@ impl WaitCell {
         let _ = self.state.compare_exchange(WAITING, CLOSED, Ordering::Release, Ordering::Relaxed);
         self.thread.unpark();
     }
+}
+
+impl WaitCell {
+    fn sleep(&self, poll: &mut Option<&mut dyn FnMut() -> bool>) -> Result<Outcome, WaitError> {
+        let mut tries = 0;
+        let mut asked = Instant::now();
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                DONE => break,
+                CLOSED => return Err(WaitError::Closed),
+                _ => {}
+            }
+            tries += 1;
+            if tries <= PAUSES {
+                std::hint::spin_loop();
+            } else if tries <= PAUSES + YIELDS {
+                std::thread::yield_now();
+            } else if let Some(poll) = poll {
+                std::thread::park_timeout(POLL);
+                if asked.elapsed() >= POLL {
+                    if !poll() {
+                        return Err(WaitError::Interrupted);
+                    }
+                    asked = Instant::now();
+                }
+            } else {
+                std::thread::park();
+            }
+        }
+        // SAFETY: the notifying op has written the outcome and published it; it does not touch it again.
+        Ok(std::mem::take(unsafe { &mut *self.outcome.get() }))
+    }
+}
+
+/// A waiting thread, as `dump` sees it.
+pub(crate) struct Waiting {
+    pub thread: String,
+    pub var: Var,
+    pub since: u64,
 }
 
 /// Threads that wait for variables, so that closing the engine can wake them.
@@ -101,9 +159,21 @@ impl Waiters {
         list.iter().for_each(|cell| cell.close());
     }
 
+    /// Who waits, for `dump`.
+    pub fn list(&self) -> Vec<Waiting> {
+        let list = self.0.lock();
+        let describe = |cell: &Arc<WaitCell>| Waiting {
+            thread: cell.thread.name().map_or_else(|| format!("{:?}", cell.thread.id()), str::to_owned),
+            var: cell.var.clone(),
+            since: cell.since,
+        };
+        list.iter().map(describe).collect()
+    }
+
     /// In a forked child, where the waiting threads do not exist.
     pub fn forget(&self) {
-        std::mem::take(&mut *self.0.lock());
+        let list = std::mem::take(&mut *self.0.lock());
+        drop(list);
     }
 }
 
@@ -137,12 +207,21 @@ impl Engine {
     where
         F: FnOnce(Result<(), Failure>) + Send + 'static,
     {
-        self.push_notify("on_ready", var, Access::Read, move |failure| f(failure.map_or(Ok(()), Err)));
+        let eager = self.eager();
+        self.push_notify("on_ready", var, Access::Read, move |failure| {
+            drop(eager);
+            f(failure.map_or(Ok(()), Err));
+        });
     }
 
     /// Whether a read of the variable would be granted now.
-    pub fn is_ready(&self, var: &Var) -> bool {
-        var.locked(|state, _| state.open_to(Mode::Read))
+    pub fn is_ready(&'static self, var: &Var) -> bool {
+        let ready = var.locked(|state, _| state.open_to(Mode::Read));
+        // Who asks again and again must not do so for ever.
+        if !ready && self.bulks.any_open() {
+            self.flush_all_bulks();
+        }
+        ready
     }
 
     fn push_notify(
@@ -152,7 +231,7 @@ impl Engine {
         access: Access,
         f: impl FnOnce(Option<Failure>) + Send + 'static,
     ) {
-        let run = move |ctx: &crate::RunCtx<'_>| -> Result<(), OpError> {
+        let run = move |ctx: &RunCtx<'_>| -> Result<(), OpError> {
             f(ctx.failure_of(0));
             Ok(())
         };
@@ -177,17 +256,54 @@ impl Engine {
         if let Some(outcome) = ready {
             return observe(outcome);
         }
-        let cell = WaitCell::new();
+        let _eager = self.eager();
+        let cell = WaitCell::new(var);
         self.with_gate(|| self.waiters.add(&cell));
         let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
-        self.push_notify("wait", var, access, move |failure| notifier.notify(failure));
-        // In a forked child nobody may be running what was queued before the fork.
-        self.with_gate(|| self.sched.kick(self));
-        if self.closed.load(Ordering::SeqCst) {
-            cell.close();
+        self.push_notify("wait", var, access, move |failure| notifier.notify(Outcome { failure, grant: None }));
+        let outcome = self.block_on(&cell, &mut poll)?;
+        observe(outcome.failure)
+    }
+
+    /// Waits for an access and keeps it; also what the variable held then.
+    pub(crate) fn await_grant(
+        &'static self,
+        var: &Var,
+        access: Access,
+        mut poll: Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<(Option<Failure>, Option<Grant>), WaitError> {
+        if slot::current().op_depth.get() != 0 {
+            return Err(WaitError::InsideOp);
         }
-        let result = block_on(&cell, &mut poll);
-        self.with_gate(|| self.waiters.remove(&cell));
+        let _eager = self.eager();
+        let cell = WaitCell::new(var);
+        self.with_gate(|| self.waiters.add(&cell));
+        let notifier = cell.clone();
+        let run = move |ctx: &RunCtx<'_>, token| {
+            notifier.notify(Outcome { failure: ctx.failure_of(0), grant: Some(Grant::new(token)) });
+        };
+        // SAFETY: the closure is of the type that the vtable treats it as.
+        let store = |op| unsafe { AsyncClosure::store(op, run) };
+        self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, store);
+        let outcome = self.block_on(&cell, &mut poll)?;
+        Ok((outcome.failure, outcome.grant))
+    }
+
+    /// Sleeps until the cell's op has run. The cell is in the list of waiters, and leaves it here.
+    fn block_on(
+        &'static self,
+        cell: &WaitCell,
+        poll: &mut Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<Outcome, WaitError> {
+        if cell.state.load(Ordering::Acquire) != DONE {
+            // In a forked child nobody may be running what was queued before the fork.
+            self.with_gate(|| self.sched.kick(self));
+            if self.closed.load(Ordering::SeqCst) {
+                cell.close();
+            }
+        }
+        let result = cell.sleep(poll);
+        self.with_gate(|| self.waiters.remove(cell));
         result
     }
 
@@ -199,36 +315,6 @@ impl Engine {
         slot.exit();
         result
     }
-}
-
-fn block_on(cell: &WaitCell, poll: &mut Option<&mut dyn FnMut() -> bool>) -> Result<(), WaitError> {
-    let mut tries = 0;
-    let mut asked = Instant::now();
-    loop {
-        match cell.state.load(Ordering::Acquire) {
-            DONE => break,
-            CLOSED => return Err(WaitError::Closed),
-            _ => {}
-        }
-        tries += 1;
-        if tries <= PAUSES {
-            std::hint::spin_loop();
-        } else if tries <= PAUSES + YIELDS {
-            std::thread::yield_now();
-        } else if let Some(poll) = poll {
-            std::thread::park_timeout(POLL);
-            if asked.elapsed() >= POLL {
-                if !poll() {
-                    return Err(WaitError::Interrupted);
-                }
-                asked = Instant::now();
-            }
-        } else {
-            std::thread::park();
-        }
-    }
-    // SAFETY: the notifying op has written the outcome and published it; it does not touch it again.
-    observe(unsafe { (*cell.outcome.get()).take() })
 }
 
 fn observe(outcome: Option<Failure>) -> Result<(), WaitError> {

@@ -19,6 +19,9 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+#[cfg(all(test, loom))]
+mod loom_wait_all;
+
 /// Nobody waits for the slot.
 const NEVER: u64 = u64::MAX;
 
@@ -83,6 +86,11 @@ impl Epochs {
         from != NEVER && number >= from && missing() == 0
     }
 
+    /// Threads in `wait_all`.
+    pub fn threads_waiting(&self) -> u32 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// From now on completions are counted for a waiter.
     pub fn add_waiter(&self) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -142,6 +150,7 @@ impl Engine {
         if slot::current().op_depth.get() != 0 {
             return Err(WaitError::InsideOp);
         }
+        let _eager = self.eager();
         self.with_gate(|| self.sched.kick(self));
         let epochs = &self.epochs;
         let meeting = epochs.meeting();

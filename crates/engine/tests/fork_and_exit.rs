@@ -184,3 +184,46 @@ fn leaving_in_the_middle_of_everything_is_silent() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     }
 }
+
+/// Forks beside an op that does not end. Only acts in a process started for it, because that sets the time a fork waits.
+#[test]
+fn forking_process() {
+    if std::env::var("MXRT_TEST_FORK").is_err() {
+        return;
+    }
+    set_fork_patience(Duration::from_millis(400));
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let (stuck, ready) = (engine.new_var(), engine.new_var());
+    let (started, go_on) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    engine.push(OpSpec::new("endless", &[(&stuck, Access::Write)]), move |_| {
+        started.0.send(()).unwrap();
+        go_on.1.recv().unwrap();
+        Ok(())
+    });
+    started.1.recv().unwrap();
+    let status = in_child(|| {
+        engine.push(OpSpec::new("late", &[(&ready, Access::Write)]), |_| Ok(()));
+        let closed =
+            matches!(engine.wait_to_read(&ready), Err(WaitError::Failed(f)) if f.kind() == FailureKind::Shutdown);
+        let waits = matches!(engine.wait_to_read(&stuck), Err(WaitError::Closed));
+        !(closed && waits) as i32
+    });
+    assert_eq!(status, 0, "14: hung");
+    go_on.0.send(()).unwrap();
+    engine.wait_to_read(&stuck).unwrap();
+    std::process::exit(0);
+}
+
+#[test]
+fn a_fork_beside_an_endless_op_names_it_and_takes_place() {
+    let _guard = watchdog(120);
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "forking_process", "--nocapture"])
+        .env("MXRT_TEST_FORK", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("fork is waiting for operator endless in mxrt-0 to end"), "{said}");
+    assert!(said.contains("forking although operator endless in mxrt-0 has not ended"), "{said}");
+}

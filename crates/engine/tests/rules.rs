@@ -292,18 +292,20 @@ fn ops_may_have_no_variables_or_very_many() {
 fn readers_of_one_variable_run_at_the_same_time() {
     for engine in pooled_kinds().filter(|e| e.cores() >= 2) {
         let var = engine.new_var();
-        // While the write runs both readers queue, so both are released at once.
+        // While the write runs the readers queue, so all are released at once.
         engine.push(OpSpec::new("write", &[(&var, Access::Write)]), |_| {
             std::thread::sleep(Duration::from_millis(5));
             Ok(())
         });
         let met = Arc::new(AtomicUsize::new(0));
-        for _ in 0..2 {
+        // More than the writer's worker and the one that it wakes: those that find work have to wake further ones.
+        let readers = engine.cores();
+        for _ in 0..readers {
             let met = met.clone();
             engine.push(OpSpec::new("meet", &[(&var, Access::Read)]), move |_| {
                 met.fetch_add(1, SeqCst);
                 let began = Instant::now();
-                while met.load(SeqCst) < 2 {
+                while met.load(SeqCst) < readers {
                     if began.elapsed().as_secs() > 5 {
                         return Err(error("alone"));
                     }

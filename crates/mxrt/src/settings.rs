@@ -9,10 +9,16 @@ pub struct Settings {
     pub engine: Config,
     /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
+    /// print what the engine is doing when the process gets SIGUSR1 (`MXRT_DEBUG`)
+    pub dump_on_signal: bool,
 }
+
+/// What MXNet joins if bulks are switched on without a number.
+const BULK_SIZE: usize = 15;
 
 impl Settings {
     /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
+    /// `MXNET_EXEC_BULK_EXEC_INFERENCE` and `MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`, `MXRT_DEBUG`,
     /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_PASSES`,
     /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB` through `env`, usually `|name| std::env::var(name).ok()`.
     /// An error names the variable, its value and what it may be.
@@ -22,6 +28,8 @@ impl Settings {
             settings.engine.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
         }
         settings.engine.cores = cores(env)?;
+        settings.engine.bulk_size = bulk_size(env)?;
+        settings.dump_on_signal = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
         settings.engine.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
         settings.plans.kernel.winograd = match number(env, "MXRT_CONV_WINOGRAD")? {
             None | Some(1) => KernelOptions::default().winograd,
@@ -60,6 +68,16 @@ fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> 
     let outer = env("OMP_NUM_THREADS").and_then(|text| text.split(',').next()?.trim().parse::<usize>().ok());
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
+}
+
+/// How many small operators a thread joins: MXNet's variables. Without them none: they run at once in the calling thread.
+fn bulk_size(env: &dyn Fn(&str) -> Option<String>) -> Result<usize, String> {
+    let size = number(env, "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN")?;
+    Ok(match number(env, "MXNET_EXEC_BULK_EXEC_INFERENCE")? {
+        Some(0) => 0,
+        Some(_) => size.unwrap_or(BULK_SIZE),
+        None => size.unwrap_or(0),
+    })
 }
 
 /// A variable that is set to something.
@@ -102,6 +120,8 @@ mod tests {
             ("OMP_NUM_THREADS", "1"),
             ("MXRT_MEMORY_LIMIT_MB", "100"),
             ("MXRT_CONV_WINOGRAD", "0"),
+            ("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
+            ("MXRT_DEBUG", "1"),
             ("MXRT_PLAN_CACHE", "5"),
             ("MXRT_PLAN_CACHE_MB", "7"),
         ])
@@ -109,6 +129,7 @@ mod tests {
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
+        assert!(settings.dump_on_signal && settings.engine.bulk_size == BULK_SIZE);
         assert_eq!((settings.plans.cache.plans, settings.plans.cache.bytes), (5, 7 << 20));
         let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);

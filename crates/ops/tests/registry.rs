@@ -2,7 +2,7 @@
 
 use mxrt_kernels::par::Serial;
 use mxrt_ops::{
-    AttrDef, AttrKind, Attrs, DTypes, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Shapes, Signature,
+    AttrDef, AttrKind, Attrs, DTypes, Inputs, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Shapes, Signature,
     infer_types, registry,
 };
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef, TensorType};
@@ -87,9 +87,19 @@ fn sample(attr: &AttrDef) -> String {
 /// The attributes of an operator with everything left at its default that has one, except those given.
 fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     let mut texts: Vec<(&str, String)> = given.to_vec();
+    // Nothing but the attribute tells a shape where there are no inputs, and some operators need one beside inputs.
+    let shape = match op.name {
+        "Reshape" => Some("(-1,)"),
+        "broadcast_to" => Some("(0, 0)"),
+        _ => matches!(op.inputs, Inputs::Fixed([])).then_some("(2, 3)"),
+    };
     for attr in op.attrs {
-        if attr.default.is_none() && !texts.iter().any(|(k, _)| *k == attr.name) {
-            texts.push((attr.name, sample(attr)));
+        let shape = shape.filter(|_| attr.name == "shape").map(str::to_owned);
+        let missing = attr.default.is_none() || (attr.name == "shape" && attr.default == Some("None"));
+        if let Some(text) = shape.or_else(|| missing.then(|| sample(attr)))
+            && !texts.iter().any(|(k, _)| *k == attr.name)
+        {
+            texts.push((attr.name, text));
         }
     }
     op.parse_attrs(texts.iter().map(|(k, v)| (*k, v.as_str()))).unwrap_or_else(|e| panic!("{}: {}", op.name, e.message))
@@ -112,8 +122,23 @@ fn variants(op: &OpDef) -> Vec<Attrs> {
     all
 }
 
-fn shapes() -> Vec<Shape> {
-    [&[4][..], &[2, 4], &[2, 3, 4], &[2, 4, 4, 4], &[1, 2, 3, 4, 4], &[0, 4], &[]].into_iter().map(Shape::new).collect()
+/// Shapes of the first input, and of others that do not follow from it.
+fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
+    let related: &[&[usize]] = match op.name {
+        "_contrib_interleaved_matmul_selfatt_qk" => &[&[6, 1, 6]],
+        "_contrib_interleaved_matmul_selfatt_valatt" => &[&[6, 1, 6], &[1, 6, 6]],
+        "_contrib_interleaved_matmul_encdec_qk" => &[&[5, 1, 2], &[6, 1, 4]],
+        "_contrib_interleaved_matmul_encdec_valatt" => &[&[6, 1, 4], &[1, 5, 6]],
+        "dot" | "batch_dot" | "_linalg_gemm2" => &[&[2, 3, 4], &[2, 4, 3]],
+        "_linalg_gemm" => &[&[2, 3, 4], &[2, 4, 3], &[2, 3, 3]],
+        _ => &[],
+    };
+    let first: [&[usize]; 7] = [&[4], &[2, 4], &[2, 3, 4], &[2, 4, 4, 4], &[1, 2, 3, 4, 4], &[0, 4], &[]];
+    let mut all: Vec<Vec<Shape>> = first.into_iter().map(|s| vec![Shape::new(s)]).collect();
+    if !related.is_empty() {
+        all.push(related.iter().map(|s| Shape::new(s)).collect());
+    }
+    all
 }
 
 /// Asks everything that the definition can be asked; a panic means that it asks for an attribute it does not declare,
@@ -134,19 +159,17 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
     let _ = (op.infer_dtype)(&mut DTypes { attrs, inputs: &mut vec![None; inputs], outputs: &mut vec![None; outputs] });
 
     let mut bound = 0;
-    for shape in shapes() {
+    for given in shapes(op) {
         for dtype in [DType::F32, DType::F64, DType::F16, DType::I32, DType::Bool, DType::I16] {
-            // The first input is given, the others follow from it where they can.
+            // Inputs that are not given follow from the first where they can, else they are like it.
             let mut ins = vec![PartialShape::UNKNOWN; inputs];
             let mut outs = vec![PartialShape::UNKNOWN; outputs];
-            if let Some(first) = ins.first_mut() {
-                *first = PartialShape::from(&shape);
-            }
+            ins.iter_mut().zip(&given).for_each(|(input, shape)| *input = PartialShape::from(shape));
             if (op.infer_shape)(&mut Shapes { attrs, inputs: &mut ins, outputs: &mut outs }).is_err() {
                 continue;
             }
             let complete: Vec<TensorType> =
-                ins.iter().map(|s| TensorType::new(dtype, s.complete().unwrap_or_else(|| shape.clone()))).collect();
+                ins.iter().map(|s| TensorType::new(dtype, s.complete().unwrap_or_else(|| given[0].clone()))).collect();
             let Ok(types) = infer_types(op, attrs, &complete) else { continue };
             if types.iter().any(|t| t.checked_bytes().is_none_or(|b| b > 1 << 20)) {
                 continue;

@@ -5,11 +5,14 @@
 //! ([`runtime::wait`]); threads of the engine never attach to Python.
 
 mod cached_op;
+mod control;
 mod convert;
 mod errors;
 mod files;
 mod ndarray;
+mod notify;
 mod operator;
+mod profiler;
 mod runtime;
 mod symbol;
 
@@ -20,13 +23,19 @@ mod _mxrt {
     #[pymodule_export]
     use crate::cached_op::CachedOp;
     #[pymodule_export]
+    use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
+    #[pymodule_export]
     use crate::convert::{attr_text, dtype_code, dtype_of_code};
     #[pymodule_export]
     use crate::files::{CSVReader, load_arrays, load_buffer, save_arrays};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
     #[pymodule_export]
+    use crate::notify::{next_notices, notify_when_ready, stop_notices};
+    #[pymodule_export]
     use crate::operator::{Operator, get_operator, invoke, operator_names};
+    #[pymodule_export]
+    use crate::profiler::{profiler_events, profiler_now, profiler_switch, profiler_totals};
     #[pymodule_export]
     use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
-use crate::errors;
+use crate::{control, errors};
 use mxrt::{BuildOptions, Settings};
 use mxrt_engine::{Engine, EngineKind, WaitError};
 use mxrt_ops::RandomState;
@@ -32,9 +32,20 @@ pub(crate) fn runtime() -> PyResult<&'static Runtime> {
     }
 }
 
+/// The engine, if something has used it.
+pub(crate) fn started() -> Option<&'static Engine> {
+    RUNTIME.get()?.as_ref().ok().map(|runtime| runtime.engine)
+}
+
 fn start() -> Result<Runtime, String> {
-    let settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+    let mut settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+    if let Some(kind) = control::chosen_kind() {
+        settings.engine.kind = kind;
+    }
     let engine = Engine::start(settings.engine).map_err(|e| e.to_string())?;
+    if settings.dump_on_signal {
+        mxrt_engine::dump_on_sigusr1(engine).map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
+    }
     Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), plans: settings.plans })
 }
 

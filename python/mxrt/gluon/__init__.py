@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ..base import no_training
-from . import contrib
+from . import contrib, nn
 from .block import Block, HybridBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
 from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
@@ -21,10 +21,11 @@ __all__ = [
     "SymbolBlockThreadSafe",
     "Trainer",
     "contrib",
+    "nn",
 ]
 
 
-_ABSENT = ("data", "loss", "metric", "model_zoo", "nn", "rnn", "utils")
+_ABSENT = ("data", "loss", "metric", "model_zoo", "rnn", "utils")
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -54,7 +54,7 @@ class BaseModule:
             yield self._without_pad(batch), number, batch
 
     def _without_pad(self, batch: Any) -> list[NDArray]:
-        pad = batch.pad or 0
+        pad = getattr(batch, "pad", None) or 0
         return [out[: out.shape[0] - pad] if pad else out for out in self.get_outputs()]
 
     def predict(

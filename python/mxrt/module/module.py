@@ -81,8 +81,9 @@ class Module(BaseModule):
         self._order = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         self._op: CachedOp | None = None
-        # Arguments and auxiliary states; replaced together, so that a forward never sees half of an update.
-        self._held: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+        self._arg_params: dict[str, NDArray] | None = None
+        self._aux_params: dict[str, NDArray] | None = None
+        self._values: dict[str, NDArray] = {}
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
         self._outputs: list[NDArray] | None = None
@@ -111,7 +112,7 @@ class Module(BaseModule):
             raise no_training("Module.load(load_optimizer_states=True)")
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
-        module._held = (arg_params, aux_params)
+        module._arg_params, module._aux_params = arg_params, aux_params
         module.params_initialized = True
         return module
 
@@ -188,8 +189,8 @@ class Module(BaseModule):
         self.binded = True
         if shared_module is not None and shared_module.params_initialized:
             self.set_params(*shared_module.get_params())
-        elif self._held is not None:
-            self.set_params(*self._held)
+        elif self._arg_params is not None:
+            self.set_params(self._arg_params, self._aux_params or {})
 
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):
@@ -210,8 +211,7 @@ class Module(BaseModule):
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states by name."""
         self._need_params("get_params")
-        args, aux = self._held or ({}, {})
-        return dict(args), dict(aux)
+        return dict(self._arg_params or {}), dict(self._aux_params or {})
 
     def set_params(
         self,
@@ -245,7 +245,10 @@ class Module(BaseModule):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
             taken[name] = self._first_value(name, shapes.get(name) or ())
-        self._held = ({n: taken[n] for n in self._param_names}, {n: taken[n] for n in self._aux_names})
+        # In one step: a forward of another thread meanwhile uses either all old values or all new ones.
+        self._values = taken
+        self._arg_params = {n: taken[n] for n in self._param_names}
+        self._aux_params = {n: taken[n] for n in self._aux_names}
         self.params_initialized = True
 
     def _misfit(self, missing: list[str], wrong: list[str]) -> MXNetError:
@@ -264,7 +267,7 @@ class Module(BaseModule):
 
     def _first_value(self, name: str, shape: tuple[int, ...]) -> NDArray:
         """For a parameter that nobody gave: what held before, else zeros (labels and the like do not matter)."""
-        for held in self._held or ():
+        for held in (self._arg_params, self._aux_params):
             if held and name in held:
                 return held[name]
         if not shape or 0 in shape:
@@ -337,13 +340,13 @@ class Module(BaseModule):
         if is_train:
             raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
-        args, aux = self._held or ({}, {})
-        values = {**args, **aux, **inputs}
+        values = {**self._values, **inputs}
         op = self._op
         assert op is not None
-        made = op(*[values[name] if name in values else self._label(name) for name in self._order])
+        made = op(*[values[name] if name in values else self._label(name, inputs) for name in self._order])
         outputs = made if isinstance(made, list) else [made]
         self._mine.outputs = self._outputs = outputs
+        self._follow(inputs, data_batch)
 
     def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
         names = [d.name for d in self._data_shapes]
@@ -365,26 +368,29 @@ class Module(BaseModule):
                     "make one with mx.nd.array"
                 )
             inputs[description.name] = value.astype(description.dtype, copy=False).as_in_context(self._context)
-        for name, value in zip(self._label_names, batch.label or [], strict=False):
+        for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
             if name in self._arguments and isinstance(value, NDArray):
                 inputs[name] = value.as_in_context(self._context)
-        if any(inputs[d.name].shape != tuple(d.shape) for d in self._data_shapes):
-            self._follow(inputs, batch)
         return inputs
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
-        """The batch has other shapes than the module was bound to: bound anew."""
+        """Where a batch that ran has other shapes than the module was bound to, the module is bound anew."""
+        if all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes):
+            return
         self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
         provided = getattr(batch, "provide_label", None)
         if provided:
             self._label_shapes = _descriptions(provided)
-        elif self._label_shapes and not batch.label:
+        elif self._label_shapes and not getattr(batch, "label", None):
             rows = self._data_shapes[0].shape[0]
             self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
 
-    def _label(self, name: str) -> NDArray:
-        """A label that nobody gave: zeros, since at inference its value does not matter."""
-        shapes, _, _ = self._symbol.infer_shape_partial(**{d.name: tuple(d.shape) for d in self._data_shapes})
+    def _label(self, name: str, inputs: Mapping[str, NDArray]) -> NDArray:
+        """A label that nobody gave: zeros, since at inference its value does not matter.
+
+        Its shape is worked out from the other inputs of the same call: other threads may use other batch sizes.
+        """
+        shapes, _, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in inputs.items()})
         shape = dict(zip(self._arguments, shapes, strict=True)).get(name) or ()
         if not shape or 0 in shape:
             raise MXNetShapeError(

@@ -13,14 +13,9 @@ Region: TypeAlias = tuple[int, list[tuple[int, int]]]
 
 
 def is_basic(key: Any) -> bool:
-    """Whether a key consists of integers, slices, ``None`` and ``...`` only."""
+    """Whether a key consists of integers (``True`` is 1, as in MXNet), slices, ``None`` and ``...`` only."""
     parts = key if isinstance(key, tuple) else (key,)
-    return all(
-        part is None
-        or isinstance(part, (slice, EllipsisType, np.integer))
-        or (isinstance(part, int) and not isinstance(part, bool))
-        for part in parts
-    )
+    return all(part is None or isinstance(part, (slice, EllipsisType, int, np.integer)) for part in parts)
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
+from ..base import MXNetTypeError
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -21,6 +22,8 @@ class CachedOp:
     __slots__ = ("_op", "sym")
 
     def __init__(self, sym: Symbol, flags: Any = (), thread_safe: bool = True) -> None:
+        if not isinstance(sym, _mxrt.SymbolBase):
+            raise MXNetTypeError(f"CachedOp: the graph must be a Symbol, got {type(sym)}; mx.sym.load reads one")
         self.sym = sym
         self._op = _mxrt.CachedOp(sym, dict(flags))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from .. import _mxrt
-from ..base import MXNetShapeError, MXNetValueError, dtype_name, is_number
+from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number
 from ..context import Context
 from .ndarray import NDArray, _device, _empty, array
 
@@ -30,10 +31,12 @@ __all__ = [
 
 
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    for n in extents:
-        if int(n) < 0:
-            raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
+    try:
+        extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
+    except TypeError:
+        raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
+    if any(n < 0 for n in extents):
+        raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
     if not empty_allowed and (not extents or 0 in extents):
         raise MXNetShapeError(
             f"Operator {op} inferring shapes failed: in {extents}, 0 and no axes stand for what is not known. "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._awaiting import Awaitable
 from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
@@ -29,7 +30,7 @@ __all__ = ["NDArray", "waitall"]
 _invoke = _mxrt.invoke
 
 
-class NDArray(_mxrt.NDArrayBase, OperatorMethods):
+class NDArray(_mxrt.NDArrayBase, OperatorMethods, Awaitable):
     """A multi-dimensional array.
 
     Operators return at once; the value is computed in the background, and whoever needs it (``asnumpy``,
@@ -68,8 +69,8 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods):
 
     @property
     def T(self) -> NDArray:
-        """The array with its axes reversed, as a copy."""
-        return self.transpose()
+        """The array with its axes reversed, as a copy; the array itself when it has fewer than two axes."""
+        return self.transpose() if self.ndim > 1 else self
 
     @property
     def grad(self) -> None:

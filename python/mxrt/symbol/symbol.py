@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _mxrt, attribute
 from .. import name as naming
 from .._methods import OperatorMethods
-from ..base import NotImplementedForSymbol, dtype_class, dtype_name, is_number, no_training
+from ..base import MXNetError, NotImplementedForSymbol, dtype_class, dtype_name, is_number, no_training
 from ..context import Context, current_context
 
 if TYPE_CHECKING:
@@ -438,7 +438,12 @@ def load(fname: str) -> Symbol:
     """The symbol of a ``-symbol.json`` file, of any age of MXNet."""
     from ._files import read
 
-    return load_json(read(fname))
+    text = read(fname)
+    try:
+        return load_json(text)
+    except MXNetError as error:
+        error.message = f"'{fname}': {error.message}"
+        raise
 
 
 def load_json(json_str: str) -> Symbol:

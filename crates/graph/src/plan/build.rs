@@ -183,6 +183,13 @@ impl Plan {
     }
 }
 
+/// A kernel and the types it was bound to.
+struct Bound {
+    kernel: Box<dyn Kernel>,
+    inputs: Vec<TensorType>,
+    outputs: Vec<TensorType>,
+}
+
 /// A step before memory is laid out.
 struct Draft {
     step: Step,
@@ -243,12 +250,12 @@ impl<'a> Builder<'a> {
         Ok((ins, outs))
     }
 
-    fn bind(&self, n: usize) -> Result<(Box<dyn Kernel>, Vec<TensorType>, Vec<TensorType>), OpError> {
+    fn bind(&self, n: usize) -> Result<Bound, OpError> {
         let node = &self.graph.nodes[n];
         let (ins, outs) = self.signature_types(n)?;
         let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
         let kernel = (node.op.bind)(&node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
-        Ok((kernel, ins, outs))
+        Ok(Bound { kernel, inputs: ins, outputs: outs })
     }
 
     fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
@@ -313,7 +320,7 @@ impl<'a> Builder<'a> {
     }
 
     fn draft(&mut self, n: usize, step: usize) -> Result<Draft, OpError> {
-        let (kernel, ins, outs) = self.bind(n)?;
+        let Bound { kernel, inputs: ins, outputs: outs } = self.bind(n)?;
         let node = &self.graph.nodes[n];
         let values: Vec<Value> = node.inputs.iter().map(|v| self.root(*v)).collect();
         let mut packed = None;
@@ -416,7 +423,7 @@ impl<'a> Builder<'a> {
     fn const_nodes(&self) -> Result<HashMap<usize, ConstNode>, OpError> {
         let mut nodes = HashMap::new();
         for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.constant[*n]) {
-            let (kernel, _, outputs) = self.bind(n)?;
+            let Bound { kernel, outputs, .. } = self.bind(n)?;
             let inputs = node.inputs.clone();
             nodes.insert(n, ConstNode { kernel, op: node.stands_for, name: node.name.clone(), inputs, outputs });
         }

@@ -116,6 +116,9 @@ pub struct ConstPlan {
     computing: Mutex<()>,
 }
 
+/// Packs constant inputs with the kernel of the step that asks for it.
+pub type Packer<'a> = dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError> + 'a;
+
 /// Whether a set is of the same arrays, some of which have been written since.
 fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
     old.iter().zip(new).all(|(old, new)| (old.0, old.2) == (new.0, new.2) && old.1 <= new.1)
@@ -139,11 +142,7 @@ impl ConstPlan {
     }
 
     /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
-    pub fn current(
-        &self,
-        env: &ConstEnv<'_>,
-        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
-    ) -> Result<Arc<ConstSet>, OpError> {
+    pub fn current(&self, env: &ConstEnv<'_>, pack: &Packer<'_>) -> Result<Arc<ConstSet>, OpError> {
         let keys: Vec<ValueKey> = self.params.iter().map(|p| env.keys[*p]).collect();
         if let Some(set) = self.remembered(&keys) {
             return Ok(set);
@@ -178,12 +177,7 @@ impl ConstPlan {
         self.sets.read().iter().find(|s| s.keys == keys).cloned()
     }
 
-    fn compute(
-        &self,
-        env: &ConstEnv<'_>,
-        keys: Vec<ValueKey>,
-        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
-    ) -> Result<ConstSet, OpError> {
+    fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> Result<ConstSet, OpError> {
         let mut made = Made { plan: self, env, values: HashMap::new() };
         let mut blocks = Vec::with_capacity(self.slots.len());
         for slot in &self.slots {
@@ -286,11 +280,7 @@ impl Made<'_> {
             .ok_or_else(|| OpError::new(FailureKind::Operator, "a constant is read before it is made"))
     }
 
-    fn pack(
-        &mut self,
-        packing: &ConstPack,
-        pack: &dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError>,
-    ) -> Result<ConstBlock, OpError> {
+    fn pack(&mut self, packing: &ConstPack, pack: &Packer<'_>) -> Result<ConstBlock, OpError> {
         for value in &packing.inputs {
             if matches!(value, Value::Node(..)) {
                 self.value(*value)?;

@@ -7,7 +7,7 @@
 use super::blocked::{BLOCK, zero_halo};
 use super::job::Job;
 use super::params::Conv2dParams;
-use super::tiles::{ConvTileArgs, conv_tile};
+use super::tiles::{ConvTileArgs, conv_tile, two_row_tile};
 use crate::gemm::tile::{Split, Tap, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
@@ -19,6 +19,9 @@ const CACHED_WEIGHTS: usize = 640 << 10;
 const BAND: usize = 4;
 /// Multiply-adds that a chunk should have at least.
 const CHUNK_WORK: usize = 2 << 20;
+
+/// Sums of at most so many products are faster made than the lines for them fetched: stores would wait, and all behind them.
+const SHORT_SUMS: usize = 48;
 
 /// A direct convolution prepared for one image size.
 #[derive(Clone, Debug)]
@@ -168,12 +171,19 @@ impl Direct {
         let entries = split.entries(|m| conv_tile(self.isa, m, part.blocks, pixel));
         let bias = job.bias_block::<2>(part.first_block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
-        for row in rows.clone() {
+        let steps = (part.inputs.1 - part.inputs.0) * self.params.taps();
+        let fetch_outputs = steps <= SHORT_SUMS;
+        let two_rows = two_row_tile(self.isa, self.out[1], part.blocks, pixel);
+        let mut row = rows.start;
+        while row < rows.end {
+            let (two_rows, height) =
+                if row + 1 < rows.end { (two_rows, 1 + usize::from(two_rows.is_some())) } else { (None, 1) };
             for i in 0..split.parts {
                 let col = split.start(i);
                 let args = ConvTileArgs {
                     a: job.x.add(xs.padded_offset(image, 0, top + row * stride[0], left + col * stride[1])),
                     pixel,
+                    row: stride[0] * xs.row_stride(),
                     taps: taps.as_ptr(),
                     taps_len: taps.len(),
                     b: Src::new(job.packed).add(part.packed_at),
@@ -181,12 +191,15 @@ impl Direct {
                     residual: job.residual_at(image, part.first_block, row, col),
                     y: job.y.add(ys.offset(image, part.first_block, row, col)),
                     y_block: ys.block_stride(),
+                    y_row: ys.row_stride(),
+                    fetch_outputs,
                     limits: job.limits,
                 };
                 // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
                 // output rows of these blocks belong to this chunk.
-                unsafe { entries.of(&split, i)(&args) }
+                unsafe { two_rows.unwrap_or(entries.of(&split, i))(&args) }
             }
+            row += height;
         }
         for block in part.first_block..part.first_block + part.blocks {
             // SAFETY: as above.

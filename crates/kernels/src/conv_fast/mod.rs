@@ -14,6 +14,7 @@ mod job;
 mod kernel;
 mod params;
 mod pointwise;
+#[allow(clippy::needless_range_loop)]
 mod pool;
 mod select;
 #[allow(clippy::needless_range_loop)]

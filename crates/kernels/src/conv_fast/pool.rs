@@ -118,34 +118,104 @@ impl Body for PoolRow {
     type Args = RowArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &RowArgs) {
-        for col in 0..x.cols {
-            let cols = Window::new(x.params, 1, col, x.xs.w);
-            let max = x.kind == PoolKind::Max;
-            let mut v = if max { s.splat(f32::MIN) } else { s.zero() };
-            for row in x.rows.start..x.rows.end {
-                let line = x.x.add(row * x.xs.row_stride());
-                let mut sum = s.zero();
-                for col in cols.start..cols.end {
-                    // SAFETY: the window is cut to the image.
-                    let value = unsafe { s.load(line, col * LANES) };
-                    if max {
-                        v = s.max(value, v);
-                    } else {
-                        sum = s.add(sum, value);
-                    }
-                }
-                v = if max { v } else { s.add(v, sum) };
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            match (x.kind == PoolKind::Max, x.params.kernel[1], x.params.stride[1]) {
+                (true, 2, 2) => row::<S, true, 2, 2>(s, x),
+                (true, 3, 2) => row::<S, true, 3, 2>(s, x),
+                (true, 3, 1) => row::<S, true, 3, 1>(s, x),
+                (true, ..) => row::<S, true, 0, 1>(s, x),
+                (false, 2, 2) => row::<S, false, 2, 2>(s, x),
+                (false, 3, 1) => row::<S, false, 3, 1>(s, x),
+                (false, ..) => row::<S, false, 0, 1>(s, x),
             }
-            let count = match x.kind {
-                PoolKind::Max | PoolKind::Sum => 1,
-                PoolKind::Average { count_pad: true } => x.rows.padded * cols.padded,
-                PoolKind::Average { count_pad: false } => (x.rows.end - x.rows.start) * (cols.end - cols.start),
-            };
-            if count > 1 {
-                v = s.mul(v, s.splat(1.0 / count as f32));
-            }
-            // SAFETY: `col` is inside the row that the caller passed.
-            unsafe { s.store(x.y, col * LANES, v) }
         }
     }
+}
+
+/// One row of outputs. Columns of a window are folded first, then their results: neighbouring windows share columns, and with a
+/// window of `WIDTH` columns every `STEP` columns they stay in registers. `WIDTH = 0` stands for any window.
+///
+/// # Safety
+/// `x` must describe a row of outputs and an image that holds its windows.
+#[inline(always)]
+unsafe fn row<S: Simd, const MAX: bool, const WIDTH: usize, const STEP: usize>(s: S, x: &RowArgs) {
+    // Output columns whose windows lie inside the image.
+    let (pad, w) = (x.params.pad[1], x.xs.w);
+    let (first, end) = match WIDTH {
+        0 => (x.cols, x.cols),
+        _ => (pad.div_ceil(STEP), ((w + pad).saturating_sub(WIDTH) / STEP + 1).min(x.cols)),
+    };
+    let (first, end) = if first < end && w + pad >= WIDTH { (first, end) } else { (x.cols, x.cols) };
+    // SAFETY: windows are cut to the image; those from `first` to `end` lie inside it.
+    unsafe {
+        for col in (0..first).chain(end..x.cols) {
+            let cols = Window::new(x.params, 1, col, w);
+            let mut v = start::<S, MAX>(s);
+            for at in cols.start..cols.end {
+                v = fold::<S, MAX>(s, column::<S, MAX>(s, x, at), v);
+            }
+            s.store(x.y, col * LANES, finish(s, x, v, cols));
+        }
+        if first == end {
+            return;
+        }
+        // The columns that the first window shares with one before it.
+        let kept = WIDTH.saturating_sub(STEP);
+        let mut folded = [start::<S, MAX>(s); WIDTH];
+        for i in 0..kept {
+            folded[STEP + i] = column::<S, MAX>(s, x, first * STEP - pad + i);
+        }
+        for col in first..end {
+            let at = col * STEP - pad;
+            for i in 0..kept {
+                folded[i] = folded[STEP + i];
+            }
+            for i in kept..WIDTH {
+                folded[i] = column::<S, MAX>(s, x, at + i);
+            }
+            let mut v = start::<S, MAX>(s);
+            for i in 0..WIDTH {
+                v = fold::<S, MAX>(s, folded[i], v);
+            }
+            s.store(x.y, col * LANES, finish(s, x, v, Window { start: at, end: at + WIDTH, padded: WIDTH }));
+        }
+    }
+}
+
+/// What folding begins with.
+#[inline(always)]
+fn start<S: Simd, const MAX: bool>(s: S) -> S::V {
+    if MAX { s.splat(f32::MIN) } else { s.zero() }
+}
+
+/// The larger or the sum; of a NaN and a number the larger is the number `v`.
+#[inline(always)]
+fn fold<S: Simd, const MAX: bool>(s: S, value: S::V, v: S::V) -> S::V {
+    if MAX { s.max(value, v) } else { s.add(v, value) }
+}
+
+/// The values of the window's rows in one column of the image.
+///
+/// # Safety
+/// The column and the rows of `x` must lie inside the image.
+#[inline(always)]
+unsafe fn column<S: Simd, const MAX: bool>(s: S, x: &RowArgs, col: usize) -> S::V {
+    let mut v = start::<S, MAX>(s);
+    for row in x.rows.start..x.rows.end {
+        // SAFETY: promised by the caller.
+        v = fold::<S, MAX>(s, unsafe { s.load(x.x, row * x.xs.row_stride() + col * LANES) }, v);
+    }
+    v
+}
+
+/// Sums become means where means are wanted.
+#[inline(always)]
+fn finish<S: Simd>(s: S, x: &RowArgs, v: S::V, cols: Window) -> S::V {
+    let count = match x.kind {
+        PoolKind::Max | PoolKind::Sum => 1,
+        PoolKind::Average { count_pad: true } => x.rows.padded * cols.padded,
+        PoolKind::Average { count_pad: false } => (x.rows.end - x.rows.start) * (cols.end - cols.start),
+    };
+    if count > 1 { s.mul(v, s.splat(1.0 / count as f32)) } else { v }
 }

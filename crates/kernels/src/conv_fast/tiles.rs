@@ -2,7 +2,7 @@
 
 use crate::gemm::tile::{Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide, prefetch_near};
 
 /// What is added to a tile of outputs.
 #[derive(Clone, Copy)]
@@ -14,12 +14,14 @@ pub(super) struct ResidualAt {
     pub row: usize,
 }
 
-/// Arguments of a tile of M pixels of one row times N blocks of output channels.
+/// Arguments of a tile of M pixels, of one row or of two whole ones, times N blocks of output channels.
 pub(super) struct ConvTileArgs {
     /// The input pixel under the first tap of the first output.
     pub a: Src,
     /// Elements between the input pixels of neighbouring outputs.
     pub pixel: usize,
+    /// Elements between the input rows of neighbouring output rows.
+    pub row: usize,
     pub taps: *const Tap,
     pub taps_len: usize,
     pub b: Src,
@@ -28,29 +30,44 @@ pub(super) struct ConvTileArgs {
     pub residual: Option<ResidualAt>,
     pub y: Dst,
     pub y_block: usize,
+    pub y_row: usize,
+    /// Request the lines of the outputs before the sums are made.
+    pub fetch_outputs: bool,
     pub limits: (f32, f32),
 }
 
-struct ConvTile<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize>;
+/// Pixels from `TURN` on lie in the next row; with `TURN = M` all lie in one.
+struct ConvTile<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const TURN: usize>;
 
-impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize> Body for ConvTile<M, N, WAYS, PIXEL> {
+impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const TURN: usize> Body
+    for ConvTile<M, N, WAYS, PIXEL, TURN>
+{
     type Args = ConvTileArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &ConvTileArgs) {
         // SAFETY: the caller passes valid taps, and operands that they and M x N cover.
         unsafe {
             let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            // Where pixel m lies, in rows that are `row` apart.
+            let at = |m: usize, row: usize| if m < TURN { m * LANES } else { row + (m - TURN) * LANES };
+            if x.fetch_outputs {
+                for n in 0..N {
+                    for m in 0..M {
+                        prefetch_near(x.y.as_src(), n * x.y_block + at(m, x.y_row));
+                    }
+                }
+            }
             let mut acc = [[s.zero(); N]; M];
-            accumulate::<S, M, N, WAYS, PIXEL>(s, &mut acc, x.a, x.pixel, taps, x.b);
+            accumulate::<S, M, N, WAYS, PIXEL, TURN>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b);
             let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
             for n in 0..N {
                 let bias = s.load(x.bias, n * LANES);
                 for m in 0..M {
                     let mut v = s.add(acc[m][n], bias);
                     if let Some(r) = x.residual {
-                        v = s.add(v, s.load(r.at, n * r.block + m * LANES));
+                        v = s.add(v, s.load(r.at, n * r.block + at(m, r.row)));
                     }
-                    s.store(x.y, n * x.y_block + m * LANES, s.clamp(v, lo, hi));
+                    s.store(x.y, n * x.y_block + at(m, x.y_row), s.clamp(v, lo, hi));
                 }
             }
         }
@@ -62,7 +79,7 @@ pub(super) fn conv_tile(isa: Isa, rows: usize, blocks: usize, pixel: usize) -> E
     macro_rules! wide {
         ($pixel:literal, $blocks:literal: $($rows:literal / $ways:literal)*) => {
             match rows {
-                $($rows => entry_wide::<ConvTile<$rows, $blocks, $ways, $pixel>>(),)*
+                $($rows => entry_wide::<ConvTile<$rows, $blocks, $ways, $pixel, $rows>>(),)*
                 _ => too_large(isa, rows, blocks),
             }
         };
@@ -77,7 +94,7 @@ pub(super) fn conv_tile(isa: Isa, rows: usize, blocks: usize, pixel: usize) -> E
     macro_rules! narrow {
         ($pixel:literal: $($rows:literal / $ways:literal)*) => {
             match rows {
-                $($rows => entry_narrow::<ConvTile<$rows, 1, $ways, $pixel>>(isa),)*
+                $($rows => entry_narrow::<ConvTile<$rows, 1, $ways, $pixel, $rows>>(isa),)*
                 _ => too_large(isa, rows, blocks),
             }
         };
@@ -92,6 +109,28 @@ pub(super) fn conv_tile(isa: Isa, rows: usize, blocks: usize, pixel: usize) -> E
         (Isa::Avx512, _) => wide!(0),
         (_, 16) => narrow!(16),
         _ => narrow!(0),
+    }
+}
+
+/// The tile of two whole rows of `cols` pixels `pixel` elements apart, where there is one: narrow images leave most of a tile of
+/// one row empty, and would read the weights once for every row.
+pub(super) fn two_row_tile(isa: Isa, cols: usize, blocks: usize, pixel: usize) -> Option<Entry<ConvTileArgs>> {
+    macro_rules! wide {
+        ($($cols:literal $all:literal)*) => {
+            match (cols, blocks, pixel) {
+                $(
+                    ($cols, 1, 16) => Some(entry_wide::<ConvTile<$all, 1, 1, 16, $cols>>()),
+                    ($cols, 2, 16) => Some(entry_wide::<ConvTile<$all, 2, 1, 16, $cols>>()),
+                    ($cols, 1, 32) => Some(entry_wide::<ConvTile<$all, 1, 1, 32, $cols>>()),
+                    ($cols, 2, 32) => Some(entry_wide::<ConvTile<$all, 2, 1, 32, $cols>>()),
+                )*
+                _ => None,
+            }
+        };
+    }
+    match isa.or_best() {
+        Isa::Avx512 => wide!(4 8 5 10 6 12 7 14),
+        _ => None,
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Tap {
 /// second. Hardware prefetching alone does not keep up with panels that come from memory.
 const NEAR: usize = 128 * 16;
 const FAR: usize = 1024 * 16;
+/// Up to so many rows nothing but reading B takes time; the hardware follows one stream better without requests in between.
+const FEW_ROWS: usize = 4;
 
 /// Rows and blocks of 16 columns of the largest register tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,18 +92,30 @@ impl<A> SplitEntries<A> {
 /// displacement from one register. Few rows would leave the multiply-add units waiting for each other's results, so the
 /// steps are spread over `WAYS` sets of accumulators.
 ///
+/// From row `TURN` on, rows are counted from `a + turn`: a tile can hold two rows of a narrow image, which halves how often B is
+/// read. With `TURN = M` there is one run of rows and `turn` means nothing.
+///
 /// # Safety
-/// For every tap and m < M, `a[m * row + offset .. + count]` must be readable, and `b[.. steps * N * 16]`.
+/// For every tap and m < M, `count` values at `offset` from the start of row m must be readable, and `b[.. steps * N * 16]`.
 #[inline(always)]
-pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, const WAYS: usize, const ROW: usize>(
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn accumulate<
+    S: Simd,
+    const M: usize,
+    const N: usize,
+    const WAYS: usize,
+    const ROW: usize,
+    const TURN: usize,
+>(
     s: S,
     acc: &mut [[S::V; N]; M],
     a: Src,
     row: usize,
+    turn: usize,
     taps: &[Tap],
     b: Src,
 ) {
-    let row = if ROW > 0 { ROW } else { row };
+    let rows = Rows::<TURN> { step: if ROW > 0 { ROW } else { row }, turn };
     let mut b = b;
     let mut more = [[[s.zero(); N]; M]; WAYS];
     more[0] = *acc;
@@ -112,14 +126,14 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, const W
             if tap.count == LANES as u32 {
                 for _ in 0..LANES / 4 {
                     for u in 0..4 {
-                        step::<S, M, N>(s, &mut more[u % WAYS], ap, u, row, b.add(u * N * LANES));
+                        step::<S, M, N, TURN>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES));
                     }
                     b = b.add(4 * N * LANES);
                     ap = ap.add(4);
                 }
             } else {
                 for _ in 0..tap.count {
-                    step::<S, M, N>(s, &mut more[0], ap, 0, row, b);
+                    step::<S, M, N, TURN>(s, &mut more[0], ap, 0, rows, b);
                     b = b.add(N * LANES);
                     ap = ap.add(1);
                 }
@@ -136,17 +150,24 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, const W
     }
 }
 
+/// Where the rows of A lie.
+#[derive(Clone, Copy)]
+struct Rows<const TURN: usize> {
+    step: usize,
+    turn: usize,
+}
+
 /// One step: N vectors of B, each used by M broadcasts of A.
 ///
 /// # Safety
-/// `a[at + m * row]` for every m < M and `b[.. N * 16]` must be readable.
+/// Element `at` of every row m < M and `b[.. N * 16]` must be readable.
 #[inline(always)]
-unsafe fn step<S: Simd, const M: usize, const N: usize>(
+unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize>(
     s: S,
     acc: &mut [[S::V; N]; M],
     a: Src,
     at: usize,
-    row: usize,
+    rows: Rows<TURN>,
     b: Src,
 ) {
     // SAFETY: promised by the caller.
@@ -154,11 +175,15 @@ unsafe fn step<S: Simd, const M: usize, const N: usize>(
         let mut bv = [s.zero(); N];
         for n in 0..N {
             bv[n] = s.load(b, n * LANES);
-            prefetch_near(b, n * LANES + NEAR);
-            prefetch_far(b, n * LANES + FAR);
+            if M > FEW_ROWS {
+                prefetch_near(b, n * LANES + NEAR);
+                prefetch_far(b, n * LANES + FAR);
+            }
         }
+        let turned = a.add(rows.turn);
         for m in 0..M {
-            let av = s.splat(a.read(at + m * row));
+            let value = if m < TURN { a.read(at + m * rows.step) } else { turned.read(at + (m - TURN) * rows.step) };
+            let av = s.splat(value);
             for n in 0..N {
                 acc[m][n] = s.fma(av, bv[n], acc[m][n]);
             }
@@ -194,7 +219,7 @@ impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, W
                     }
                 }
             }
-            accumulate::<S, M, N, WAYS, LANES>(s, &mut acc, x.a, LANES, taps, x.b);
+            accumulate::<S, M, N, WAYS, LANES, M>(s, &mut acc, x.a, LANES, 0, taps, x.b);
             for m in 0..M {
                 for n in 0..N {
                     s.store(x.c, (m * N + n) * LANES, acc[m][n]);

@@ -75,17 +75,14 @@ fn dtype_error(message: String) -> OpError {
 impl DTypes<'_> {
     /// All inputs and outputs have one type.
     pub fn all_same(&mut self) -> Result<(), OpError> {
-        let mut common = None;
-        for (i, dtype) in self.inputs.iter().enumerate() {
-            match (common, *dtype) {
-                (None, found) => common = found,
-                (Some(want), Some(found)) if want != found => {
-                    return Err(dtype_error(format!(
-                        "input {i} has dtype {found} but {want} is needed, as for the inputs before it; use astype('{want}')"
-                    )));
-                }
-                _ => {}
-            }
+        let mut common = self.inputs.iter().flatten().next().copied();
+        if self.inputs.iter().flatten().any(|dtype| Some(*dtype) != common) {
+            let known = |dtype: &Option<DType>| dtype.map_or("unknown".to_owned(), |d| d.to_string());
+            let have: Vec<String> = self.inputs.iter().map(known).collect();
+            return Err(dtype_error(format!(
+                "all inputs must have one dtype, but they have {}; cast the data to the dtype of the parameters with astype",
+                have.join(", ")
+            )));
         }
         for dtype in self.outputs.iter() {
             common = common.or(*dtype);

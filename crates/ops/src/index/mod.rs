@@ -3,6 +3,7 @@
 pub mod batch_take;
 pub mod gather_nd;
 pub mod index_array;
+pub mod index_copy;
 pub mod one_hot;
 pub mod pick;
 pub mod ravel;

@@ -18,4 +18,5 @@ pub mod outputs;
 pub mod pooling;
 pub mod softmax;
 pub mod softmax_activation;
+pub mod softmax_cross_entropy;
 pub mod softmax_output;

@@ -1,7 +1,7 @@
 //! Random numbers. Every element has its own piece of the stream, so results do not depend on threads.
 
 use crate::core::*;
-use mxrt_engine::OpError;
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::random::{Stream, fill};
 
 pub mod like;
@@ -60,7 +60,8 @@ impl Distribution {
             }
             Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
         };
-        if good { Ok(()) } else { Err(value_error(format!("{want}, got {a} and {b}"))) }
+        // The kind of a failed kernel, not of a bad argument: MXNet's class here is the plain MXNetError.
+        if good { Ok(()) } else { Err(OpError::new(FailureKind::Operator, format!("{want}, got {a} and {b}"))) }
     }
 
     /// Whether there is a second parameter.

@@ -9,6 +9,7 @@ pub mod broadcast_axis;
 pub mod broadcast_like;
 pub mod broadcast_to;
 pub mod concat;
+pub mod crop;
 pub mod diag;
 pub mod expand_dims;
 pub mod flatten;

@@ -22,10 +22,13 @@ pub fn drop_identities(graph: Graph) -> Result<Graph, OpError> {
     Ok(new.finish(&graph))
 }
 
+/// What a node computes: operator, attributes, operands.
+type Computation<'a> = (&'a str, Vec<(String, String)>, Vec<Value>);
+
 /// Merges nodes that compute the same thing from the same values.
 pub fn merge_equal(graph: Graph) -> Result<Graph, OpError> {
     let mut new = Rewriter::new(&graph);
-    let mut seen: HashMap<(&str, Vec<(String, String)>, Vec<Value>), usize> = HashMap::new();
+    let mut seen: HashMap<Computation<'_>, usize> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut attrs = node.attr_text.clone();
         attrs.sort();

@@ -69,7 +69,7 @@ fn match_group(
         let (m, producer) = graph.producer(*v).filter(|_| single(v))?;
         if let Some(group) = groups.get(&m) {
             let open = group.activation.is_none();
-            return open.then(|| (Fused { layer: group.layer, residual: group.residual, activation: None }, m));
+            return open.then_some((Fused { layer: group.layer, residual: group.residual, activation: None }, m));
         }
         fused_operator(producer)?;
         Some((Fused { layer: m, residual: None, activation: None }, m))

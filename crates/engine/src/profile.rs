@@ -1,0 +1,348 @@
+//! Profiling: what every op did, when, and in which thread. Off, it costs a load and a test an op; on, three readings of
+//! the processor's counter and one record in a buffer of the completing thread.
+//!
+//! The profiler belongs to the process: it sees the ops of all engines.
+
+use crate::block::{Mode, OpBlock, PROFILED};
+use crate::clock::{self, Scale};
+use crate::slot::{self, Slot};
+use crate::spec::{DeviceId, Lane, OpName};
+use crate::sync::global::Mutex;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Records a thread keeps; later ones replace the oldest.
+pub const RECORDS_PER_THREAD: usize = 1 << 16;
+/// Variables of an op that a record names.
+const NAMED_VARS: usize = 8;
+
+/// Whether ops are recorded.
+#[inline(always)]
+pub fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Starts or stops recording. Ops that were pushed while it was off are not recorded. What was recorded stays.
+pub fn set_on(on: bool) {
+    clock::start();
+    ON.store(on, Ordering::Relaxed);
+}
+
+/// Microseconds on the clock of the records.
+pub fn now_micros() -> f64 {
+    Scale::measure().micros(clock::now())
+}
+
+/// One op.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Name of the op.
+    pub name: OpName,
+    /// Where it ran.
+    pub device: DeviceId,
+    /// The lane it waited in.
+    pub lane: Lane,
+    /// Microseconds: when it was pushed, when it started, and when it was complete.
+    pub queued: f64,
+    /// See `queued`.
+    pub started: f64,
+    /// See `queued`.
+    pub ended: f64,
+    /// Number of the thread that ran it; see [`Snapshot::threads`].
+    pub thread: u32,
+    /// Variables it reads, by [`Var::id`](crate::Var::id); at most eight accesses are noted.
+    pub reads: Vec<u64>,
+    /// Variables it writes.
+    pub writes: Vec<u64>,
+    /// It failed, or did not run because an input had failed.
+    pub failed: bool,
+}
+
+/// As it is stored: in ticks, without allocations.
+#[derive(Clone)]
+struct Raw {
+    name: OpName,
+    queued: u64,
+    started: u64,
+    ended: u64,
+    /// Number of a variable, times two, plus one for a write.
+    vars: [u64; NAMED_VARS],
+    thread: u32,
+    device: DeviceId,
+    nvars: u8,
+    lane: Lane,
+    failed: bool,
+}
+
+/// The records of one thread. Its lock is a leaf and has no second user except while records are read.
+pub(crate) struct Ring {
+    records: Mutex<Records>,
+}
+
+struct Records {
+    list: Vec<Raw>,
+    /// Place of the oldest record once the list is full.
+    oldest: usize,
+    lost: u64,
+}
+
+/// Stamps a new op.
+///
+/// # Safety
+/// `op` is filled and belongs to the caller.
+#[cold]
+pub(crate) unsafe fn stamp_push(op: *mut OpBlock) {
+    // SAFETY: contract.
+    unsafe {
+        (*op).flags |= PROFILED;
+        (&raw mut (*op).pushed).write(clock::now());
+    }
+}
+
+/// Stamps a starting op.
+///
+/// # Safety
+/// `op` was stamped at its push and belongs to the caller.
+#[cold]
+pub(crate) unsafe fn stamp_start(slot: &Slot, op: *mut OpBlock) {
+    // SAFETY: contract.
+    unsafe {
+        (&raw mut (*op).started).write(clock::now());
+        (&raw mut (*op).runner).write(slot.number);
+    }
+}
+
+/// Records a complete op, before it gives its variables back.
+///
+/// # Safety
+/// `op` was stamped at its push and start, is complete and belongs to the caller.
+#[cold]
+pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool) {
+    let ended = clock::now();
+    // SAFETY: contract; granted variables are alive.
+    unsafe {
+        let mut vars = [0; NAMED_VARS];
+        let nvars = OpBlock::len(op).min(NAMED_VARS);
+        for (i, place) in vars[..nvars].iter_mut().enumerate() {
+            let e = OpBlock::entry(op, i);
+            *place = (*(*e).var).id << 1 | ((*e).mode() != Mode::Read) as u64;
+        }
+        let raw = Raw {
+            name: (*(*op).name).clone(),
+            queued: (*op).pushed,
+            started: (*op).started,
+            ended,
+            vars,
+            thread: (*op).runner,
+            device: OpBlock::place(op),
+            nvars: nvars as u8,
+            lane: OpBlock::lane(op),
+            failed,
+        };
+        ring(slot).add(raw);
+    }
+}
+
+fn ring(slot: &'static Slot) -> &'static Ring {
+    let known = slot.ring.load(Ordering::Acquire);
+    if !known.is_null() {
+        // SAFETY: rings are never freed.
+        return unsafe { &*known };
+    }
+    let records = Mutex::new(Records { list: Vec::new(), oldest: 0, lost: 0 });
+    let ring: &'static Ring = Box::leak(Box::new(Ring { records }));
+    slot.ring.store(std::ptr::from_ref(ring).cast_mut(), Ordering::Release);
+    ring
+}
+
+/// Where a slot keeps its ring.
+pub(crate) type RingPlace = AtomicPtr<Ring>;
+
+impl Ring {
+    fn add(&self, raw: Raw) {
+        let mut records = self.records.lock();
+        if records.list.len() < RECORDS_PER_THREAD {
+            records.list.push(raw);
+            return;
+        }
+        let oldest = records.oldest;
+        let old = std::mem::replace(&mut records.list[oldest], raw);
+        records.oldest = (oldest + 1) % RECORDS_PER_THREAD;
+        records.lost += 1;
+        drop(records);
+        drop(old);
+    }
+}
+
+/// What was recorded so far.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// In the order of their starts.
+    pub records: Vec<Record>,
+    /// Names of the threads in `records`, by number.
+    pub threads: HashMap<u32, String>,
+    /// Records that newer ones have replaced.
+    pub lost: u64,
+}
+
+/// Copies what was recorded; `clear`: and forgets it.
+pub fn snapshot(clear: bool) -> Snapshot {
+    let scale = Scale::measure();
+    let mut all = Snapshot::default();
+    let own = slot::current();
+    let mut next = 0;
+    while let Some(slot) = slot::nth(next) {
+        next += 1;
+        let ring = slot.ring.load(Ordering::Acquire);
+        if ring.is_null() {
+            continue;
+        }
+        own.enter();
+        // SAFETY: rings are never freed.
+        let mut records = unsafe { &*ring }.records.lock();
+        let (raw, lost) = match clear {
+            true => (std::mem::take(&mut records.list), std::mem::take(&mut records.lost)),
+            false => (records.list.clone(), records.lost),
+        };
+        if clear {
+            records.oldest = 0;
+        }
+        drop(records);
+        own.exit();
+        all.lost += lost;
+        all.records.extend(raw.into_iter().map(|r| r.translate(scale)));
+    }
+    all.records.sort_by(|a, b| a.started.total_cmp(&b.started));
+    own.enter();
+    for record in &all.records {
+        all.threads
+            .entry(record.thread)
+            .or_insert_with(|| slot::nth(record.thread as usize).map_or_else(String::new, |s| s.thread_name()));
+    }
+    own.exit();
+    all
+}
+
+impl Raw {
+    fn translate(self, scale: Scale) -> Record {
+        let used = &self.vars[..self.nvars as usize];
+        let of = |write: u64| used.iter().filter(|v| **v & 1 == write).map(|v| v >> 1).collect();
+        Record {
+            device: self.device,
+            lane: self.lane,
+            queued: scale.micros(self.queued),
+            started: scale.micros(self.started),
+            ended: scale.micros(self.ended),
+            thread: self.thread,
+            reads: of(0),
+            writes: of(1),
+            failed: self.failed,
+            name: self.name,
+        }
+    }
+}
+
+/// Times of all ops of one name, in microseconds.
+#[derive(Clone, Debug)]
+pub struct Total {
+    /// The name.
+    pub name: String,
+    /// How many there were.
+    pub count: u64,
+    /// Sum, shortest and longest of their running times.
+    pub total: f64,
+    /// See `total`.
+    pub min: f64,
+    /// See `total`.
+    pub max: f64,
+}
+
+impl Snapshot {
+    /// Sums by name, in the order of names.
+    pub fn totals(&self) -> Vec<Total> {
+        let mut by_name: HashMap<&str, Total> = HashMap::new();
+        for record in &self.records {
+            let (name, time) = (record.name.as_str(), record.ended - record.started);
+            let none = || Total { name: name.to_owned(), count: 0, total: 0.0, min: f64::INFINITY, max: 0.0 };
+            let total = by_name.entry(name).or_insert_with(none);
+            total.count += 1;
+            total.total += time;
+            total.min = total.min.min(time);
+            total.max = total.max.max(time);
+        }
+        let mut totals: Vec<Total> = by_name.into_values().collect();
+        totals.sort_by(|a, b| a.name.cmp(&b.name));
+        totals
+    }
+
+    /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running times by thread, and
+    /// arrows from the op that wrote a value to those that read it.
+    pub fn trace_events(&self) -> Vec<String> {
+        let mut events = vec![event("process_name", "M", r#""args":{"name":"mxrt"}"#)];
+        let mut threads: Vec<_> = self.threads.iter().collect();
+        threads.sort();
+        for (number, name) in threads {
+            let args = format!(r#""tid":{number},"args":{{"name":{}}}"#, json_text(name));
+            events.push(event("thread_name", "M", &args));
+        }
+        let mut written_by: HashMap<u64, &Record> = HashMap::new();
+        let mut arrows = 0u64;
+        for record in &self.records {
+            events.push(span(record));
+            for source in record.reads.iter().filter_map(|v| written_by.get(v)).filter(|s| s.ended <= record.started) {
+                arrows += 1;
+                let ends =
+                    [("s", source.thread, source.started, ""), ("f", record.thread, record.started, r#","bp":"e""#)];
+                for (phase, thread, time, more) in ends {
+                    let args = format!(r#""cat":"data","id":{arrows},"tid":{thread},"ts":{time:.3}{more}"#);
+                    events.push(event("value", phase, &args));
+                }
+            }
+            written_by.extend(record.writes.iter().map(|v| (*v, record)));
+        }
+        events
+    }
+}
+
+fn event(name: &str, phase: &str, rest: &str) -> String {
+    format!(r#"{{"name":{},"ph":"{phase}","pid":0,{rest}}}"#, json_text(name))
+}
+
+fn span(r: &Record) -> String {
+    let rest = format!(
+        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"failed":{}}}"#,
+        r.thread,
+        r.started,
+        (r.ended - r.started).max(0.0),
+        r.device,
+        r.lane,
+        (r.started - r.queued).max(0.0),
+        r.reads,
+        r.writes,
+        r.failed,
+    );
+    event(r.name.as_str(), "X", &rest)
+}
+
+/// A JSON string.
+fn json_text(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                json.push('\\');
+                json.push(c);
+            }
+            c if (c as u32) < 0x20 => {
+                let _ = write!(json, "\\u{:04x}", c as u32);
+            }
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}

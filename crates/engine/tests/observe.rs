@@ -1,0 +1,215 @@
+//! Profiling and `dump`: what the engine tells about itself.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The profiler belongs to the process and records every engine: tests that use it, or whose ops others must not record,
+/// run one at a time.
+static PROFILER: Mutex<()> = Mutex::new(());
+
+fn names(snapshot: &profile::Snapshot) -> Vec<&str> {
+    snapshot.records.iter().map(|r| r.name.as_str()).collect()
+}
+
+fn op(engine: &'static Engine, name: impl Into<OpName>, accesses: &[(&Var, Access)], sleep: u64) {
+    engine.push(OpSpec::new(name, accesses), move |_| {
+        std::thread::sleep(Duration::from_micros(sleep));
+        Ok(())
+    });
+}
+
+#[test]
+fn ops_are_recorded_only_while_the_profiler_is_on() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    for engine in every_kind() {
+        let (a, b) = (engine.new_var(), engine.new_var());
+        op(engine, "before", &[(&a, Access::Write)], 0);
+        engine.wait_all().unwrap();
+        profile::set_on(true);
+        op(engine, "first", &[(&a, Access::Write)], 2000);
+        op(engine, "second".to_owned(), &[(&a, Access::Read), (&b, Access::Write)], 1000);
+        engine.push(OpSpec::new("bad", &[(&b, Access::Write)]).cost(Cost::Small), |_| Err(error("x")));
+        engine.push_async(OpSpec::new("async", &[(&a, Access::Read)]), |_, token| {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(3));
+                token.complete(Ok(()));
+            });
+        });
+        engine.wait_to_write(&a).unwrap();
+        let _ = engine.wait_all();
+        profile::set_on(false);
+        op(engine, "after", &[(&a, Access::Write)], 0);
+        engine.wait_all().unwrap();
+        let snapshot = profile::snapshot(true);
+        let mut found = names(&snapshot);
+        found.sort_unstable();
+        assert_eq!(found, ["async", "bad", "first", "second"]);
+        let of = |name: &str| snapshot.records.iter().find(|r| r.name.as_str() == name).unwrap();
+        let (first, second) = (of("first"), of("second"));
+        assert!(first.queued <= first.started && first.started <= first.ended && first.ended <= second.started);
+        let time = first.ended - first.started;
+        assert!((2000.0..1_000_000.0).contains(&time), "an op of 2 ms took {time} µs");
+        assert!(of("async").ended - of("async").started >= 3000.0, "an async op ends with its token");
+        assert_eq!((&*second.reads, &*second.writes), (&[a.id()][..], &[b.id()][..]));
+        assert_eq!((of("bad").failed, first.failed), (true, false));
+        assert!(snapshot.threads.contains_key(&first.thread));
+        assert!(profile::snapshot(false).records.is_empty());
+    }
+}
+
+#[test]
+fn totals_and_trace_say_the_same_as_the_records() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let var = engine.new_var();
+    profile::set_on(true);
+    for _ in 0..5 {
+        op(engine, "say \"x\"\n", &[(&var, Access::Update)], 100);
+    }
+    op(engine, "read", &[(&var, Access::Read)], 100);
+    engine.wait_all().unwrap();
+    profile::set_on(false);
+    let snapshot = profile::snapshot(true);
+    let totals = snapshot.totals();
+    let counts: Vec<(&str, u64)> = totals.iter().map(|t| (t.name.as_str(), t.count)).collect();
+    assert_eq!(counts, [("read", 1), ("say \"x\"\n", 5)]);
+    assert!(
+        totals.iter().all(|t| t.min <= t.total / t.count as f64 && t.total / t.count as f64 <= t.max && t.min >= 100.0)
+    );
+    let events = snapshot.trace_events();
+    assert_eq!(events.iter().filter(|e| e.contains(r#""ph":"X""#)).count(), 6);
+    assert!(events.iter().any(|e| e.contains(r#""name":"say \"x\"\u000a""#)), "{events:?}");
+    let arrows: Vec<_> = events.iter().filter(|e| e.contains(r#""cat":"data""#)).collect();
+    assert_eq!(arrows.len(), 2, "one arrow, from the last writer to the reader: {arrows:?}");
+}
+
+#[test]
+fn the_profiler_keeps_the_newest_records() {
+    let _guard = watchdog(120);
+    let _alone = PROFILER.lock();
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let var = engine.new_var();
+    let many = profile::RECORDS_PER_THREAD + 1000;
+    profile::set_on(true);
+    for i in 0..many {
+        let name = if i < 1000 { "old" } else { "new" };
+        // Inline: all in this thread.
+        engine.push(OpSpec::new(name, &[(&var, Access::Update)]).cost(Cost::Small), |_| Ok(()));
+        if i % 1000 == 0 {
+            engine.wait_all().unwrap();
+        }
+    }
+    engine.wait_all().unwrap();
+    profile::set_on(false);
+    let snapshot = profile::snapshot(true);
+    assert_eq!(snapshot.records.len() as u64 + snapshot.lost, many as u64);
+    assert!(snapshot.records.len() >= profile::RECORDS_PER_THREAD);
+    assert!(snapshot.records.windows(2).all(|w| w[0].started <= w[1].started));
+}
+
+#[test]
+fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    for engine in pooled_kinds().filter(|e| e.cores() == 1) {
+        let (busy, blocked, free) = (engine.new_var(), engine.new_var(), engine.new_var());
+        let (started, go_on) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+        engine.push(OpSpec::new("the slow one", &[(&free, Access::Read), (&busy, Access::Write)]), move |_| {
+            started.0.send(()).unwrap();
+            go_on.1.recv().unwrap();
+            Ok(())
+        });
+        started.1.recv_timeout(Duration::from_secs(10)).unwrap();
+        op(engine, "the queued one", &[(&free, Access::Read)], 0);
+        op(engine, "the blocked one", &[(&busy, Access::Read), (&blocked, Access::Write)], 0);
+        std::thread::scope(|s| {
+            let waiter = std::thread::Builder::new().name("patient".into());
+            waiter.spawn_scoped(s, || engine.wait_to_read(&blocked)).unwrap();
+            s.spawn(|| engine.wait_all());
+            std::thread::sleep(Duration::from_millis(120));
+            let text = engine.dump();
+            for expected in [
+                "1 of 1 cores in use",
+                ": the slow one on cpu(0) since 0.1",
+                &format!("reads {}, writes {}", free.id(), busy.id()),
+                "queued, ready to run:\n  the queued one",
+                "patient since 0.1",
+                &format!("for variable {}: being written", blocked.id()),
+                "1 threads for everything",
+            ] {
+                assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+            }
+            go_on.0.send(()).unwrap();
+        });
+        let text = engine.dump();
+        assert!(text.contains("waiting: nobody"), "{text}");
+    }
+}
+
+#[test]
+fn a_dump_shows_the_queue_of_an_awaited_variable() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let var = engine.new_var();
+    let held = engine.read_guard(&var).unwrap();
+    op(engine, "writer", &[(&var, Access::Update)], 0);
+    std::thread::scope(|s| {
+        s.spawn(|| engine.wait_to_read(&var));
+        let text = loop {
+            let text = engine.dump();
+            if text.contains("wait (reads)") {
+                break text;
+            }
+            std::thread::yield_now();
+        };
+        assert!(text.contains("being read by 1; then writer (writes), wait (reads)"), "{text}");
+        drop(held);
+    });
+}
+
+#[test]
+fn dumps_and_snapshots_while_everything_runs_do_no_harm() {
+    let _guard = watchdog(120);
+    let _alone = PROFILER.lock();
+    for engine in pooled_kinds() {
+        let vars: Vec<Var> = (0..8).map(|_| engine.new_var()).collect();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        profile::set_on(true);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    assert!(engine.dump().contains("cores in use"));
+                    profile::snapshot(true);
+                }
+            });
+            let pushers: Vec<_> = (0..2)
+                .map(|t| {
+                    let vars = &vars;
+                    s.spawn(move || {
+                        for i in 0..3000 {
+                            let name = OpName::from(format!("op {i}"));
+                            let accesses =
+                                [(&vars[(t + i) % 8], Access::Update), (&vars[(t + 3 * i) % 8], Access::Read)];
+                            let cost = if i % 2 == 0 { Cost::Small } else { Cost::Large };
+                            engine.push(OpSpec::new(name, &accesses).cost(cost), move |ctx| {
+                                assert_eq!(ctx.name().len(), format!("op {i}").len());
+                                Ok(())
+                            });
+                        }
+                        engine.wait_all().unwrap();
+                    })
+                })
+                .collect();
+            pushers.into_iter().for_each(|p| p.join().unwrap());
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        profile::set_on(false);
+        profile::snapshot(true);
+    }
+}

@@ -1,0 +1,45 @@
+//! `_contrib_index_copy`: rows of an array replaced.
+
+use super::take::first_decides;
+use crate::core::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::index::scatter_set_nd;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_index_copy",
+    doc: "old_tensor with the rows that index_vector names replaced by those of new_tensor.",
+    inputs: Inputs::Fixed(&["old_tensor", "index_vector", "new_tensor"]),
+    ignores_unknown_attrs: true,
+    infer_shape: |shapes| shapes.same_as_first(),
+    infer_dtype: |dtypes| {
+        if let Some(dtype) = dtypes.inputs[0] {
+            dtypes.set_input(2, "new_tensor", dtype)?;
+        }
+        first_decides(dtypes)
+    },
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let [old, index, new] = signature.inputs else { return Err(wrong_arity()) };
+    check_integers("index_vector", index.dtype)?;
+    let count = index.shape.size();
+    let (Some((rows, row)), Some((new_rows, new_row))) = (old.shape.split_first(), new.shape.split_first()) else {
+        return Err(shape_error("both tensors need rows"));
+    };
+    if *new_rows != count || row != new_row {
+        return Err(shape_error(format!(
+            "new_tensor has shape {} but {count} rows like those of {} are needed",
+            new.shape, old.shape
+        )));
+    }
+    let (rows, inner) = (*rows, row.iter().product());
+    dispatch_size!(old.dtype, T => Ok(kernel_fn(signature, move |call| {
+        copy_first(call)?;
+        let ([_, index, new], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let (index, new) = (integers(index)?, elements::<T>(new)?);
+        scatter_set_nd(new, &index, count, elements_mut(out)?, &[rows], inner).map_err(kernel_error)
+    })))
+}

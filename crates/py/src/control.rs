@@ -1,0 +1,61 @@
+//! The engine as Python programs steer it: kind, bulks, what it is doing.
+
+use crate::ndarray::NDArrayBase;
+use crate::{errors, runtime};
+use mxrt_engine::EngineKind;
+use pyo3::prelude::*;
+use std::sync::Mutex;
+
+/// The kind a program asked for before the engine was started.
+static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
+
+pub(crate) fn chosen_kind() -> Option<EngineKind> {
+    *KIND.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Chooses the kind of engine, before anything uses it.
+#[pyfunction]
+pub(crate) fn set_engine_type(name: &str) -> PyResult<()> {
+    let kind: EngineKind = name.parse().map_err(|e| errors::plain("value", &format!("set_type: {e}")))?;
+    match runtime::started() {
+        Some(engine) if engine.kind() != kind => {
+            let text = format!(
+                "set_type: the engine runs already, as {}; call this before the first array is made, or set MXNET_ENGINE_TYPE={kind}",
+                engine.kind()
+            );
+            Err(errors::plain("value", &text))
+        }
+        _ => {
+            *KIND.lock().unwrap_or_else(|e| e.into_inner()) = Some(kind);
+            Ok(())
+        }
+    }
+}
+
+/// Sets how many small operators of this thread are joined; returns the number before.
+#[pyfunction]
+pub(crate) fn set_bulk_size(py: Python<'_>, size: usize) -> PyResult<usize> {
+    let engine = runtime::runtime()?.engine;
+    runtime::detached(py, move || engine.set_bulk_size(size))
+}
+
+/// What runs, what is queued, who waits for what and since when.
+#[pyfunction]
+pub(crate) fn dump_engine(py: Python<'_>) -> PyResult<String> {
+    let engine = runtime::runtime()?.engine;
+    runtime::detached(py, move || engine.dump())
+}
+
+/// Whether the value is there, or the failure that took its place.
+#[pyfunction]
+pub(crate) fn is_ready(array: &Bound<'_, NDArrayBase>) -> bool {
+    let array = &array.get().array;
+    array.engine().is_ready(array.var())
+}
+
+/// Operators that should compute the array and have not started do not run, unless somebody wants another result of them.
+#[pyfunction]
+pub(crate) fn cancel(array: &Bound<'_, NDArrayBase>) {
+    let array = &array.get().array;
+    array.engine().cancel(array.var());
+}

@@ -1,0 +1,32 @@
+//! The engine's profiler, for `mxrt.profiler`.
+
+use crate::runtime;
+use mxrt_engine::profile;
+use pyo3::prelude::*;
+
+/// Starts or stops recording operators.
+#[pyfunction]
+pub(crate) fn profiler_switch(on: bool) {
+    profile::set_on(on);
+}
+
+/// Microseconds on the clock of the records.
+#[pyfunction]
+pub(crate) fn profiler_now() -> f64 {
+    profile::now_micros()
+}
+
+/// The records as JSON objects of the Chrome trace format.
+#[pyfunction]
+pub(crate) fn profiler_events(py: Python<'_>, clear: bool) -> PyResult<Vec<String>> {
+    runtime::detached(py, move || profile::snapshot(clear).trace_events())
+}
+
+type Row = (String, u64, f64, f64, f64);
+
+/// By operator: name, number of calls, and sum, shortest and longest of the times in milliseconds.
+#[pyfunction]
+pub(crate) fn profiler_totals(py: Python<'_>, clear: bool) -> PyResult<Vec<Row>> {
+    let totals = runtime::detached(py, move || profile::snapshot(clear).totals())?;
+    Ok(totals.into_iter().map(|t| (t.name, t.count, t.total / 1e3, t.min / 1e3, t.max / 1e3)).collect())
+}

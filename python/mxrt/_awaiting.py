@@ -1,0 +1,141 @@
+"""Arrays as futures: callbacks, ``await``, cancelling.
+
+Threads of the engine never run Python code. They leave a number when an array is ready, and one thread, started at the
+first use and stopped at exit, calls what belongs to the number.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+from . import _mxrt
+
+__all__ = ["Awaitable"]
+
+# How long the end of the interpreter waits for a callback that is running.
+_PATIENCE = 5.0
+
+
+class _Notifier:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[Callable[[Any], object], Any]] = {}
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def add(self, array: Any, callback: Callable[[Any], object]) -> None:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("add_done_callback: the interpreter is shutting down")
+            number = next(self._numbers)
+            self._waiting[number] = (callback, array)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="mxrt-notifier", daemon=True)
+                self._thread.start()
+        _mxrt.notify_when_ready(array, number)
+
+    def _run(self) -> None:
+        while (numbers := _mxrt.next_notices()) is not None:
+            for number in numbers:
+                entry = self._waiting.pop(number, None)
+                if entry is not None:
+                    self._call(*entry)
+
+    @staticmethod
+    def _call(callback: Callable[[Any], object], array: Any) -> None:
+        try:
+            callback(array)
+        except SystemExit:
+            pass  # As in any thread that is not the main one.
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None:
+            _mxrt.stop_notices()
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)
+
+
+_notifier = _Notifier()
+
+
+def _close() -> None:
+    # Not the method: after a fork it is another notifier.
+    _notifier.close()
+
+
+atexit.register(_close)
+
+
+def _after_fork() -> None:
+    global _notifier
+    _notifier = _Notifier()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Awaitable:
+    """What an array has of a future."""
+
+    __slots__ = ()
+
+    def is_ready(self) -> bool:
+        """Whether the value is there, or the failure that took its place: then reading does not wait."""
+        return _mxrt.is_ready(self)  # type: ignore[arg-type]
+
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        """Calls ``fn(array)`` once, when everything that was pushed to write the array is complete or has failed.
+
+        It is called in a thread of its own that serves all callbacks one after the other: keep it short. Reading the
+        array there does not wait, and raises if the array failed. An exception it raises is printed.
+        """
+        if not callable(fn):
+            raise TypeError(f"add_done_callback: expected a function of the array, not {type(fn).__name__}")
+        _notifier.add(self, fn)
+
+    def cancel(self) -> None:
+        """Gives up what was pushed to write the array and has not started.
+
+        Reading the array raises an error of kind ``cancelled`` then. An operator that computes something else as well
+        runs anyhow, and one that runs already finishes.
+        """
+        _mxrt.cancel(self)  # type: ignore[arg-type]
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Waits in a coroutine, without a thread; returns the array, or raises what reading it would raise.
+
+        Cancelling the coroutine cancels the array.
+        """
+        if not self.is_ready():
+            import asyncio
+
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+
+            def arrived(_: Any) -> None:
+                try:
+                    loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(None))
+                except RuntimeError:
+                    pass  # The loop was closed meanwhile: nobody awaits any more.
+
+            self.add_done_callback(arrived)
+            try:
+                yield from future.__await__()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        self.wait_to_read()  # type: ignore[attr-defined]
+        return self

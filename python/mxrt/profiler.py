@@ -1,0 +1,296 @@
+"""What every operator did, when and where: ``mx.profiler``."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import warnings
+from typing import Any
+
+from . import _mxrt
+from .base import MXNetValueError
+
+__all__ = [
+    "Counter",
+    "Domain",
+    "Event",
+    "Frame",
+    "Marker",
+    "Task",
+    "dump",
+    "dump_profile",
+    "dumps",
+    "pause",
+    "profiler_set_config",
+    "profiler_set_state",
+    "resume",
+    "set_config",
+    "set_state",
+]
+
+_OPTIONS = {
+    "filename": "profile.json",
+    "profile_all": False,
+    "profile_symbolic": False,
+    "profile_imperative": False,
+    "profile_memory": False,
+    "profile_api": False,
+    "continuous_dump": False,
+    "contiguous_dump": False,
+    "dump_period": 1.0,
+    "aggregate_stats": False,
+    "profile_process": "worker",
+}
+_config: dict[str, Any] = dict(_OPTIONS)
+_lock = threading.Lock()
+_own_events: list[dict[str, Any]] = []
+_running = False
+_COLUMNS = {"total": 2, "count": 1, "min": 3, "max": 4, "avg": 5}
+
+
+def set_config(**kwargs: Any) -> None:
+    """Sets options. ``filename`` is where :func:`dump` writes; the ``profile_*`` options of MXNet are accepted: every
+    operator the engine runs is recorded.
+    """
+    unknown = sorted(set(kwargs) - set(_OPTIONS))
+    if unknown:
+        raise MXNetValueError(f"profiler.set_config: unknown option {unknown[0]!r}; known: {', '.join(_OPTIONS)}")
+    _config.update({name: value for name, value in kwargs.items() if value is not None})
+
+
+def set_state(state: str = "stop", profile_process: str = "worker") -> None:
+    """``"run"`` starts recording, ``"stop"`` ends it."""
+    global _running
+    if state not in ("run", "stop"):
+        raise MXNetValueError(f"profiler.set_state: expected 'run' or 'stop', not {state!r}")
+    _running = state == "run"
+    _mxrt.profiler_switch(_running)
+
+
+def pause(profile_process: str = "worker") -> None:
+    """Stops recording for a while; see :func:`resume`."""
+    _mxrt.profiler_switch(False)
+
+
+def resume(profile_process: str = "worker") -> None:
+    """Goes on recording if the state is ``"run"``."""
+    _mxrt.profiler_switch(_running)
+
+
+def dump(finished: bool = True, profile_process: str = "worker") -> None:
+    """Writes what was recorded to the file of :func:`set_config`, for ``chrome://tracing`` or https://ui.perfetto.dev.
+
+    ``finished``: recording ends, and what was written is forgotten.
+    """
+    if finished:
+        set_state("stop")
+    events = _mxrt.profiler_events(finished)
+    with _lock:
+        own = [json.dumps(event) for event in _own_events]
+        if finished:
+            _own_events.clear()
+    body = ",\n".join(events + own)
+    with open(_config["filename"], "w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit": "ms", "traceEvents": [\n' + body + "\n]}\n")
+
+
+def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
+    """Times by operator, as a table or as JSON.
+
+    ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is forgotten.
+    """
+    if format not in ("table", "json"):
+        raise MXNetValueError(f"profiler.dumps: format is {format!r}; expected 'table' or 'json'")
+    if sort_by not in _COLUMNS:
+        raise MXNetValueError(f"profiler.dumps: sort_by is {sort_by!r}; expected one of {', '.join(_COLUMNS)}")
+    rows = [
+        (name, count, total, low, high, total / count) for name, count, total, low, high in _mxrt.profiler_totals(reset)
+    ]
+    rows.sort(key=lambda row: row[_COLUMNS[sort_by]], reverse=not ascending)
+    return _json(rows) if format == "json" else _table(rows)
+
+
+_Rows = list[tuple[str, int, float, float, float, float]]
+
+
+def _json(rows: _Rows) -> str:
+    titles = ("Count", "Total", "Min", "Max", "Avg")
+    operators = {row[0]: dict(zip(titles, row[1:], strict=True)) for row in rows}
+    return json.dumps({"Time": {"operator": operators}, "Memory": {}, "Unit": {"Time": "ms", "Memory": "KB"}})
+
+
+def _table(rows: _Rows) -> str:
+    titles = ("Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
+    lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries.", "operator"]
+    lines.append("=" * 17)
+    lines.append(f"{titles[0]:<32}" + "".join(f"{title:>16}" for title in titles[1:]))
+    lines.append(f"{'----':<32}" + "".join(f"{'-' * len(title):>16}" for title in titles[1:]))
+    lines.extend(f"{row[0]:<32}{row[1]:>16}" + "".join(f"{value:>16.4f}" for value in row[2:]) for row in rows)
+    return "\n".join(lines) + "\n"
+
+
+# ---- what programs add themselves ------------------------------------------------------------------------------
+
+
+def _record(event: dict[str, Any]) -> None:
+    with _lock:
+        _own_events.append({"pid": 0, "tid": f"python {threading.get_ident()}", **event})
+
+
+class Domain:
+    """A group of tasks, counters and markers."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def new_task(self, name: str) -> Task:
+        """A task of this group."""
+        return Task(self, name)
+
+    def new_frame(self, name: str) -> Frame:
+        """A frame of this group."""
+        return Frame(self, name)
+
+    def new_counter(self, name: str, value: int | None = None) -> Counter:
+        """A counter of this group."""
+        return Counter(self, name, value)
+
+    def new_marker(self, name: str) -> Marker:
+        """A marker of this group."""
+        return Marker(self, name)
+
+
+class _Span:
+    """A time from ``start`` to ``stop``, also as a scope."""
+
+    def __init__(self, category: str, name: str) -> None:
+        self.name = name
+        self._category = category
+        self._began: float | None = None
+
+    def start(self) -> None:
+        """It begins now."""
+        self._began = _mxrt.profiler_now()
+
+    def stop(self) -> None:
+        """It ends now; without a beginning nothing happens."""
+        if self._began is None:
+            return
+        times = {"ts": self._began, "dur": _mxrt.profiler_now() - self._began}
+        self._began = None
+        if _running:
+            _record({"name": self.name, "cat": self._category, "ph": "X", **times})
+
+    def __enter__(self) -> _Span:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Task(_Span):
+    """A piece of work of a program."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(str(domain), name)
+
+
+class Frame(_Span):
+    """One of many passes of a program."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(str(domain), name)
+
+
+class Event(_Span):
+    """Something that belongs to no group."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("event", name)
+
+
+class Counter:
+    """A number over time."""
+
+    def __init__(self, domain: Domain, name: str, value: int | None = None) -> None:
+        self.name = name
+        self._domain = domain
+        self._value = 0
+        if value is not None:
+            self.set_value(value)
+
+    def set_value(self, value: int) -> None:
+        """The number is this now."""
+        self._value = value
+        if _running:
+            moment = {"ph": "C", "ts": _mxrt.profiler_now(), "args": {"value": value}}
+            _record({"name": self.name, "cat": str(self._domain), **moment})
+
+    def increment(self, delta: int = 1) -> None:
+        """Adds to the number."""
+        self.set_value(self._value + delta)
+
+    def decrement(self, delta: int = 1) -> None:
+        """Takes from the number."""
+        self.set_value(self._value - delta)
+
+    def __iadd__(self, delta: int) -> Counter:
+        self.increment(delta)
+        return self
+
+    def __isub__(self, delta: int) -> Counter:
+        self.decrement(delta)
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Marker:
+    """A moment."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        self.name = name
+        self._domain = domain
+
+    def mark(self, scope: str = "process") -> None:
+        """It is now."""
+        scopes = {"global": "g", "process": "p", "thread": "t", "task": "t"}
+        if scope not in scopes:
+            raise MXNetValueError(f"Marker.mark: scope is {scope!r}; expected one of {', '.join(scopes)}")
+        if _running:
+            moment = {"ph": "i", "ts": _mxrt.profiler_now(), "s": scopes[scope]}
+            _record({"name": self.name, "cat": str(self._domain), **moment})
+
+
+# ---- old names -------------------------------------------------------------------------------------------------
+
+
+def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
+    """Old name of :func:`set_config`."""
+    warnings.warn("profiler.profiler_set_config() is deprecated; use profiler.set_config()", stacklevel=2)
+    set_config(filename=filename)
+
+
+def profiler_set_state(state: str = "stop") -> None:
+    """Old name of :func:`set_state`."""
+    warnings.warn("profiler.profiler_set_state() is deprecated; use profiler.set_state()", stacklevel=2)
+    set_state(state)
+
+
+def dump_profile() -> None:
+    """Old name of :func:`dump`."""
+    warnings.warn("profiler.dump_profile() is deprecated; use profiler.dump()", stacklevel=2)
+    dump(True)
+
+
+if os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):
+    set_state("run")

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The engine's tests under a sanitizer, on the stable compiler.
+#
+#   scripts/sanitize.sh thread   [SECONDS]   ThreadSanitizer: unordered accesses
+#   scripts/sanitize.sh address  [SECONDS]   AddressSanitizer: use after free, double free, overflow
+#   scripts/sanitize.sh memcheck             valgrind's memcheck on a few tests, with the ordinary build
+#
+# First a mistake made on purpose must be found (tests/canary.rs). Then the tests run, then random programs for SECONDS
+# (20). Anything reported ends the script with status 1; the reports are in build/sanitize/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kind=${1:?thread, address or memcheck}
+seconds=${2:-20}
+jobs=${JOBS:-$(nproc)}
+target=x86_64-unknown-linux-gnu
+logs=build/sanitize
+mkdir -p "$logs"
+tests=(rules edges leaks races guards bulk basics serial_order memory)
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/sanitize-$kind"
+export CARGO_PROFILE_DEV_DEBUG=line-tables-only
+found=66
+
+case $kind in
+thread)
+  canary=a_data_race
+  says='data race'
+  export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
+  export TSAN_OPTIONS="exitcode=$found suppressions=$PWD/scripts/tsan.supp"
+  ;;
+address)
+  canary=a_use_after_free
+  says='heap-use-after-free'
+  export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer"
+  # What an engine holds lives as long as the process, so leaks are a matter of tests/leaks.rs.
+  export ASAN_OPTIONS="exitcode=$found detect_leaks=0 detect_stack_use_after_return=1"
+  ;;
+memcheck)
+  canary=a_use_after_free
+  says='Invalid read'
+  tests=(basics leaks)
+  seconds=0
+  command -v valgrind >/dev/null || { echo "missing: valgrind (Debian, Ubuntu: sudo apt-get install valgrind)"; exit 1; }
+  ;;
+*)
+  echo "unknown: $kind; known: thread, address, memcheck"
+  exit 1
+  ;;
+esac
+
+executable() {
+  cargo test -q -j "$jobs" --locked -p mxrt-engine --target $target --test "$1" --no-run --message-format=json |
+    grep -o '"executable":"[^"]*"' | tail -n 1 | cut -d'"' -f4
+}
+
+# run NAME EXECUTABLE ARGUMENTS...: status of the program, output in a file.
+run() {
+  local log="$logs/$kind-$1.log"
+  shift
+  local checker=()
+  [ "$kind" = memcheck ] && checker=(valgrind -q --error-exitcode=$found --fair-sched=yes)
+  (cd crates/engine && timeout --kill-after=10 900 "${checker[@]}" "$@") >"$log" 2>&1
+}
+
+status=0
+run canary "$(executable canary)" --ignored --exact $canary || status=$?
+if [ $status -eq 0 ] || ! grep -q "$says" "$logs/$kind-canary.log"; then
+  echo "$kind: the mistake made on purpose was NOT found (status $status, $logs/$kind-canary.log)"
+  exit 1
+fi
+echo "$kind: the mistake made on purpose is found"
+
+bad=0
+check() {
+  local name=$1 status=0
+  shift
+  run "$name" "$@" || status=$?
+  echo "$kind: $name: status $status, $(grep -cE 'WARNING: ThreadSanitizer|ERROR: AddressSanitizer|^==[0-9]+== (Invalid|Conditional|Use of)' "$logs/$kind-$name.log" || true) reports"
+  if [ $status -ne 0 ]; then
+    bad=1
+    grep -E '^SUMMARY|Invalid|Conditional|panicked|HANG' "$logs/$kind-$name.log" | cut -c1-200 | sort | uniq -c | head -n 20 || true
+  fi
+}
+for test in "${tests[@]}"; do
+  program=$(executable "$test")
+  check "$test" "$program" ${MXRT_SANITIZE_ARGS:-}
+done
+if [ "$seconds" -gt 0 ]; then
+  export MXRT_SOAK_SECONDS=$seconds
+  check soak "$(executable soak)" --nocapture
+fi
+exit $bad

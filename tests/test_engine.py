@@ -1,0 +1,350 @@
+"""The engine as Python programs see it: futures, bulks, kinds, the profiler, dumps."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from support import last_json, run_python
+
+KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice"]
+
+
+def slow(mx, size: int = 600):
+    """An array that takes a while to compute."""
+    x = mx.nd.ones((size, size))
+    for _ in range(6):
+        x = mx.nd.dot(x, x) * 1e-3
+    return x
+
+
+# ---- arrays as futures ---------------------------------------------------------------------------------------------
+
+
+def test_an_array_tells_when_it_is_ready(mx) -> None:
+    y = slow(mx)
+    y.wait_to_read()
+    assert y.is_ready() is True
+    called = threading.Event()
+    seen = []
+
+    def done(array) -> None:
+        seen.append((array is y, threading.current_thread().name))
+        called.set()
+
+    y.add_done_callback(done)
+    assert called.wait(20)
+    assert seen == [(True, "mxrt-notifier")]
+
+
+def test_a_callback_comes_once_and_after_the_value(mx) -> None:
+    counts: dict[int, list[bool]] = {}
+    finished = threading.Semaphore(0)
+    arrays = [slow(mx, 100) + i for i in range(50)]
+    for i, array in enumerate(arrays):
+
+        def done(a, i=i) -> None:
+            counts.setdefault(i, []).append(a.is_ready())
+            finished.release()
+
+        array.add_done_callback(done)
+    for _ in arrays:
+        assert finished.acquire(timeout=30)
+    assert counts == {i: [True] for i in range(50)}
+
+
+def test_a_callback_that_raises_is_printed_and_the_next_one_is_called(mx) -> None:
+    result = run_python(
+        """
+        import sys, threading, mxrt as mx
+        called = threading.Event()
+        x = mx.nd.ones((2,))
+        x.add_done_callback(lambda a: 1 / 0)
+        x.add_done_callback(lambda a: sys.exit(3))
+        x.add_done_callback(lambda a: called.set())
+        print(called.wait(20))
+        """
+    )
+    assert (result.returncode, result.stdout) == (0, "True\n")
+    assert "ZeroDivisionError" in result.stderr and "SystemExit" not in result.stderr
+
+
+def test_only_functions_can_be_called_back(mx) -> None:
+    with pytest.raises(TypeError, match="expected a function of the array, not int"):
+        mx.nd.ones((1,)).add_done_callback(3)
+
+
+def test_arrays_can_be_awaited_without_a_thread_each(mx) -> None:
+    async def one(i: int) -> float:
+        array = await (slow(mx, 64) * 0 + i)
+        return float(array[0, 0].asscalar())
+
+    async def all_of_them() -> list[float]:
+        return await asyncio.gather(*(one(i) for i in range(100)))
+
+    before = threading.active_count()
+    assert asyncio.run(all_of_them()) == list(range(100))
+    assert threading.active_count() <= before + 1
+
+
+def test_awaiting_a_failed_array_raises_its_error(mx) -> None:
+    async def wait() -> None:
+        await mx.nd.reshape(mx.nd.ones((6,)), shape=(4, 2))
+
+    with pytest.raises(mx.base.MXNetError):
+        asyncio.run(wait())
+
+
+def test_a_ready_array_can_be_awaited(mx) -> None:
+    async def wait():
+        x = mx.nd.ones((2,))
+        x.wait_to_read()
+        return await x
+
+    assert asyncio.run(wait()).asnumpy().tolist() == [1, 1]
+
+
+def test_cancelled_work_does_not_run_and_says_so() -> None:
+    result = run_python(
+        """
+        import json, mxrt as mx
+        mx.engine.set_type("ThreadedEngine")
+        blocker = mx.nd.ones((900, 900))
+        for _ in range(8):
+            blocker = mx.nd.dot(blocker, blocker) * 1e-3
+        y = mx.nd.exp(blocker)
+        z = y + 1
+        y.cancel()
+        kinds = []
+        for array in (y, z):
+            try:
+                array.asnumpy()
+                kinds.append(None)
+            except mx.base.MXNetError as error:
+                kinds.append(getattr(error, "kind", type(error).__name__))
+        mx.nd.waitall()
+        y[:] = 2
+        kinds.append(float(y.asnumpy()[0, 0]))
+        print(json.dumps([kinds, str(blocker.asnumpy().shape)]))
+        """,
+        env={"MXRT_CORES": "1"},
+    )
+    (first, second, healed), shape = last_json(result)
+    assert first is not None and first == second and "ancel" in first
+    assert (healed, shape) == (2.0, "(900, 900)")
+
+
+def test_cancelling_the_coroutine_cancels_the_array() -> None:
+    result = run_python(
+        """
+        import asyncio, json, mxrt as mx
+        async def main():
+            blocker = mx.nd.ones((900, 900))
+            for _ in range(8):
+                blocker = mx.nd.dot(blocker, blocker) * 1e-3
+            y = mx.nd.exp(blocker)
+            async def wait():
+                return await y
+            task = asyncio.ensure_future(wait())
+            await asyncio.sleep(0)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                pass
+            try:
+                y.asnumpy()
+            except mx.base.MXNetError as error:
+                print(json.dumps(str(error)))
+        asyncio.run(main())
+        """,
+        env={"MXRT_CORES": "1"},
+    )
+    assert "cancelled" in last_json(result)
+
+
+# ---- kinds ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_can_be_chosen_before_the_first_use(kind: str) -> None:
+    code = f"import json, mxrt as mx; mx.engine.set_type({kind!r}); print(json.dumps(mx.runtime.info()['engine']))"
+    assert last_json(run_python(code, env={"MXNET_ENGINE_TYPE": "ThreadedEngine"})) == kind
+
+
+def test_the_kind_cannot_be_changed_later_and_unknown_ones_are_refused(mx) -> None:
+    mx.nd.ones((1,)).wait_to_read()
+    mx.engine.set_type(mx.runtime.info()["engine"])
+    with pytest.raises(ValueError, match="the engine runs already"):
+        mx.engine.set_type("NaiveEngine")
+    with pytest.raises(ValueError, match="Cannot find Engine FastEngine; known: NaiveEngine, ThreadedEngine"):
+        mx.engine.set_type("FastEngine")
+
+
+# ---- bulks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bulk_computes_what_single_operators_compute(kind: str) -> None:
+    result = run_python(
+        """
+        import json, mxrt as mx
+        def work():
+            x = mx.nd.array([1.0, 2.0])
+            parts = []
+            for i in range(40):
+                x = x * 1.01 + i
+                if i % 7 == 0:
+                    parts.append(x + 0)
+            bad = mx.nd.array([1.0, 2.0, 3.0])
+            try:
+                (bad + mx.nd.ones((2,))).asnumpy()
+            except mx.base.MXNetError:
+                parts.append(mx.nd.ones((1,)))
+            return [p.asnumpy().tolist() for p in parts]
+        single = work()
+        with mx.engine.bulk(10):
+            assert mx.engine.set_bulk_size(10) == 10
+            joined = work()
+        print(json.dumps([single == joined, mx.engine.set_bulk_size(0)]))
+        """,
+        env={"MXNET_ENGINE_TYPE": kind},
+    )
+    assert last_json(result) == [True, 0]
+
+
+def test_another_thread_may_wait_for_a_bulk_that_is_not_full(mx) -> None:
+    with mx.engine.bulk(1000):
+        x = mx.nd.ones((3,)) + 1
+        found = []
+        reader = threading.Thread(target=lambda: found.append(x.asnumpy().tolist()))
+        reader.start()
+        reader.join(20)
+        assert found == [[2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("env", "size"),
+    [
+        ({}, 0),
+        ({"MXNET_EXEC_BULK_EXEC_INFERENCE": "1"}, 15),
+        ({"MXNET_EXEC_BULK_EXEC_INFERENCE": "1", "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "7"}, 7),
+        ({"MXNET_EXEC_BULK_EXEC_INFERENCE": "0", "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "7"}, 0),
+    ],
+)
+def test_mxnets_variables_set_the_size(env: dict[str, str], size: int) -> None:
+    code = "import json, mxrt as mx; print(json.dumps(mx.engine.set_bulk_size(3)))"
+    assert last_json(run_python(code, env=env)) == size
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, "many"])
+def test_a_size_is_a_whole_number(mx, size: object) -> None:
+    with pytest.raises(ValueError, match="set_bulk_size: expected a whole number"):
+        mx.engine.set_bulk_size(size)
+
+
+# ---- profiler ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def profiler(mx, tmp_path):
+    mx.nd.waitall()
+    mx.profiler.set_config(filename=str(tmp_path / "trace.json"), aggregate_stats=True, profile_all=True)
+    mx.profiler.dumps(reset=True)
+    yield mx.profiler
+    mx.profiler.set_state("stop")
+    mx.profiler.dumps(reset=True)
+
+
+def test_the_profiler_counts_what_ran_while_it_was_on(mx, profiler) -> None:
+    x = mx.nd.ones((50, 50))
+    mx.nd.exp(x).wait_to_read()
+    profiler.set_state("run")
+    for _ in range(3):
+        mx.nd.dot(x, x).wait_to_read()
+    profiler.pause()
+    mx.nd.exp(x).wait_to_read()
+    profiler.resume()
+    mx.nd.dot(x, x).wait_to_read()
+    profiler.set_state("stop")
+    operators = json.loads(profiler.dumps(format="json"))["Time"]["operator"]
+    assert operators["dot"]["Count"] == 4 and "exp" not in operators
+    assert 0 < operators["dot"]["Min"] <= operators["dot"]["Avg"] <= operators["dot"]["Max"]
+    table = profiler.dumps(reset=True)
+    row = next(line.split() for line in table.splitlines() if line.startswith("dot"))
+    assert row[1] == "4" and float(row[2]) > 0
+    assert "dot" not in profiler.dumps()
+
+
+def test_the_trace_is_a_chrome_trace(mx, profiler, tmp_path) -> None:
+    profiler.set_state("run")
+    domain = profiler.Domain("mine")
+    with profiler.Task(domain, 'a "task"'):
+        x = mx.nd.ones((50, 50))
+        y = mx.nd.dot(x, x)
+        (y + 1).wait_to_read()
+    domain.new_counter("things", 3).increment()
+    domain.new_marker("here").mark()
+    profiler.dump()
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    events = trace["traceEvents"]
+    spans = {e["name"]: e for e in events if e["ph"] == "X"}
+    assert {"dot", 'a "task"'} <= set(spans)
+    assert spans["dot"]["args"]["device"] == "cpu(0)" and spans["dot"]["dur"] >= 0
+    task = spans['a "task"']
+    assert task["ts"] <= spans["dot"]["ts"] <= task["ts"] + task["dur"]
+    assert [e["args"]["value"] for e in events if e["ph"] == "C"] == [3, 4]
+    assert any(e["ph"] == "i" and e["name"] == "here" for e in events)
+    starts = {e["id"] for e in events if e["ph"] == "s"}
+    assert starts and starts == {e["id"] for e in events if e["ph"] == "f"}
+
+
+def test_wrong_options_are_refused(mx) -> None:
+    for call in (
+        lambda: mx.profiler.set_config(file_name="x"),
+        lambda: mx.profiler.set_state("go"),
+        lambda: mx.profiler.dumps(format="xml"),
+        lambda: mx.profiler.dumps(sort_by="name"),
+    ):
+        with pytest.raises(ValueError):
+            call()
+
+
+# ---- dumps ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_dump_says_what_the_engine_does(mx) -> None:
+    mx.nd.waitall()
+    gc.collect()
+    text = mx.engine.dump()
+    assert "cores in use" in text and "waiting: nobody" in text
+    y = slow(mx, 900)
+    waiter = threading.Thread(target=y.wait_to_read, name="patient")
+    waiter.start()
+    deadline = time.monotonic() + 20
+    seen = False
+    while not seen and waiter.is_alive() and time.monotonic() < deadline:
+        seen = "running:\n" in (text := mx.engine.dump()) and "for variable" in text
+    waiter.join()
+    assert seen, text
+    assert np.isfinite(y.asnumpy()).all()
+
+
+def test_a_signal_prints_the_dump() -> None:
+    result = run_python(
+        """
+        import os, signal, time, mxrt as mx
+        mx.nd.ones((2,)).wait_to_read()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(0.5)
+        """,
+        env={"MXRT_DEBUG": "1"},
+    )
+    assert result.returncode == 0
+    assert "cores in use" in result.stderr and "running: nothing" in result.stderr

@@ -1,0 +1,179 @@
+"""Child processes of every kind, and the end of a process in the middle of things."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from support import DIGITS, last_json, run, run_python
+
+WORKER = """
+import json, os, sys, threading, time
+import multiprocessing
+import numpy as np
+import mxrt as mx
+
+folder = sys.argv[1] if len(sys.argv) > 1 else None
+
+def load():
+    files = (folder + "/digits_cnn-symbol.json", folder + "/digits_cnn-0000.params")
+    return mx.gluon.SymbolBlock.imports(files[0], ["data"], files[1])
+
+def classify(net):
+    with np.load(folder + "/eval.npz") as saved:
+        images = saved["in.data"][:4]
+    return net(mx.nd.array(images)).asnumpy().argmax(1).tolist()
+
+def in_worker(argument):
+    global folder
+    folder = argument
+    return classify(load())
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.timeout(180)
+def test_processes_of_every_start_method_compute(method: str, tmp_path) -> None:
+    # spawn and forkserver import the main module again, so it has to be a file.
+    script = tmp_path / "main_module.py"
+    script.write_text(
+        WORKER
+        + f"""
+if __name__ == "__main__":
+    here = in_worker(folder)
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        there = pool.map(in_worker, [folder] * 4)
+    print(json.dumps([here == other for other in there]))
+"""
+    )
+    result = run([sys.executable, str(script), str(DIGITS)], timeout=150)
+    assert last_json(result) == [True] * 4
+
+
+def test_a_model_loaded_before_the_fork_serves_in_every_child() -> None:
+    result = run_python(
+        WORKER
+        + """
+net = load()
+expected = classify(net)
+before = mx.nd.ones((3,)) * 7
+with np.load(folder + "/eval.npz") as saved:
+    queued = net(mx.nd.array(np.tile(saved["in.data"], (8, 1, 1, 1))[:64]))
+children = []
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        try:
+            good = classify(net) == expected and before.asnumpy().tolist() == [7, 7, 7]
+            good = good and queued.asnumpy().shape[0] == 64 and (before + 1).asnumpy().tolist() == [8, 8, 8]
+            mx.nd.waitall()
+        finally:
+            os._exit(0 if good else 1)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+print(json.dumps([codes, classify(net) == expected]))
+""",
+        DIGITS,
+    )
+    assert last_json(result) == [[0] * 4, True]
+
+
+def test_forking_while_other_threads_call_the_model_is_safe() -> None:
+    result = run_python(
+        WORKER
+        + """
+net = load()
+expected = classify(net)
+stop = threading.Event()
+
+def work():
+    while not stop.is_set():
+        classify(net)
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+[t.start() for t in threads]
+codes = []
+for _ in range(25):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if classify(net) == expected else 1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop.set()
+[t.join() for t in threads]
+print(json.dumps(codes))
+""",
+        DIGITS,
+        timeout=120,
+    )
+    assert last_json(result) == [0] * 25
+
+
+def test_callbacks_work_in_a_forked_child() -> None:
+    result = run_python(
+        """
+import os, threading, mxrt as mx
+called = threading.Event()
+mx.nd.ones((2,)).add_done_callback(lambda a: called.set())
+assert called.wait(20)
+child = os.fork()
+if child == 0:
+    again = threading.Event()
+    (mx.nd.ones((2,)) + 1).add_done_callback(lambda a: again.set())
+    os._exit(0 if again.wait(20) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    )
+    assert last_json(result) == 0
+
+
+LEAVING = """
+import os, sys, threading, time
+import mxrt as mx
+x = mx.nd.ones((400, 400))
+for _ in range(30):
+    x = mx.nd.dot(x, x) * 1e-3
+how = sys.argv[1]
+if how in ("waiting threads", "os._exit"):
+    for _ in range(4):
+        threading.Thread(target=x.wait_to_read, daemon=True).start()
+if how == "sys.exit in a callback":
+    mx.nd.ones((1,)).add_done_callback(lambda a: sys.exit(5))
+    x.add_done_callback(lambda a: sys.exit(5))
+if how == "callback under way":
+    started = threading.Event()
+    def slow(a):
+        started.set()
+        time.sleep(0.3)
+    mx.nd.ones((1,)).add_done_callback(slow)
+    started.wait()
+if how == "bulk":
+    mx.engine.set_bulk_size(1000)
+    y = x + 1
+if how == "profiling":
+    mx.profiler.set_state("run")
+    y = x + 1
+if how == "failure":
+    x.cancel()
+    try:
+        (x + mx.nd.ones((3,)))
+    except mx.base.MXNetError:
+        pass
+time.sleep(float(sys.argv[2]))
+if how == "os._exit":
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("running operators", "waiting threads", "os._exit", "sys.exit in a callback", "callback under way"),
+        *("bulk", "profiling", "failure"),
+    ],
+)
+@pytest.mark.timeout(180)
+def test_leaving_in_the_middle_is_silent(how: str) -> None:
+    for delay in (0, 0.01, 0.1):
+        result = run_python(LEAVING, how, delay, timeout=40)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), f"{how} after {delay} s"
