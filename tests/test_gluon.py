@@ -273,7 +273,6 @@ def test_the_plan_cache_says_what_it_holds_and_stays_bounded(mx, net) -> None:
     assert facts["plan_bytes"] > 0
 
 
-<<<<<<< HEAD
 def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
     assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
     assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
@@ -282,8 +281,6 @@ def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
         mx.gluon.nn.Dense(3)
 
 
-=======
->>>>>>> graph2
 def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
     lines = net.plan(x, measure=True).splitlines()
     assert len(lines) > 5
@@ -295,13 +292,3 @@ def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
     assert "measured" not in net.plan(x)
     with pytest.raises(mx.base.MXNetError, match="shape"):
         net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)
-<<<<<<< HEAD
-=======
-
-
-def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
-    assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
-    assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
-    with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
-        mx.gluon.nn.Dense(3)
->>>>>>> graph2
