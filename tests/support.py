@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,13 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
             out, err = child.communicate()
         pytest.fail(f"no end after {timeout:g} s: {' '.join(command)[:300]}\n{out[-2000:]}\n{err[-6000:]}")
     return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Calls `work` with 0, 1, ... in as many threads at once, and waits for them; the first error is raised here."""
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(work, number) for number in range(count)]:
+            done.result()
 
 
 def last_json(result: subprocess.CompletedProcess[str]) -> dict:

@@ -170,6 +170,7 @@ def test_a_wrong_input_name_is_named(mx, image) -> None:
     text = message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(SYMBOL), ["dada"], str(PARAMS))(image))
     assert "dada" in text
     assert "data" in text.replace("dada", ""), "the right name is not offered: " + text
+    assert text.index("input_names") < text.index("The file contains"), "what to do comes after a long list: " + text
 
 
 # ---- calls -------------------------------------------------------------------------------------

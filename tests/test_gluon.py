@@ -48,6 +48,12 @@ def test_parameters_are_known_by_name(mx, net) -> None:
         first.grad()
 
 
+def test_parameters_come_in_mxnets_order(mx, net) -> None:
+    graph = mx.sym.load(str(DIGITS / "digits_cnn-symbol.json"))
+    arguments = [name for name in graph.list_arguments() if name != "data"]
+    assert list(net.collect_params()) == [*arguments, *graph.list_auxiliary_states()]
+
+
 def test_a_new_value_counts_from_the_next_call_on(mx) -> None:
     net, x = small(mx), mx.nd.ones((2, 5))
     before = net(x)
@@ -267,6 +273,14 @@ def test_the_plan_cache_says_what_it_holds_and_stays_bounded(mx, net) -> None:
     assert facts["plan_bytes"] > 0
 
 
+def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
+    assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
+    assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
+    assert mx.gluon.block.SymbolBlock is mx.gluon.SymbolBlock
+    with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
+        mx.gluon.nn.Dense(3)
+
+
 def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
     lines = net.plan(x, measure=True).splitlines()
     assert len(lines) > 5
@@ -278,10 +292,3 @@ def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
     assert "measured" not in net.plan(x)
     with pytest.raises(mx.base.MXNetError, match="shape"):
         net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)
-
-
-def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
-    assert mx.gluon.nn.SymbolBlock is mx.gluon.SymbolBlock
-    assert mx.gluon.nn.HybridBlock is mx.gluon.HybridBlock
-    with pytest.raises(AttributeError, match=r"nn\.Dense.*SymbolBlock\.imports"):
-        mx.gluon.nn.Dense(3)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from support import in_threads
 
 
 @pytest.fixture
@@ -109,11 +110,7 @@ def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module, eager_switc
             if got.tolist() != [[5.0 * number] * 2] * rows:
                 wrong.append(got)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, work)
     assert not wrong, wrong[:3]
 
 
@@ -155,18 +152,11 @@ def test_labels_that_nobody_gives_fit_the_batch_of_their_own_thread(mx, eager_sw
     wrong = []
 
     def work(number: int) -> None:
-        try:
-            for n in range(100):
-                rows = 1 + (number + n) % 5
-                mod.forward(mx.io.DataBatch([mx.nd.ones((rows, 3))]))
-                if mod.get_outputs()[0].asnumpy().tolist() != [[0.5, 0.5]] * rows:
-                    wrong.append(rows)
-        except mx.base.MXNetError as error:
-            wrong.append(error)
+        for n in range(400):
+            rows = 1 + (number + n) % 5
+            mod.forward(mx.io.DataBatch([mx.nd.ones((rows, 3))]))
+            if mod.get_outputs()[0].asnumpy().tolist() != [[0.5, 0.5]] * rows:
+                wrong.append(rows)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, work)
     assert not wrong, wrong[:3]

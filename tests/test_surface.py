@@ -50,6 +50,7 @@ def test_operators_have_real_signatures_and_docstrings(mx, space: str) -> None:
         assert arguments <= set(inspect.signature(function).parameters), f"{space}.{name}{inspect.signature(function)}"
         assert len(function.__doc__ or "") > 40, f"{space}.{name} has no docstring"
         assert function.__name__ == name
+    assert inspect.signature(functions.Convolution).parameters["stride"].default == ()
 
 
 def test_arrays_print_as_mxnet_prints_them(mx) -> None:

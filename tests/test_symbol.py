@@ -169,3 +169,25 @@ def test_arrays_and_symbols_do_not_mix(mx) -> None:
     for method in ("asnumpy", "wait_to_read", "asscalar"):
         with pytest.raises(mx.base.NotImplementedForSymbol):
             getattr(x, method)()
+
+
+def test_a_slice_of_a_symbol_is_a_group(mx) -> None:
+    parts = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc").get_internals()
+    assert parts[1:3].list_outputs() == ["fc_weight", "fc_bias"]
+    assert parts[:].list_outputs() == parts.list_outputs()
+
+
+def test_attributes_can_be_set_by_keyword(mx) -> None:
+    x = mx.sym.var("x")
+    x._set_attr(note="1", lr_mult="2")
+    assert x.attr("note") == "1"
+    assert x.list_attr()["__lr_mult__"] == "2"
+    with pytest.raises(ValueError, match="string"):
+        x._set_attr(note=1)
+
+
+def test_attributes_of_a_scope_that_mxnet_hides_are_hidden(mx) -> None:
+    with mx.AttrScope(ctx_group="dev1"):
+        x = mx.sym.var("x")
+    assert "__ctx_group__" in x.tojson()
+    assert x.attr("ctx_group") == "dev1"

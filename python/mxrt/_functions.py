@@ -85,6 +85,8 @@ def _default(text: str | None) -> Any:
         return _REQUIRED
     if text in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[text]
+    if text == "()":
+        return ()
     for convert in (int, float):
         try:
             return convert(text)

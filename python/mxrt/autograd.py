@@ -71,20 +71,25 @@ def predict_mode() -> _Inference:
 
 
 def record(train_mode: bool = True) -> NoReturn:
+    """Refused: recording is for training."""
     raise no_training("autograd.record")
 
 
 def train_mode() -> NoReturn:
+    """Refused: there is no training mode."""
     raise no_training("autograd.train_mode")
 
 
 def backward(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: gradients are for training."""
     raise no_training("autograd.backward")
 
 
 def grad(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: gradients are for training."""
     raise no_training("autograd.grad")
 
 
 def mark_variables(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: gradients are for training."""
     raise no_training("autograd.mark_variables")

@@ -30,14 +30,17 @@ class Context:
 
     @property
     def device_type(self) -> str:
+        """Kind of device: ``cpu``, ``gpu``, ``cpu_pinned`` or ``cpu_shared``."""
         return self._device[0]
 
     @property
     def device_typeid(self) -> int:
+        """MXNet's number of the kind of device."""
         return self.devstr2type[self._device[0]]
 
     @property
     def device_id(self) -> int:
+        """Number of the device among those of its kind."""
         return self._device[1]
 
     def __hash__(self) -> int:

@@ -40,14 +40,17 @@ class Executor:
 
     @property
     def arg_arrays(self) -> list[NDArray]:
+        """The arrays of the arguments, in the order of ``list_arguments()``."""
         return list(self.arg_dict.values())
 
     @property
     def aux_arrays(self) -> list[NDArray]:
+        """The arrays of the auxiliary states, in the order of ``list_auxiliary_states()``."""
         return list(self.aux_dict.values())
 
     @property
     def grad_arrays(self) -> list[NDArray | None]:
+        """None for every argument: there are no gradients."""
         return list(self.grad_dict.values())
 
     @property
@@ -67,6 +70,7 @@ class Executor:
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
+        """The results of the last ``forward`` by name."""
         return dict(zip(self._output_names, self.outputs, strict=True))
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -147,9 +151,11 @@ class Executor:
         return empty(shape, array.context, array.dtype)
 
     def set_monitor_callback(self, callback: Any, monitor_all: bool = False) -> NoReturn:
+        """Refused: compiled plans have no results in between to be shown."""
         raise MXNetNotImplementedError("set_monitor_callback is not part of this build of mxrt")
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> NoReturn:
+        """Refused: gradients are for training."""
         raise no_training("Executor.backward")
 
     def debug_str(self) -> str:

@@ -40,6 +40,7 @@ class Prefix(NameManager):
         self._prefix = prefix
 
     def get(self, name: str | None, hint: str) -> str:
+        """The name given, or one made from `hint`, with the prefix."""
         return self._prefix + super().get(name, hint)
 
 

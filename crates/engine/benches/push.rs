@@ -124,6 +124,23 @@ fn wakes(c: &mut Criterion) {
     group.finish();
 }
 
+/// What the profiler costs: the same ops, recorded.
+fn profiled(c: &mut Criterion) {
+    let mut group = c.benchmark_group("empty op, profiled");
+    group.throughput(Throughput::Elements(OPS as u64));
+    for (name, cost) in [("inline", Cost::Small), ("pool", Cost::Large)] {
+        let engine = start(EngineKind::ThreadedPerDevice, 1);
+        let sets: Vec<Vec<Var>> = (0..64).map(|_| (0..2).map(|_| engine.new_var()).collect()).collect();
+        for on in [false, true] {
+            mxrt_engine::profile::set_on(on);
+            let number = BenchmarkId::new(name, if on { "on" } else { "off" });
+            group.bench_function(number, |b| b.iter(|| burst(engine, &sets, cost)));
+        }
+        mxrt_engine::profile::set_on(false);
+    }
+    group.finish();
+}
+
 fn shapes(c: &mut Criterion) {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let vars: Vec<Var> = (0..1001).map(|_| engine.new_var()).collect();
@@ -156,5 +173,5 @@ fn shapes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, empty_ops, eight_pushers, shapes, wakes);
+criterion_group!(benches, empty_ops, profiled, eight_pushers, shapes, wakes);
 criterion_main!(benches);

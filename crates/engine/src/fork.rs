@@ -76,16 +76,16 @@ fn wait_outside(slot: &slot::Slot, began: Instant, patience: Duration) -> bool {
         }
         std::thread::sleep(Duration::from_micros(100));
         let waited = began.elapsed();
+        if !told && waited >= patience / 2 {
+            told = true;
+            eprintln!("mxrt: fork is waiting for {} to end", what_runs(slot));
+        }
         if waited >= patience {
             let what = what_runs(slot);
             eprintln!(
                 "mxrt: forking although {what} has not ended after {waited:.1?}: the child cannot compute with mxrt"
             );
             return false;
-        }
-        if !told && waited >= patience / 2 {
-            told = true;
-            eprintln!("mxrt: fork is waiting for {} to end", what_runs(slot));
         }
     }
     true

@@ -77,7 +77,7 @@ fn a_write_waits_for_every_read() {
     });
 }
 
-/// Kills `one-read-released`.
+/// Kills `counter-after-unlock`.
 #[test]
 fn all_reads_behind_a_write_are_released() {
     model(|| {
@@ -232,7 +232,7 @@ fn of_two_failures_the_first_declared_is_inherited_whichever_comes_first() {
     });
 }
 
-/// Kills `whole-write-does-not-heal` and `partial-write-heals`.
+/// Kills `whole-write-does-not-heal`.
 #[test]
 fn a_whole_write_heals_whatever_else_is_pushed() {
     model(|| {
@@ -267,7 +267,7 @@ fn a_failing_reader_leaves_the_parameter_and_other_readers_alone() {
     });
 }
 
-/// Kills `busy-variable-freed`.
+/// Kills `handles-not-atomic`.
 #[test]
 fn of_two_last_handles_one_frees_the_variable() {
     model_alone(|| {

@@ -184,7 +184,7 @@ fn crossed_pushes_over_two_variables_both_complete() {
     });
 }
 
-/// Kills `last-grant-not-atomic` and `counter-after-unlock`.
+/// Kills `last-grant-not-atomic`.
 #[test]
 fn two_last_grants_start_an_op_once() {
     model(|| {
@@ -229,7 +229,6 @@ fn a_failure_reaches_whoever_comes_after_it() {
     });
 }
 
-/// Kills `orphan-leaks`.
 #[test]
 fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
     model_alone(|| {

@@ -237,3 +237,13 @@ fn the_text_form_tells_equal_names_apart_and_shows_inner_graphs() {
     let wrapped = text(&load(&fixture("siamese-001")));
     assert!(wrapped.ends_with("%9 = L2Normalization(%1) 'l2normalization0'\nreturn %8, %9, %1\n"), "{wrapped}");
 }
+
+#[test]
+fn hidden_keys_of_variables_are_kept_with_underscores_and_shown_both_ways() {
+    let given = [("ctx_group", "d"), ("note", "x")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let v = Symbol::variable("v", given.into_iter().collect());
+    assert!(v.to_json().contains("\"__ctx_group__\": \"d\""), "{}", v.to_json());
+    assert!(!v.to_json().contains("\"ctx_group\""), "{}", v.to_json());
+    assert_eq!(v.attr("ctx_group").as_deref(), Some("d"));
+    assert_eq!(v.list_attr().len(), 3);
+}

@@ -117,7 +117,7 @@ impl SymbolBase {
         self.symbol.input_nodes().iter().map(|node| (node.name.clone(), node.attrs())).collect()
     }
 
-    fn _set_attr(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<()> {
+    fn _set_one_attr(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<()> {
         self.symbol.set_attr(key, value).map_err(|e| raise(py, e))
     }
 

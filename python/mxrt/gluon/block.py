@@ -11,6 +11,16 @@ from .parameter import ParameterDict, named_arrays, publishing, strip_kind
 
 __all__ = ["Block", "HybridBlock"]
 
+
+def __getattr__(name: str) -> Any:
+    # MXNet has SymbolBlock in this module too. Its own module imports this one, hence not before somebody asks.
+    if name == "SymbolBlock":
+        from .symbol_block import SymbolBlock
+
+        return SymbolBlock
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 _counter_lock = threading.Lock()
 _counters: dict[str, int] = {}
 
@@ -34,14 +44,17 @@ class Block:
 
     @property
     def name(self) -> str:
+        """Name of the block, such as ``symbolblock0``."""
         return self._name
 
     @property
     def prefix(self) -> str:
+        """What the names of its parameters begin with."""
         return self._prefix
 
     @property
     def params(self) -> ParameterDict:
+        """Its own parameters, without those of other blocks."""
         return self._params
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
@@ -75,6 +88,7 @@ class Block:
         self._pre_hooks.append(hook)
 
     def register_op_hook(self, callback: Any, monitor_all: bool = False) -> NoReturn:
+        """Refused: compiled plans have no results in between to be shown."""
         raise MXNetNotImplementedError("register_op_hook is not part of this build of mxrt")
 
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:

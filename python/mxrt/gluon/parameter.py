@@ -109,6 +109,7 @@ class Parameter:
 
     @property
     def stype(self) -> str:
+        """Storage type; always ``default``, that is, dense."""
         return "default"
 
     def _missing(self) -> RuntimeError:
@@ -233,9 +234,11 @@ class Parameter:
         return self._var
 
     def grad(self, ctx: Context | None = None) -> NoReturn:
+        """Refused: there are no gradients."""
         raise no_training(f"Parameter.grad of '{self.name}'")
 
     def list_grad(self) -> NoReturn:
+        """Refused: there are no gradients."""
         raise no_training(f"Parameter.list_grad of '{self.name}'")
 
     def zero_grad(self) -> None:
@@ -283,12 +286,15 @@ class ParameterDict:
         return len(self._params)
 
     def items(self) -> ItemsView[str, Parameter]:
+        """Names and parameters."""
         return self._params.items()
 
     def keys(self) -> KeysView[str]:
+        """Names."""
         return self._params.keys()
 
     def values(self) -> ValuesView[Parameter]:
+        """Parameters."""
         return self._params.values()
 
     def get(self, name: str, **kwargs: Any) -> Parameter:
@@ -465,10 +471,11 @@ def mismatch(
         lines.append(f"  not present in the network (set ignore_extra to True to ignore): {_shortened(extra)}")
     if wrong:
         lines.append("  of the wrong shape: " + "; ".join(wrong[:50]))
-    if missing:
-        lines.append(f"The file contains: {_shortened(held) or 'nothing'}.")
     if hint:
         lines.append(hint)
+    if missing:
+        # Last, since it can be long.
+        lines.append(f"The file contains: {_shortened(held) or 'nothing'}.")
     return ParameterMismatchError("\n".join(lines))
 
 

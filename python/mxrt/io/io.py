@@ -135,11 +135,13 @@ class ResizeIter(DataIter):
         self.provide_label = getattr(data_iter, "provide_label", None)
 
     def reset(self) -> None:
+        """Begins again."""
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
 
     def iter_next(self) -> bool:
+        """Goes to the next batch; whether there is one."""
         if self.cur == self.size:
             return False
         try:
@@ -156,15 +158,19 @@ class ResizeIter(DataIter):
         return self.current_batch
 
     def getdata(self) -> Any:
+        """Data of the current batch."""
         return self._current().data
 
     def getlabel(self) -> Any:
+        """Labels of the current batch."""
         return self._current().label
 
     def getindex(self) -> Any:
+        """Numbers of the samples of the current batch; None where they are not known."""
         return self._current().index
 
     def getpad(self) -> int:
+        """How many samples of the current batch only fill it up."""
         return self._current().pad or 0
 
 
@@ -262,6 +268,7 @@ class NDArrayIter(DataIter):
         self._start()
 
     def reset(self) -> None:
+        """Begins again."""
         if self.last_batch_handle == "roll_over":
             self._keep_rest()
         self._start()
@@ -272,6 +279,7 @@ class NDArrayIter(DataIter):
             self._left_over = rest.copy()
 
     def iter_next(self) -> bool:
+        """Goes to the next batch; whether there is one."""
         head, self._left_over = self._left_over, self.idx[:0]
         end = self._cursor + self.batch_size - len(head)
         rows = np.concatenate([head, self.idx[self._cursor : end]])
@@ -291,12 +299,15 @@ class NDArrayIter(DataIter):
         return [array(values[self._rows], dtype=values.dtype) for _, values in arrays]
 
     def getdata(self) -> list[NDArray]:
+        """Data of the current batch."""
         return self._arrays(self.data)
 
     def getlabel(self) -> list[NDArray]:
+        """Labels of the current batch."""
         return self._arrays(self.label)
 
     def getpad(self) -> int:
+        """How many samples of the current batch only fill it up."""
         return self._pad
 
 
@@ -351,10 +362,12 @@ class CSVIter(DataIter):
         return [DataDesc(self._names[1], (self.batch_size, *inner), self._dtype)]
 
     def reset(self) -> None:
+        """Begins again."""
         self._batch = None
         self._reader.reset()
 
     def iter_next(self) -> bool:
+        """Goes to the next batch; whether there is one."""
         self._batch = self._reader.next()
         return self._batch is not None
 
@@ -364,20 +377,25 @@ class CSVIter(DataIter):
         return self._batch
 
     def getdata(self) -> NDArray:
+        """Data of the current batch."""
         found: NDArray = self._current()[0]
         return found
 
     def getlabel(self) -> NDArray:
+        """Labels of the current batch."""
         found: NDArray = self._current()[1]
         return found
 
     def getpad(self) -> int:
+        """How many samples of the current batch only fill it up."""
         return int(self._current()[2])
 
     def getindex(self) -> Any:
+        """Numbers of the samples of the current batch; None where they are not known."""
         return np.array(self._current()[3], np.uint64)
 
     def next(self) -> DataBatch:
+        """The next batch; StopIteration at the end."""
         if self.iter_next():
             return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
         raise StopIteration

@@ -30,9 +30,11 @@ class BaseModule:
     # ---- what a kind of module has to provide ------------------------------------------------------------------
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Runs the model on a batch; ``get_outputs`` gives the results."""
         raise NotImplementedError
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
+        """The results of the last ``forward``: a list of arrays."""
         raise NotImplementedError
 
     # ---- what follows from it ----------------------------------------------------------------------------------
@@ -88,6 +90,7 @@ class BaseModule:
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
     def score(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: it needs ``mx.metric``."""
         raise MXNetNotImplementedError(
             "Module.score needs mx.metric, which is not part of this build of mxrt; use predict and compute the score "
             "with numpy"
@@ -96,27 +99,35 @@ class BaseModule:
     # ---- training ----------------------------------------------------------------------------------------------
 
     def fit(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.fit")
 
     def backward(self, out_grads: Any = None) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.backward")
 
     def forward_backward(self, data_batch: Any) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.forward_backward")
 
     def update(self) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.update")
 
     def init_optimizer(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.init_optimizer")
 
     def get_input_grads(self, merge_multi_context: bool = True) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.get_input_grads")
 
     def update_metric(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: it needs ``mx.metric``."""
         raise MXNetNotImplementedError("update_metric needs mx.metric, which is not part of this build of mxrt")
 
     def install_monitor(self, mon: Any) -> NoReturn:
+        """Refused: compiled plans have no results in between to be shown."""
         raise MXNetNotImplementedError("install_monitor is not part of this build of mxrt")
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:

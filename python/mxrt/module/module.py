@@ -120,32 +120,39 @@ class Module(BaseModule):
 
     @property
     def symbol(self) -> Symbol:
+        """The graph."""
         return self._symbol
 
     @property
     def data_names(self) -> list[str]:
+        """Names of the inputs."""
         return self._data_names
 
     @property
     def label_names(self) -> list[str]:
+        """Names of the labels."""
         return self._label_names
 
     @property
     def output_names(self) -> list[str]:
+        """Names of the results."""
         return self._output_names
 
     @property
     def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the inputs, as bound or as the last batch had them."""
         self._need_bind("data_shapes")
         return self._data_shapes
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels; None when there are none."""
         self._need_bind("label_shapes")
         return self._label_shapes
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and shape of every result."""
         self._need_bind("output_shapes")
         _, shapes, _ = self._symbol.infer_shape_partial(**self._input_shapes())
         return list(zip(self._output_names, shapes, strict=True))
@@ -407,9 +414,11 @@ class Module(BaseModule):
         return outputs
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The states: there are none."""
         return []
 
     def borrow_optimizer(self, shared_module: Any) -> NoReturn:
+        """Refused: mxrt does not train."""
         raise no_training("Module.borrow_optimizer")
 
 

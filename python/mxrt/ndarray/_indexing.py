@@ -60,6 +60,7 @@ def basic_region(shape: tuple[int, ...], key: Any) -> Region:
 
 
 def region_shape(region: Region) -> tuple[int, ...]:
+    """The extents of a region."""
     return tuple(length for length, _ in region[1])
 
 

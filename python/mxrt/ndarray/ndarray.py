@@ -167,6 +167,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Awaitable):
         return self
 
     def as_np_ndarray(self) -> Any:
+        """Refused: there are no ``mx.np`` arrays."""
         raise MXNetNotImplementedError("mx.np arrays are not part of this build of mxrt")
 
     def detach(self) -> NDArray:
@@ -194,10 +195,12 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Awaitable):
     # ---- training ----------------------------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Refused, but for ``grad_req='null'``, which asks for nothing."""
         if grad_req != "null":
             raise no_training("attach_grad")
 
     def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        """Refused: there are no gradients."""
         raise no_training("backward")
 
     # ---- parts of it -------------------------------------------------------------------------------------------

@@ -41,11 +41,13 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     def __iter__(self) -> Iterator[Symbol]:
         return (self._output(i) for i in range(len(self)))
 
-    def __getitem__(self, index: int | str) -> Symbol:
-        """An output, by number or by name (``fc_output``)."""
+    def __getitem__(self, index: int | str | slice) -> Symbol:
+        """An output, by number or by name (``fc_output``); several, as a group, by a slice."""
         if isinstance(index, str):
             named: Symbol = self._output_named(index)
             return named
+        if isinstance(index, slice):
+            return Group([self[i] for i in range(*index.indices(len(self)))])
         if not hasattr(index, "__index__"):
             raise TypeError("Symbol only support integer index to fetch i-th output")
         place = index.__index__()
@@ -90,11 +92,12 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
 
     # ---- attributes and files ----------------------------------------------------------------------------------
 
-    def _set_attrs(self, attrs: Mapping[str, str]) -> None:
+    def _set_attr(self, **attrs: str) -> None:
+        """Sets attributes of the node; with MXNet's underscore, since programs call it."""
         for key, value in attrs.items():
             if not isinstance(value, str):
                 raise ValueError("Set Attr only accepts string values")
-            self._set_attr(key, value)
+            self._set_one_attr(key, value)
 
     def debug_str(self) -> str:
         """The graph as text, one operator a line."""
@@ -214,6 +217,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     get_backend_symbol = optimize_for
 
     def gradient(self, wrt: Any) -> NoReturn:
+        """Refused: there are no gradients."""
         raise no_training("gradient")
 
     # ---- methods of arrays that a symbol can have --------------------------------------------------------------
@@ -271,24 +275,31 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     # ---- methods of arrays that a symbol cannot have -----------------------------------------------------------
 
     def wait_to_read(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.wait_to_read)
 
     def asnumpy(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.asnumpy)
 
     def asscalar(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.asscalar)
 
     def copy(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.copy)
 
     def as_in_context(self, context: Any = None) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.as_in_context)
 
     def detach(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.detach)
 
     def backward(self) -> NoReturn:
+        """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.backward)
 
     # ---- operators ---------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ fn drive(run: &Run, chunks: usize, job: Job, mut chunk: impl FnMut(usize)) {
     }
 }
 
-/// Kills `chunk-count-relaxed` and `chunk-counted-before-it-ran`: the driver sees what helpers wrote.
+/// Kills `chunk-count-relaxed`: the driver sees what helpers wrote.
 #[test]
 fn what_a_helper_computed_is_there_when_the_split_returns() {
     model(|| {

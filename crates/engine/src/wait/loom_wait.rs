@@ -5,7 +5,7 @@ use crate::models::*;
 use crate::sync::atomic::AtomicBool;
 use loom::thread;
 
-/// Kills `outcome-after-done`: a waiter that is told finds its outcome, whatever closing does meanwhile.
+/// A waiter that is told finds its outcome, whatever closing does meanwhile.
 #[test]
 fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
     model(|| {

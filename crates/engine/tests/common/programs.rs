@@ -3,7 +3,8 @@
 
 use super::*;
 use std::cell::UnsafeCell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 #[derive(Clone, Debug)]
 struct Program {
@@ -174,6 +175,37 @@ fn run_op(cells: &Cells, op: &Program, ctx: &RunCtx<'_>) -> Result<(), OpError> 
     }
 }
 
+/// What the ops met: op, access, version. With a lock of its own, because ThreadSanitizer does not see what a contended lock of
+/// the standard library orders.
+#[derive(Default)]
+struct Log {
+    busy: AtomicBool,
+    entries: UnsafeCell<Vec<(usize, usize, u64)>>,
+}
+
+// SAFETY: `busy` lets one thread at a time to the entries.
+unsafe impl Sync for Log {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Log {}
+
+impl Log {
+    fn with<R>(&self, f: impl FnOnce(&mut Vec<(usize, usize, u64)>) -> R) -> R {
+        while self.busy.swap(true, Acquire) {
+            std::thread::yield_now();
+        }
+        // SAFETY: this thread has set `busy`.
+        let result = f(unsafe { &mut *self.entries.get() });
+        self.busy.store(false, Release);
+        result
+    }
+    fn push(&self, entry: (usize, usize, u64)) {
+        self.with(|entries| entries.push(entry));
+    }
+    fn take(&self) -> Vec<(usize, usize, u64)> {
+        self.with(std::mem::take)
+    }
+}
+
 fn push(engine: &'static Engine, vars: &[Var], cells: &Arc<Cells>, op: &Program) {
     let mut accesses: Vec<_> = op.reads.iter().map(|&r| (&vars[r], Access::Read)).collect();
     accesses.extend(op.writes.iter().map(|w| (&vars[w.0], w.1)));
@@ -209,10 +241,10 @@ pub fn check_one(
         values: (0..n_vars).map(|_| UnsafeCell::new(0)).collect(),
         seen: (0..n).map(|_| UnsafeCell::new(None)).collect(),
     });
-    let trace: Arc<Mutex<Vec<(usize, usize, u64)>>> = Arc::default();
+    let trace: Arc<Log> = Arc::default();
     let log = trace.clone();
     testing::set_trace(Some(Box::new(move |name, access, version| {
-        log.lock().unwrap().push((name.parse().unwrap(), access, version));
+        log.push((name.parse().unwrap(), access, version));
     })));
     let programs: Vec<Program> = std::thread::scope(|s| {
         let pushers: Vec<_> = (0..threads)
@@ -239,7 +271,7 @@ pub fn check_one(
     });
     let _ = engine.wait_all();
     testing::set_trace(None);
-    let trace = std::mem::take(&mut *trace.lock().unwrap());
+    let trace = trace.take();
     let order = serial_order(&programs, &trace, n_vars, threads, per_thread, &what);
 
     let mut state = vec![Value::default(); n_vars];

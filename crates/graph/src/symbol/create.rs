@@ -1,6 +1,6 @@
 //! Applying operators: composition as MXNet's `sym.X(...)` does it.
 
-use super::attributes::hidden_key;
+use super::attributes::{HIDDEN_KEYS, hidden_key};
 use super::error::attr_error;
 use super::{Entry, MAX_OUTPUTS, Node, NodeParts, Symbol};
 use mxrt_engine::{FailureKind, OpError};
@@ -12,8 +12,10 @@ use std::sync::Arc;
 pub(crate) type Argument = (Option<String>, Symbol);
 
 impl Symbol {
-    /// A variable.
+    /// A variable. Hidden keys among the attributes (`lr_mult`, `ctx_group`, ...) are kept as `__key__`.
     pub fn variable(name: &str, attrs: BTreeMap<String, String>) -> Symbol {
+        let kept = |key: String| if HIDDEN_KEYS.contains(&key.as_str()) { format!("__{key}__") } else { key };
+        let attrs = attrs.into_iter().map(|(key, value)| (kept(key), value)).collect();
         Symbol::from_entries(vec![Entry::new(Node::variable(name, attrs), 0)])
     }
 

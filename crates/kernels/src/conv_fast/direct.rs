@@ -20,7 +20,7 @@ const BAND: usize = 4;
 /// Multiply-adds that a chunk should have at least.
 const CHUNK_WORK: usize = 2 << 20;
 
-/// Sums of at most so many products are faster made than the lines for them fetched: stores would wait, and all behind them.
+/// Sums of at most so many products are made faster than the lines for them arrive.
 const SHORT_SUMS: usize = 48;
 
 /// A direct convolution prepared for one image size.
@@ -172,7 +172,7 @@ impl Direct {
         let bias = job.bias_block::<2>(part.first_block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
         let steps = (part.inputs.1 - part.inputs.0) * self.params.taps();
-        let fetch_outputs = steps <= SHORT_SUMS;
+        let fetch_outputs = steps <= SHORT_SUMS && job.fetches_outputs();
         let two_rows = two_row_tile(self.isa, self.out[1], part.blocks, pixel);
         let mut row = rows.start;
         while row < rows.end {

@@ -28,6 +28,9 @@ pub struct ConvEpilogue<'a> {
     pub activation: Activation,
 }
 
+/// Bytes of an image that no second-level cache keeps from one layer to the next.
+const LARGE_OUTPUT: usize = 1 << 20;
+
 /// A running convolution.
 pub(super) struct Job<'a> {
     pub x: Src,
@@ -74,6 +77,12 @@ impl<'a> Job<'a> {
         };
         let limits = epilogue.activation.limits();
         Job { x: x.src(), xs: x.shape, y: dst, ys, residual, packed, bias: epilogue.bias, limits }
+    }
+
+    /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.
+    /// Stores that wait for their lines hold up all that comes behind them.
+    pub(super) fn fetches_outputs(&self) -> bool {
+        self.ys.image_len() * size_of::<f32>() > LARGE_OUTPUT
     }
 
     /// The bias of N blocks of output channels; zero where there is none.

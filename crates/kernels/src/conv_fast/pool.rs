@@ -3,7 +3,7 @@
 use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, zero_halo};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
 
 /// What becomes of the values of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +32,9 @@ pub struct Pool2dParams {
 
 /// Window operations that a chunk should have at least.
 const CHUNK_WORK: usize = 16 << 10;
+
+/// An image of one block of channels up to this size, in bytes, is read without requests for what comes next.
+const NEAR_IMAGE: usize = 64 << 10;
 
 /// Pools `x` into `y`, whose halo it writes. Windows that reach over the far edge are cut there, those of
 /// [`PoolKind::Average`] with `count_pad` only beyond the padding.
@@ -69,6 +72,7 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
                 rows: Window::new(params, 0, row, xs.h),
                 params,
                 kind,
+                fetch: xs.block_stride() * size_of::<f32>() > NEAR_IMAGE,
             };
             // SAFETY: both buffers hold tensors of their shapes, windows are cut to the image, and this row of this block
             // belongs to this chunk.
@@ -110,6 +114,8 @@ struct RowArgs {
     rows: Window,
     params: Pool2dParams,
     kind: PoolKind,
+    /// Request the rows that the next windows add.
+    fetch: bool,
 }
 
 struct PoolRow;
@@ -202,6 +208,11 @@ fn fold<S: Simd, const MAX: bool>(s: S, value: S::V, v: S::V) -> S::V {
 #[inline(always)]
 unsafe fn column<S: Simd, const MAX: bool>(s: S, x: &RowArgs, col: usize) -> S::V {
     let mut v = start::<S, MAX>(s);
+    if x.fetch {
+        for ahead in 0..x.params.stride[0] {
+            prefetch_far(x.x, (x.rows.end + ahead) * x.xs.row_stride() + col * LANES);
+        }
+    }
     for row in x.rows.start..x.rows.end {
         // SAFETY: promised by the caller.
         v = fold::<S, MAX>(s, unsafe { s.load(x.x, row * x.xs.row_stride() + col * LANES) }, v);

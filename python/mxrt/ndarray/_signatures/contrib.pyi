@@ -14,6 +14,7 @@ __all__ = [
     "arange_like",
     "div_sqrt_dim",
     "index_array",
+    "index_copy",
     "interleaved_matmul_encdec_qk",
     "interleaved_matmul_encdec_valatt",
     "interleaved_matmul_selfatt_qk",
@@ -81,6 +82,15 @@ def div_sqrt_dim(
 def index_array(
     data: NDArray | None = ...,
     axes: int | Sequence[int] | None = ...,
+    *,
+    out: Any = ...,
+    name: Any = ...,
+    **kwargs: Any,
+) -> NDArray: ...
+def index_copy(
+    old_tensor: NDArray | None = ...,
+    index_vector: NDArray | None = ...,
+    new_tensor: NDArray | None = ...,
     *,
     out: Any = ...,
     name: Any = ...,

@@ -57,6 +57,7 @@ __all__ = [
     "_contrib_arange_like",
     "_contrib_div_sqrt_dim",
     "_contrib_index_array",
+    "_contrib_index_copy",
     "_contrib_interleaved_matmul_encdec_qk",
     "_contrib_interleaved_matmul_encdec_valatt",
     "_contrib_interleaved_matmul_selfatt_qk",
@@ -694,6 +695,15 @@ def _contrib_div_sqrt_dim(
 def _contrib_index_array(
     data: NDArray | None = ...,
     axes: int | Sequence[int] | None = ...,
+    *,
+    out: Any = ...,
+    name: Any = ...,
+    **kwargs: Any,
+) -> NDArray: ...
+def _contrib_index_copy(
+    old_tensor: NDArray | None = ...,
+    index_vector: NDArray | None = ...,
+    new_tensor: NDArray | None = ...,
     *,
     out: Any = ...,
     name: Any = ...,

@@ -14,6 +14,7 @@ __all__ = [
     "arange_like",
     "div_sqrt_dim",
     "index_array",
+    "index_copy",
     "interleaved_matmul_encdec_qk",
     "interleaved_matmul_encdec_valatt",
     "interleaved_matmul_selfatt_qk",
@@ -81,6 +82,15 @@ def div_sqrt_dim(
 def index_array(
     data: Symbol | None = ...,
     axes: int | Sequence[int] | None = ...,
+    *,
+    name: Any = ...,
+    attr: Any = ...,
+    **kwargs: Any,
+) -> Symbol: ...
+def index_copy(
+    old_tensor: Symbol | None = ...,
+    index_vector: Symbol | None = ...,
+    new_tensor: Symbol | None = ...,
     *,
     name: Any = ...,
     attr: Any = ...,

@@ -57,6 +57,7 @@ __all__ = [
     "_contrib_arange_like",
     "_contrib_div_sqrt_dim",
     "_contrib_index_array",
+    "_contrib_index_copy",
     "_contrib_interleaved_matmul_encdec_qk",
     "_contrib_interleaved_matmul_encdec_valatt",
     "_contrib_interleaved_matmul_selfatt_qk",
@@ -694,6 +695,15 @@ def _contrib_div_sqrt_dim(
 def _contrib_index_array(
     data: Symbol | None = ...,
     axes: int | Sequence[int] | None = ...,
+    *,
+    name: Any = ...,
+    attr: Any = ...,
+    **kwargs: Any,
+) -> Symbol: ...
+def _contrib_index_copy(
+    old_tensor: Symbol | None = ...,
+    index_vector: Symbol | None = ...,
+    new_tensor: Symbol | None = ...,
     *,
     name: Any = ...,
     attr: Any = ...,

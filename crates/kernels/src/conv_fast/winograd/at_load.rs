@@ -13,12 +13,12 @@ use super::{halo, odd_lines, range_of};
 use crate::gemm::tile::{ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Dst, Entry, LANES, Src, entry};
+use crate::simd::{Dst, Entry, LANES, Src, entry, prefetch_far};
 
 /// Transformed inputs and products of a block of tiles that stay near the second-level cache.
 const CACHED: usize = 600 << 10;
 /// Tiles of a block: at least as many as pay for reading the weights, at most as many as still make enough blocks.
-const LEAST_TILES: usize = 14;
+const LEAST_TILES: usize = 25;
 const MOST_TILES: usize = 28;
 
 /// A Winograd convolution with filters transformed at load, prepared for one image size.
@@ -214,6 +214,9 @@ impl AtLoad {
         let entries = split.entries(|rows| product(self.isa, rows, blocks.len()));
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.points());
         for point in 0..self.points() {
+            if job.fetches_outputs() {
+                self.fetch_outputs(job, blocks.clone(), &tiles, range_of(point, self.points(), count));
+            }
             for i in 0..split.parts {
                 let at = split.start(i);
                 let args = ProductArgs {
@@ -231,6 +234,21 @@ impl AtLoad {
         }
         for (n, block) in blocks.clone().enumerate() {
             self.transform_outputs(job, block, tiles.clone(), m.as_src().add(n * LANES), width, m_point);
+        }
+    }
+
+    /// Requests the lines of the outputs of some of the tiles.
+    fn fetch_outputs(&self, job: &Job<'_>, blocks: Range<usize>, tiles: &Range<usize>, some: Range<usize>) {
+        let outs = self.scheme.outs();
+        for tile in some {
+            let (image, row, col) = self.locate(tiles.start + tile);
+            for row in row * outs..((row + 1) * outs).min(self.out[0]) {
+                for col in col * outs..((col + 1) * outs).min(self.out[1]) {
+                    for block in blocks.clone() {
+                        prefetch_far(job.y.as_src(), job.ys.offset(image, block, row, col));
+                    }
+                }
+            }
         }
     }
 

@@ -10,12 +10,12 @@ use std::ops::Range;
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::odd_lines;
 use super::transform::{F44, InputArgs, InputTile, OUTS, OutputArgs, OutputTile, POINTS, filter_matrix};
+use super::{odd_lines, range_of};
 use crate::gemm::tile::{ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
 
 /// Taps of a phase's filter along one side.
 const TAPS: usize = 4;
@@ -170,7 +170,12 @@ impl Phases {
         let split = Split::new(self.grid[1], tile_size(self.isa).rows);
         let entries = split.entries(|rows| product(self.isa, rows, blocks.len()));
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * depth * SQUARE);
+        let fetched = if job.fetches_outputs() { OUTS.min(self.out[0] - tiles.row * OUTS) * self.out[1] } else { 0 };
         for point in 0..SQUARE {
+            for at in range_of(point, SQUARE, fetched) {
+                let (row, col) = (tiles.row * OUTS + at / self.out[1], at % self.out[1]);
+                blocks.clone().for_each(|b| prefetch_far(job.y.as_src(), job.ys.offset(tiles.image, b, row, col)));
+            }
             for i in 0..split.parts {
                 let at = split.start(i);
                 let args = ProductArgs {
