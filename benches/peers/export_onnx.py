@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write resnet-18 as an ONNX model: `export_onnx.py FOLDER`.
+"""Write models as ONNX: `export_onnx.py FOLDER [NAME ...]`, resnet18_v1 when no name is given.
 
-FOLDER holds resnet18_v1-symbol.json and resnet18_v1-0000.params; the graph is translated node by node, for the
-operators that resnet-18 has. Needs the onnx package only.
+FOLDER holds NAME-symbol.json, NAME-0000.params and NAME-input.npy; the graph is translated node by node, for the
+operators that the zoo's convolutional networks have. Needs the onnx package only.
 """
 
 from __future__ import annotations
@@ -63,12 +63,29 @@ def translate(op: str, attrs: dict[str, str], inputs: list[str], output: str) ->
     if op == "BatchNorm":
         assert attrs["fix_gamma"] == "False", "fixed gammas would have to be written as ones"
         return [helper.make_node("BatchNormalization", inputs, [output], epsilon=float(attrs["eps"]))]
+    if op == "clip":
+        low, high = output + "_low", output + "_high"
+        bounds = [
+            helper.make_node("Constant", [], [name], value_float=float(attrs[key]))
+            for name, key in ((low, "a_min"), (high, "a_max"))
+        ]
+        return [*bounds, helper.make_node("Clip", [*inputs, low, high], [output])]
+    if op == "Concat":
+        return [helper.make_node("Concat", inputs, [output], axis=int(attrs["dim"]))]
+    if op == "Flatten":
+        return [helper.make_node("Flatten", inputs, [output])]
+    if op == "Dropout":
+        return [helper.make_node("Identity", inputs, [output])]
     if op == "Activation" and attrs["act_type"] == "relu":
         return [helper.make_node("Relu", inputs, [output])]
     if op == "Pooling" and attrs["global_pool"] == "True" and attrs["pool_type"] == "avg":
         return [helper.make_node("GlobalAveragePool", inputs, [output])]
-    if op == "Pooling" and attrs["pool_type"] == "max" and attrs["pooling_convention"] == "valid":
-        return [helper.make_node("MaxPool", inputs, [output], **windows(attrs))]
+    if op == "Pooling" and attrs["pool_type"] in ("max", "avg") and attrs["global_pool"] == "False":
+        extra = {"ceil_mode": int(attrs["pooling_convention"] == "full")}
+        if attrs["pool_type"] == "max":
+            return [helper.make_node("MaxPool", inputs, [output], **windows(attrs), **extra)]
+        extra["count_include_pad"] = int(attrs.get("count_include_pad", "True") == "True")
+        return [helper.make_node("AveragePool", inputs, [output], **windows(attrs), **extra)]
     if op == "elemwise_add":
         return [helper.make_node("Add", inputs, [output])]
     if op == "FullyConnected":
@@ -80,10 +97,10 @@ def translate(op: str, attrs: dict[str, str], inputs: list[str], output: str) ->
     raise SystemExit(f"no translation of {op} {attrs}")
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
-    graph = json.loads((folder / "resnet18_v1-symbol.json").read_text())
-    params = read_params(folder / "resnet18_v1-0000.params")
+def export(folder: Path, name: str) -> None:
+    graph = json.loads((folder / f"{name}-symbol.json").read_text())
+    params = read_params(folder / f"{name}-0000.params")
+    image = np.load(folder / f"{name}-input.npy", mmap_mode="r").shape[1:]
     names = [node["name"] for node in graph["nodes"]]
     nodes: list[onnx.NodeProto] = []
     for node in graph["nodes"]:
@@ -93,14 +110,19 @@ def main() -> None:
     last = names[graph["heads"][0][0]]
     built = helper.make_graph(
         nodes,
-        "resnet18_v1",
-        [helper.make_tensor_value_info("data", TensorProto.FLOAT, ["N", 3, 224, 224])],
+        name,
+        [helper.make_tensor_value_info("data", TensorProto.FLOAT, ["N", *image])],
         [helper.make_tensor_value_info(last, TensorProto.FLOAT, ["N", 1000])],
-        [numpy_helper.from_array(value, name) for name, value in params.items()],
+        [numpy_helper.from_array(value, key) for key, value in params.items()],
     )
     model = helper.make_model(built, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.checker.check_model(model)
-    onnx.save(model, str(folder / "resnet18_v1.onnx"))
+    onnx.save(model, str(folder / f"{name}.onnx"))
+
+
+def main() -> None:
+    for name in sys.argv[2:] or ["resnet18_v1"]:
+        export(Path(sys.argv[1]), name)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
-import os
 import sys
 import threading
 import time
@@ -266,16 +266,14 @@ def as_text(report: dict[str, Any]) -> str:
         f"arrays and running requests {memory['arrays_mb']:.1f} MB, at most {memory['arrays_peak_mb']:.1f} MB; "
         f"folded and packed weights {memory['constant_bytes'] / 1e6:.1f} MB"
     )
-    return os.linesep.join(lines)
+    return "\n".join(lines)
 
 
 def plot(report: dict[str, Any], file: str) -> str:
     """Draws throughput and latency against the number of callers; says what became of it."""
     try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
+        importlib.import_module("matplotlib").use("Agg")
+        plt: Any = importlib.import_module("matplotlib.pyplot")
     except ImportError:
         return "mxrt bench: matplotlib is not installed, so nothing is drawn; pip install matplotlib"
     runs = report["runs"]

@@ -1,62 +1,103 @@
-//! One convolution of every kind, best and median of repeated calls on one thread.
+//! One convolution of every kind, conversions, pooling and products on one thread.
 //!
-//! `cargo bench -p mxrt-kernels --bench conv [-- FILTER]`: only rows whose text contains FILTER. Compare rows of one run with each
-//! other: absolute numbers depend on what else the machine does.
+//! `cargo bench -p mxrt-kernels --bench conv [-- FILTER]`. Throughput is in multiply-adds (elements for conversions and pooling).
+//! Compare rows of one run with each other: absolute numbers depend on what else the machine does.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::conv_fast::{
-    Blocked, BlockedMut, BlockedShape, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Halo, Winograd,
-    from_blocked, to_blocked,
+    Blocked, BlockedMut, BlockedShape, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Halo, Pool2dParams,
+    PoolKind, Winograd, from_blocked, pool, to_blocked,
 };
 use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB, multiply_rows};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 
-/// How long every row is measured.
-const BUDGET: Duration = Duration::from_millis(150);
+criterion_group! {
+    name = benches;
+    config = Criterion::default().measurement_time(Duration::from_millis(500)).warm_up_time(Duration::from_millis(100)).sample_size(20);
+    targets = convolutions, borders, products
+}
+criterion_main!(benches);
 
-fn main() {
-    let filter = std::env::args().skip(1).find(|a| !a.starts_with("--")).unwrap_or_default();
-    println!("{:<40} {:<50} {:>9} {:>9} {:>9}", "layer", "kernel", "best us", "median us", "GFLOP/s");
+/// Measures `f` as `what/how`.
+fn measure(c: &mut Criterion, what: &str, how: &str, work: usize, mut f: impl FnMut()) {
+    let mut group = c.benchmark_group(what);
+    group.throughput(Throughput::Elements(work as u64));
+    group.bench_function(how, |b| b.iter(&mut f));
+    group.finish();
+}
+
+fn available() -> impl Iterator<Item = Isa> {
+    Isa::ALL.into_iter().rev().filter(|isa| isa.is_available())
+}
+
+fn convolutions(c: &mut Criterion) {
     for (what, params, size) in layers() {
-        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
+        for isa in available() {
             let mut done = Vec::new();
             for winograd in [Winograd::Off, Winograd::F2, Winograd::F4] {
-                if isa.is_available() {
-                    convolution(&filter, what, params, size, isa, winograd, &mut done);
-                }
-            }
-        }
-    }
-    Isa::ALL.into_iter().filter(|isa| isa.is_available()).for_each(|isa| conversions(&filter, isa));
-    for (m, n, k) in
-        [(1, 1000, 512), (1, 4096, 9216), (8, 3072, 768), (128, 768, 768), (128, 3072, 768), (1024, 512, 512)]
-    {
-        for isa in [Isa::Avx512, Isa::Avx2] {
-            if isa.is_available() {
-                product(&filter, m, n, k, isa);
-                if m <= 8 {
-                    unpacked(&filter, [m, n, k], isa);
-                }
+                convolution(c, what, params, size, isa, winograd, &mut done);
             }
         }
     }
 }
 
-/// Conversions of a tensor of 64 channels; "GFLOP/s" are elements in and out.
-fn conversions(filter: &str, isa: Isa) {
+fn borders(c: &mut Criterion) {
+    for isa in available() {
+        conversions(c, isa);
+        poolings(c, isa);
+    }
+}
+
+fn products(c: &mut Criterion) {
+    for (m, n, k) in
+        [(1, 1000, 512), (1, 4096, 9216), (8, 3072, 768), (128, 768, 768), (128, 3072, 768), (1024, 512, 512)]
+    {
+        for isa in available().filter(|isa| *isa != Isa::Portable) {
+            product(c, m, n, k, isa);
+            if m <= 8 {
+                unpacked(c, [m, n, k], isa);
+            }
+        }
+    }
+}
+
+/// Conversions of a tensor of 64 channels.
+fn conversions(c: &mut Criterion, isa: Isa) {
     let shape = BlockedShape::new(1, 64, 56, 56, Halo { top: 1, left: 1, bottom: 1, right: 1 });
     let (mut planes, mut data) = (AlignedVec::zeroed(64 * 56 * 56), AlignedVec::zeroed(shape.len()));
     let (par, elements) = (OneThread::default(), planes.len());
     let name = format!("{isa}");
-    if format!("convert 64 at 56 {name}").contains(filter) {
-        let time = measure(|| to_blocked(isa, &planes, &mut BlockedMut::new(shape, &mut data), &par));
-        report("convert 64 at 56, NCHW to blocked", &name, time, elements);
-        let time = measure(|| from_blocked(isa, Blocked::new(shape, &data), &mut planes, &par));
-        report("convert 64 at 56, blocked to NCHW", &name, time, elements);
+    measure(c, "convert 64 at 56, NCHW to blocked", &name, elements, || {
+        to_blocked(isa, &planes, &mut BlockedMut::new(shape, &mut data), &par);
+    });
+    measure(c, "convert 64 at 56, blocked to NCHW", &name, elements, || {
+        from_blocked(isa, Blocked::new(shape, &data), &mut planes, &par);
+    });
+}
+
+/// Poolings behind first layers and beside convolutions.
+fn poolings(c: &mut Criterion, isa: Isa) {
+    let average = PoolKind::Average { count_pad: true };
+    for (what, kind, channels, size, [kernel, stride, pad]) in [
+        ("pool max 3x3/2, 64 at 112", PoolKind::Max, 64, 112, [3, 2, 1]),
+        ("pool max 2x2/2, 64 at 224", PoolKind::Max, 64, 224, [2, 2, 0]),
+        ("pool average 3x3, 768 at 17", average, 768, 17, [3, 1, 1]),
+    ] {
+        let out = (size + 2 * pad - kernel) / stride + 1;
+        let (xs, ys) = (
+            BlockedShape::new(1, channels, size, size, Halo::default()),
+            BlockedShape::new(1, channels, out, out, Halo::default()),
+        );
+        let (x, mut y, par) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()), OneThread::default());
+        let params = Pool2dParams { kernel: [kernel; 2], stride: [stride; 2], pad: [pad; 2] };
+        measure(c, what, &format!("{isa}"), xs.len(), || {
+            pool(isa, kind, params, Blocked::new(xs, &x), &mut BlockedMut::new(ys, &mut y), &par);
+        });
     }
 }
 
@@ -81,7 +122,7 @@ fn layers() -> Vec<(&'static str, Conv2dParams, usize)> {
 }
 
 fn convolution(
-    filter: &str,
+    c: &mut Criterion,
     what: &str,
     params: Conv2dParams,
     size: usize,
@@ -92,7 +133,7 @@ fn convolution(
     let shape = [1, params.in_channels, size, size];
     let kernel = ConvKernel::select(params, shape, isa, ConvOptions { winograd }).expect("a sound convolution");
     let name = kernel.name();
-    if done.contains(&name) || !format!("{what} {name}").contains(filter) {
+    if done.contains(&name) {
         return;
     }
     let mut packed = AlignedVec::zeroed(kernel.packed_len());
@@ -103,7 +144,7 @@ fn convolution(
     to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &OneThread::default());
     let mut scratch = AlignedVec::zeroed(kernel.scratch_len());
     let par = OneThread::default();
-    let time = measure(|| {
+    measure(c, what, &name, params.weight_len() * ys.h * ys.w, || {
         kernel.run(
             Blocked::new(xs, &x),
             &packed,
@@ -111,51 +152,27 @@ fn convolution(
             &mut BlockedMut::new(ys, &mut y),
             &mut scratch,
             &par,
-        )
+        );
     });
-    report(what, &name, time, params.weight_len() * ys.h * ys.w);
     done.push(name);
 }
 
-fn product(filter: &str, m: usize, n: usize, k: usize, isa: Isa) {
+fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("tiles {isa}"));
-    if !format!("{what} {name}").contains(filter) {
-        return;
-    }
     let packed = PackedB::pack(&ramp(k * n), k, n, false, isa);
-    let (a, mut c) = (ramp(m * k), AlignedVec::zeroed(m * n));
-    let par = OneThread::default();
-    let time = measure(|| packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut c, &par));
-    report(&what, &name, time, m * n * k);
+    let (a, mut y, par) = (ramp(m * k), AlignedVec::zeroed(m * n), OneThread::default());
+    measure(c, &what, &name, m * n * k, || {
+        packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut y, &par);
+    });
 }
 
 /// A fully connected layer from weights as they are.
-fn unpacked(filter: &str, [m, n, k]: [usize; 3], isa: Isa) {
+fn unpacked(c: &mut Criterion, [m, n, k]: [usize; 3], isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("unpacked {isa}"));
-    if !format!("{what} {name}").contains(filter) {
-        return;
-    }
-    let (w, a, mut c, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), OneThread::default());
-    let time = measure(|| multiply_rows(isa, [m, n, k], Matrix::rows(&a, k), &w, Epilogue::default(), &mut c, n, &par));
-    report(&what, &name, time, m * n * k);
-}
-
-/// Best and median seconds of a call.
-fn measure(mut f: impl FnMut()) -> (f64, f64) {
-    let start = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < 5 || start.elapsed() < BUDGET {
-        let t = Instant::now();
-        f();
-        times.push(t.elapsed().as_secs_f64());
-    }
-    times.sort_by(f64::total_cmp);
-    (times[0], times[times.len() / 2])
-}
-
-fn report(what: &str, name: &str, (best, median): (f64, f64), multiply_adds: usize) {
-    let rate = 2.0 * multiply_adds as f64 / best / 1e9;
-    println!("{what:<40} {name:<50} {:>9.1} {:>9.1} {rate:>9.1}", best * 1e6, median * 1e6);
+    let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), OneThread::default());
+    measure(c, &what, &name, m * n * k, || {
+        multiply_rows(isa, [m, n, k], Matrix::rows(&a, k), &w, Epilogue::default(), &mut y, n, &par);
+    });
 }
 
 /// Runs chunks in order and keeps its scratch, as a worker does; fresh memory for every call would be measured with it.

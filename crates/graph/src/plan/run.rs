@@ -35,27 +35,22 @@ enum Slice<'a> {
 impl Plan {
     /// Runs all steps. Fails with the first step's error, which names operator, node, attributes and shapes.
     pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
-        self.run_steps(request, outputs, &mut |_, run| run())
+        self.run_steps(request, outputs, &mut || {})
     }
 
     /// The same, and how long each step took in nanoseconds.
     pub fn run_timed(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<Vec<u64>, OpError> {
-        let mut times = vec![0; self.steps.len()];
-        self.run_steps(request, outputs, &mut |step, run| {
-            let begin = Instant::now();
-            let result = run();
-            times[step] = begin.elapsed().as_nanos() as u64;
-            result
-        })?;
-        Ok(times)
+        let mut marks = Vec::with_capacity(self.steps.len() + 1);
+        self.run_steps(request, outputs, &mut || marks.push(Instant::now()))?;
+        Ok(marks.windows(2).map(|pair| (pair[1] - pair[0]).as_nanos() as u64).collect())
     }
 
-    /// Runs all steps through `around`, which is told the number of the step.
+    /// Runs all steps; `mark` is called before each of them and after the last.
     fn run_steps(
         &self,
         request: &Request<'_>,
         outputs: &mut [TensorMut<'_>],
-        around: &mut dyn FnMut(usize, &mut dyn FnMut() -> Result<(), OpError>) -> Result<(), OpError>,
+        mark: &mut dyn FnMut(),
     ) -> Result<(), OpError> {
         let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
         let consts = self.consts.current(&env, &|packing, inputs| {
@@ -64,11 +59,12 @@ impl Plan {
         })?;
         let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
-        for (i, step) in self.steps.iter().enumerate() {
+        for step in &self.steps {
+            mark();
             let key = if step.random { random.next() } else { None };
-            let mut run = || run_step(step, request, &consts, arena.as_mut_slice(), outputs, key);
-            around(i, &mut run).map_err(|e| describe(e, step))?;
+            run_step(step, request, &consts, arena.as_mut_slice(), outputs, key).map_err(|e| describe(e, step))?;
         }
+        mark();
         Ok(())
     }
 }

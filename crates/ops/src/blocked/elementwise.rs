@@ -32,7 +32,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(value_error("the operands of an element-wise operator differ in size or layout"));
     }
     let chain = Chain::new(attrs, inputs.len())?;
-    Ok(kernel_fn(signature, move |call| {
+    Ok(named_kernel_fn(signature, chain.describe(), move |call| {
         let data = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         if y.len() == 0 {

@@ -86,6 +86,7 @@ pub trait Packing: Send + Sync {
 }
 
 struct FnKernel<F> {
+    name: String,
     run: F,
     cost_ns: u64,
 }
@@ -98,6 +99,10 @@ where
         (self.run)(call)
     }
 
+    fn describe(&self) -> String {
+        self.name.clone()
+    }
+
     fn cost_ns(&self) -> u64 {
         self.cost_ns
     }
@@ -108,6 +113,14 @@ pub fn kernel_fn<F>(signature: &Signature<'_>, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
+    named_kernel_fn(signature, "plain".to_owned(), run)
+}
+
+/// The same, with a name for `net.plan()`.
+pub fn named_kernel_fn<F>(signature: &Signature<'_>, name: String, run: F) -> Box<dyn Kernel>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+{
     let bytes: usize = signature.inputs.iter().chain(signature.outputs).map(TensorType::bytes).sum();
-    Box::new(FnKernel { run, cost_ns: 200 + bytes as u64 / 4 })
+    Box::new(FnKernel { name, run, cost_ns: 200 + bytes as u64 / 4 })
 }

@@ -34,7 +34,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(not_implemented("chains of element-wise operators are fused in float32 only"));
     }
     let chain = Chain::new(attrs, signature.inputs.len())?;
-    Ok(kernel_fn(signature, move |call| {
+    Ok(named_kernel_fn(signature, chain.describe(), move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         par_chunks_mut(call.par, elements_mut(out)?, CHUNK, |i, out| {
@@ -65,6 +65,11 @@ impl Chain {
         };
         let numbers = program.steps.iter().map(number).collect();
         Ok(Chain { program, numbers })
+    }
+
+    /// What `net.plan()` says.
+    pub(crate) fn describe(&self) -> String {
+        format!("{} in one loop", self.program.steps.len())
     }
 
     /// Room for the results in between.
