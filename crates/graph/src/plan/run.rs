@@ -32,6 +32,9 @@ enum Slice<'a> {
     Taken,
 }
 
+/// Runs one step.
+type RunStep<'a> = dyn FnMut() -> Result<(), OpError> + 'a;
+
 impl Plan {
     /// Runs all steps. Fails with the first step's error, which names operator, node, attributes and shapes.
     pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
@@ -55,7 +58,7 @@ impl Plan {
         &self,
         request: &Request<'_>,
         outputs: &mut [TensorMut<'_>],
-        around: &mut dyn FnMut(usize, &mut dyn FnMut() -> Result<(), OpError>) -> Result<(), OpError>,
+        around: &mut dyn FnMut(usize, &mut RunStep<'_>) -> Result<(), OpError>,
     ) -> Result<(), OpError> {
         let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
         let consts = self.consts.current(&env, &|packing, inputs| {
