@@ -235,11 +235,10 @@ impl MemoryPool {
         }
         let class = class_of(bytes);
         let size = bytes_of(class);
-        let before = self.in_use.fetch_add(size, Ordering::Relaxed);
-        if before.saturating_add(size) > self.limit.load(Ordering::Relaxed) {
-            self.in_use.fetch_sub(size, Ordering::Relaxed);
-            return Err(error(before));
-        }
+        // Counted only if it fits: a large request must not make a small one beside it fail.
+        let limit = self.limit.load(Ordering::Relaxed);
+        let fits = |in_use: usize| in_use.checked_add(size).filter(|sum| *sum <= limit);
+        let before = self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(error)?;
         self.peak.fetch_max(before + size, Ordering::Relaxed);
         if let Some(raw) = self.take_cached(class) {
             self.recycled.fetch_add(1, Ordering::Relaxed);

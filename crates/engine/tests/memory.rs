@@ -81,6 +81,15 @@ fn the_cache_is_bounded() {
 }
 
 #[test]
+fn a_request_that_is_refused_does_not_fail_a_small_one_beside_it() {
+    let pool = with_limit(Some(4 << 20));
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..20_000).for_each(|_| assert!(pool.alloc(64 << 20).is_err())));
+        scope.spawn(|| (0..20_000).for_each(|_| drop(pool.alloc(64 << 10).unwrap())));
+    });
+}
+
+#[test]
 fn threads_share_the_pool() {
     let _guard = watchdog(60);
     let pool = with_limit(None);
