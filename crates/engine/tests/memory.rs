@@ -84,8 +84,8 @@ fn the_cache_is_bounded() {
 fn a_request_that_is_refused_does_not_fail_a_small_one_beside_it() {
     let pool = with_limit(Some(4 << 20));
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..20_000).for_each(|_| assert!(pool.alloc(64 << 20).is_err())));
-        scope.spawn(|| (0..20_000).for_each(|_| drop(pool.alloc(64 << 10).unwrap())));
+        scope.spawn(|| (0..1_000_000).for_each(|_| assert!(pool.alloc(64 << 20).is_err())));
+        scope.spawn(|| (0..300_000).for_each(|_| drop(pool.alloc(64 << 10).unwrap())));
     });
 }
 
