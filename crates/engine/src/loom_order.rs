@@ -270,7 +270,7 @@ fn a_failing_reader_leaves_the_parameter_and_other_readers_alone() {
 /// Kills `handles-not-atomic`.
 #[test]
 fn of_two_last_handles_one_frees_the_variable() {
-    model_alone(|| {
+    model(|| {
         let before = live_vars();
         let var = Var::new();
         let other = {
@@ -286,7 +286,7 @@ fn of_two_last_handles_one_frees_the_variable() {
 /// Kills `orphan-leaks`.
 #[test]
 fn a_dropped_variable_with_a_queue_is_freed_by_its_last_op() {
-    model_alone(|| {
+    model(|| {
         let before = live_vars();
         let (var, cell) = (Var::new(), Watched::new());
         let first = held(&var, Access::Read, nothing());

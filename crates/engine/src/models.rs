@@ -21,22 +21,11 @@ use loom::sync::Arc;
 use loom::thread;
 use std::mem::MaybeUninit;
 
-/// Models run side by side, except for those that look at the number of variables in the process.
-static ALONE: std::sync::RwLock<()> = std::sync::RwLock::new(());
-
-/// Bounded so that all models together take minutes; `LOOM_MAX_PREEMPTIONS` makes them deeper.
+/// Bounded so that all models together take minutes; `LOOM_MAX_PREEMPTIONS` makes them deeper. One at a time: some count
+/// what exists in the process.
 pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
-    let _shared = ALONE.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    explore(f);
-}
-
-/// As `model`, with no other model at the same time.
-pub(crate) fn model_alone(f: impl Fn() + Send + Sync + 'static) {
-    let _alone = ALONE.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-    explore(f);
-}
-
-fn explore(f: impl Fn() + Send + Sync + 'static) {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(f);
@@ -231,7 +220,7 @@ fn a_failure_reaches_whoever_comes_after_it() {
 
 #[test]
 fn a_variable_dropped_while_its_last_access_completes_is_freed_once() {
-    model_alone(|| {
+    model(|| {
         let before = live_vars();
         let (var, cell) = (Var::new(), Watched::new());
         let other = {
