@@ -44,6 +44,7 @@ __all__ = [
     "seed",
     "set_bulk_size",
     "set_engine_type",
+    "set_memory_limit",
     "stop_notices",
     "variable",
     "wait_all",
