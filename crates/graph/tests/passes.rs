@@ -3,7 +3,7 @@
 use mxrt_graph::plan::infer;
 use mxrt_graph::{Graph, Symbol, passes};
 use mxrt_ops::{KernelOptions, registry};
-use mxrt_tensor::{DType, TensorType};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
 use std::collections::BTreeMap;
 
 fn var(name: &str) -> Symbol {
@@ -118,7 +118,23 @@ fn fuse_convolution_takes_relu6_and_stops_at_values_others_read() {
 /// A pass that needs types, on float32 inputs of one shape.
 fn run_typed(pass: &str, graph: Graph, shape: &[usize]) -> String {
     let inputs = vec![TensorType::new(DType::F32, shape); graph.inputs.len()];
-    let types = infer(&graph, &inputs).expect("the types follow");
+    run_typed_on(pass, graph, &inputs)
+}
+
+/// The same on a symbol with parameters, whose shapes follow from the data's.
+fn run_typed_net(pass: &str, symbol: &Symbol, data: &[usize]) -> String {
+    let known = [("data".to_owned(), PartialShape::from(Shape::new(data)))];
+    let shapes = symbol.infer_shape(&known, false).expect("all shapes follow from the data's");
+    let names = symbol.list_arguments().into_iter().chain(symbol.list_auxiliary_states());
+    let by_name: BTreeMap<String, Shape> =
+        names.zip(shapes.args.iter().chain(&shapes.aux)).filter_map(|(n, s)| Some((n, s.complete()?))).collect();
+    let inputs: Vec<TensorType> =
+        symbol.list_inputs().iter().map(|n| TensorType::new(DType::F32, by_name[n].clone())).collect();
+    run_typed_on(pass, graph(symbol), &inputs)
+}
+
+fn run_typed_on(pass: &str, graph: Graph, inputs: &[TensorType]) -> String {
+    let types = infer(&graph, inputs).expect("the types follow");
     let pass = passes::TYPED_PASSES.iter().find(|p| p.name == pass).expect("there is such a pass");
     (pass.run)(graph, &types, KernelOptions::default()).expect("the pass succeeds").to_string()
 }
@@ -153,4 +169,28 @@ fn fuse_elementwise_takes_a_value_that_the_chain_reads_twice() {
     let swish = apply("elemwise_mul", "swish", &[], &[&y, &apply("sigmoid", "gate", &[], &[&y])]);
     let text = run_typed("fuse_elementwise", graph(&swish), &[4]);
     assert!(text.contains("(x, z) {num_args=2, program=elemwise_add(in0,in1);sigmoid(0);elemwise_mul(0,1)}"), "{text}");
+}
+
+#[test]
+fn scale_shift_makes_batch_norm_and_relu_one_step() {
+    let norm = apply("BatchNorm", "bn", &[("eps", "0.1"), ("fix_gamma", "False")], &[&var("data")]);
+    assert_eq!(
+        run_typed_net("scale_shift", &relu("r", &norm), &[1, 4, 3, 3]),
+        "%0 = ones_like(bn_gamma) 'bn'\n\
+         %1 = _fold_batch_norm(%0, bn_gamma, bn_beta, bn_moving_mean, bn_moving_var) {eps=0.1, fix_gamma=False} 'bn'\n\
+         %2 = _scale_shift(data, %1, %1.1) {act_type=relu} 'bn'\nreturn %2\n"
+    );
+}
+
+#[test]
+fn assign_layouts_converts_at_the_borders_only() {
+    let c1 = conv("c1", &var("data"));
+    let out = conv("c2", &relu("r", &c1));
+    let text = run_typed_net("assign_layouts", &out, &[1, 16, 9, 9]);
+    let ops: Vec<&str> =
+        text.lines().filter_map(|l| l.split(" = ").nth(1)).filter_map(|l| l.split('(').next()).collect();
+    let wanted =
+        ["_to_blocked", "_blocked_convolution", "_blocked_activation", "_blocked_convolution", "_from_blocked"];
+    assert_eq!(ops, wanted, "{text}");
+    assert_eq!(graph(&out).nodes.len(), 3, "before: two convolutions and a relu");
 }
