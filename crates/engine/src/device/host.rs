@@ -35,8 +35,8 @@ impl HostWait {
             return None;
         }
         let mut waits = WaitSet::default();
-        sync.before_host(mode, || engine.devices.last_events(), &mut waits);
-        Some(HostWait { events: waits.into_events(), writer: sync.writer().cloned(), late: sync.failure().or(lost) })
+        sync.before_host(mode, &mut waits);
+        Some(HostWait { waits, writer: sync.writer().cloned(), late: sync.failure().or(lost) })
     }
 
     /// For the variable of an access of a running op.
