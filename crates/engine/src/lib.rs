@@ -41,10 +41,6 @@ mod fork;
 mod fork_gate;
 mod gate;
 mod guard;
-#[cfg(all(test, loom))]
-mod loom_order;
-#[cfg(all(test, loom))]
-mod loom_threads;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
