@@ -48,6 +48,7 @@ mod loom_threads;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
+mod parts;
 pub mod profile;
 mod protocol;
 mod push;
@@ -76,6 +77,7 @@ pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
+pub use parts::Part;
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};
 pub use var::{Var, live_vars};

@@ -28,6 +28,6 @@ pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{
     Dims, check_integers, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents,
-    integers, kernel_error, not_implemented, packed_elements, resolve_axes, resolve_axis, scratch, shape_error,
-    type_error, unsupported_dtype, value_error, wrong_arity,
+    integers, is_within_rows, kernel_error, not_implemented, packed_elements, resolve_axes, resolve_axis, rows_of_data,
+    scratch, shape_error, type_error, unsupported_dtype, value_error, wrong_arity,
 };
