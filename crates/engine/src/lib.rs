@@ -78,6 +78,7 @@ pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use parts::Part;
+pub use sched::set_give_back_after;
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};
 pub use var::{Var, live_vars};
