@@ -34,6 +34,7 @@ mod clock;
 mod complete;
 mod config;
 mod ctx;
+pub mod device;
 mod dump;
 mod engine;
 mod failure;
@@ -41,10 +42,6 @@ mod fork;
 mod fork_gate;
 mod gate;
 mod guard;
-#[cfg(all(test, loom))]
-mod loom_order;
-#[cfg(all(test, loom))]
-mod loom_threads;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
@@ -70,6 +67,7 @@ mod wait_all;
 pub use cancel::CancelHandle;
 pub use config::{Config, EngineError, EngineKind};
 pub use ctx::{OnComplete, RunCtx};
+pub use device::{DeviceCtx, DevicePtr, DeviceStats, KernelCtx, Place};
 pub use dump::dump_on_sigusr1;
 pub use engine::Engine;
 pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
@@ -80,5 +78,5 @@ pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use parts::Part;
 pub use sched::set_give_back_after;
 pub use slot::op_blocks;
-pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};
+pub use spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpSpec};
 pub use var::{Var, live_vars};

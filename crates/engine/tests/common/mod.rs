@@ -27,6 +27,34 @@ pub fn raised(result: Result<(), WaitError>) -> Option<String> {
     }
 }
 
+/// Pushes an op that fails.
+pub fn fail(engine: &'static Engine, var: &Var, message: &'static str) {
+    engine.push(OpSpec::new("bad", &[(var, Access::Write)]), move |_| Err(error(message)));
+}
+
+/// Pushes an op that succeeds.
+pub fn succeed(engine: &'static Engine, vars: &[(&Var, Access)]) {
+    engine.push(OpSpec::new("good", vars), |_| Ok(()));
+}
+
+/// The message that a wait for the variable raises, if it raises.
+pub fn message_of(engine: &'static Engine, var: &Var) -> Option<String> {
+    raised(engine.wait_to_read(var))
+}
+
+/// The messages that `wait_all` raised, sorted.
+pub fn messages(result: Result<(), WaitError>) -> Vec<String> {
+    match result {
+        Ok(()) => vec![],
+        Err(WaitError::Failures(list, 0)) => {
+            let mut list: Vec<String> = list.iter().map(|f| f.message().to_owned()).collect();
+            list.sort();
+            list
+        }
+        Err(other) => panic!("unexpected: {other:?}"),
+    }
+}
+
 /// An error with this message.
 pub fn error(message: &str) -> OpError {
     OpError::new(FailureKind::Operator, message)
