@@ -121,6 +121,27 @@ pub fn named_kernel_fn<F>(signature: &Signature<'_>, name: String, run: F) -> Bo
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    let bytes: usize = signature.inputs.iter().chain(signature.outputs).map(TensorType::bytes).sum();
-    Box::new(FnKernel { name, run, cost_ns: 200 + bytes as u64 / 4 })
+    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4 })
+}
+
+/// The same for a kernel that is known to take so many nanoseconds.
+pub fn costed_kernel_fn<F>(cost_ns: u64, run: F) -> Box<dyn Kernel>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+{
+    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns })
+}
+
+fn bytes_touched(signature: &Signature<'_>) -> u64 {
+    signature.inputs.iter().chain(signature.outputs).map(|t| t.bytes() as u64).sum()
+}
+
+/// Time of a kernel that reads its inputs and writes its outputs as fast as vectors and caches allow.
+pub fn streaming_ns(signature: &Signature<'_>) -> u64 {
+    let bytes_per_ns = match signature.options.isa {
+        Isa::Portable => 15,
+        Isa::Avx2 => 40,
+        Isa::Avx512 => 50,
+    };
+    500 + bytes_touched(signature) / bytes_per_ns
 }
