@@ -1,6 +1,7 @@
 //! What a running op sees of the engine, and the token by which an asynchronous op completes.
 
 use crate::block::{AsyncResult, Mode, OpBlock};
+use crate::complete::failure_from;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::sync::Mutex;
@@ -80,6 +81,13 @@ impl RunCtx<'_> {
         if fails.iter().all(|(j, _)| *j != i) {
             fails.push((i, failure));
         }
+    }
+
+    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
+    /// For [`fail_write`](RunCtx::fail_write); an error that is returned is treated so anyway.
+    pub fn failure(&self, error: OpError) -> Failure {
+        // SAFETY: the op exists while the context does.
+        unsafe { failure_from(self.op, error) }
     }
 
     /// Number of writes that had completed on the variable of access `i` when the op started.

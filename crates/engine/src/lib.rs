@@ -44,6 +44,7 @@ mod guard;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
+mod origin;
 pub mod profile;
 mod protocol;
 mod push;
@@ -72,6 +73,7 @@ pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
+pub use origin::{PushSite, RequestScope};
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};
 pub use var::{Var, live_vars};

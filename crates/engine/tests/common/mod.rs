@@ -28,11 +28,13 @@ pub fn raised(result: Result<(), WaitError>) -> Option<String> {
 }
 
 /// Pushes an op that fails.
+#[track_caller]
 pub fn fail(engine: &'static Engine, var: &Var, message: &'static str) {
     engine.push(OpSpec::new("bad", &[(var, Access::Write)]), move |_| Err(error(message)));
 }
 
 /// Pushes an op that succeeds.
+#[track_caller]
 pub fn succeed(engine: &'static Engine, vars: &[(&Var, Access)]) {
     engine.push(OpSpec::new("good", vars), |_| Ok(()));
 }
