@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
+#[cfg(debug_assertions)]
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A place in a program, as it lies in an op.
 #[derive(Clone)]
 pub(crate) enum Site {
-    /// In Rust.
+    /// In Rust: noted in debug builds.
+    #[cfg(debug_assertions)]
     Code(&'static Location<'static>),
     /// As a border describes it.
     Text(Arc<String>),
@@ -26,6 +28,7 @@ pub(crate) enum Site {
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            #[cfg(debug_assertions)]
             Site::Code(place) => write!(f, "{}:{}", place.file(), place.line()),
             Site::Text(text) => f.write_str(text),
         }

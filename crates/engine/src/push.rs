@@ -28,9 +28,10 @@ impl Engine {
         match Limits::of(&spec) {
             // SAFETY: the closure is of the type that the vtable treats it as.
             None => self.push_as(&spec, class, caller, |op| unsafe { SyncClosure::<F>::store(op, run) }),
-            // SAFETY: as above.
             Some(limits) => {
-                self.push_as(&spec, class, caller, |op| unsafe { SyncClosure::store(op, limits.before(run)) })
+                let run = limits.before(run);
+                // SAFETY: as above.
+                self.push_as(&spec, class, caller, |op| unsafe { SyncClosure::store(op, run) })
             }
         }
     }

@@ -26,10 +26,12 @@ impl CachedOp {
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let outputs = out_arrays(out)?;
+        let runtime = runtime::runtime()?;
+        let _site = runtime.push_site(py)?;
         // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
         let made = runtime::detached(py, || self.call(&inputs, outputs.as_deref()))?;
         let made = made.map_err(|e| errors::from_op(py, &e))?;
-        raise_if_naive(py, runtime::runtime()?, &made)?;
+        raise_if_naive(py, runtime, &made)?;
         results(py, made, out)
     }
 

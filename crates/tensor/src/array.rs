@@ -11,7 +11,7 @@ pub(crate) struct Chunk {
     pub(crate) engine: &'static Engine,
     pub(crate) var: Var,
     context: Context,
-    bytes: usize,
+    pub(crate) bytes: usize,
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
     block: OnceLock<Block>,
     allocating: Mutex<()>,

@@ -15,6 +15,6 @@ pub use array::NDArray;
 pub use context::{Context, DeviceType};
 pub use dtype::{DType, Element, UnknownDType};
 pub use guard::ReadGuard;
-pub use launch::{Launch, launch};
+pub use launch::{ArrayTypes, Launch, launch, launch_typed};
 pub use shape::{PartialShape, Shape, ShapeError};
 pub use view::{TensorMut, TensorRef, TensorType};

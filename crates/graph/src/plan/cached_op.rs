@@ -8,7 +8,7 @@ use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
 use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
+use mxrt_engine::{Cost, Engine, FailureKind, OpError, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
 use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
 use parking_lot::Mutex;
@@ -131,6 +131,7 @@ impl CachedOp {
     ///
     /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
     /// raised when they are read.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let (plan, context) = self.prepare(inputs)?;
         let results = self.results(&plan, context)?;
@@ -139,6 +140,7 @@ impl CachedOp {
     }
 
     /// The same into arrays of the caller, whose shapes and dtypes must fit.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
         let (plan, _) = self.prepare(inputs)?;
         let fits = outputs.len() == plan.outputs().len()
@@ -160,6 +162,7 @@ impl CachedOp {
 
     /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
     /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan_text(
         &self,
         inputs: &[&NDArray],
@@ -249,14 +252,18 @@ impl CachedOp {
         Ok(plan)
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) {
         self.push_with(plan, inputs, outputs, |plan, request, outs| plan.run(request, outs));
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn push_with<F>(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray], run: F)
     where
         F: FnOnce(&Plan, &Request<'_>, &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
     {
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
         let random: SmallVec<[_; 2]> = (0..plan.random_draws()).map(|_| self.random.draw()).collect();
         let cost = if plan.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
         let arguments: Vec<NDArray> = inputs.iter().map(|a| (*a).clone()).collect();
