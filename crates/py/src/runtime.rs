@@ -61,7 +61,7 @@ fn start() -> Result<Runtime, String> {
     }
     let engine = Engine::start(settings.engine).map_err(|e| e.to_string())?;
     if settings.debug {
-        mxrt_engine::dump_on_sigusr1(engine).map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
+        mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
     }
     let random = Arc::new(RandomState::new(0));
     Ok(Runtime { engine, random, plans: settings.plans, bound: BoundCache::default(), debug: settings.debug })

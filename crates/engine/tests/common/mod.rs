@@ -5,6 +5,10 @@ use mxrt_engine::*;
 
 /// An engine of its own, so that failures of other tests are not seen.
 pub fn start(kind: EngineKind, cores: usize) -> &'static Engine {
+    // scripts/watch-test.sh asks a hanging test what its engines do.
+    if std::env::var_os("MXRT_DEBUG").is_some() {
+        dump_on_sigusr1().unwrap();
+    }
     Engine::start(Config { kind, cores: Some(cores), ..Config::default() }).unwrap()
 }
 
