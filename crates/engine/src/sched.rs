@@ -224,6 +224,15 @@ impl Sched {
         Some(Job::Help(run))
     }
 
+    /// Runs `f`, which may queue ops, without waking or starting anybody: a forked child starts threads when it first uses
+    /// the engine, not within `fork`.
+    pub fn quietly(&self, f: impl FnOnce()) {
+        // A worker that searches is one that need not be woken.
+        self.lock().searching += 1;
+        f();
+        self.lock().searching -= 1;
+    }
+
     /// In a forked child: the workers do not exist. `own`: the token of the forking thread.
     pub fn forget_workers(&self, own: Option<usize>) {
         let mut state = self.lock();
