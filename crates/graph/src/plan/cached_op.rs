@@ -9,7 +9,7 @@ use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
 use crate::symbol::Symbol;
 use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
-use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -33,9 +33,10 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
     AttrDef::new(
         "precision",
-        AttrKind::Enum(&["default", "exact"]),
+        AttrKind::Enum(&["default", "exact", "bf16"]),
         "default",
-        "exact: no algorithm that trades accuracy for speed (Winograd convolution)",
+        "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
+         bf16: inputs and weights of layers rounded to bf16 where that is faster",
     ),
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
@@ -45,7 +46,16 @@ static FLAGS: &[AttrDef] = &[
 pub struct CachedOpFlags {
     data: Vec<usize>,
     params: Vec<usize>,
-    exact: bool,
+    accuracy: Accuracy,
+}
+
+/// What the flag `precision` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Accuracy {
+    #[default]
+    Default,
+    Exact,
+    Bf16,
 }
 
 impl CachedOpFlags {
@@ -61,8 +71,12 @@ impl CachedOpFlags {
                 |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
             attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
         };
-        let exact = attrs.str("precision") == "exact";
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, exact })
+        let accuracy = match attrs.str("precision") {
+            "exact" => Accuracy::Exact,
+            "bf16" => Accuracy::Bf16,
+            _ => Accuracy::Default,
+        };
+        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, accuracy })
     }
 }
 
@@ -92,8 +106,10 @@ impl CachedOp {
         flags: &CachedOpFlags,
         mut options: BuildOptions,
     ) -> Result<CachedOp, OpError> {
-        if flags.exact {
-            options.kernel.winograd = 0;
+        match flags.accuracy {
+            Accuracy::Default => {}
+            Accuracy::Exact => options.kernel.winograd = 0,
+            Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
         }
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
@@ -189,6 +205,14 @@ impl CachedOp {
         }
         let times = times.lock();
         Ok(Ok(plan.text(Some(&times))))
+    }
+
+    /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
+    pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
+        let mut signatures = self.plan(inputs)?.convolutions();
+        signatures.sort_unstable();
+        signatures.dedup();
+        Ok(signatures)
     }
 
     /// The graph after all passes, as text.

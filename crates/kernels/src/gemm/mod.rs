@@ -15,7 +15,7 @@ use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
-use tile::{ProductArgs, Split, Tap, product, tile_size};
+use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 
 /// Steps of k between two visits of C: a panel of this depth stays in the first-level cache while rows pass by.
 const DEPTH: usize = 256;
@@ -237,7 +237,7 @@ impl Job<'_> {
             let (start, rows) = (self.cut.rows.start(t), self.cut.rows.rows(t));
             pack_rows(self.a, start, rows, k, &mut packed_a[(start - first) * depth..]);
         }
-        let entries = self.cut.rows.entries(|rows| product(isa, rows, blocks));
+        let entries = self.cut.rows.entries(|rows| product(isa, Elements::Single, rows, blocks));
         let (a, c) = (Src::new(packed_a), Dst::new(sums));
         for panel in panels {
             let b = Src::new(&self.packed[panel * width * k..][..width * k]);
