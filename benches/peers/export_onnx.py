@@ -61,7 +61,6 @@ def translate(op: str, attrs: dict[str, str], inputs: list[str], output: str) ->
         extra = {"group": int(attrs.get("num_group", 1)), "dilations": numbers(attrs, "dilate", (1, 1))}
         return [helper.make_node("Conv", inputs, [output], **windows(attrs), **extra)]
     if op == "BatchNorm":
-        assert attrs["fix_gamma"] == "False", "fixed gammas would have to be written as ones"
         return [helper.make_node("BatchNormalization", inputs, [output], epsilon=float(attrs["eps"]))]
     if op == "clip":
         low, high = output + "_low", output + "_high"
@@ -106,6 +105,8 @@ def export(folder: Path, name: str) -> None:
     for node in graph["nodes"]:
         if node["op"] != "null":
             inputs = [names[i] for i, _, _ in node["inputs"]]
+            if node["op"] == "BatchNorm" and node.get("attrs", {}).get("fix_gamma", "True") == "True":
+                params[inputs[1]] = np.ones_like(params[inputs[1]])
             nodes += translate(node["op"], node.get("attrs", {}), inputs, node["name"])
     last = names[graph["heads"][0][0]]
     built = helper.make_graph(

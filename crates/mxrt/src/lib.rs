@@ -26,7 +26,7 @@ mod settings;
 pub use mxrt_engine::{
     Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, OpError, WaitError, memory,
 };
-pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice};
+pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice, StepReport};
 pub use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};
 pub use mxrt_io as io;
 pub use mxrt_io::params;

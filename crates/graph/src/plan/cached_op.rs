@@ -2,7 +2,7 @@
 
 use super::build::{BuildOptions, Plan};
 use super::consts::{ConstCache, ValueKey};
-use super::describe::StepTimes;
+use super::describe::{StepReport, StepTimes};
 use super::ir::Graph;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
@@ -205,6 +205,42 @@ impl CachedOp {
         }
         let times = times.lock();
         Ok(Ok(plan.text(Some(&times))))
+    }
+
+    /// The steps of the plan for these inputs and what each took in `runs` runs (after two more), in nanoseconds of `clock`,
+    /// which is read in the thread that runs them. Waits for the runs; `poll` as for reading an array.
+    pub fn measure_steps(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: fn() -> u64,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Vec<StepReport>, WaitError>, OpError> {
+        let (plan, context) = self.prepare(inputs)?;
+        let results: SmallVec<[NDArray; 2]> = self.results(&plan, context)?;
+        let reports = Arc::new(Mutex::new(plan.reports()));
+        let record = reports.clone();
+        self.push_with(
+            plan,
+            inputs,
+            &results.iter().collect::<SmallVec<[&NDArray; 2]>>(),
+            move |plan, request, outs| {
+                for run in 0..runs + 2 {
+                    let times = plan.run_clocked(request, outs, &clock)?;
+                    if run >= 2 {
+                        record.lock().iter_mut().zip(times).for_each(|(report, ns)| report.ns.push(ns));
+                    }
+                }
+                Ok(())
+            },
+        );
+        for result in &results {
+            if let Err(error) = result.read(poll) {
+                return Ok(Err(error));
+            }
+        }
+        let reports = std::mem::take(&mut *reports.lock());
+        Ok(Ok(reports))
     }
 
     /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
