@@ -24,7 +24,8 @@
 mod settings;
 
 pub use mxrt_engine::{
-    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, OpError, WaitError, memory,
+    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, OpError, PushSite, RequestScope, WaitError,
+    memory,
 };
 pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice, StepReport};
 pub use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};

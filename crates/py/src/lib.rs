@@ -4,6 +4,7 @@
 //! Python code may run; every wait gives the interpreter's lock back and looks for signals now and then
 //! ([`runtime::wait`]); threads of the engine never attach to Python.
 
+mod arithmetic;
 mod cached_op;
 mod control;
 mod convert;
