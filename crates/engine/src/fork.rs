@@ -146,6 +146,7 @@ unsafe extern "C" fn after_fork_child() {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
         engine.sched.quietly(|| engine.waiters.forget_others(own.number));
+        engine.forget_devices();
         if IMPATIENT.load(Ordering::Relaxed) {
             engine.closed.store(true, Ordering::SeqCst);
         }

@@ -4,6 +4,7 @@
 
 use crate::array::allocate;
 use crate::launch::device_of;
+use crate::params::push_writing;
 use crate::{DType, Launch, NDArray, Shape, TensorType, launch};
 use mxrt_engine::{Access, Cost, FailureKind, OpError, OpSpec};
 use smallvec::SmallVec;
@@ -144,8 +145,9 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
 fn update(target: &NDArray, source: &NDArray, cost: Cost, change: impl FnOnce(&mut [u8], &[u8]) + Send + 'static) {
     let vars = [(source.var(), Access::Read), (target.var(), Access::Update)];
     let spec = OpSpec::new("assign", &vars).cost(cost).device(device_of(target));
+    let (engine, written) = (target.engine(), [target]);
     let (target, source) = (target.clone(), source.clone());
-    target.engine().push(spec, move |ctx| {
+    push_writing(engine, &written, spec, move |ctx| {
         let from = source.chunk.block()?;
         let to = target.chunk.block()?;
         // SAFETY: the running operation holds a grant of the source's variable, so nobody else writes it; the view lies
