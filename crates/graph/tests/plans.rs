@@ -222,6 +222,28 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
 }
 
 #[test]
+fn element_wise_steps_overwrite_what_nobody_reads_afterwards() {
+    let x = var("data");
+    let dense = |name: &str, x: &Symbol| apply("FullyConnected", name, &[("num_hidden", "512")], &[x]);
+    let first = dense("a", &x);
+    // A single operator, and a chain whose second operand dies as well.
+    let single = apply("sigmoid", "s", &[], &[&first]);
+    let (b, c) = (dense("b", &single), dense("c", &single));
+    let chain = apply("exp", "e", &[], &[&apply("elemwise_mul", "m", &[], &[&b, &apply("tanh", "t", &[], &[&c])])]);
+    let read_later = apply("sigmoid", "kept", &[], &[&dense("d", &chain)]);
+    let symbol = apply("elemwise_sub", "out", &[], &[&dense("f", &read_later), &read_later]);
+    let arena = |text: &str| -> f64 {
+        let last = text.lines().last().unwrap_or_default();
+        let size = last.split("arena ").nth(1).and_then(|t| t.split(' ').next()).unwrap_or_default();
+        size.parse().unwrap_or_else(|_| panic!("{last}"))
+    };
+    let passes = PassChoice::parse("-overwrite").expect("it is known");
+    let without = check_with(&symbol, &[4, 512], BuildOptions { passes, ..BuildOptions::default() });
+    let with = check(&symbol, &[4, 512]);
+    assert!(arena(&with) < arena(&without), "{with}{without}");
+}
+
+#[test]
 fn exact_precision_means_no_winograd() {
     let symbol = conv("c", &var("data"), "64", &[]);
     let types: Vec<TensorType> = inputs(&symbol, &[1, 64, 28, 28]).iter().map(|a| a.tensor_type()).collect();

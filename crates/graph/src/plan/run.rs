@@ -155,8 +155,12 @@ fn run_step(
     });
     let mut ins: SmallVec<[TensorRef<'_>; 4]> = SmallVec::new();
     for operand in &step.inputs {
-        ins.push(readable(operand, request, consts, &slices, &results)?);
+        ins.push(match operand.place {
+            Place::Shared => TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape),
+            _ => readable(operand, request, consts, &slices, &results)?,
+        });
     }
+    let shared = step.inputs.iter().position(|operand| operand.place == Place::Shared);
     let packed = match (step.packed, step.kernel.packing()) {
         (Some(Packed::Const(slot)), _) => Some(constant(consts, slot).ok_or_else(misplaced)?),
         (Some(Packed::Arena(_)), Some(packing)) => {
@@ -167,7 +171,7 @@ fn run_step(
         }
         _ => None,
     };
-    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random };
+    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random, shared };
     step.kernel.run(&mut call)
 }
 
@@ -194,6 +198,7 @@ fn readable<'a>(
             Slice::Read(bytes) => Some(*bytes),
             _ => None,
         },
+        Place::Shared => None,
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))

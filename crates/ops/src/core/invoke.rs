@@ -112,6 +112,7 @@ fn push(
             outputs: outs,
             workspace: &mut workspace.as_mut_slice()[..kernel.workspace()],
             packed: packed.as_ref().map(|b| b.as_slice()),
+            shared: None,
             random,
         };
         kernel.run(&mut call).map_err(|e| {
