@@ -7,7 +7,7 @@ use super::join::{Join, Joined, reads};
 use super::memory::{ALIGN, Lifetime, aligned, assign};
 use super::passes::{JOIN_IN_PLACE, OVERWRITE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
+use mxrt_ops::{ConvSignature, Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
 use mxrt_tensor::TensorType;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -123,6 +123,8 @@ pub struct Plan {
     data: Vec<usize>,
     outputs: Vec<TensorType>,
     cost_ns: u64,
+    /// what a reader of its text should know
+    pub(super) note: Option<&'static str>,
 }
 
 /// A value that is needed in another place than where it is: a result that is an argument, a constant or another
@@ -171,6 +173,11 @@ impl Plan {
     /// Estimated time on one core, in nanoseconds.
     pub fn cost_ns(&self) -> u64 {
         self.cost_ns
+    }
+
+    /// The convolutions that tables of measured choices know, step by step.
+    pub(super) fn convolutions(&self) -> Vec<ConvSignature> {
+        self.steps.iter().filter_map(|step| step.kernel.convolution()).collect()
     }
 
     /// How many pieces of the random stream one request draws.
@@ -303,7 +310,8 @@ impl<'a> Builder<'a> {
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
         let consts = ConstPlan::new(nodes, self.slots, cache);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
-        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns })
+        let note = self.options.kernel.note();
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, note })
     }
 
     fn is_step(&self, n: usize) -> bool {

@@ -2,7 +2,8 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
-use mxrt_kernels::isa::Isa;
+use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision};
+use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 
@@ -13,11 +14,23 @@ pub struct KernelOptions {
     pub winograd: u8,
     /// instruction set of the kernels that have several
     pub isa: Isa,
+    /// numbers that convolutions and dense layers multiply
+    pub precision: Precision,
+    /// measured choices of convolutions, which go before the rules
+    pub tuned: Option<&'static ConvTable>,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4, isa: Isa::detect() }
+        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None }
+    }
+}
+
+impl KernelOptions {
+    /// What a reader of the plan should know about them.
+    pub fn note(&self) -> Option<&'static str> {
+        let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
+        missing.then_some("precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with")
     }
 }
 
@@ -77,6 +90,16 @@ pub trait Kernel: Send + Sync {
     /// Estimated cost in nanoseconds on one core; small plans run in the calling thread.
     fn cost_ns(&self) -> u64 {
         1_000
+    }
+
+    /// Multiply-adds that the definition takes, where these are what takes time.
+    fn multiply_adds(&self) -> Option<u64> {
+        None
+    }
+
+    /// Signature under which a table of measured convolutions would have it.
+    fn convolution(&self) -> Option<ConvSignature> {
+        None
     }
 }
 
