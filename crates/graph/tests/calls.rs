@@ -67,7 +67,9 @@ fn set(engine: &'static Engine, target: &NDArray, value: f32) {
 }
 
 /// Keeps all cores of an engine busy until it is dropped.
-struct Busy(Vec<mpsc::Sender<()>>);
+struct Busy {
+    _cores: Vec<mpsc::Sender<()>>,
+}
 
 fn occupy(engine: &'static Engine) -> Busy {
     let hold = |_| {
@@ -82,7 +84,7 @@ fn occupy(engine: &'static Engine) -> Busy {
         running.recv().expect("the core is busy");
         release
     };
-    Busy((0..engine.cores()).map(hold).collect())
+    Busy { _cores: (0..engine.cores()).map(hold).collect() }
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
