@@ -10,6 +10,7 @@ from .ndarray import NDArray
 
 __all__ = [
     "VERSION",
+    "BoundOp",
     "CSVReader",
     "CachedOp",
     "NDArrayBase",
@@ -154,9 +155,28 @@ class CachedOp:
     def num_inputs(self) -> int: ...
     @property
     def num_outputs(self) -> int: ...
-    def __call__(self, *inputs: Any, out: Any = None) -> Any: ...
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+    ) -> Any: ...
+    def bind(self, arrays: list[Any | None]) -> BoundOp: ...
     def plan(self, *inputs: Any, measure: bool = False) -> str: ...
     def plan_cache_info(self) -> dict[str, int]: ...
+
+@final
+class BoundOp:
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+    ) -> Any: ...
 
 @final
 class CSVReader:
