@@ -7,7 +7,7 @@ use super::ir::Graph;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
-use crate::symbol::Symbol;
+use crate::symbol::{Symbol, first_names};
 use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
 use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
@@ -214,8 +214,12 @@ impl CachedOp {
     fn check(&self, inputs: &[&NDArray]) -> Result<(), OpError> {
         if inputs.len() != self.graph.inputs.len() {
             let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-            let message =
-                format!("CachedOp requires {} inputs ({}) but got {}", names.len(), names.join(", "), inputs.len());
+            let message = format!(
+                "CachedOp requires {} inputs but got {}; they are {}",
+                names.len(),
+                inputs.len(),
+                first_names(&names)
+            );
             return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
         }
         let Some(first) = inputs.first() else { return Ok(()) };
