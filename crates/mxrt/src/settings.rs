@@ -1,6 +1,6 @@
 //! The environment variables, read in one place for every border.
 
-use crate::{BuildOptions, Config, EngineKind, Isa, KernelOptions, PassChoice};
+use crate::{BuildOptions, Config, ConvTable, EngineKind, Isa, KernelOptions, PassChoice};
 
 /// What the environment decides.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ const BULK_SIZE: usize = 15;
 impl Settings {
     /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
     /// `MXNET_EXEC_BULK_EXEC_INFERENCE` and `MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`, `MXRT_DEBUG`,
-    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_PASSES`,
+    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_TUNED` (file of a [`ConvTable`]), `MXRT_PASSES`,
     /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB` through `env`, usually `|name| std::env::var(name).ok()`.
     /// An error names the variable, its value and what it may be.
     pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
@@ -47,6 +47,9 @@ impl Settings {
                 ));
             }
             settings.plans.kernel.isa = isa;
+        }
+        if let Some(path) = given(env, "MXRT_TUNED") {
+            settings.plans.kernel.tuned = Some(tuned(&path).map_err(|e| format!("MXRT_TUNED is '{path}': {e}"))?);
         }
         if let Some(list) = given(env, "MXRT_PASSES") {
             settings.plans.passes = PassChoice::parse(&list).map_err(|e| format!("MXRT_PASSES is '{list}': {e}"))?;
@@ -78,6 +81,12 @@ fn bulk_size(env: &dyn Fn(&str) -> Option<String>) -> Result<usize, String> {
         Some(_) => size.unwrap_or(BULK_SIZE),
         None => size.unwrap_or(0),
     })
+}
+
+/// The table of measured convolutions in a file; it stays for as long as the process.
+fn tuned(path: &str) -> Result<&'static ConvTable, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    Ok(Box::leak(Box::new(text.parse()?)))
 }
 
 /// A variable that is set to something.

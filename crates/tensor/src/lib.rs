@@ -8,6 +8,8 @@ mod dtype;
 mod guard;
 pub mod index;
 mod launch;
+mod params;
+mod request;
 mod shape;
 mod view;
 
@@ -16,5 +18,7 @@ pub use context::{Context, DeviceType};
 pub use dtype::{DType, Element, UnknownDType};
 pub use guard::ReadGuard;
 pub use launch::{Launch, launch};
+pub use params::ParameterSet;
+pub use request::{Call, Inputs, Progress, Turn, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};
 pub use view::{TensorMut, TensorRef, TensorType};

@@ -1,14 +1,13 @@
 //! Running a plan: one request, step by step.
 
-use super::build::{Operand, Packed, Place, Plan, Step};
-use super::consts::{ConstEnv, ConstSet, ValueKey, allocate, pack_with};
+use super::build::{Need, Operand, Packed, Place, Plan, Step};
+use super::consts::{ConstEnv, ConstSet, allocate, failure_of, pack_with};
+use super::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::{FailureKind, OpError};
-
+use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
-use std::time::Instant;
 
 /// What one request brings along.
 pub struct Request<'a> {
@@ -17,12 +16,13 @@ pub struct Request<'a> {
     /// where the arena comes from
     pub memory: &'static MemoryPool,
     /// arguments, in the order of the graph's inputs
-    pub inputs: &'a [TensorRef<'a>],
-    /// variable, version and offset of each argument
-    pub keys: &'a [ValueKey],
+    pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
 }
+
+/// Results that could not be computed, by number, and why.
+pub type Failed = Vec<(usize, Failure)>;
 
 /// A piece of the arena, handed to exactly one step at a time.
 enum Slice<'a> {
@@ -33,16 +33,22 @@ enum Slice<'a> {
 }
 
 impl Plan {
-    /// Runs all steps. Fails with the first step's error, which names operator, node, attributes and shapes.
-    pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
+    /// Runs all steps except those that depend on something that has failed: an input, a constant, another step. Returns
+    /// the results that are missing therefore; the failure of a step names operator, node, attributes and shapes.
+    pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<Failed, OpError> {
         self.run_steps(request, outputs, &mut || {})
     }
 
-    /// The same, and how long each step took in nanoseconds.
-    pub fn run_timed(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<Vec<u64>, OpError> {
+    /// The same, and how long each step took by a clock, which is read in the thread that runs them.
+    pub fn run_clocked(
+        &self,
+        request: &Request<'_>,
+        outputs: &mut [TensorMut<'_>],
+        clock: &dyn Fn() -> u64,
+    ) -> Result<(Failed, Vec<u64>), OpError> {
         let mut marks = Vec::with_capacity(self.steps.len() + 1);
-        self.run_steps(request, outputs, &mut || marks.push(Instant::now()))?;
-        Ok(marks.windows(2).map(|pair| (pair[1] - pair[0]).as_nanos() as u64).collect())
+        let failed = self.run_steps(request, outputs, &mut || marks.push(clock()))?;
+        Ok((failed, marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect()))
     }
 
     /// Runs all steps; `mark` is called before each of them and after the last.
@@ -51,21 +57,60 @@ impl Plan {
         request: &Request<'_>,
         outputs: &mut [TensorMut<'_>],
         mark: &mut dyn FnMut(),
-    ) -> Result<(), OpError> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
+    ) -> Result<Failed, OpError> {
+        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs };
         let consts = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
-        })?;
+        });
         let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
-        for step in &self.steps {
+        let mut broken = Broken { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
+        for (s, step) in self.steps.iter().enumerate() {
             mark();
             let key = if step.random { random.next() } else { None };
-            run_step(step, request, &consts, arena.as_mut_slice(), outputs, key).map_err(|e| describe(e, step))?;
+            if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
+                broken.add(s, failure);
+                continue;
+            }
+            if let Err(error) = run_step(step, request, &consts, arena.as_mut_slice(), outputs, key) {
+                broken.add(s, failure_of(describe(error, step)));
+            }
         }
         mark();
-        Ok(())
+        let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
+        Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
+    }
+}
+
+/// What a request cannot compute any more.
+struct Broken {
+    /// whether anything has failed; almost never
+    any: bool,
+    steps: Vec<(usize, Failure)>,
+}
+
+impl Broken {
+    fn add(&mut self, step: usize, failure: Failure) {
+        self.any = true;
+        self.steps.push((step, failure));
+    }
+
+    fn of_step(&self, step: usize) -> Option<&Failure> {
+        self.steps.iter().find(|(s, _)| *s == step).map(|(_, failure)| failure)
+    }
+
+    /// The failure of the first thing that a step reads.
+    fn inherited(&self, step: &Step, inputs: &dyn GraphInputs, consts: &ConstSet) -> Option<Failure> {
+        if !self.any {
+            return None;
+        }
+        let found = step.needs.iter().find_map(|need| match need {
+            Need::Input(i) => inputs.failure(*i),
+            Need::Const(slot) => consts.failures.get(*slot)?.as_ref(),
+            Need::Step(s) => self.of_step(*s),
+        });
+        found.cloned()
     }
 }
 
@@ -113,7 +158,7 @@ fn run_step(
         ins.push(readable(operand, request, consts, &slices, &results)?);
     }
     let packed = match (step.packed, step.kernel.packing()) {
-        (Some(Packed::Const(slot)), _) => Some(consts.blocks[slot].bytes()),
+        (Some(Packed::Const(slot)), _) => Some(constant(consts, slot).ok_or_else(misplaced)?),
         (Some(Packed::Arena(_)), Some(packing)) => {
             let chosen: SmallVec<[TensorRef<'_>; 4]> =
                 packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
@@ -139,8 +184,8 @@ fn readable<'a>(
     results: &'a [Slice<'_>],
 ) -> Result<TensorRef<'a>, OpError> {
     let bytes = match operand.place {
-        Place::Input(i) => request.inputs.get(i).map(|t| t.bytes()),
-        Place::Const(slot) => consts.blocks.get(slot).map(|b| b.bytes()),
+        Place::Input(i) => Some(request.inputs.tensor(i)?.bytes()),
+        Place::Const(slot) => constant(consts, slot),
         Place::Arena(i) => match &slices[i] {
             Slice::Read(bytes) => bytes.get(..operand.tensor.bytes()),
             _ => None,
@@ -152,6 +197,10 @@ fn readable<'a>(
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))
+}
+
+fn constant(consts: &ConstSet, slot: usize) -> Option<&[u8]> {
+    Some(consts.blocks.get(slot)?.as_ref()?.bytes())
 }
 
 /// Cuts the arena into the pieces of a step.
