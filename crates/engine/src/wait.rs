@@ -270,7 +270,7 @@ impl Engine {
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { SyncClosure::store(op, run) };
-        self.push_as(&OpSpec::new(name, &[(var, access)]), Class::Notify, store);
+        self.push_as(&OpSpec::new(name, &[(var, access)]), Class::Notify, None, store);
     }
 
     fn wait_for(
@@ -379,7 +379,7 @@ impl Engine {
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { AsyncClosure::store(op, run) };
-        self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, store);
+        self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, None, store);
         let mut outcome = self.block_on(&cell, &mut poll)?;
         if let Some(device) = outcome.device.take() {
             let late = device.finish(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
