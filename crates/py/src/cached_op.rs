@@ -185,6 +185,14 @@ impl CachedOp {
         text.map_err(|e| errors::from_op(py, &e))
     }
 
+    /// The distinct convolutions of the compiled form for arrays like these, as a table of measured ones names them.
+    #[pyo3(signature = (*inputs))]
+    fn convolutions(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
+        let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
+        let found = runtime::detached(py, || self.op.convolutions(&types))?;
+        Ok(found.map_err(|e| errors::from_op(py, &e))?.iter().map(ToString::to_string).collect())
+    }
+
     /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.
     fn plan_cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.op.stats();

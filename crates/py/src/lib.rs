@@ -16,6 +16,7 @@ mod operator;
 mod profiler;
 mod runtime;
 mod symbol;
+mod tune;
 
 use pyo3::prelude::*;
 
@@ -41,6 +42,8 @@ mod _mxrt {
     use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
+    #[pymodule_export]
+    use crate::tune::{measure_convolution, tuned_table};
     use pyo3::prelude::*;
 
     /// Version of this package, from the workspace's Cargo.toml.

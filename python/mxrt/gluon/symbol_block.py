@@ -220,12 +220,25 @@ class SymbolBlock(HybridBlock):
         few times on the inputs, and each line ends with the shortest time its step took on the cores that were idle.
         """
         op = self._op or self._compile()
+        return op.plan(*self._every_input(args), measure=measure)
+
+    def convolutions(self, *args: NDArray) -> list[str]:
+        """The distinct convolutions of the compiled form for inputs like these, a line of text each.
+
+        It holds all that the choice of a kernel depends on; ``mxrt tune`` measures what they name.
+        """
+        op = self._op or self._compile()
+        return op.convolutions(*self._every_input(args))
+
+    def _every_input(self, args: tuple[NDArray, ...]) -> list[NDArray]:
+        """Arguments and parameters in the order of the graph's inputs."""
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
         with parameters.publishing:
             held = self._collect(args[0].context)
-        inputs = [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
-        return op.plan(*inputs, measure=measure)
+        return [
+            array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)
+        ]
 
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.

@@ -10,7 +10,7 @@ use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
 use super::run::Request;
-use crate::symbol::Symbol;
+use crate::symbol::{Symbol, first_names};
 use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
@@ -334,7 +334,8 @@ impl CachedOp {
             return Ok(());
         }
         let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-        let message = format!("CachedOp requires {} inputs ({}) but got {given}", names.len(), names.join(", "));
+        let listed = first_names(&names);
+        let message = format!("CachedOp requires {} inputs but got {given}; they are {listed}", names.len());
         Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
     }
 

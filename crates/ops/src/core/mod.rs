@@ -27,7 +27,7 @@ pub use kernel::{
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
-pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, measure};
+pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
 pub use mxrt_kernels::isa::Isa;
 pub use mxrt_kernels::par::par_chunks_mut;
 pub use random::{RandomKey, RandomState};
