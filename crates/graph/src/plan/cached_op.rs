@@ -2,7 +2,7 @@
 
 use super::build::{BuildOptions, Plan};
 use super::consts::ConstCache;
-use super::describe::StepTimes;
+use super::describe::{StepReport, StepTimes};
 use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
 use super::passes;
@@ -10,9 +10,9 @@ use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
 use super::run::Request;
-use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, WaitError};
-use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
+use crate::symbol::{Symbol, first_names};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -56,9 +56,10 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
     AttrDef::new(
         "precision",
-        AttrKind::Enum(&["default", "exact"]),
+        AttrKind::Enum(&["default", "exact", "bf16"]),
         "default",
-        "exact: no algorithm that trades accuracy for speed (Winograd convolution)",
+        "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
+         bf16: inputs and weights of layers rounded to bf16 where that is faster",
     ),
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
@@ -68,7 +69,16 @@ static FLAGS: &[AttrDef] = &[
 pub struct CachedOpFlags {
     data: Vec<usize>,
     params: Vec<usize>,
-    exact: bool,
+    accuracy: Accuracy,
+}
+
+/// What the flag `precision` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Accuracy {
+    #[default]
+    Default,
+    Exact,
+    Bf16,
 }
 
 impl CachedOpFlags {
@@ -84,8 +94,12 @@ impl CachedOpFlags {
                 |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
             attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
         };
-        let exact = attrs.str("precision") == "exact";
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, exact })
+        let accuracy = match attrs.str("precision") {
+            "exact" => Accuracy::Exact,
+            "bf16" => Accuracy::Bf16,
+            _ => Accuracy::Default,
+        };
+        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, accuracy })
     }
 }
 
@@ -118,8 +132,10 @@ impl CachedOp {
         flags: &CachedOpFlags,
         mut options: BuildOptions,
     ) -> Result<CachedOp, OpError> {
-        if flags.exact {
-            options.kernel.winograd = 0;
+        match flags.accuracy {
+            Accuracy::Default => {}
+            Accuracy::Exact => options.kernel.winograd = 0,
+            Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
         }
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
@@ -160,16 +176,19 @@ impl CachedOp {
     ///
     /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
     /// raised when they are read.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         self.call_with(inputs, None, &CallOptions::default())
     }
 
     /// The same into arrays of the caller, whose shapes and dtypes must fit.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
         self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
     }
 
     /// The same with a place in the queue, into new arrays or those of the caller, which are returned.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_with(
         &self,
         inputs: &[&NDArray],
@@ -182,6 +201,7 @@ impl CachedOp {
 
     /// The same if it can be done in a few microseconds; None if there is no plan yet, or one that would run here for
     /// longer.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_call_quickly(
         &self,
         inputs: &[&NDArray],
@@ -211,27 +231,75 @@ impl CachedOp {
 
     /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
     /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan_text(
         &self,
         inputs: &[&NDArray],
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<String, WaitError>, OpError> {
+        let times: Arc<Mutex<StepTimes>> = Arc::default();
+        let (record, begin) = (times.clone(), Instant::now());
+        let clock = move || begin.elapsed().as_nanos() as u64;
+        let note = move |run: &[u64]| record.lock().merge(run);
+        let measured = self.measure(inputs, MEASURED_RUNS, clock, note, poll)?;
+        Ok(measured.map(|program| program.text(Some(&times.lock()))))
+    }
+
+    /// The steps of the plan for these inputs, or of a part of a divided batch, and what each took in `runs` runs (after two
+    /// more), in nanoseconds of `clock`, which is read in the thread that runs them. Waits for the runs; `poll` as for reading
+    /// an array.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn measure_steps(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: fn() -> u64,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Vec<StepReport>, WaitError>, OpError> {
+        let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
+        let record = times.clone();
+        let note = move |run: &[u64]| record.lock().push(run.to_vec());
+        let measured = self.measure(inputs, runs, clock, note, poll)?;
+        Ok(measured.map(|program| {
+            let mut reports = program.plans().first().map(|plan| plan.reports()).unwrap_or_default();
+            for run in times.lock().iter() {
+                reports.iter_mut().zip(run).for_each(|(report, ns)| report.ns.push(*ns));
+            }
+            reports
+        }))
+    }
+
+    /// Runs the program for these inputs several times and notes what its steps took each time.
+    fn measure(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: impl Fn() -> u64 + Send + 'static,
+        mut note: impl FnMut(&[u64]) + Send + 'static,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
         let program = self.prepare(inputs)?;
         let results = self.results(&program, inputs, &CallOptions::default())?;
-        let times: Arc<Mutex<StepTimes>> = Arc::default();
-        let (record, program_of_op) = (times.clone(), program.clone());
+        let program_of_op = program.clone();
         let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
         self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
-            let failed = program_of_op.measure(MEASURED_RUNS, request, outputs, &mut record.lock())?;
-            Ok(Progress::Done(failed))
+            Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
         });
         for result in &results {
             if let Err(error) = result.read(poll) {
                 return Ok(Err(error));
             }
         }
-        let times = times.lock();
-        Ok(Ok(program.text(Some(&times))))
+        Ok(Ok(program))
+    }
+
+    /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
+    pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
+        let mut signatures: Vec<ConvSignature> =
+            self.program(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
+        signatures.sort_unstable();
+        signatures.dedup();
+        Ok(signatures)
     }
 
     /// The graph after all passes, as text.
@@ -266,7 +334,8 @@ impl CachedOp {
             return Ok(());
         }
         let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-        let message = format!("CachedOp requires {} inputs ({}) but got {given}", names.len(), names.join(", "));
+        let listed = first_names(&names);
+        let message = format!("CachedOp requires {} inputs but got {given}; they are {listed}", names.len());
         Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
     }
 
@@ -326,7 +395,7 @@ impl CachedOp {
             return Ok(None);
         }
         let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
-        let Some(division) = self.division(types, &divided)?.filter(|d| d.each < rows) else { return Ok(None) };
+        let Some(division) = self.division(types, &divided).filter(|d| d.each < rows) else { return Ok(None) };
         let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
         let part = some(division.each)?;
         let left = rows % division.each;
@@ -337,20 +406,23 @@ impl CachedOp {
     }
 
     /// How batches of rows like these are divided: decided once.
-    fn division(&self, types: &[TensorType], divided: &[bool]) -> Result<Option<Division>, OpError> {
+    fn division(&self, types: &[TensorType], divided: &[bool]) -> Option<Division> {
         let single: Signature = rows::with_rows(types, divided, 1).into();
         if let Some(known) = self.divisions.lock().get(&single) {
-            return Ok(*known);
+            return *known;
         }
-        let one = self.build(&single)?.cost_ns();
-        let together = self.build(&rows::with_rows(types, divided, rows::TOGETHER))?.cost_ns();
-        let division = Division::choose(one, together);
+        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
+        // What cannot be built for other numbers of rows is not divided.
+        let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
+            (Ok(one), Ok(together)) => Division::choose(one, together),
+            _ => None,
+        };
         let mut divisions = self.divisions.lock();
         if divisions.len() >= MAX_DIVISIONS {
             divisions.clear();
         }
         divisions.insert(single, division);
-        Ok(division)
+        division
     }
 
     fn results(
@@ -368,6 +440,7 @@ impl CachedOp {
     }
 
     /// Pushes a call whose inputs have been looked at.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn start(
         &self,
         program: Arc<Program>,
@@ -401,6 +474,7 @@ impl CachedOp {
         Ok(results)
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn push<F>(
         &self,
         program: &Program,
@@ -411,6 +485,8 @@ impl CachedOp {
     ) where
         F: FnMut(&Request<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
     {
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
         let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
         let outputs: SmallVec<[&NDArray; 2]> = launched.outputs.iter().collect();
         let call = Call {

@@ -23,7 +23,7 @@ mod text;
 pub use bound::BoundOp;
 pub use build::{BuildOptions, CacheLimit, Plan};
 pub use cached_op::{CachedOp, CachedOpFlags, CallOptions};
-pub use describe::StepTimes;
+pub use describe::{StepReport, StepTimes};
 pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};
 pub use passes::PassChoice;

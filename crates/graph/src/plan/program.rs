@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A request looks whether others wait about this often.
 const TURN_NS: u64 = 30_000_000;
 
+/// Runs that are not noted: the first computes constants and touches memory for the first time.
+const WARM_UP: usize = 2;
+
 /// An immutable program for one signature.
 pub struct Program {
     body: Body,
@@ -129,21 +132,23 @@ impl Program {
         }
     }
 
-    /// Runs a request `rounds` times and notes the shortest time of every step; of a divided one, of a part of it.
+    /// Runs a request `rounds` times and notes by a clock what every step took each time; of a divided one, of a part of it.
     pub fn measure(
         &self,
         rounds: usize,
         request: &Request<'_>,
         outputs: &mut [TensorMut<'_>],
-        times: &mut StepTimes,
+        clock: &dyn Fn() -> u64,
+        note: &mut dyn FnMut(&[u64]),
     ) -> Result<Failed, OpError> {
         match &self.body {
             Body::Whole(plan) => {
-                // The first run computes constants and touches memory for the first time.
-                let mut failed = plan.run(request, outputs)?;
-                for _ in 0..rounds {
-                    let (result, run) = plan.run_timed(request, outputs)?;
-                    times.merge(&run);
+                let mut failed = Failed::new();
+                for run in 0..WARM_UP + rounds {
+                    let (result, times) = plan.run_clocked(request, outputs, clock)?;
+                    if run >= WARM_UP {
+                        note(&times);
+                    }
                     failed = result;
                 }
                 Ok(failed)
@@ -152,7 +157,7 @@ impl Program {
                 let mut slices = parts.slices(0..1, outputs);
                 let rows = parts.rows_of(0, request.inputs);
                 let part = Request { inputs: &rows, ..*request };
-                parts.part.measure(rounds, &part, &mut slices[0], times)?;
+                parts.part.measure(rounds, &part, &mut slices[0], clock, note)?;
                 drop(slices);
                 let mut failed = Failed::new();
                 parts.run(0, parts.count(), request, outputs, &mut failed)?;
@@ -244,6 +249,8 @@ impl Parts {
         let slices = self.slices(first..first + count, outputs);
         let mut results = Vec::with_capacity(count);
         if self.side_by_side && count > 1 {
+            // Here all idle cores can help with constants; inside of a part they could not.
+            self.part.plans().into_iter().for_each(|plan| drop(plan.constants(request)));
             let cells: Vec<Mutex<(_, Option<Result<Failed, OpError>>)>> =
                 slices.into_iter().map(|slice| Mutex::new((slice, None))).collect();
             request.par.run(count, 0, &|k, _| {

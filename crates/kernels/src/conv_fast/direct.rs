@@ -8,17 +8,25 @@ use super::blocked::{BLOCK, zero_halo};
 use super::job::Job;
 use super::params::Conv2dParams;
 use super::tiles::{ConvTileArgs, conv_tile, two_row_tile};
-use crate::gemm::tile::{Split, Tap, tile_size};
+use crate::cache_class::CacheClass;
+use crate::gemm::tile::{Elements, Soon, Split, SplitEntries, Tap, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{LANES, Src};
+use crate::simd::{Entry, LANES, Src};
 
-/// Packed weights that stay in the second-level cache while all of them pass over a few rows.
-const CACHED_WEIGHTS: usize = 640 << 10;
+/// Packed weights up to this part of the second-level cache, in eighths, stay there while all of them pass over a few rows.
+const CACHED_EIGHTHS: usize = 5;
 /// Rows that are finished for all output channels while their input is near.
 const BAND: usize = 4;
-/// Multiply-adds that a chunk should have at least.
+/// Multiply-adds that a chunk should have at least, and at most.
 const CHUNK_WORK: usize = 2 << 20;
+const MOST_WORK: usize = 16 << 20;
+
+/// Taps between two visits of the outputs, where weights come from far: their panel then stays in the first-level cache while
+/// the tiles of a chunk pass over it.
+const DEPTH: usize = 64;
+/// Chunks that a convolution with many weights is cut into at least.
+const LEAST_CHUNKS: usize = 16;
 
 /// Sums of at most so many products are made faster than the lines for them arrive.
 const SHORT_SUMS: usize = 48;
@@ -28,11 +36,17 @@ const SHORT_SUMS: usize = 48;
 pub(super) struct Direct {
     params: Conv2dParams,
     isa: Isa,
+    /// What an input channel is.
+    elements: Elements,
     out: [usize; 2],
     /// Input channels come as planes and not in blocks.
     planar: bool,
     parts: Vec<OutputPart>,
     packed_len: usize,
+    /// Taps between two visits of the outputs.
+    depth: usize,
+    /// Weights come from far, so that the tiles that read a panel share the requests for the next.
+    shared: bool,
     /// Output rows and parts that a chunk computes.
     chunk_rows: usize,
     chunk_parts: usize,
@@ -48,22 +62,36 @@ struct OutputPart {
 }
 
 impl Direct {
-    pub(super) fn new(params: Conv2dParams, out: [usize; 2], planar: bool, isa: Isa) -> Direct {
+    /// For [`Elements::Pairs`] the channels of `params` are pairs of channels.
+    pub(super) fn new(
+        params: Conv2dParams,
+        elements: Elements,
+        out: [usize; 2],
+        planar: bool,
+        isa: Isa,
+        cache: CacheClass,
+    ) -> Direct {
         let (parts, packed_len) = output_parts(&params, isa);
         let row_work = (params.work(out) / out[0]).max(1);
-        let cached = packed_len * size_of::<f32>() <= CACHED_WEIGHTS;
+        let cached = packed_len * size_of::<f32>() <= cache.bytes() / 8 * CACHED_EIGHTHS;
         let (chunk_rows, chunk_parts) = if cached {
             (CHUNK_WORK.div_ceil(row_work).max(BAND), parts.len())
         } else {
+            // The more rows, the less often the weights are read.
             let part_work = (row_work * out[0] / parts.len()).max(1);
-            (CHUNK_WORK.div_ceil(row_work / parts.len() + 1).max(BAND), CHUNK_WORK.div_ceil(part_work))
+            let most_bands = part_work.div_ceil(CHUNK_WORK);
+            let bands = LEAST_CHUNKS.div_ceil(parts.len()).max(part_work / MOST_WORK).min(most_bands);
+            (out[0].div_ceil(bands).max(BAND), CHUNK_WORK.div_ceil(part_work))
         };
         Direct {
             params,
             isa,
+            elements,
             out,
             planar,
             packed_len,
+            depth: if cached { usize::MAX } else { DEPTH },
+            shared: !cached,
             chunk_rows: chunk_rows.min(out[0]),
             chunk_parts: chunk_parts.min(parts.len()),
             parts,
@@ -74,7 +102,8 @@ impl Direct {
         let size = tile_size(self.isa);
         let rows = Split::new(self.out[1], size.rows).rows(0);
         let blocks = self.parts.iter().map(|p| p.blocks).max().unwrap_or(1);
-        format!("direct {rows}x{blocks} {}", self.isa)
+        let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
+        format!("direct{elements} {rows}x{blocks} {}", self.isa)
     }
 
     pub(super) fn packed_len(&self) -> usize {
@@ -145,48 +174,106 @@ impl Direct {
         self.parts.iter().map(|p| self.runs(p.inputs).count()).max().unwrap_or(0) * self.params.taps()
     }
 
-    pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+    /// How the work is cut: chunks, the bytes of scratch of each, and what they compute.
+    pub(super) fn cut(&self, images: usize) -> Cut {
         let bands = self.out[0].div_ceil(self.chunk_rows);
-        let part_groups = self.parts.len().div_ceil(self.chunk_parts);
-        let scratch = self.max_taps() * size_of::<Tap>();
-        par.run(part_groups * job.xs.n * bands, scratch, &|chunk, scratch| {
-            let (band, rest) = (chunk % bands, chunk / bands);
-            let (image, group) = (rest % job.xs.n, rest / job.xs.n);
-            let rows = band * self.chunk_rows..((band + 1) * self.chunk_rows).min(self.out[0]);
-            let parts = group * self.chunk_parts..((group + 1) * self.chunk_parts).min(self.parts.len());
-            let taps = bytemuck::cast_slice_mut(&mut scratch[..self.max_taps() * size_of::<Tap>()]);
-            for part in &self.parts[parts] {
-                let taps = self.fill_taps(job, part, taps);
-                self.rows(job, part, taps, image, rows.clone());
-            }
+        let groups = self.parts.len().div_ceil(self.chunk_parts);
+        Cut { images, bands, groups, scratch: self.max_taps() * size_of::<Tap>() }
+    }
+
+    pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let cut = self.cut(job.xs.n);
+        par.run(cut.chunks(), cut.scratch, &|chunk, scratch| {
+            let chunk = self.chunk(&cut, chunk);
+            let from = InputRows { image: chunk.image, first: 0 };
+            self.run_chunk(job, &chunk, from, scratch);
         });
     }
 
+    /// What chunk number `index` computes.
+    pub(super) fn chunk(&self, cut: &Cut, index: usize) -> Chunk {
+        let (band, rest) = (index % cut.bands, index / cut.bands);
+        let (image, group) = (rest % cut.images, rest / cut.images);
+        let some = |i: usize, step: usize, all: usize| i * step..((i + 1) * step).min(all);
+        Chunk {
+            image,
+            rows: some(band, self.chunk_rows, self.out[0]),
+            parts: some(group, self.chunk_parts, self.parts.len()),
+        }
+    }
+
+    /// Computes one chunk from an input that may hold only the rows it reads.
+    pub(super) fn run_chunk(&self, job: &Job<'_>, chunk: &Chunk, from: InputRows, scratch: &mut [u8]) {
+        let taps = bytemuck::cast_slice_mut(&mut scratch[..self.max_taps() * size_of::<Tap>()]);
+        for part in &self.parts[chunk.parts.clone()] {
+            let taps = self.fill_taps(job, part, taps);
+            self.rows(job, part, taps, chunk, from);
+        }
+    }
+
     /// Some output rows of one part.
-    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], image: usize, rows: std::ops::Range<usize>) {
+    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], chunk: &Chunk, from: InputRows) {
+        let width = part.blocks * LANES;
+        let tiles = self.tiles(part, chunk);
+        let depth = if job.in_place { taps.len() } else { self.depth.min(taps.len()) };
+        let mut b = Src::new(job.packed).add(part.packed_at);
+        for (i, some) in taps.chunks(depth).enumerate() {
+            let len = some.iter().map(|tap| tap.count as usize * width).sum();
+            let stage =
+                Stage { taps: some, b, len, shared: self.shared, resumes: i > 0, pauses: (i + 1) * depth < taps.len() };
+            self.stage(job, part, &stage, &tiles, chunk, from);
+            b = b.add(len);
+        }
+        for block in part.first_block..part.first_block + part.blocks {
+            // SAFETY: `Job::new` checked the shape; these output rows of these blocks belong to this chunk.
+            unsafe { zero_halo(job.y, &job.ys, chunk.image, block, chunk.rows.clone()) }
+        }
+    }
+
+    /// How the rows of a chunk are cut into tiles.
+    fn tiles(&self, part: &OutputPart, chunk: &Chunk) -> Tiles {
+        let pixel = self.params.stride[1] * if self.planar { 1 } else { BLOCK };
+        let split = Split::new(self.out[1], tile_size(self.isa).rows);
+        let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
+        let pairs = two_row_tile(self.isa, self.elements, self.out[1], part.blocks, pixel);
+        let rows = chunk.rows.len();
+        let count = if pairs.is_some() { rows.div_ceil(2) } else { rows * split.parts };
+        Tiles { split, entries, pairs, count }
+    }
+
+    /// Some taps of all tiles of some rows of a part.
+    fn stage(
+        &self,
+        job: &Job<'_>,
+        part: &OutputPart,
+        stage: &Stage<'_>,
+        tiles: &Tiles,
+        chunk: &Chunk,
+        from: InputRows,
+    ) {
         let Conv2dParams { stride, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
-        let pixel = stride[1] * xs.block;
-        let split = Split::new(self.out[1], tile_size(self.isa).rows);
-        let entries = split.entries(|m| conv_tile(self.isa, m, part.blocks, pixel));
+        let (image, rows) = (chunk.image, chunk.rows.clone());
         let bias = job.bias_block::<2>(part.first_block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
-        let steps = (part.inputs.1 - part.inputs.0) * self.params.taps();
-        let fetch_outputs = steps <= SHORT_SUMS && job.fetches_outputs();
-        let two_rows = two_row_tile(self.isa, self.out[1], part.blocks, pixel);
-        let mut row = rows.start;
+        let width = part.blocks * LANES;
+        let fetch_outputs = stage.len <= SHORT_SUMS * width && job.fetches_outputs();
+        let (mut row, mut pass) = (rows.start, 0);
         while row < rows.end {
-            let (two_rows, height) =
-                if row + 1 < rows.end { (two_rows, 1 + usize::from(two_rows.is_some())) } else { (None, 1) };
-            for i in 0..split.parts {
-                let col = split.start(i);
+            let pair = tiles.pairs.filter(|_| row + 1 < rows.end);
+            let input_row = top + row * stride[0] - from.first;
+            for i in 0..tiles.split.parts {
+                let col = tiles.split.start(i);
                 let args = ConvTileArgs {
-                    a: job.x.add(xs.padded_offset(image, 0, top + row * stride[0], left + col * stride[1])),
-                    pixel,
+                    a: job.x.add(xs.padded_offset(from.image, 0, input_row, left + col * stride[1])),
+                    pixel: stride[1] * xs.block,
                     row: stride[0] * xs.row_stride(),
-                    taps: taps.as_ptr(),
-                    taps_len: taps.len(),
-                    b: Src::new(job.packed).add(part.packed_at),
+                    taps: stage.taps.as_ptr(),
+                    taps_len: stage.taps.len(),
+                    b: stage.b,
+                    soon: stage.soon(width, pass, tiles.count),
+                    resumes: stage.resumes,
+                    pauses: stage.pauses,
                     bias: Src::new(&bias),
                     residual: job.residual_at(image, part.first_block, row, col),
                     y: job.y.add(ys.offset(image, part.first_block, row, col)),
@@ -197,15 +284,80 @@ impl Direct {
                 };
                 // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
                 // output rows of these blocks belong to this chunk.
-                unsafe { two_rows.unwrap_or(entries.of(&split, i))(&args) }
+                unsafe { pair.unwrap_or(tiles.entries.of(&tiles.split, i))(&args) }
+                pass += 1;
             }
-            row += height;
-        }
-        for block in part.first_block..part.first_block + part.blocks {
-            // SAFETY: as above.
-            unsafe { zero_halo(job.y, ys, image, block, rows.clone()) }
+            row += 1 + usize::from(pair.is_some());
         }
     }
+}
+
+/// Taps that all tiles of a chunk pass over one after the other, and their weights.
+struct Stage<'t> {
+    taps: &'t [Tap],
+    b: Src,
+    /// Elements of the weights.
+    len: usize,
+    /// Whether the tiles share the requests for what follows.
+    shared: bool,
+    /// Whether others went before, and whether others follow.
+    resumes: bool,
+    pauses: bool,
+}
+
+impl Stage<'_> {
+    /// What tile number `pass` of `passes` requests: what follows the weights.
+    fn soon(&self, width: usize, pass: usize, passes: usize) -> Soon {
+        if !self.shared {
+            Soon::behind(self.b, width)
+        } else {
+            Soon::share(self.b.add(self.len), self.len, width, pass, passes)
+        }
+    }
+}
+
+/// The register tiles of some rows: those of one row and, where images are narrow, of two.
+struct Tiles {
+    split: Split,
+    entries: SplitEntries<ConvTileArgs>,
+    pairs: Option<Entry<ConvTileArgs>>,
+    count: usize,
+}
+
+/// How a run is cut into chunks; follows from shapes alone.
+pub(super) struct Cut {
+    images: usize,
+    bands: usize,
+    groups: usize,
+    /// Bytes that a chunk needs.
+    pub scratch: usize,
+}
+
+impl Cut {
+    pub(super) fn chunks(&self) -> usize {
+        self.bands * self.groups * self.images
+    }
+
+    /// Whether every chunk computes all output channels of its rows.
+    pub(super) fn by_rows(&self) -> bool {
+        self.groups == 1
+    }
+}
+
+/// Some output rows of some parts.
+pub(super) struct Chunk {
+    pub image: usize,
+    pub rows: std::ops::Range<usize>,
+    parts: std::ops::Range<usize>,
+}
+
+/// Where the input of a chunk lies.
+#[derive(Clone, Copy)]
+pub(super) struct InputRows {
+    /// The image among those that the input holds.
+    pub image: usize,
+    /// The row, counted from the first of the padding, that the input's first row stands for.
+    pub first: usize,
 }
 
 /// Input channels of one block.

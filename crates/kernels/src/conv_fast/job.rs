@@ -32,12 +32,15 @@ pub struct ConvEpilogue<'a> {
 const LARGE_OUTPUT: usize = 1 << 20;
 
 /// A running convolution.
+#[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub x: Src,
     pub xs: BlockedShape,
     pub y: Dst,
     pub ys: BlockedShape,
     residual: Option<(Src, BlockedShape)>,
+    /// The output holds the residual until it is written.
+    pub in_place: bool,
     pub packed: &'a [f32],
     bias: Option<&'a [f32]>,
     pub limits: (f32, f32),
@@ -67,6 +70,7 @@ impl<'a> Job<'a> {
         let channels = expected.y.c;
         assert!(epilogue.bias.is_none_or(|b| b.len() == channels), "the bias needs {channels} elements");
         let (ys, dst) = (y.shape, y.dst());
+        let in_place = matches!(epilogue.residual, Residual::InPlace);
         let residual = match epilogue.residual {
             Residual::None => None,
             Residual::InPlace => Some((dst.as_src(), ys)),
@@ -76,7 +80,12 @@ impl<'a> Job<'a> {
             }
         };
         let limits = epilogue.activation.limits();
-        Job { x: x.src(), xs: x.shape, y: dst, ys, residual, packed, bias: epilogue.bias, limits }
+        Job { x: x.src(), xs: x.shape, y: dst, ys, residual, in_place, packed, bias: epilogue.bias, limits }
+    }
+
+    /// The same outputs from another input.
+    pub(super) fn with_input(&self, x: Src, xs: BlockedShape) -> Job<'a> {
+        Job { x, xs, ..*self }
     }
 
     /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.

@@ -2,7 +2,8 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
-use mxrt_kernels::isa::Isa;
+use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
+use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 
@@ -13,11 +14,32 @@ pub struct KernelOptions {
     pub winograd: u8,
     /// instruction set of the kernels that have several
     pub isa: Isa,
+    /// numbers that convolutions and dense layers multiply
+    pub precision: Precision,
+    /// measured choices of convolutions, which go before the rules
+    pub tuned: Option<&'static ConvTable>,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4, isa: Isa::detect() }
+        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None }
+    }
+}
+
+impl KernelOptions {
+    /// The transforms that `winograd` allows.
+    pub fn transforms(&self) -> Winograd {
+        match self.winograd {
+            0 | 1 => Winograd::Off,
+            2 | 3 => Winograd::F2,
+            _ => Winograd::F4,
+        }
+    }
+
+    /// What a reader of the plan should know about them.
+    pub fn note(&self) -> Option<&'static str> {
+        let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
+        missing.then_some("precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with")
     }
 }
 
@@ -45,6 +67,8 @@ pub struct KernelCall<'a, 'o> {
     pub packed: Option<&'a [u8]>,
     /// this execution's piece of the random stream, for random operators
     pub random: Option<RandomKey>,
+    /// the input whose content stands in output 0 and is to be overwritten there; its entry in `inputs` has no content
+    pub shared: Option<usize>,
 }
 
 /// An operator bound to types. Immutable; results never depend on how many threads `par` uses.
@@ -62,6 +86,11 @@ pub trait Kernel: Send + Sync {
         None
     }
 
+    /// Inputs of the size of output 0, any one of which it can overwrite: see [`KernelCall::shared`].
+    fn in_place(&self) -> &[usize] {
+        &[]
+    }
+
     /// What was chosen, for `net.plan()` and the profiler.
     fn describe(&self) -> String {
         "plain".to_owned()
@@ -70,6 +99,16 @@ pub trait Kernel: Send + Sync {
     /// Estimated cost in nanoseconds on one core; small plans run in the calling thread.
     fn cost_ns(&self) -> u64 {
         1_000
+    }
+
+    /// Multiply-adds that the definition takes, where these are what takes time.
+    fn multiply_adds(&self) -> Option<u64> {
+        None
+    }
+
+    /// Signature under which a table of measured convolutions would have it.
+    fn convolution(&self) -> Option<ConvSignature> {
+        None
     }
 }
 
@@ -89,6 +128,7 @@ struct FnKernel<F> {
     name: String,
     run: F,
     cost_ns: u64,
+    in_place: Vec<usize>,
 }
 
 impl<F> Kernel for FnKernel<F>
@@ -106,6 +146,10 @@ where
     fn cost_ns(&self) -> u64 {
         self.cost_ns
     }
+
+    fn in_place(&self) -> &[usize] {
+        &self.in_place
+    }
 }
 
 /// A kernel that is just a function. Its cost is estimated from the bytes it touches.
@@ -121,7 +165,15 @@ pub fn named_kernel_fn<F>(signature: &Signature<'_>, name: String, run: F) -> Bo
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4 })
+    in_place_kernel_fn(signature, name, Vec::new(), run)
+}
+
+/// The same for a kernel that can overwrite any one of these inputs.
+pub fn in_place_kernel_fn<F>(signature: &Signature<'_>, name: String, in_place: Vec<usize>, run: F) -> Box<dyn Kernel>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+{
+    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4, in_place })
 }
 
 /// The same for a kernel that is known to take so many nanoseconds.
@@ -129,7 +181,7 @@ pub fn costed_kernel_fn<F>(cost_ns: u64, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns })
+    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns, in_place: Vec::new() })
 }
 
 fn bytes_touched(signature: &Signature<'_>) -> u64 {
