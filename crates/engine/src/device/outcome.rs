@@ -169,7 +169,10 @@ impl Enqueued {
 
     fn unsettled_inputs(&self) -> Vec<EventRef> {
         let pending = |input: &Input| match &input.source {
-            Source::Pending(writer) if !writer.event.is_settled() => Some(writer.event.clone()),
+            // One that is not complete now, although the op is, was never waited for: nothing is known of it.
+            Source::Pending(writer) if !writer.event.is_settled() && writer.event.is_complete() => {
+                Some(writer.event.clone())
+            }
             _ => None,
         };
         lock(&self.inputs).iter().filter_map(pending).collect()
@@ -181,7 +184,7 @@ impl Enqueued {
         if self.outcome.get().is_some() {
             return;
         }
-        let failed = self.failed_inputs();
+        let failed = if lost.is_some() { Vec::new() } else { self.failed_inputs() };
         let Status { error, mut single, keep, timing } = std::mem::take(&mut *lock(&self.status));
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
         let own = || error.map(|e| self.failure_from(e));
@@ -203,26 +206,28 @@ impl Enqueued {
     }
 }
 
-/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on. Without recursion: chains of
-/// ops can be long.
+/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on; does nothing if it is not
+/// complete. Without recursion: chains of ops can be long.
 pub(crate) fn settle(event: &EventRef) {
     if event.is_settled() {
         return;
     }
     let mut stack = vec![event.clone()];
     while let Some(top) = stack.last() {
-        let Some(op) = &top.op else {
-            top.mark_settled();
-            stack.pop();
-            continue;
+        // Nothing can be said before it is complete. What it depends on is, then, or its device is lost.
+        if !top.is_complete() {
+            return;
+        }
+        let lost = top.stream.device.lost().filter(|_| top.seq > top.stream.completed());
+        let missing = match (&top.op, &lost) {
+            (Some(op), None) if !top.is_settled() => op.unsettled_inputs(),
+            _ => Vec::new(),
         };
-        let missing = op.unsettled_inputs();
         if missing.is_empty() {
-            if !top.is_settled() {
-                let incomplete = top.seq > top.stream.completed();
-                op.decide(top.stream.device.lost().filter(|_| incomplete));
-                top.mark_settled();
+            if let Some(op) = top.op.as_ref().filter(|_| !top.is_settled()) {
+                op.decide(lost);
             }
+            top.mark_settled();
             stack.pop();
         } else {
             stack.extend(missing);
