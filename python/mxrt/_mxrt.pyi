@@ -154,10 +154,29 @@ class CachedOp:
     def num_inputs(self) -> int: ...
     @property
     def num_outputs(self) -> int: ...
-    def __call__(self, *inputs: Any, out: Any = None) -> Any: ...
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+    ) -> Any: ...
+    def bind(self, arrays: list[Any]) -> BoundOp: ...
     def plan(self, *inputs: Any, measure: bool = False) -> str: ...
     def convolutions(self, *inputs: Any) -> list[str]: ...
     def plan_cache_info(self) -> dict[str, int]: ...
+
+@final
+class BoundOp:
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+    ) -> Any: ...
 
 @final
 class CSVReader:
