@@ -86,11 +86,13 @@ CTRL_C = (
 import json, os, signal
 x = mx.nd.array(np.tile(images, (12, 1, 1, 1))[:4096])
 right = net(x).asnumpy()
-begin = time.perf_counter()
-for _ in range(10):
-    y = net(x)
-y.wait_to_read()
-one = (time.perf_counter() - begin) / 10
+
+def timed():
+    begin = time.perf_counter()
+    net(x).wait_to_read()
+    return time.perf_counter() - begin
+
+one = min(timed() for _ in range(10))
 calls = max(10, int(2 / one))
 sent = None
 

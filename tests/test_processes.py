@@ -109,6 +109,91 @@ print(json.dumps(codes))
     assert last_json(result) == [0] * 25
 
 
+def test_a_child_may_write_what_threads_of_its_parent_were_reading() -> None:
+    result = run_python(
+        WORKER
+        + """
+x = mx.nd.ones((4000, 4000))
+x.wait_to_read()
+stop = threading.Event()
+
+def read():
+    while not stop.is_set():
+        x.asnumpy()
+
+threads = [threading.Thread(target=read) for _ in range(2)]
+[t.start() for t in threads]
+codes = []
+for _ in range(10):
+    time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        x[:] = 2
+        os._exit(0 if x[0, 0].asscalar() == 2 else 1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop.set()
+[t.join() for t in threads]
+print(json.dumps([codes, float(x[0, 0].asscalar())]))
+""",
+        timeout=120,
+    )
+    assert last_json(result) == [[0] * 10, 1]
+
+
+GUNICORN = """
+import os, signal, socket
+import numpy as np
+import mxrt as mx
+
+net = load()
+expected = classify(net)
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen(64)
+
+def serve():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"right" if classify(net) == expected else b"wrong")
+
+workers = {}
+def spawn():
+    worker = os.fork()
+    if worker == 0:
+        serve()
+    workers[worker] = True
+
+def ask(_):
+    with socket.create_connection(listener.getsockname(), timeout=30) as connection:
+        return connection.recv(16)
+
+[spawn() for _ in range(3)]
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    answers = list(pool.map(ask, range(40)))
+    # A worker dies and is replaced while the others serve; the parent computes too.
+    dead = next(iter(workers))
+    os.kill(dead, signal.SIGKILL)
+    os.waitpid(dead, 0)
+    del workers[dead]
+    own = classify(net) == expected
+    spawn()
+    answers += list(pool.map(ask, range(40)))
+for worker in workers:
+    os.kill(worker, signal.SIGTERM)
+codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
+print(json.dumps([answers.count(b"right"), own, codes]))
+"""
+
+
+def test_workers_forked_by_a_master_that_has_loaded_the_model_serve_like_gunicorns() -> None:
+    result = run_python(WORKER + GUNICORN, DIGITS, timeout=120)
+    assert last_json(result) == [80, True, [0] * 3]
+    assert result.stderr == ""
+
+
 def test_callbacks_work_in_a_forked_child() -> None:
     result = run_python(
         """

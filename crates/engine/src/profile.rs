@@ -10,6 +10,7 @@ use crate::spec::{DeviceId, Lane, OpName};
 use crate::sync::global::Mutex;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -57,6 +58,8 @@ pub struct Record {
     pub reads: Vec<u64>,
     /// Variables it writes.
     pub writes: Vec<u64>,
+    /// Number of the request that it belongs to; see [`RequestScope`](crate::RequestScope).
+    pub request: Option<u64>,
     /// It failed, or did not run because an input had failed.
     pub failed: bool,
 }
@@ -70,6 +73,7 @@ struct Raw {
     ended: u64,
     /// Number of a variable, times two, plus one for a write.
     vars: [u64; NAMED_VARS],
+    request: Option<NonZeroU64>,
     thread: u32,
     device: DeviceId,
     nvars: u8,
@@ -136,6 +140,7 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
             started: (*op).started,
             ended,
             vars,
+            request: OpBlock::request(op),
             thread: (*op).runner,
             device: OpBlock::place(op),
             nvars: nvars as u8,
@@ -239,6 +244,7 @@ impl Raw {
             thread: self.thread,
             reads: of(0),
             writes: of(1),
+            request: self.request.map(NonZeroU64::get),
             failed: self.failed,
             name: self.name,
         }
@@ -313,7 +319,7 @@ fn event(name: &str, phase: &str, rest: &str) -> String {
 
 fn span(r: &Record) -> String {
     let rest = format!(
-        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"failed":{}}}"#,
+        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"request":{},"failed":{}}}"#,
         r.thread,
         r.started,
         (r.ended - r.started).max(0.0),
@@ -322,6 +328,7 @@ fn span(r: &Record) -> String {
         (r.started - r.queued).max(0.0),
         r.reads,
         r.writes,
+        r.request.map_or("null".to_owned(), |n| n.to_string()),
         r.failed,
     );
     event(r.name.as_str(), "X", &rest)

@@ -77,7 +77,7 @@ fn wrong_arguments_are_errors_of_the_call_that_name_them() {
     let op = compile(&two_outputs(), &[]);
     let x = array(&[2, 2], &[0.0; 4]);
     let message = |r: Result<_, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
-    assert!(message(op.call(&[&x]).map(|_| ())).contains("requires 2 inputs (x, w) but got 1"));
+    assert!(message(op.call(&[&x]).map(|_| ())).contains("requires 2 inputs but got 1; they are x, w"));
     let wrong = array(&[3, 2], &[0.0; 6]);
     let error = op.call(&[&x, &wrong]).map(|_| ()).expect_err("shapes differ");
     assert_eq!(error.kind, FailureKind::Shape);

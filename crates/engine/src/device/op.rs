@@ -43,6 +43,7 @@ impl Engine {
     /// Pushes an op that submits work to the device in `spec`. It runs when everything it depends on was submitted; the
     /// device keeps the order from there on. An error means that nothing was pushed: the device does not exist, cannot be
     /// opened, or is lost.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_device<F>(&'static self, spec: OpSpec<'_>, run: F) -> Result<(), OpError>
     where
         F: FnOnce(&DeviceCtx<'_>) -> Result<(), OpError> + Send + 'static,
@@ -77,7 +78,8 @@ impl<'a> DeviceCtx<'a> {
         let waits = waits.complete(&run.engine().devices);
         // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.
         stream.wait_for(&waits).map_err(|e| device.op_error(&e, "ordering an operator"))?;
-        let op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
+        let mut op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
+        op.origin = run.origin();
         op.set_inputs(inputs);
         Ok(DeviceCtx {
             run,

@@ -18,6 +18,8 @@ pub(crate) struct Enqueued {
     pub strict: bool,
     /// Numbers of its variables, by declared access.
     vars: Vec<u64>,
+    /// The place that pushed it, and the number of its request, where these are known.
+    pub origin: (Option<String>, Option<u64>),
     inputs: Mutex<Vec<Input>>,
     status: Mutex<Status>,
     outcome: OnceLock<Outcome>,
@@ -79,11 +81,22 @@ impl Enqueued {
             device,
             strict,
             vars,
+            origin: (None, None),
             inputs: Mutex::default(),
             status: Mutex::default(),
             outcome: OnceLock::new(),
             deciding: Mutex::new(()),
         }
+    }
+
+    /// The failure to keep for an error of the op.
+    pub fn failure_from(&self, error: OpError) -> Failure {
+        error.into_failure(|details| {
+            details.op.get_or_insert_with(|| self.name.to_string());
+            details.device.get_or_insert_with(|| self.device.to_string());
+            details.pushed_at = details.pushed_at.take().or_else(|| self.origin.0.clone());
+            details.request = details.request.or(self.origin.1);
+        })
     }
 
     pub fn set_inputs(&self, inputs: Vec<Input>) {
@@ -152,7 +165,7 @@ impl Enqueued {
         let failed = self.failed_inputs();
         let Status { error, mut single, keep } = std::mem::take(&mut *lock(&self.status));
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
-        let own = || error.map(|e| e.into_failure(self.name.as_str(), || self.device.to_string()));
+        let own = || error.map(|e| self.failure_from(e));
         let all = lost.or(inherited).or_else(own);
         if !self.strict {
             // A part of a failed value was changed: the rest is still what it was.

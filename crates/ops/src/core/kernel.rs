@@ -2,7 +2,7 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision};
+use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
@@ -27,6 +27,15 @@ impl Default for KernelOptions {
 }
 
 impl KernelOptions {
+    /// The transforms that `winograd` allows.
+    pub fn transforms(&self) -> Winograd {
+        match self.winograd {
+            0 | 1 => Winograd::Off,
+            2 | 3 => Winograd::F2,
+            _ => Winograd::F4,
+        }
+    }
+
     /// What a reader of the plan should know about them.
     pub fn note(&self) -> Option<&'static str> {
         let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
