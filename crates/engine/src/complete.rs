@@ -1,4 +1,4 @@
-//! Running a ready op and completing it. Panics of user code are caught here and nowhere else.
+//! Running a ready op and completing it. Panics of user code are caught here, and for the later turns of ops in `parts.rs`.
 
 use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::cancel::cancelled;

@@ -195,6 +195,13 @@ impl OnComplete {
     }
 }
 
+impl OnComplete {
+    /// The op, which whoever gets it has to complete.
+    pub(crate) fn into_op(self) -> *mut OpBlock {
+        ManuallyDrop::new(self).op
+    }
+}
+
 impl Drop for OnComplete {
     fn drop(&mut self) {
         // SAFETY: a token that was not consumed still shares the op.

@@ -77,7 +77,8 @@ impl Engine {
         let _ = writeln!(text, "waiting:");
         for waiter in waiters.iter().take(MANY) {
             let time = scale.seconds_since(waiter.since);
-            let _ = writeln!(text, "  {} since {time:.3} s for {}", waiter.thread, describe_var(&waiter.var));
+            let what = if waiter.holds { "holds a guard of" } else { "for" };
+            let _ = writeln!(text, "  {} since {time:.3} s {what} {}", waiter.thread, describe_var(&waiter.var));
         }
         if waiters.len() > MANY {
             let _ = writeln!(text, "  and {} more", waiters.len() - MANY);

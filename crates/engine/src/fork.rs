@@ -145,7 +145,7 @@ unsafe extern "C" fn after_fork_child() {
     for engine in engines {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
-        engine.waiters.forget();
+        engine.sched.quietly(|| engine.waiters.forget_others(own.number));
         engine.forget_devices();
         if IMPATIENT.load(Ordering::Relaxed) {
             engine.closed.store(true, Ordering::SeqCst);

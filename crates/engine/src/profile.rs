@@ -5,6 +5,7 @@
 
 use crate::block::{Mode, OpBlock, PROFILED};
 use crate::clock::{self, Scale};
+use crate::device::{DeviceRecord, device_records, device_trace};
 use crate::slot::{self, Slot};
 use crate::spec::{DeviceId, Lane, OpName};
 use crate::sync::global::Mutex;
@@ -189,7 +190,9 @@ pub struct Snapshot {
     pub records: Vec<Record>,
     /// Names of the threads in `records`, by number.
     pub threads: HashMap<u32, String>,
-    /// Records that newer ones have replaced.
+    /// Ops on devices, by their own times there, in the order of their starts.
+    pub device_records: Vec<DeviceRecord>,
+    /// Records that newer ones have replaced, or that found no room.
     pub lost: u64,
 }
 
@@ -220,6 +223,11 @@ pub fn snapshot(clear: bool) -> Snapshot {
         all.lost += lost;
         all.records.extend(raw.into_iter().map(|r| r.translate(scale)));
     }
+    own.enter();
+    let (device_records, lost) = device_records(clear, |ticks| scale.micros(ticks));
+    own.exit();
+    all.device_records = device_records;
+    all.lost += lost;
     all.records.sort_by(|a, b| a.started.total_cmp(&b.started));
     own.enter();
     for record in &all.records {
@@ -309,6 +317,7 @@ impl Snapshot {
             }
             written_by.extend(record.writes.iter().map(|v| (*v, record)));
         }
+        events.extend(device_trace(&self.device_records));
         events
     }
 }
@@ -335,7 +344,7 @@ fn span(r: &Record) -> String {
 }
 
 /// A JSON string.
-fn json_text(text: &str) -> String {
+pub(crate) fn json_text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     for c in text.chars() {

@@ -115,6 +115,20 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_measured_convolutions_is_read_from_its_file() {
+        let path = std::env::temp_dir().join(format!("mxrt-settings-{}.txt", std::process::id()));
+        let path = path.to_str().unwrap();
+        let line = "avx2 medium single n1 64x56x56 64 k3x3 s1x1 d1x1 p1x1 g1 f4 280000";
+        std::fs::write(path, line).unwrap();
+        let tuned = read(&[("MXRT_TUNED", path)]).unwrap().plans.kernel.tuned;
+        std::fs::write(path, line.replace("f4", "fast")).unwrap();
+        let bad = read(&[("MXRT_TUNED", path)]).unwrap_err();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(tuned.map(ConvTable::len), Some(1));
+        assert!(bad.contains("line 1") && bad.contains("known: direct"), "{bad}");
+    }
+
+    #[test]
     fn without_variables_everything_is_as_by_default() {
         let settings = read(&[]).unwrap();
         assert_eq!(settings.engine.kind, Config::default().kind);
@@ -156,6 +170,8 @@ mod tests {
         assert!(read(&[("MXRT_CONV_WINOGRAD", "3")]).unwrap_err().contains("expected 0 (off), 2, 4 or 1"));
         let isa = read(&[("MXRT_ISA", "mmx")]).unwrap_err();
         assert!(isa.contains("MXRT_ISA") && isa.contains("portable"), "{isa}");
+        let tuned = read(&[("MXRT_TUNED", "/no/such/file")]).unwrap_err();
+        assert!(tuned.starts_with("MXRT_TUNED is '/no/such/file': "), "{tuned}");
         let passes = read(&[("MXRT_PASSES", "-fuse_all")]).unwrap_err();
         assert!(passes.contains("MXRT_PASSES") && passes.contains("fuse_convolution"), "{passes}");
     }

@@ -381,6 +381,8 @@ impl CachedOp {
         let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
         if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
             self.consts.sweep();
+            // The next plan wants blocks of other sizes: those of the old one are of no use.
+            self.engine.memory().trim();
         }
         Ok(program)
     }
@@ -395,7 +397,7 @@ impl CachedOp {
             return Ok(None);
         }
         let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
-        let Some(division) = self.division(types, &divided)?.filter(|d| d.each < rows) else { return Ok(None) };
+        let Some(division) = self.division(types, &divided).filter(|d| d.each < rows) else { return Ok(None) };
         let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
         let part = some(division.each)?;
         let left = rows % division.each;
@@ -406,20 +408,23 @@ impl CachedOp {
     }
 
     /// How batches of rows like these are divided: decided once.
-    fn division(&self, types: &[TensorType], divided: &[bool]) -> Result<Option<Division>, OpError> {
+    fn division(&self, types: &[TensorType], divided: &[bool]) -> Option<Division> {
         let single: Signature = rows::with_rows(types, divided, 1).into();
         if let Some(known) = self.divisions.lock().get(&single) {
-            return Ok(*known);
+            return *known;
         }
-        let one = self.build(&single)?.cost_ns();
-        let together = self.build(&rows::with_rows(types, divided, rows::TOGETHER))?.cost_ns();
-        let division = Division::choose(one, together);
+        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
+        // What cannot be built for other numbers of rows is not divided.
+        let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
+            (Ok(one), Ok(together)) => Division::choose(one, together),
+            _ => None,
+        };
         let mut divisions = self.divisions.lock();
         if divisions.len() >= MAX_DIVISIONS {
             divisions.clear();
         }
         divisions.insert(single, division);
-        Ok(division)
+        division
     }
 
     fn results(

@@ -143,6 +143,7 @@ impl Bound {
                 outputs,
                 workspace: &mut workspace.as_mut_slice()[..self.kernel.workspace()],
                 packed: packed.as_ref().map(|b| b.as_slice()),
+                shared: None,
                 random,
             };
             self.kernel.run(&mut call)
