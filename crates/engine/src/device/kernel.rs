@@ -79,8 +79,7 @@ impl KernelCtx<'_> {
 
     /// Runs a part of the op; what goes wrong is a failure of its own.
     pub(super) fn call(&self, body: Box<Body>) -> Result<(), Failure> {
-        let name = self.op.name.as_str();
-        self.guarded(body).map_err(|error| error.into_failure(name, || self.op.device.to_string()))
+        self.guarded(body).map_err(|error| self.op.failure_from(error))
     }
 
     /// Runs user code: panics become errors, and waiting in there is refused, as inside any op.
