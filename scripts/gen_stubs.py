@@ -62,8 +62,7 @@ def function(name: str, operator: _mxrt.Operator, kind: str) -> str:
     if parameters[-2] == "*":
         del parameters[-2]
     returns = kind if operator.single_output or kind == "Symbol" else "Any"
-    body = "".join(f"    {p},\n" for p in parameters[:-1]) + f"    {parameters[-1]},\n"
-    return f"def {name}(\n{body}) -> {returns}: ...\n"
+    return f"def {name}({', '.join(parameters)}) -> {returns}: ...\n"
 
 
 def stub(package: str, section: str, kind: str, by_hand: set[str]) -> str:

@@ -15,7 +15,7 @@ jobs=${JOBS:-$(nproc)}
 target=x86_64-unknown-linux-gnu
 logs=build/sanitize
 mkdir -p "$logs"
-tests=(rules edges leaks races guards bulk basics serial_order memory)
+tests=(order failures waiting edges leaks races guards bulk basics serial_order memory)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/sanitize-$kind"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 found=66

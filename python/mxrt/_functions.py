@@ -8,7 +8,7 @@ from typing import Any
 from . import _mxrt
 from .base import dtype_name
 
-__all__ = ["Binding", "Namespace", "operator_names"]
+__all__ = ["Binding", "Namespace", "module_functions", "operator_names"]
 
 # Names of operators in a namespace start so: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
 PREFIXES = {
@@ -159,10 +159,7 @@ def operator_names() -> set[str]:
 
 
 class Namespace:
-    """Where functions of operators are looked up: finds, makes and keeps them.
-
-    A module uses one as ``__getattr__ = Namespace(__name__, "contrib", make).find``.
-    """
+    """Where functions of operators are looked up: finds, makes and keeps them."""
 
     def __init__(self, module: str, section: str, make: Callable[[_mxrt.Operator, str, str], Any]) -> None:
         self.module = module
@@ -201,3 +198,11 @@ class Namespace:
             return sorted(n[len(prefix) :] for n in operator_names() if n.startswith(prefix))
         internal = self.section == "_internal"
         return sorted(n for n in operator_names() if n.startswith("_") == internal)
+
+
+def module_functions(
+    module: dict[str, Any], section: str, make: Callable[[_mxrt.Operator, str, str], Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module, given its ``globals()``, that has the operators of a section."""
+    space = Namespace(module["__name__"], section, make)
+    return space.find, lambda: sorted({*module, *space.names()})

@@ -1,41 +1,4 @@
 """The errors of mxrt, under the name that Python users look for; see :mod:`mxrt.base`."""
 
-from .base import (
-    InternalError,
-    MultipleErrors,
-    MXNetDataError,
-    MXNetDeviceError,
-    MXNetError,
-    MXNetIndexError,
-    MXNetKeyError,
-    MXNetMemoryError,
-    MXNetNotImplementedError,
-    MXNetShapeError,
-    MXNetShutdownError,
-    MXNetTimeoutError,
-    MXNetTypeError,
-    MXNetValueError,
-    NotImplementedForSymbol,
-    NotSupportedForSparseNDArray,
-    TrainingNotSupportedError,
-)
-
-__all__ = [
-    "InternalError",
-    "MXNetDataError",
-    "MXNetDeviceError",
-    "MXNetError",
-    "MXNetIndexError",
-    "MXNetKeyError",
-    "MXNetMemoryError",
-    "MXNetNotImplementedError",
-    "MXNetShapeError",
-    "MXNetShutdownError",
-    "MXNetTimeoutError",
-    "MXNetTypeError",
-    "MXNetValueError",
-    "MultipleErrors",
-    "NotImplementedForSymbol",
-    "NotSupportedForSparseNDArray",
-    "TrainingNotSupportedError",
-]
+from .base import *  # noqa: F403
+from .base import __all__ as __all__

@@ -1,14 +1,16 @@
-//! Running a ready op and completing it. Panics of user code are caught here and nowhere else.
+//! Running a ready op and completing it. Panics of user code are caught here, and for the later turns of ops in `parts.rs`.
 
 use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::cancel::cancelled;
 use crate::ctx::{RUN_RETURNED, RunCtx, TOKEN_USED, async_result, second_to_leave};
+use crate::device::inherited_with_devices;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::profile;
 use crate::protocol::{Verdict, release};
 use crate::slot::{self, Slot};
 use std::any::Any;
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
@@ -28,6 +30,19 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// The error that a panic of an op becomes. A payload that is an [`OpError`] is that error.
+#[cold]
+pub(crate) fn panic_error(op: &str, payload: Box<dyn Any + Send>) -> OpError {
+    match payload.downcast::<OpError>() {
+        Ok(error) => *error,
+        Err(payload) => {
+            let message = format!("operator {op} panicked: {}", panic_text(&*payload));
+            discard(payload);
+            OpError::new(FailureKind::Panic, message)
+        }
+    }
+}
+
 impl Engine {
     /// Runs a ready op, or skips it, and completes it; ops that become ready are appended to `ready`.
     ///
@@ -39,10 +54,15 @@ impl Engine {
         // its run and its token to leave, and the run leaves after the last use of the context.
         unsafe {
             let class = (*op).class;
+            let devices = self.devices.in_use();
             let skip = if OpBlock::has(op, DOOMED) {
                 Some(self.shutdown_failure(op))
+            } else if devices && self.park(slot, op) {
+                return;
             } else if class.always_runs() {
                 None
+            } else if devices {
+                inherited_with_devices(op)
             } else {
                 inherited(op)
             };
@@ -167,18 +187,8 @@ impl Engine {
     /// As for `fail`.
     #[cold]
     unsafe fn fail_by_panic(&self, op: *mut OpBlock, payload: Box<dyn Any + Send>) -> Failure {
-        let error = match payload.downcast::<OpError>() {
-            Ok(error) => *error,
-            Err(payload) => {
-                // SAFETY: contract.
-                let name = unsafe { (*op).name.as_str() };
-                let message = format!("operator {name} panicked: {}", panic_text(&*payload));
-                discard(payload);
-                OpError::new(FailureKind::Panic, message)
-            }
-        };
         // SAFETY: contract.
-        unsafe { self.fail(op, error) }
+        unsafe { self.fail(op, panic_error((*op).name.as_str(), payload)) }
     }
 
     /// Why an op that was pushed after closing does not run. Nobody is told at exit, so it is not remembered.
@@ -218,17 +228,24 @@ impl Engine {
         }
     }
 
-    /// The token of an async op was used.
+    /// The token of an async op was used. A result may be that single writes have failed.
     ///
     /// # Safety
     /// Called once for an op, by its token.
-    pub(crate) unsafe fn finish_async(&'static self, op: *mut OpBlock, result: Result<(), OpError>) {
+    pub(crate) unsafe fn finish_async(&'static self, op: *mut OpBlock, result: Result<Vec<(usize, Failure)>, OpError>) {
         let slot = slot::current();
         slot.enter();
         // SAFETY: contract; the op exists until run and token have both left.
         unsafe {
-            let outcome = result.err().map(|e| failure_from(op, e));
+            let (outcome, late) = match result {
+                // Numbers that the op does not have are ignored, as by `fail_write`.
+                Ok(late) => (None, late.into_iter().filter(|(i, _)| *i < OpBlock::len(op)).collect()),
+                Err(error) => (Some(failure_from(op, error)), Vec::new()),
+            };
+            let late: Vec<(usize, Failure)> = late;
+            late.iter().for_each(|(_, failure)| self.record_failure(failure));
             (&raw mut (*async_result(op)).outcome).write(outcome);
+            (&raw mut (*async_result(op)).late).write(late);
             if second_to_leave(op, TOKEN_USED) {
                 let mut ready = Chain::new();
                 self.complete_async(slot, op, &mut ready);
@@ -243,12 +260,13 @@ impl Engine {
     unsafe fn complete_async(&'static self, slot: &'static Slot, op: *mut OpBlock, ready: &mut Chain) {
         // SAFETY: contract; both parts of the result were written before their writers left.
         unsafe {
-            let AsyncResult { outcome, panicked, fails } = async_result(op).read();
+            let AsyncResult { outcome, panicked, mut fails, mut late } = async_result(op).read();
             // A run that panics drops its token as well: that is one event, not two.
             let all = panicked.or(outcome);
             if let Some(failure) = &all {
                 self.record_failure(failure);
             }
+            fails.append(&mut late);
             self.complete(slot, op, &Verdict { all, single: &fails }, ready);
         }
     }
@@ -257,10 +275,16 @@ impl Engine {
 /// # Safety
 /// `op` is filled and belongs to the caller, or to its run and token.
 #[cold]
-unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
-    // SAFETY: contract.
-    let (name, device) = unsafe { ((*op).name.as_str(), OpBlock::place(op)) };
-    error.into_failure(name, || device.to_string())
+pub(crate) unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
+    error.into_failure(|details| {
+        // SAFETY: contract.
+        unsafe {
+            details.op.get_or_insert_with(|| (*op).name.to_string());
+            details.device.get_or_insert_with(|| OpBlock::place(op).to_string());
+            details.pushed_at = details.pushed_at.take().or_else(|| OpBlock::site(op));
+            details.request = details.request.or_else(|| OpBlock::request(op).map(NonZeroU64::get));
+        }
+    })
 }
 
 /// The failure a strict op takes over: that of the first access, in declared order, that depends on an old value.

@@ -1,12 +1,16 @@
 //! What a running op sees of the engine, and the token by which an asynchronous op completes.
 
 use crate::block::{AsyncResult, Mode, OpBlock};
+use crate::complete::failure_from;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
+use crate::spec::OpName;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::var::VarInner;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU64;
 
 /// Handed to the closure of an op while it runs. Numbers of accesses are those of [`OpSpec::vars`](crate::OpSpec::vars).
 pub struct RunCtx<'a> {
@@ -54,7 +58,7 @@ impl RunCtx<'_> {
             return None;
         }
         // SAFETY: `i` is an access; its grant keeps the variable alive and its failure stable.
-        unsafe { (*(*(*OpBlock::entry(self.op, i)).var).failure.get()).clone() }
+        unsafe { failure_of(&*(*OpBlock::entry(self.op, i)).var) }
     }
 
     /// Numbers of the accesses that depend on a failed value: reads and updates, in declared order.
@@ -63,7 +67,7 @@ impl RunCtx<'_> {
             // SAFETY: as in `failure_of`.
             unsafe {
                 let e = OpBlock::entry(self.op, i);
-                (*e).mode() != Mode::Write && (*(*(*e).var).failure.get()).is_some()
+                (*e).mode() != Mode::Write && failure_of(&*(*e).var).is_some()
             }
         })
     }
@@ -82,6 +86,13 @@ impl RunCtx<'_> {
         }
     }
 
+    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
+    /// For [`fail_write`](RunCtx::fail_write); an error that is returned is treated so anyway.
+    pub fn failure(&self, error: OpError) -> Failure {
+        // SAFETY: the op exists while the context does.
+        unsafe { failure_from(self.op, error) }
+    }
+
     /// Number of writes that had completed on the variable of access `i` when the op started.
     ///
     /// # Panics
@@ -92,10 +103,64 @@ impl RunCtx<'_> {
         unsafe { *(*(*OpBlock::entry(self.op, i)).var).version.get() }
     }
 
+    /// How access `i` uses its variable; `None` for numbers the op does not have.
+    pub(crate) fn mode_of(&self, i: usize) -> Option<Mode> {
+        // SAFETY: `i` is an access of the running op.
+        (i < self.len()).then(|| unsafe { (*OpBlock::entry(self.op, i)).mode() }).map(|mode| match mode {
+            // A duplicate is what the first of its kind became.
+            Mode::Alias => {
+                self.primary_accesses().find(|(j, _)| self.var_of(*j).id == self.var_of(i).id).map_or(mode, |x| x.1)
+            }
+            mode => mode,
+        })
+    }
+
+    /// Every variable once, under the number it was declared with first.
+    pub(crate) fn primary_accesses(&self) -> impl Iterator<Item = (usize, Mode)> {
+        // SAFETY: accesses of the running op.
+        let mode = |i| unsafe { (*OpBlock::entry(self.op, i)).mode() };
+        (0..self.len()).map(move |i| (i, mode(i))).filter(|(_, mode)| *mode != Mode::Alias)
+    }
+
+    /// The variable of access `i`.
+    pub(crate) fn var_of(&self, i: usize) -> &VarInner {
+        assert!(i < self.len(), "access {i} of an op with {} accesses", self.len());
+        // SAFETY: `i` is an access; its grant keeps the variable alive.
+        unsafe { &*(*OpBlock::entry(self.op, i)).var }
+    }
+
+    /// Numbers of the variables, by declared access.
+    pub(crate) fn var_ids(&self) -> Vec<u64> {
+        (0..self.len()).map(|i| self.var_of(i).id).collect()
+    }
+
+    pub(crate) fn op_name(&self) -> OpName {
+        // SAFETY: the op exists while the context does.
+        unsafe { (*(*self.op).name).clone() }
+    }
+
+    /// The place that pushed the op, and the number of its request, where these are known.
+    pub(crate) fn origin(&self) -> (Option<String>, Option<u64>) {
+        // SAFETY: the op exists while the context does.
+        unsafe { (OpBlock::site(self.op), OpBlock::request(self.op).map(NonZeroU64::get)) }
+    }
+
     /// # Safety
     /// Called once for an op, of class `Async`, by its run.
     pub(crate) unsafe fn token(&self) -> OnComplete {
         OnComplete { engine: self.engine, op: self.op }
+    }
+}
+
+/// The failure of a granted value, whether the host or a device found it.
+///
+/// # Safety
+/// A grant of the variable is held.
+pub(crate) unsafe fn failure_of(var: &VarInner) -> Option<Failure> {
+    // SAFETY: contract: the failure is stable.
+    match unsafe { &*var.failure.get() } {
+        Some(failure) => Some(failure.clone()),
+        None => var.with_sync(|sync| sync.failure()).flatten(),
     }
 }
 
@@ -113,7 +178,27 @@ impl OnComplete {
     pub fn complete(self, result: Result<(), OpError>) {
         let token = ManuallyDrop::new(self);
         // SAFETY: the token is consumed, so this happens once.
+        unsafe { token.engine.finish_async(token.op, result.map(|()| Vec::new())) }
+    }
+
+    /// The same, where single writes, by number, may have failed.
+    pub(crate) fn complete_selectively(self, result: Result<Vec<(usize, Failure)>, OpError>) {
+        let token = ManuallyDrop::new(self);
+        // SAFETY: as above.
         unsafe { token.engine.finish_async(token.op, result) }
+    }
+
+    /// Name of the op.
+    pub(crate) fn name(&self) -> OpName {
+        // SAFETY: the op exists while its token does.
+        unsafe { OpName::clone(&(*self.op).name) }
+    }
+}
+
+impl OnComplete {
+    /// The op, which whoever gets it has to complete.
+    pub(crate) fn into_op(self) -> *mut OpBlock {
+        ManuallyDrop::new(self).op
     }
 }
 

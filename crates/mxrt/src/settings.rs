@@ -9,8 +9,9 @@ pub struct Settings {
     pub engine: Config,
     /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
-    /// print what the engine is doing when the process gets SIGUSR1 (`MXRT_DEBUG`)
-    pub dump_on_signal: bool,
+    /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1; borders note where their
+    /// callers push operators, for [`Failure::pushed_at`](crate::Failure::pushed_at)
+    pub debug: bool,
 }
 
 /// What MXNet joins if bulks are switched on without a number.
@@ -29,7 +30,7 @@ impl Settings {
         }
         settings.engine.cores = cores(env)?;
         settings.engine.bulk_size = bulk_size(env)?;
-        settings.dump_on_signal = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
+        settings.debug = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
         settings.engine.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
         settings.plans.kernel.winograd = match number(env, "MXRT_CONV_WINOGRAD")? {
             None | Some(1) => KernelOptions::default().winograd,
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
-        assert!(settings.dump_on_signal && settings.engine.bulk_size == BULK_SIZE);
+        assert!(settings.debug && settings.engine.bulk_size == BULK_SIZE);
         assert_eq!((settings.plans.cache.plans, settings.plans.cache.bytes), (5, 7 << 20));
         let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);

@@ -4,6 +4,7 @@
 //! Python code may run; every wait gives the interpreter's lock back and looks for signals now and then
 //! ([`runtime::wait`]); threads of the engine never attach to Python.
 
+mod arithmetic;
 mod cached_op;
 mod control;
 mod convert;
@@ -15,13 +16,14 @@ mod operator;
 mod profiler;
 mod runtime;
 mod symbol;
+mod tune;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _mxrt {
     #[pymodule_export]
-    use crate::cached_op::CachedOp;
+    use crate::cached_op::{BoundOp, CachedOp};
     #[pymodule_export]
     use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
     #[pymodule_export]
@@ -40,6 +42,8 @@ mod _mxrt {
     use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
+    #[pymodule_export]
+    use crate::tune::{measure_convolution, tuned_table};
     use pyo3::prelude::*;
 
     /// Version of this package, from the workspace's Cargo.toml.

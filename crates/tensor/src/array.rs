@@ -1,5 +1,6 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
+use crate::params::Gates;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
@@ -11,10 +12,12 @@ pub(crate) struct Chunk {
     pub(crate) engine: &'static Engine,
     pub(crate) var: Var,
     context: Context,
-    bytes: usize,
+    pub(crate) bytes: usize,
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
     block: OnceLock<Block>,
     allocating: Mutex<()>,
+    /// Sets of parameters that the storage belongs to: who writes it passes their gates.
+    pub(crate) gates: Gates,
 }
 
 impl Chunk {
@@ -57,6 +60,8 @@ pub(crate) fn allocate(engine: &'static Engine, bytes: usize) -> Result<Block, O
 #[derive(Clone)]
 pub struct NDArray {
     pub(crate) chunk: Arc<Chunk>,
+    /// See [`NDArray::cancel_on_drop`].
+    wanted: Option<Arc<Wanted>>,
     /// First byte of this view in the chunk.
     pub(crate) offset: usize,
     dtype: DType,
@@ -79,7 +84,9 @@ impl NDArray {
                 bytes,
                 block: OnceLock::new(),
                 allocating: Mutex::new(()),
+                gates: Gates::default(),
             }),
+            wanted: None,
             offset: 0,
             dtype: tensor.dtype,
             shape: tensor.shape,
@@ -193,7 +200,19 @@ impl NDArray {
             return None;
         }
         let offset = self.offset + start * self.dtype.size();
-        Some(NDArray { chunk: self.chunk.clone(), offset, dtype: self.dtype, shape })
+        Some(NDArray { chunk: self.chunk.clone(), wanted: self.wanted.clone(), offset, dtype: self.dtype, shape })
+    }
+
+    /// The same array; when this handle and all that were made of it (clones, views) are gone, what should compute the value
+    /// and has not started is cancelled. Work that is pushed to read the array holds a handle.
+    pub fn cancel_on_drop(mut self) -> NDArray {
+        self.wanted = Some(Arc::new(Wanted { engine: self.chunk.engine, var: self.chunk.var.clone() }));
+        self
+    }
+
+    /// What keeps the work that computes the value from being cancelled, if anything can.
+    pub(crate) fn awaited(&self) -> Option<Arc<Wanted>> {
+        self.wanted.clone()
     }
 
     /// Waits until everything pushed so far that writes this array is done; raises the failure it holds, if any.
@@ -210,6 +229,18 @@ impl NDArray {
     /// A copy of the content as bytes, after waiting for it.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WaitError> {
         Ok(self.read(&mut || true)?.tensor().bytes().to_vec())
+    }
+}
+
+/// Cancels the writes of a variable when nobody wants their result any more.
+pub(crate) struct Wanted {
+    engine: &'static Engine,
+    var: Var,
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.engine.cancel(&self.var);
     }
 }
 

@@ -5,9 +5,9 @@ Every operator of this build is a function here; they are made when first used. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._functions import Namespace as _Namespace
+from .._functions import module_functions as _module_functions
 from . import _internal, contrib, image, linalg, op, random, sparse
 from ._make import make as _make
 from .arithmetic import (
@@ -101,12 +101,4 @@ __all__ = [
 if TYPE_CHECKING:
     from ._signatures.op import *  # noqa: F403
 
-_functions = _Namespace(__name__, "", _make)
-
-
-def __getattr__(name: str) -> Any:
-    return _functions.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_functions.names()})
+__getattr__, __dir__ = _module_functions(globals(), "", _make)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._functions import Namespace as _Namespace
+from .._functions import module_functions as _module_functions
 from ._make import make as _make
 
 if TYPE_CHECKING:
     from ._signatures.contrib import *  # noqa: F403
 
-_functions = _Namespace(__name__, "contrib", _make)
-
-
-def __getattr__(name: str) -> Any:
-    return _functions.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_functions.names()})
+__getattr__, __dir__ = _module_functions(globals(), "contrib", _make)

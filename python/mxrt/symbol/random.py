@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._functions import Namespace as _Namespace
+from .._functions import module_functions as _module_functions
 from ..base import dtype_name, is_number
 from ._make import make as _make
 from .symbol import Symbol, apply
@@ -14,15 +14,7 @@ __all__ = ["normal", "uniform"]
 if TYPE_CHECKING:
     from ._signatures.random import *  # noqa: F403
 
-_functions = _Namespace(__name__, "random", _make)
-
-
-def __getattr__(name: str) -> Any:
-    return _functions.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_functions.names()})
+__getattr__, __dir__ = _module_functions(globals(), "random", _make)
 
 
 def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:

@@ -5,11 +5,12 @@ use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::join::{Join, Joined, reads};
 use super::memory::{ALIGN, Lifetime, aligned, assign};
-use super::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
+use super::passes::{JOIN_IN_PLACE, OVERWRITE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{ConvSignature, Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
 use mxrt_tensor::TensorType;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How much a plan cache may keep. The plan used last always stays.
@@ -19,11 +20,13 @@ pub struct CacheLimit {
     pub plans: usize,
     /// bytes of plans and of folded and packed weights
     pub bytes: usize,
+    /// bytes of folded and packed weights that are kept even if that is more than half as much again as the parameters
+    pub packed: usize,
 }
 
 impl Default for CacheLimit {
     fn default() -> Self {
-        CacheLimit { plans: 64, bytes: 1 << 30 }
+        CacheLimit { plans: 64, bytes: 1 << 30, packed: 16 << 20 }
     }
 }
 
@@ -49,6 +52,8 @@ pub(super) enum Place {
     Arena(usize),
     /// result of the call
     Output(usize),
+    /// where the step's first output lies, which overwrites it
+    Shared,
 }
 
 /// An operand: where it lies and what it is.
@@ -75,6 +80,17 @@ pub(super) enum Packed {
     Arena(usize),
 }
 
+/// Something that a step reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// argument of the call
+    Input(usize),
+    /// constant of the plan
+    Const(usize),
+    /// what an earlier step makes
+    Step(usize),
+}
+
 /// One kernel with its operands.
 pub(super) struct Step {
     pub kernel: Box<dyn Kernel>,
@@ -93,6 +109,8 @@ pub(super) struct Step {
     pub packed: Option<Packed>,
     /// draws from the random stream
     pub random: bool,
+    /// what it reads, in the order of its operands
+    pub needs: Vec<Need>,
 }
 
 /// An immutable program for one signature. Running it touches only what the request brings along.
@@ -100,7 +118,9 @@ pub struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) consts: ConstPlan,
     pub(super) arena_bytes: usize,
-    inputs: Vec<TensorType>,
+    /// the step that makes each result
+    pub(super) made_by: Vec<usize>,
+    pub(super) inputs: Vec<TensorType>,
     /// positions of the inputs that are not parameters
     data: Vec<usize>,
     outputs: Vec<TensorType>,
@@ -288,11 +308,12 @@ impl<'a> Builder<'a> {
         let made_in_place = self.place_outputs(&mut drafts, &outputs)?;
         let nodes = self.const_nodes()?;
         let (steps, arena_bytes) = Layout::new(&self, drafts, &made_in_place).finish();
+        let made_by = (0..outputs.len()).map(|j| maker(&steps, j)).collect::<Result<_, _>>()?;
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
         let consts = ConstPlan::new(nodes, self.slots, cache);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         let note = self.options.kernel.note();
-        Ok(Plan { steps, consts, arena_bytes, inputs: inputs.to_vec(), data, outputs, cost_ns, note })
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, note })
     }
 
     fn is_step(&self, n: usize) -> bool {
@@ -339,7 +360,7 @@ impl<'a> Builder<'a> {
                 let key = format!("pack {} ({})", packing.key(), keys.join(", "));
                 let params = self.params_of(&wanted);
                 let source = ConstSource::Pack(ConstPack { step, inputs: wanted });
-                packed = Some(Packed::Const(self.slot(key, params, source)));
+                packed = Some(Packed::Const(self.slot(key, params, packing.bytes(), source)));
             } else {
                 packed = Some(Packed::Arena(usize::MAX));
             }
@@ -358,6 +379,7 @@ impl<'a> Builder<'a> {
                 workspace: None,
                 packed,
                 random: node.op.random,
+                needs: Vec::new(),
             },
             inputs: values,
             outputs: (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect(),
@@ -386,17 +408,18 @@ impl<'a> Builder<'a> {
         for value in read {
             if matches!(value, Value::Node(..)) && self.is_constant(value) {
                 let (key, params) = (self.key(value), self.params_of(&[value]));
-                self.slot(key, params, ConstSource::Value(value));
+                let bytes = self.type_of(value)?.bytes();
+                self.slot(key, params, bytes, ConstSource::Value(value));
             }
         }
         Ok(in_place)
     }
 
-    fn slot(&mut self, key: String, params: Vec<usize>, source: ConstSource) -> usize {
+    fn slot(&mut self, key: String, params: Vec<usize>, bytes: usize, source: ConstSource) -> usize {
         if let Some(slot) = self.slot_of.get(&key) {
             return *slot;
         }
-        self.slots.push(ConstSlot { source, key: key.clone(), params });
+        self.slots.push(ConstSlot { source, key: key.clone(), params, bytes });
         self.slot_of.insert(key, self.slots.len() - 1);
         self.slots.len() - 1
     }
@@ -439,6 +462,15 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// The step that makes a result.
+fn maker(steps: &[Step], output: usize) -> Result<usize, OpError> {
+    let makes = |step: &Step| step.outputs.iter().any(|o| o.place == Place::Output(output));
+    steps
+        .iter()
+        .position(makes)
+        .ok_or_else(|| OpError::new(FailureKind::Operator, format!("no step of the plan makes result {output}")))
+}
+
 /// A step that copies a value.
 fn copy_draft(name: Arc<str>, tensor: &TensorType, to: Place, value: Value) -> Draft {
     let operand = |place| Operand { place, tensor: tensor.clone() };
@@ -455,6 +487,7 @@ fn copy_draft(name: Arc<str>, tensor: &TensorType, to: Place, value: Value) -> D
             workspace: None,
             packed: None,
             random: false,
+            needs: Vec::new(),
         },
         inputs: vec![value],
         outputs: Vec::new(),
@@ -478,21 +511,38 @@ struct Layout<'a> {
     lifetimes: Vec<Lifetime>,
     /// arena values
     value_at: HashMap<Value, usize>,
+    /// by step: the input that its output overwrites
+    shared: Vec<Option<usize>>,
     /// workspace and per-request packing of each step
     extra: Vec<(Option<usize>, Option<usize>)>,
 }
 
 impl<'a> Layout<'a> {
     fn new(builder: &'a Builder<'a>, drafts: Vec<Draft>, in_place: &'a HashMap<Value, usize>) -> Layout<'a> {
-        let mut layout =
-            Layout { builder, drafts, in_place, lifetimes: Vec::new(), value_at: HashMap::new(), extra: Vec::new() };
+        let mut layout = Layout {
+            builder,
+            drafts,
+            in_place,
+            lifetimes: Vec::new(),
+            value_at: HashMap::new(),
+            shared: Vec::new(),
+            extra: Vec::new(),
+        };
         layout.lifetimes();
         layout
     }
 
     fn lifetimes(&mut self) {
+        let last_read = self.last_reads();
         for s in 0..self.drafts.len() {
+            let shared = self.overwritten(s, &last_read);
+            self.shared.push(shared);
             let draft = &self.drafts[s];
+            if let (Some(i), Some(output)) = (shared, draft.outputs.first())
+                && let Some(at) = self.value_at.get(&draft.inputs[i]).copied()
+            {
+                self.value_at.insert(*output, at);
+            }
             for value in &draft.inputs {
                 if let Some(i) = self.value_at.get(&self.builder.joined.place_of(*value).0) {
                     self.lifetimes[*i].last = s;
@@ -528,13 +578,43 @@ impl<'a> Layout<'a> {
         }
     }
 
+    /// For every value in the arena, the last step that reads it or a part of it.
+    fn last_reads(&self) -> HashMap<Value, usize> {
+        let reads = self.drafts.iter().enumerate().flat_map(|(s, draft)| draft.inputs.iter().map(move |v| (v, s)));
+        reads.map(|(value, s)| (self.builder.joined.place_of(*value).0, s)).collect()
+    }
+
+    /// The input that the output of a step can overwrite: nobody reads it afterwards, and both lie in the arena alone.
+    fn overwritten(&self, s: usize, last_read: &HashMap<Value, usize>) -> Option<usize> {
+        let draft = &self.drafts[s];
+        let (output, operand) = (draft.outputs.first()?, draft.step.outputs.first()?);
+        let alone =
+            |value: &Value| self.builder.joined.place_of(*value) == (*value, 0) && !self.in_place.contains_key(value);
+        if !self.builder.options.passes.runs(OVERWRITE) || !alone(output) || self.value_at.contains_key(output) {
+            return None;
+        }
+        let dies = |i: &usize| {
+            draft.inputs.get(*i).is_some_and(|value| {
+                let reads = draft.inputs.iter().filter(|v| self.builder.joined.place_of(**v).0 == *value).count();
+                let bytes = self.value_at.get(value).map(|at| self.lifetimes[*at].bytes);
+                alone(value) && reads == 1 && last_read.get(value) == Some(&s) && bytes == Some(operand.tensor.bytes())
+            })
+        };
+        draft.step.kernel.in_place().iter().copied().find(|i| dies(i))
+    }
+
     fn finish(self) -> (Vec<Step>, usize) {
         let (offsets, arena_bytes) = assign(&self.lifetimes);
-        let Layout { builder, drafts, in_place, lifetimes, value_at, extra } = self;
+        let Layout { builder, drafts, in_place, lifetimes, value_at, shared, extra } = self;
         let piece = |i: usize, written| Piece { offset: offsets[i], bytes: lifetimes[i].bytes, written };
-        let mut steps = Vec::with_capacity(drafts.len());
-        for (draft, (workspace, packing)) in drafts.into_iter().zip(extra) {
+        let mut steps: Vec<Step> = Vec::with_capacity(drafts.len());
+        let mut written = Written::default();
+        for ((draft, shared), (workspace, packing)) in drafts.into_iter().zip(shared).zip(extra) {
             let Draft { mut step, inputs, outputs } = draft;
+            let range = |value: &Value, bytes: usize| {
+                let (around, offset) = builder.joined.place_of(*value);
+                (around, offset..offset + bytes)
+            };
             let mut pieces: Vec<Piece> = Vec::new();
             let mut part_of = |wanted: Piece, written: bool| match pieces.iter().position(|p| *p == wanted) {
                 Some(at) if !written => at,
@@ -548,9 +628,10 @@ impl<'a> Layout<'a> {
                 let whole = piece(value_at[&around], written);
                 Piece { offset: whole.offset + offset, bytes, written }
             };
-            for (value, operand) in inputs.iter().zip(&mut step.inputs) {
+            for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
                 let bytes = operand.tensor.bytes();
                 operand.place = match value {
+                    _ if shared == Some(i) => Place::Shared,
                     Value::Input(i) => Place::Input(*i),
                     Value::Node(n, _) if builder.constant[*n] => Place::Const(builder.slot_of[&builder.key(*value)]),
                     Value::Node(..) => match in_place.get(value) {
@@ -558,6 +639,17 @@ impl<'a> Layout<'a> {
                         None => Place::Arena(part_of(value_piece(value, bytes, false), false)),
                     },
                 };
+                match operand.place {
+                    Place::Input(i) => step.needs.push(Need::Input(i)),
+                    Place::Const(slot) => step.needs.push(Need::Const(slot)),
+                    _ => {
+                        let (around, bytes) = range(value, bytes);
+                        step.needs.extend(written.by(around, &bytes).map(Need::Step));
+                    }
+                }
+            }
+            if let Some(Packed::Const(slot)) = step.packed {
+                step.needs.push(Need::Const(slot));
             }
             for (value, operand) in outputs.iter().zip(&mut step.outputs) {
                 let bytes = operand.tensor.bytes();
@@ -565,6 +657,8 @@ impl<'a> Layout<'a> {
                     Some(j) => Place::Output(*j),
                     None => Place::Arena(part_of(value_piece(value, bytes, true), true)),
                 };
+                let (around, bytes) = range(value, bytes);
+                written.add(around, bytes, steps.len());
             }
             step.workspace = workspace.map(|i| part_of(piece(i, true), true));
             if let Some(i) = packing {
@@ -574,6 +668,22 @@ impl<'a> Layout<'a> {
             steps.push(step);
         }
         (steps, aligned(arena_bytes))
+    }
+}
+
+/// Which steps have written which bytes of values.
+#[derive(Default)]
+struct Written(HashMap<Value, Vec<(Range<usize>, usize)>>);
+
+impl Written {
+    fn add(&mut self, value: Value, bytes: Range<usize>, step: usize) {
+        self.0.entry(value).or_default().push((bytes, step));
+    }
+
+    /// The steps that have written any of these bytes; of an empty value, all.
+    fn by(&self, value: Value, bytes: &Range<usize>) -> impl Iterator<Item = usize> {
+        let meets = |other: &Range<usize>| other.start < bytes.end && bytes.start < other.end || bytes.is_empty();
+        self.0.get(&value).into_iter().flatten().filter(move |(other, _)| meets(other)).map(|(_, step)| *step)
     }
 }
 

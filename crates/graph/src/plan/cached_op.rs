@@ -1,25 +1,48 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
 use super::build::{BuildOptions, Plan};
-use super::consts::{ConstCache, ValueKey};
+use super::consts::ConstCache;
 use super::describe::{StepReport, StepTimes};
+use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
+use super::program::{Cursor, Parts, Program};
+use super::rows::{self, Division};
 use super::run::Request;
-use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
+use crate::symbol::{Symbol, first_names};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
-use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
+use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Plans estimated below this run in the calling thread when a core is free.
 const SMALL_NS: u64 = 200_000;
 
+/// Plans estimated below this are run in the calling thread even where others wait for that thread.
+const QUICK_NS: u64 = 10_000;
+const MAX_QUICK_INPUTS: usize = 4;
+
 /// Runs whose steps are timed for [`CachedOp::measured_plan_text`].
 const MEASURED_RUNS: usize = 5;
+
+/// Shapes of single rows for which the division of batches is remembered.
+const MAX_DIVISIONS: usize = 64;
+
+/// A call's place in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOptions {
+    /// calls with a higher number are served first
+    pub priority: i32,
+    /// the call fails with kind `Deadline` instead of running when its turn comes later
+    pub deadline: Option<Instant>,
+    /// the call does not run when all its results are dropped before its turn comes
+    pub cancel_on_drop: bool,
+}
 
 static FLAGS: &[AttrDef] = &[
     AttrDef::new("static_alloc", AttrKind::Bool, "False", "accepted; memory is always planned once per signature"),
@@ -83,12 +106,15 @@ impl CachedOpFlags {
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
 pub struct CachedOp {
     engine: &'static Engine,
-    name: Arc<str>,
+    name: OpName,
     graph: Graph,
+    /// every input is an array of the call
+    arguments: Arc<[Source]>,
     options: BuildOptions,
     random: Arc<RandomState>,
     plans: PlanCache,
     building: Mutex<()>,
+    divisions: Mutex<HashMap<Signature, Option<Division>>>,
     consts: Arc<ConstCache>,
 }
 
@@ -114,15 +140,18 @@ impl CachedOp {
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
         let graph = passes::run_all(graph, options.passes)?;
-        let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.as_str().into());
+        let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
+        let arguments = (0..graph.inputs.len()).map(Source::Data).collect();
         Ok(CachedOp {
             engine,
             name,
             graph,
+            arguments,
             options,
             random: Arc::new(RandomState::new(0)),
             plans: PlanCache::new(options.cache),
             building: Mutex::new(()),
+            divisions: Mutex::default(),
             consts: Arc::default(),
         })
     }
@@ -147,68 +176,79 @@ impl CachedOp {
     ///
     /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
     /// raised when they are read.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let (plan, context) = self.prepare(inputs)?;
-        let results = self.results(&plan, context)?;
-        self.push(plan, inputs, &results.iter().collect::<SmallVec<[&NDArray; 2]>>());
-        Ok(results)
+        self.call_with(inputs, None, &CallOptions::default())
     }
 
     /// The same into arrays of the caller, whose shapes and dtypes must fit.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
-        let (plan, _) = self.prepare(inputs)?;
-        let fits = outputs.len() == plan.outputs().len()
-            && outputs.iter().zip(plan.outputs()).all(|(a, t)| a.tensor_type() == *t);
-        if !fits {
-            let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
-            let want: Vec<String> = plan.outputs().iter().map(|t| t.to_string()).collect();
-            let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
-            return Err(OpError::new(FailureKind::Shape, message).op("CachedOp"));
+        self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
+    }
+
+    /// The same with a place in the queue, into new arrays or those of the caller, which are returned.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn call_with(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let program = self.prepare(inputs)?;
+        self.start(program, &self.arguments, inputs, None, outputs, options)
+    }
+
+    /// The same if it can be done in a few microseconds; None if there is no plan yet, or one that would run here for
+    /// longer.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn try_call_quickly(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
+        // Looking a long signature up takes long itself.
+        if inputs.len() > MAX_QUICK_INPUTS || inputs.len() != self.graph.inputs.len() {
+            return None;
         }
-        self.push(plan, inputs, outputs);
-        Ok(())
+        let types: Signature = inputs.iter().map(|a| a.tensor_type()).collect();
+        let program = self.plans.get(&types).filter(|program| self.is_quick(program))?;
+        let contexts = self.check_contexts(inputs.iter().copied().enumerate());
+        Some(contexts.and_then(|()| self.start(program, &self.arguments, inputs, None, outputs, options)))
+    }
+
+    /// Whether pushing a call takes no longer than pushing does: it runs elsewhere, or in no time.
+    pub(super) fn is_quick(&self, program: &Program) -> bool {
+        let here = program.cost_ns() < SMALL_NS || self.engine.kind() == EngineKind::Naive;
+        !here || program.cost_ns() < QUICK_NS
     }
 
     /// The plan for these input types, as text.
     pub fn plan_text(&self, inputs: &[TensorType]) -> Result<String, OpError> {
-        Ok(self.plan(inputs)?.to_string())
+        Ok(self.program(inputs)?.text(None))
     }
 
     /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
     /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan_text(
         &self,
         inputs: &[&NDArray],
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<String, WaitError>, OpError> {
-        let (plan, context) = self.prepare(inputs)?;
-        let results: SmallVec<[NDArray; 2]> = self.results(&plan, context)?;
         let times: Arc<Mutex<StepTimes>> = Arc::default();
-        let record = times.clone();
-        self.push_with(
-            plan.clone(),
-            inputs,
-            &results.iter().collect::<SmallVec<[&NDArray; 2]>>(),
-            move |plan, request, outs| {
-                // The first run computes constants and touches memory for the first time.
-                plan.run(request, outs)?;
-                for _ in 0..MEASURED_RUNS {
-                    record.lock().merge(&plan.run_timed(request, outs)?);
-                }
-                Ok(())
-            },
-        );
-        for result in &results {
-            if let Err(error) = result.read(poll) {
-                return Ok(Err(error));
-            }
-        }
-        let times = times.lock();
-        Ok(Ok(plan.text(Some(&times))))
+        let (record, begin) = (times.clone(), Instant::now());
+        let clock = move || begin.elapsed().as_nanos() as u64;
+        let note = move |run: &[u64]| record.lock().merge(run);
+        let measured = self.measure(inputs, MEASURED_RUNS, clock, note, poll)?;
+        Ok(measured.map(|program| program.text(Some(&times.lock()))))
     }
 
-    /// The steps of the plan for these inputs and what each took in `runs` runs (after two more), in nanoseconds of `clock`,
-    /// which is read in the thread that runs them. Waits for the runs; `poll` as for reading an array.
+    /// The steps of the plan for these inputs, or of a part of a divided batch, and what each took in `runs` runs (after two
+    /// more), in nanoseconds of `clock`, which is read in the thread that runs them. Waits for the runs; `poll` as for reading
+    /// an array.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn measure_steps(
         &self,
         inputs: &[&NDArray],
@@ -216,36 +256,47 @@ impl CachedOp {
         clock: fn() -> u64,
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<Vec<StepReport>, WaitError>, OpError> {
-        let (plan, context) = self.prepare(inputs)?;
-        let results: SmallVec<[NDArray; 2]> = self.results(&plan, context)?;
-        let reports = Arc::new(Mutex::new(plan.reports()));
-        let record = reports.clone();
-        self.push_with(
-            plan,
-            inputs,
-            &results.iter().collect::<SmallVec<[&NDArray; 2]>>(),
-            move |plan, request, outs| {
-                for run in 0..runs + 2 {
-                    let times = plan.run_clocked(request, outs, &clock)?;
-                    if run >= 2 {
-                        record.lock().iter_mut().zip(times).for_each(|(report, ns)| report.ns.push(ns));
-                    }
-                }
-                Ok(())
-            },
-        );
+        let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
+        let record = times.clone();
+        let note = move |run: &[u64]| record.lock().push(run.to_vec());
+        let measured = self.measure(inputs, runs, clock, note, poll)?;
+        Ok(measured.map(|program| {
+            let mut reports = program.plans().first().map(|plan| plan.reports()).unwrap_or_default();
+            for run in times.lock().iter() {
+                reports.iter_mut().zip(run).for_each(|(report, ns)| report.ns.push(*ns));
+            }
+            reports
+        }))
+    }
+
+    /// Runs the program for these inputs several times and notes what its steps took each time.
+    fn measure(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: impl Fn() -> u64 + Send + 'static,
+        mut note: impl FnMut(&[u64]) + Send + 'static,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
+        let program = self.prepare(inputs)?;
+        let results = self.results(&program, inputs, &CallOptions::default())?;
+        let program_of_op = program.clone();
+        let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
+        self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
+            Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
+        });
         for result in &results {
             if let Err(error) = result.read(poll) {
                 return Ok(Err(error));
             }
         }
-        let reports = std::mem::take(&mut *reports.lock());
-        Ok(Ok(reports))
+        Ok(Ok(program))
     }
 
     /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
     pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
-        let mut signatures = self.plan(inputs)?.convolutions();
+        let mut signatures: Vec<ConvSignature> =
+            self.program(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
         signatures.sort_unstable();
         signatures.dedup();
         Ok(signatures)
@@ -261,77 +312,232 @@ impl CachedOp {
         self.plans.stats()
     }
 
-    fn results(&self, plan: &Plan, context: Context) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        plan.outputs().iter().map(|t| NDArray::new(self.engine, context, t.clone())).collect()
+    /// The engine that runs it.
+    pub(super) fn engine(&self) -> &'static Engine {
+        self.engine
     }
 
-    fn prepare(&self, inputs: &[&NDArray]) -> Result<(Arc<Plan>, Context), OpError> {
-        self.check(inputs)?;
+    /// Notes that a program is in use.
+    pub(super) fn used(&self, program: &Program) {
+        self.plans.used(program);
+    }
+
+    fn prepare(&self, inputs: &[&NDArray]) -> Result<Arc<Program>, OpError> {
+        self.check_count(inputs.len())?;
+        self.check_contexts(inputs.iter().copied().enumerate())?;
         let types: Signature = inputs.iter().map(|a| a.tensor_type()).collect();
-        Ok((self.plan(&types)?, inputs.first().map_or_else(Context::default, |a| a.context())))
+        self.program(&types)
     }
 
-    fn check(&self, inputs: &[&NDArray]) -> Result<(), OpError> {
-        if inputs.len() != self.graph.inputs.len() {
-            let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-            let message =
-                format!("CachedOp requires {} inputs ({}) but got {}", names.len(), names.join(", "), inputs.len());
-            return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
+    pub(super) fn check_count(&self, given: usize) -> Result<(), OpError> {
+        if given == self.graph.inputs.len() {
+            return Ok(());
         }
-        let Some(first) = inputs.first() else { return Ok(()) };
-        match inputs.iter().position(|a| a.context() != first.context()) {
+        let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
+        let listed = first_names(&names);
+        let message = format!("CachedOp requires {} inputs but got {given}; they are {listed}", names.len());
+        Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
+    }
+
+    /// Arrays, and of which inputs they are.
+    pub(super) fn check_contexts<'a>(
+        &self,
+        mut arrays: impl Iterator<Item = (usize, &'a NDArray)>,
+    ) -> Result<(), OpError> {
+        let Some((first, array)) = arrays.next() else { return Ok(()) };
+        let context = array.context();
+        match arrays.find(|(_, a)| a.context() != context) {
             None => Ok(()),
-            Some(i) => {
+            Some((other, array)) => {
                 let message = format!(
-                    "CachedOp requires all inputs to live on the same context. But {} is on {} while {} is on {}",
-                    self.graph.inputs[0].name,
-                    first.context(),
-                    self.graph.inputs[i].name,
-                    inputs[i].context()
+                    "CachedOp requires all inputs to live on the same context. But {} is on {context} while {} is on {}",
+                    self.graph.inputs[first].name,
+                    self.graph.inputs[other].name,
+                    array.context()
                 );
                 Err(OpError::new(FailureKind::Device, message).op("CachedOp"))
             }
         }
     }
 
-    fn plan(&self, types: &[TensorType]) -> Result<Arc<Plan>, OpError> {
-        if let Some(plan) = self.plans.get(types) {
-            return Ok(plan);
+    pub(super) fn program(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        if let Some(program) = self.plans.get(types) {
+            return Ok(program);
         }
         let _one_at_a_time = self.building.lock();
-        if let Some(plan) = self.plans.get(types) {
-            return Ok(plan);
+        self.get_or_build(types)
+    }
+
+    /// Called by one thread at a time.
+    fn get_or_build(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        if let Some(program) = self.plans.get(types) {
+            return Ok(program);
         }
-        let plan = Arc::new(Plan::build(&self.graph, types, self.options, self.consts.clone())?);
-        if self.plans.insert(types, &plan) {
+        let program = match self.divide(types)? {
+            Some((parts, outputs)) => Program::parts(parts, outputs),
+            None => Program::whole(self.build(types)?),
+        };
+        let program = Arc::new(program);
+        let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
+        if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
             self.consts.sweep();
+            // The next plan wants blocks of other sizes: those of the old one are of no use.
+            self.engine.memory().trim();
         }
-        Ok(plan)
+        Ok(program)
     }
 
-    fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) {
-        self.push_with(plan, inputs, outputs, |plan, request, outs| plan.run(request, outs));
+    fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
+        Plan::build(&self.graph, types, self.options, self.consts.clone())
     }
 
-    fn push_with<F>(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray], run: F)
-    where
-        F: FnOnce(&Plan, &Request<'_>, &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
+    /// The parts of a batch that is better not run as a whole, and the types of its results.
+    fn divide(&self, types: &[TensorType]) -> Result<Option<(Parts, Vec<TensorType>)>, OpError> {
+        if !self.options.passes.runs(passes::DIVIDE_BATCH) {
+            return Ok(None);
+        }
+        let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
+        let Some(division) = self.division(types, &divided).filter(|d| d.each < rows) else { return Ok(None) };
+        let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
+        let part = some(division.each)?;
+        let left = rows % division.each;
+        let rest = if left > 0 { Some(some(left)?) } else { None };
+        let outputs = rows::with_rows(part.outputs(), &vec![true; part.outputs().len()], rows);
+        let Division { each, side_by_side } = division;
+        Ok(Some((Parts { rows, each, side_by_side, divided, part, rest }, outputs)))
+    }
+
+    /// How batches of rows like these are divided: decided once.
+    fn division(&self, types: &[TensorType], divided: &[bool]) -> Option<Division> {
+        let single: Signature = rows::with_rows(types, divided, 1).into();
+        if let Some(known) = self.divisions.lock().get(&single) {
+            return *known;
+        }
+        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
+        // What cannot be built for other numbers of rows is not divided.
+        let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
+            (Ok(one), Ok(together)) => Division::choose(one, together),
+            _ => None,
+        };
+        let mut divisions = self.divisions.lock();
+        if divisions.len() >= MAX_DIVISIONS {
+            divisions.clear();
+        }
+        divisions.insert(single, division);
+        division
+    }
+
+    fn results(
+        &self,
+        program: &Program,
+        inputs: &[&NDArray],
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let context = inputs.first().map_or_else(Context::default, |a| a.context());
+        let make = |t: &TensorType| {
+            let array = NDArray::new(self.engine, context, t.clone())?;
+            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
+        };
+        program.outputs().iter().map(make).collect()
+    }
+
+    /// Pushes a call whose inputs have been looked at.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn start(
+        &self,
+        program: Arc<Program>,
+        sources: &Arc<[Source]>,
+        data: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let results = match outputs {
+            None => self.results(&program, data, options)?,
+            Some(outputs) => {
+                fits(outputs, program.outputs())?;
+                outputs.iter().map(|a| (*a).clone()).collect()
+            }
+        };
+        let cores = self.engine.cores();
+        let launched = Launched {
+            params,
+            cost: if program.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large },
+            in_parts: program.takes_turns(cores),
+            ..Launched::new(data, &results)
+        };
+        let (of_op, mut cursor) = (program.clone(), Cursor::default());
+        self.push(&program, sources, launched, options, move |request, outs| {
+            Ok(match of_op.turn(&mut cursor, request, cores, outs)? {
+                Some(failed) => Progress::Done(failed),
+                None => Progress::Again,
+            })
+        });
+        Ok(results)
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn push<F>(
+        &self,
+        program: &Program,
+        sources: &Arc<[Source]>,
+        launched: Launched<'_>,
+        options: &CallOptions,
+        mut run: F,
+    ) where
+        F: FnMut(&Request<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
     {
-        let random: SmallVec<[_; 2]> = (0..plan.random_draws()).map(|_| self.random.draw()).collect();
-        let cost = if plan.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
-        let arguments: Vec<NDArray> = inputs.iter().map(|a| (*a).clone()).collect();
-        launch(self.engine, Launch { name: self.name.clone().into(), inputs, outputs, cost }, move |ctx, ins, outs| {
-            let keys: Vec<ValueKey> = arguments.iter().map(|a| a.value_key()).collect();
-            let par = EnginePar(ctx);
-            let memory = ctx.engine().memory();
-            run(&plan, &Request { par: &par, memory, inputs: ins, keys: &keys, random: &random }, outs)
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
+        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
+        let outputs: SmallVec<[&NDArray; 2]> = launched.outputs.iter().collect();
+        let call = Call {
+            name: self.name.clone(),
+            inputs: launched.inputs,
+            params: launched.params,
+            outputs: &outputs,
+            cost: launched.cost,
+            priority: options.priority,
+            deadline: options.deadline,
+            in_parts: launched.in_parts,
+        };
+        let sources = sources.clone();
+        launch_call(self.engine, call, move |turn| {
+            let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
+            let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
+            run(&Request { par: &par, memory, inputs: &inputs, random: &random }, turn.outputs)
         });
     }
 }
 
+/// What is pushed beside the graph.
+struct Launched<'a> {
+    inputs: &'a [&'a NDArray],
+    params: Option<&'a Arc<ParameterSet>>,
+    outputs: &'a [NDArray],
+    cost: Cost,
+    in_parts: bool,
+}
+
+impl<'a> Launched<'a> {
+    fn new(inputs: &'a [&'a NDArray], outputs: &'a [NDArray]) -> Launched<'a> {
+        Launched { inputs, params: None, outputs, cost: Cost::Large, in_parts: false }
+    }
+}
+
+fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
+    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
+        return Ok(());
+    }
+    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
+    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
+    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
+}
+
 impl std::fmt::Debug for CachedOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CachedOp({}, {} inputs, {:?})", self.name, self.num_inputs(), self.stats())
+        write!(f, "CachedOp({}, {} inputs, {:?})", self.name.as_str(), self.num_inputs(), self.stats())
     }
 }
 

@@ -1,13 +1,11 @@
 //! Imperative execution: one operator, pushed at once.
 
-use super::infer::infer_with_outputs;
-use super::{Attrs, EnginePar, KernelCall, KernelOptions, OpDef, RandomState, Signature};
-use mxrt_engine::{Cost, Engine, FailureKind, OpError};
-use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
+use super::bound::{Bound, BoundCache, Given};
+use super::{Attrs, KernelOptions, OpDef, RandomState};
+use mxrt_engine::{Engine, OpError};
+use mxrt_tensor::{Context, NDArray};
 use smallvec::SmallVec;
-
-/// Plans cheaper than this run in the calling thread when a core is free (see `Cost`).
-const SMALL_NS: u64 = 200_000;
+use std::sync::Arc;
 
 /// Where and how an operator runs.
 pub struct Invocation<'a> {
@@ -25,100 +23,39 @@ pub struct Invocation<'a> {
 ///
 /// `outputs` are arrays to be overwritten (`out=`); without them new ones are made. Shape, type and attribute errors
 /// come at once; errors of values are kept in the outputs until somebody reads them.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke(
-    inv: &Invocation<'_>,
+    call: &Invocation<'_>,
     def: &'static OpDef,
     attrs: &Attrs,
     inputs: &[&NDArray],
     outputs: Option<&[&NDArray]>,
 ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-    let in_types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
-    push(inv, def, attrs, inputs, &in_types, outputs).map_err(|e| {
-        e.op(def.name)
-            .shapes(in_types.iter().map(|t| t.shape.to_vec()).collect())
-            .dtypes(in_types.iter().map(|t| t.dtype.name()).collect())
-    })
-}
-
-fn check_arguments(
-    def: &OpDef,
-    attrs: &Attrs,
-    inputs: &[&NDArray],
-    outputs: Option<&[&NDArray]>,
-) -> Result<(), OpError> {
-    let want = def.num_inputs(attrs);
-    if inputs.len() != want {
-        let names = def.input_names(attrs).join(", ");
-        let message =
-            format!("Operator {} expects {want} inputs ({names}), but got {} instead.", def.name, inputs.len());
-        return Err(OpError::new(FailureKind::Value, message));
-    }
-    if let (Some(first), Some(other)) = (inputs.first(), inputs.iter().find(|a| a.context() != inputs[0].context())) {
-        let message = format!(
-            "all inputs must live on one context, but one is on {} and another on {}; use as_in_context",
-            first.context(),
-            other.context()
-        );
-        return Err(OpError::new(FailureKind::Device, message));
-    }
-    let made = def.num_outputs(attrs);
-    if let Some(out) = outputs
-        && out.len() != made
-    {
-        let message = format!("{} makes {made} outputs, but out= holds {}", def.name, out.len());
-        return Err(OpError::new(FailureKind::Value, message));
-    }
-    Ok(())
-}
-
-fn push(
-    inv: &Invocation<'_>,
-    def: &'static OpDef,
-    attrs: &Attrs,
-    inputs: &[&NDArray],
-    in_types: &[TensorType],
-    outputs: Option<&[&NDArray]>,
-) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-    check_arguments(def, attrs, inputs, outputs)?;
-    let given: SmallVec<[TensorType; 2]> = outputs.unwrap_or(&[]).iter().map(|a| a.tensor_type()).collect();
-    let out_types = infer_with_outputs(def, attrs, in_types, &given)?;
-    let signature = Signature { inputs: in_types, outputs: &out_types, options: inv.options };
-    let kernel = (def.bind)(attrs, &signature)?;
-    let context = inputs.first().map_or(inv.context, |a| a.context());
-    let results: SmallVec<[NDArray; 2]> = match outputs {
-        Some(out) => out.iter().map(|a| (*a).clone()).collect(),
-        None => out_types.into_iter().map(|t| NDArray::new(inv.engine, context, t)).collect::<Result<_, OpError>>()?,
+    let result = match Bound::new(def, attrs.clone(), call.options, inputs, outputs) {
+        Ok(bound) => Arc::new(bound).push(call, inputs, outputs),
+        Err(error) => Err(error),
     };
-    let random = def.random.then(|| inv.random.draw());
-    let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
-    let written: SmallVec<[&NDArray; 2]> = results.iter().collect();
-    launch(inv.engine, Launch { name: def.name.into(), inputs, outputs: &written, cost }, move |ctx, ins, outs| {
-        let memory = ctx.engine().memory();
-        let alloc = |bytes| memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()));
-        let mut workspace = alloc(kernel.workspace())?;
-        let packed = match kernel.packing() {
-            None => None,
-            Some(packing) => {
-                let mut block = alloc(packing.bytes())?;
-                let chosen: SmallVec<[_; 4]> = packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
-                packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
-                Some(block)
-            }
-        };
-        let par = EnginePar(ctx);
-        let mut call = KernelCall {
-            par: &par,
-            inputs: ins,
-            outputs: outs,
-            workspace: &mut workspace.as_mut_slice()[..kernel.workspace()],
-            packed: packed.as_ref().map(|b| b.as_slice()),
-            random,
-        };
-        kernel.run(&mut call).map_err(|e| {
-            e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect())
-                .dtypes(ins.iter().map(|t| t.dtype.name()).collect())
-        })
-    });
-    drop(written);
-    Ok(results)
+    result.map_err(|e| e.device(context_of(call, inputs).to_string()))
+}
+
+/// The same with attributes that are still to be parsed; what the call needs to know is kept for the next one like it.
+#[cfg_attr(debug_assertions, track_caller)]
+pub fn invoke_cached(
+    call: &Invocation<'_>,
+    cache: &BoundCache,
+    def: &'static OpDef,
+    given: Given<'_>,
+    inputs: &[&NDArray],
+    outputs: Option<&[&NDArray]>,
+) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+    let result = match cache.get(def, given, call.options, inputs, outputs) {
+        Ok(bound) => bound.push(call, inputs, outputs),
+        Err(error) => Err(error),
+    };
+    result.map_err(|e| e.device(context_of(call, inputs).to_string()))
+}
+
+/// Where the outputs of a call live.
+pub(super) fn context_of(call: &Invocation<'_>, inputs: &[&NDArray]) -> Context {
+    inputs.first().map_or(call.context, |a| a.context())
 }

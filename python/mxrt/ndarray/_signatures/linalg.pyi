@@ -13,29 +13,5 @@ __all__ = [
     "gemm2",
 ]
 
-def gemm(
-    A: NDArray | None = ...,
-    B: NDArray | None = ...,
-    C: NDArray | None = ...,
-    transpose_a: bool = ...,
-    transpose_b: bool = ...,
-    alpha: float = ...,
-    beta: float = ...,
-    axis: int = ...,
-    *,
-    out: Any = ...,
-    name: Any = ...,
-    **kwargs: Any,
-) -> NDArray: ...
-def gemm2(
-    A: NDArray | None = ...,
-    B: NDArray | None = ...,
-    transpose_a: bool = ...,
-    transpose_b: bool = ...,
-    alpha: float = ...,
-    axis: int = ...,
-    *,
-    out: Any = ...,
-    name: Any = ...,
-    **kwargs: Any,
-) -> NDArray: ...
+def gemm(A: NDArray | None = ..., B: NDArray | None = ..., C: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., *, out: Any = ..., name: Any = ..., **kwargs: Any) -> NDArray: ...
+def gemm2(A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., axis: int = ..., *, out: Any = ..., name: Any = ..., **kwargs: Any) -> NDArray: ...

@@ -13,21 +13,5 @@ __all__ = [
     "uniform_like",
 ]
 
-def normal_like(
-    data: NDArray | None = ...,
-    loc: float = ...,
-    scale: float = ...,
-    *,
-    out: Any = ...,
-    name: Any = ...,
-    **kwargs: Any,
-) -> NDArray: ...
-def uniform_like(
-    data: NDArray | None = ...,
-    low: float = ...,
-    high: float = ...,
-    *,
-    out: Any = ...,
-    name: Any = ...,
-    **kwargs: Any,
-) -> NDArray: ...
+def normal_like(data: NDArray | None = ..., loc: float = ..., scale: float = ..., *, out: Any = ..., name: Any = ..., **kwargs: Any) -> NDArray: ...
+def uniform_like(data: NDArray | None = ..., low: float = ..., high: float = ..., *, out: Any = ..., name: Any = ..., **kwargs: Any) -> NDArray: ...

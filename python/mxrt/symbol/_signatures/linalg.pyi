@@ -13,29 +13,5 @@ __all__ = [
     "gemm2",
 ]
 
-def gemm(
-    A: Symbol | None = ...,
-    B: Symbol | None = ...,
-    C: Symbol | None = ...,
-    transpose_a: bool = ...,
-    transpose_b: bool = ...,
-    alpha: float = ...,
-    beta: float = ...,
-    axis: int = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def gemm2(
-    A: Symbol | None = ...,
-    B: Symbol | None = ...,
-    transpose_a: bool = ...,
-    transpose_b: bool = ...,
-    alpha: float = ...,
-    axis: int = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
+def gemm(A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def gemm2(A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., axis: int = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...

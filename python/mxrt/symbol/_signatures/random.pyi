@@ -19,85 +19,11 @@ __all__ = [
     "uniform_like",
 ]
 
-def exponential(
-    lam: float = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def gamma(
-    alpha: float = ...,
-    beta: float = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def generalized_negative_binomial(
-    mu: float = ...,
-    alpha: float = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def negative_binomial(
-    k: int = ...,
-    p: float = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def normal_like(
-    data: Symbol | None = ...,
-    loc: float = ...,
-    scale: float = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def poisson(
-    lam: float = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def randint(
-    low: int = ...,
-    high: int = ...,
-    shape: int | Sequence[int] | None = ...,
-    ctx: Any = ...,
-    dtype: Any = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
-def uniform_like(
-    data: Symbol | None = ...,
-    low: float = ...,
-    high: float = ...,
-    *,
-    name: Any = ...,
-    attr: Any = ...,
-    **kwargs: Any,
-) -> Symbol: ...
+def exponential(lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: Any = ..., dtype: Any = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def gamma(alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: Any = ..., dtype: Any = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def generalized_negative_binomial(mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: Any = ..., dtype: Any = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def negative_binomial(k: int = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: Any = ..., dtype: Any = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def normal_like(data: Symbol | None = ..., loc: float = ..., scale: float = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def poisson(lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: Any = ..., dtype: Any = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def randint(low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: Any = ..., dtype: Any = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...
+def uniform_like(data: Symbol | None = ..., low: float = ..., high: float = ..., *, name: Any = ..., attr: Any = ..., **kwargs: Any) -> Symbol: ...

@@ -1,0 +1,74 @@
+//! Models of cancelling.
+
+use super::*;
+use crate::cancel::every_write_cancelled;
+
+/// Kills `cancelling-reaches-later-writes`.
+#[test]
+fn a_cancellation_spares_what_is_pushed_after_it() {
+    model(|| {
+        let var = Var::new();
+        let first = held(&var, Access::Write, nothing());
+        let finisher = thread::spawn(move || finish(first));
+        // Meanwhile the write ends, or does not.
+        var.cancel_pushed_writes();
+        finisher.join().unwrap();
+        let later = held(&var, Access::Write, nothing());
+        // SAFETY: a granted op of this thread.
+        unsafe {
+            let later = std::ptr::with_exposed_provenance_mut(later);
+            assert!(!every_write_cancelled(later), "a later write was cancelled");
+            run(later);
+        }
+        assert_eq!(var.version(), 2);
+    });
+}
+
+/// Kills `waiter-is-a-write-to-cancel`.
+#[test]
+fn a_waiter_for_writing_is_no_write_to_cancel() {
+    model(|| {
+        let var = Var::new();
+        let op = held(&var, Access::Write, nothing());
+        let waiter = thread::spawn(move || {
+            let mut ready = Chain::new();
+            let op: *mut OpBlock = std::ptr::with_exposed_provenance_mut(op);
+            // SAFETY: a granted op of this thread; completed as a waiter is, without a version.
+            unsafe {
+                drop(OpBlock::closure(op).cast::<Body>().read());
+                release(op, &Verdict { all: None, single: &[] }, false, &mut ready);
+                OpBlock::clear(op);
+                drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));
+            }
+        });
+        var.cancel_pushed_writes();
+        waiter.join().unwrap();
+        let later = held(&var, Access::Write, nothing());
+        // SAFETY: a granted op of this thread.
+        unsafe {
+            let later = std::ptr::with_exposed_provenance_mut(later);
+            assert!(!every_write_cancelled(later), "the waiter was taken for a write");
+            run(later);
+        }
+    });
+}
+
+#[test]
+fn an_op_is_cancelled_only_when_all_its_results_are() {
+    model(|| {
+        let (a, b) = (Var::new(), Var::new());
+        let op = granted(&[(&a, Access::Write), (&b, Access::Write)]);
+        let other = {
+            let a = a.clone();
+            thread::spawn(move || a.cancel_pushed_writes())
+        };
+        // SAFETY: a granted op of this thread.
+        let looks = || unsafe { every_write_cancelled(std::ptr::with_exposed_provenance_mut(op)) };
+        assert!(!looks(), "one result is still wanted");
+        other.join().unwrap();
+        assert!(!looks());
+        b.cancel_pushed_writes();
+        assert!(looks());
+        complete(op, &[]);
+    });
+}

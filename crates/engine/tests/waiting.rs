@@ -1,0 +1,198 @@
+//! The rules of waiting, one test each, on every kind and on one, two and four cores.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+#[test]
+fn waiting_inside_an_op_is_refused() {
+    for engine in every_kind() {
+        let (var, other) = (engine.new_var(), engine.new_var());
+        let inner = other.clone();
+        engine.push(OpSpec::new("wait", &[(&var, Access::Write)]), move |ctx| {
+            let all = ctx.engine().wait_all();
+            match (ctx.engine().wait_to_read(&inner), all) {
+                (Err(WaitError::InsideOp), Err(WaitError::InsideOp)) => Ok(()),
+                _ => Err(error("not refused")),
+            }
+        });
+        assert_eq!(message_of(engine, &var), None);
+    }
+}
+
+#[test]
+fn a_callback_runs_when_the_value_is_there_and_gets_its_failure() {
+    for engine in every_kind() {
+        let (good, bad) = (engine.new_var(), engine.new_var());
+        let (send, receive) = std::sync::mpsc::channel();
+        engine.push(OpSpec::new("slow", &[(&good, Access::Write)]), |_| {
+            std::thread::sleep(Duration::from_millis(5));
+            Ok(())
+        });
+        fail(engine, &bad, "for you");
+        for var in [&good, &bad] {
+            let send = send.clone();
+            engine.on_ready(var, move |result| send.send(result.map_err(|f| f.message().to_owned())).unwrap());
+        }
+        let mut got: Vec<_> = (0..2).map(|_| receive.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
+        got.sort();
+        assert_eq!(got, [Ok(()), Err("for you".to_owned())]);
+        assert_eq!(messages(engine.wait_all()), ["for you"], "a callback does not count as observing");
+    }
+}
+
+#[test]
+fn a_panic_in_a_callback_is_reported_by_wait_all() {
+    for engine in every_kind() {
+        let var = engine.new_var();
+        engine.on_ready(&var, |_| panic!("callback"));
+        assert_eq!(messages(engine.wait_all()), ["operator on_ready panicked: callback"]);
+        assert_eq!(message_of(engine, &var), None);
+    }
+}
+
+#[test]
+fn a_wait_can_be_given_up_and_the_engine_goes_on() {
+    for engine in every_kind() {
+        let var = engine.new_var();
+        let (send, receive) = std::sync::mpsc::channel();
+        engine.push_async(OpSpec::new("held", &[(&var, Access::Write)]), move |_, token| send.send(token).unwrap());
+        let mut polls = 0;
+        let mut twice = || {
+            polls += 1;
+            polls < 2
+        };
+        assert!(matches!(engine.wait_to_read_with(&var, &mut twice), Err(WaitError::Interrupted)));
+        assert!(matches!(engine.wait_to_write_with(&var, &mut || false), Err(WaitError::Interrupted)));
+        assert!(matches!(engine.wait_all_with(&mut || false), Err(WaitError::Interrupted)));
+        assert!(!engine.is_ready(&var));
+        receive.recv().unwrap().complete(Ok(()));
+        engine.wait_all().unwrap();
+        assert!(engine.is_ready(&var));
+        succeed(engine, &[(&var, Access::Write)]);
+        engine.wait_to_read(&var).unwrap();
+        assert_eq!(var.version(), 2);
+    }
+}
+
+#[test]
+fn many_threads_wait_for_one_variable() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let var = engine.new_var();
+        let (send, receive) = std::sync::mpsc::channel();
+        engine.push_async(OpSpec::new("held", &[(&var, Access::Write)]), move |_, token| send.send(token).unwrap());
+        std::thread::scope(|s| {
+            let waiters: Vec<_> = (0..16)
+                .map(|i| {
+                    let var = &var;
+                    s.spawn(move || match i % 4 {
+                        0 => messages(engine.wait_all()).len(),
+                        1 => raised(engine.wait_to_write(var)).is_some() as usize,
+                        _ => raised(engine.wait_to_read(var)).is_some() as usize,
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(20));
+            receive.recv().unwrap().complete(Err(error("late")));
+            let told: usize = waiters.into_iter().map(|w| w.join().unwrap()).sum();
+            assert!(told == 12 || told == 13, "the 12 waits for the variable raise, wait_all at most once: {told}");
+        });
+    }
+}
+
+#[test]
+fn after_closing_pushes_fail_and_waits_return() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let (pending, fresh) = (engine.new_var(), engine.new_var());
+        let (send, receive) = std::sync::mpsc::channel();
+        engine.push_async(OpSpec::new("held", &[(&pending, Access::Write)]), move |_, token| send.send(token).unwrap());
+        let token = receive.recv_timeout(Duration::from_secs(10)).unwrap();
+        std::thread::scope(|s| {
+            let one = s.spawn(|| engine.wait_to_read(&pending));
+            let all = s.spawn(|| engine.wait_all());
+            std::thread::sleep(Duration::from_millis(20));
+            engine.close();
+            assert!(matches!(one.join().unwrap(), Err(WaitError::Closed)));
+            assert!(matches!(all.join().unwrap(), Err(WaitError::Closed)));
+        });
+        assert!(matches!(engine.wait_to_read(&pending), Err(WaitError::Closed)));
+        engine.push(OpSpec::new("late", &[(&fresh, Access::Write)]), |_| unreachable!());
+        let Err(WaitError::Failed(f)) = engine.wait_to_read(&fresh) else { panic!() };
+        assert_eq!((f.kind(), f.op()), (FailureKind::Shutdown, "late"));
+        let ran = Arc::new(AtomicBool::new(false));
+        let seen = ran.clone();
+        engine.push(OpSpec::new("clean", &[(&fresh, Access::Write)]).kind(OpKind::NoSkip), move |_| {
+            seen.store(true, SeqCst);
+            Ok(())
+        });
+        engine.wait_to_read(&fresh).ok();
+        let began = Instant::now();
+        while !ran.load(SeqCst) && began.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+        assert!(ran.load(SeqCst), "clean-up runs after closing");
+        token.complete(Ok(()));
+    }
+}
+
+#[test]
+fn wait_all_returns_while_others_push_without_end() {
+    let _guard = watchdog(60);
+    for engine in pooled_kinds() {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    let var = engine.new_var();
+                    let flying = Arc::new(AtomicUsize::new(0));
+                    while !stop.load(SeqCst) {
+                        while flying.load(SeqCst) > 64 {
+                            std::thread::yield_now();
+                        }
+                        flying.fetch_add(1, SeqCst);
+                        let landed = flying.clone();
+                        engine.push(OpSpec::new("others", &[(&var, Access::Update)]), move |_| {
+                            landed.fetch_sub(1, SeqCst);
+                            Ok(())
+                        });
+                    }
+                });
+            }
+            let var = engine.new_var();
+            for i in 0..50 {
+                let done = Arc::new(AtomicBool::new(false));
+                let seen = done.clone();
+                engine.push(OpSpec::new("mine", &[(&var, Access::Write)]), move |_| {
+                    if i % 10 == 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    seen.store(true, SeqCst);
+                    Ok(())
+                });
+                engine.wait_all().unwrap();
+                assert!(done.load(SeqCst), "wait_all returned before an op pushed before it");
+            }
+            stop.store(true, SeqCst);
+        });
+    }
+}
+
+#[test]
+fn an_idle_engine_is_woken_for_every_push() {
+    let _guard = watchdog(60);
+    for engine in pooled_kinds() {
+        let var = engine.new_var();
+        for i in 0..200 {
+            if i % 3 == 0 {
+                std::thread::sleep(Duration::from_micros(300));
+            }
+            succeed(engine, &[(&var, Access::Update)]);
+            engine.wait_to_read(&var).unwrap();
+        }
+    }
+}
