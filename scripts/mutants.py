@@ -41,6 +41,8 @@ FAST = [
     "guards",
     "bulk",
     "gate",
+    "parts",
+    "idle",
     "fork_and_exit",
     "memory",
     "allocations",
@@ -179,7 +181,7 @@ class Scratch:
 
     def run(self, executable, test, words):
         """Runs a test; returns what failed, or None."""
-        limit = LIMIT.get(test, 25)
+        limit = LIMIT.get(test, 25) * PATIENCE
         begin = time.time()
         # On the slowest machines a test of a second takes ten; a hang takes for ever.
         environment = dict(os.environ, MXRT_SIM_SEEDS=SIM_SEEDS)
@@ -283,7 +285,7 @@ def check_models(scratch, mutants):
 
 def main():
     """Command line."""
-    global JOBS
+    global JOBS, PATIENCE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only mutants whose name contains one of these")
     parser.add_argument("--check", action="store_true", help="only look whether every edit applies")
@@ -292,9 +294,10 @@ def main():
     parser.add_argument("--named-only", action="store_true", help="run only the tests that a mutant names")
     parser.add_argument("--scratch", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--table", type=Path, help="append every result to this file, and leave out what is in it")
+    parser.add_argument("--patience", type=int, default=1, help="times as long until a test counts as hanging")
     parser.add_argument("--jobs", default=str(os.cpu_count() or 1))
     arguments = parser.parse_args()
-    JOBS = arguments.jobs
+    JOBS, PATIENCE = arguments.jobs, arguments.patience
     mutants = [m for path in sorted((CRATE / "mutants").glob("*.mutant")) for m in parse(path)]
     names = [m.name for m in mutants]
     assert len(set(names)) == len(names), "two mutants have one name"

@@ -234,7 +234,8 @@ fn other_packings_of_the_same_weights_go_with_their_plans() {
     let symbol = apply("Convolution", "c", &attrs, &[&var("x")]);
     let weight = filled(&[128, 64, 3, 3], 0.1);
     let op_of = |plans: usize| {
-        let options = BuildOptions { cache: CacheLimit { plans, ..CacheLimit::default() }, ..BuildOptions::default() };
+        let cache = CacheLimit { plans, packed: 0, ..CacheLimit::default() };
+        let options = BuildOptions { cache, ..BuildOptions::default() };
         CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), options).expect("the symbol compiles")
     };
     let call = |op: &CachedOp, size: usize| {

@@ -51,7 +51,7 @@ impl HostWait {
     }
 
     /// Whether everything is complete.
-    pub fn is_over(self, devices: &Devices) -> bool {
+    pub fn over(self, devices: &Devices) -> bool {
         self.events(devices).iter().all(|e| devices.is_over(e))
     }
 

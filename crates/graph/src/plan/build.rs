@@ -20,11 +20,13 @@ pub struct CacheLimit {
     pub plans: usize,
     /// bytes of plans and of folded and packed weights
     pub bytes: usize,
+    /// bytes of folded and packed weights that are kept even if that is more than half as much again as the parameters
+    pub packed: usize,
 }
 
 impl Default for CacheLimit {
     fn default() -> Self {
-        CacheLimit { plans: 64, bytes: 1 << 30 }
+        CacheLimit { plans: 64, bytes: 1 << 30, packed: 16 << 20 }
     }
 }
 

@@ -381,6 +381,8 @@ impl CachedOp {
         let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
         if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
             self.consts.sweep();
+            // The next plan wants blocks of other sizes: those of the old one are of no use.
+            self.engine.memory().trim();
         }
         Ok(program)
     }
