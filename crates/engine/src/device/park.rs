@@ -3,10 +3,9 @@
 use super::api::DeviceError;
 use super::event::EventRef;
 use super::open::Devices;
-use super::outcome::settle;
+use super::outcome::{Source, settle};
 use super::stream::WaitSet;
 use crate::block::{COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
-use crate::ctx::failure_of;
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::slot::{self, Slot};
@@ -199,13 +198,22 @@ impl Devices {
 pub(crate) unsafe fn inherited_with_devices(op: *mut OpBlock) -> Option<Failure> {
     // SAFETY: contract: a grant keeps the variable alive and its failure stable.
     unsafe {
+        let on_device = OpBlock::has(op, ON_DEVICE);
         for i in 0..OpBlock::len(op) {
             let e = OpBlock::entry(op, i);
             if !matches!((*e).mode(), Mode::Read | Mode::Update) {
                 continue;
             }
-            let failure = failure_of(&*(*e).var);
-            if failure.is_some() || (*(*e).var).with_sync(|sync| sync.is_open()).unwrap_or(false) {
+            if let Some(failure) = &*(*(*e).var).failure.get() {
+                return Some(failure.clone());
+            }
+            let failure = match (*(*e).var).with_sync(|sync| sync.source()).flatten() {
+                None => None,
+                Some(Source::Failed(failure)) => Some(failure),
+                Some(Source::Pending(writer)) if on_device && !writer.event.is_settled() => return None,
+                Some(Source::Pending(writer)) => writer.failure(),
+            };
+            if failure.is_some() {
                 return failure;
             }
         }

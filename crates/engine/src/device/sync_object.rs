@@ -63,7 +63,7 @@ impl SyncObject {
     }
 
     /// What is known of the value's failure: it has failed, or who will say.
-    fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<Source> {
         match (&self.late, &self.writer) {
             (Some(failure), _) => Some(Source::Failed(failure.clone())),
             (None, Some(writer)) => Some(Source::Pending(writer.clone())),
@@ -146,11 +146,6 @@ impl SyncObject {
                 self.late = Some(failure);
             }
         }
-    }
-
-    /// Whether nobody can say yet if the value has failed.
-    pub fn is_open(&self) -> bool {
-        self.late.is_none() && self.writer.as_ref().is_some_and(|w| !w.event.is_settled())
     }
 
     /// The failure of the value, as far as it is known.
