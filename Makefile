@@ -176,12 +176,16 @@ tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after 
 	scripts/sanitize.sh thread $(SECONDS_TO_RUN)
 
 .PHONY: asan
-asan: | check-tools ## the engine's tests under AddressSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
+asan: | check-tools ## the tests of engine and kernels under AddressSanitizer (minutes after the build); SECONDS_TO_RUN=600 for longer
 	scripts/sanitize.sh address $(SECONDS_TO_RUN)
 
 .PHONY: memcheck
-memcheck: | check-tools ## some of the engine's tests under valgrind
+memcheck: | check-tools ## some of the tests of engine and kernels under valgrind
 	scripts/sanitize.sh memcheck
+
+.PHONY: check-aarch64
+check-aarch64: | check-tools ## whether the kernels compile where none of their instruction sets is (rustup target add aarch64-unknown-linux-gnu)
+	cargo check -p mxrt-kernels --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: exits
 exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less
