@@ -163,6 +163,36 @@ fn wakes(c: &mut Criterion) {
     group.finish();
 }
 
+/// What one small op costs above its own time, from the push until its caller goes on: run by the caller, or by a worker.
+fn small_ops(c: &mut Criterion) {
+    const WORK: Duration = Duration::from_micros(20);
+    let mut group = c.benchmark_group("op of 20 us, push and wait, beyond its own time");
+    for (name, cost) in [("inline", Cost::Small), ("handed over", Cost::Large)] {
+        let engine = start(EngineKind::ThreadedPerDevice, 2);
+        let var = engine.new_var();
+        group.bench_function(name, |b| {
+            b.iter_custom(|rounds| {
+                let own = Arc::new(AtomicU64::new(0));
+                let begin = Instant::now();
+                for _ in 0..rounds {
+                    let own = own.clone();
+                    engine.push(OpSpec::new("small", &[(&var, Access::Write)]).cost(cost), move |_| {
+                        let begin = Instant::now();
+                        while begin.elapsed() < WORK {
+                            std::hint::spin_loop();
+                        }
+                        own.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                        Ok(())
+                    });
+                    engine.wait_to_read(&var).unwrap();
+                }
+                begin.elapsed().saturating_sub(Duration::from_nanos(own.load(Ordering::Relaxed)))
+            });
+        });
+    }
+    group.finish();
+}
+
 /// What the profiler costs: the same ops, recorded.
 fn profiled(c: &mut Criterion) {
     let mut group = c.benchmark_group("empty op, profiled");
@@ -212,5 +242,5 @@ fn shapes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, empty_ops, pipelined, profiled, eight_pushers, shapes, wakes);
+criterion_group!(benches, empty_ops, pipelined, profiled, eight_pushers, shapes, wakes, small_ops);
 criterion_main!(benches);
