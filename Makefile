@@ -171,6 +171,11 @@ SECONDS_OF_SOAK := $(or $(SECONDS_TO_RUN),3600)
 soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
 	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
+SEEDS := $(or $(SEEDS_TO_RUN),20000)
+.PHONY: soak-devices
+soak-devices: | check-tools ## the scenarios of the simulated device with 20,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
+	MXRT_SIM_SEEDS=$(SEEDS) cargo test -q -p mxrt-sim --locked --tests
+
 .PHONY: tsan
 tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
 	scripts/sanitize.sh thread $(SECONDS_TO_RUN)

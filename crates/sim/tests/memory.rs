@@ -262,7 +262,12 @@ fn everything_is_back_when_it_is_quiet() {
         assert_eq!((stats.in_use, stats.cached > 0), (0, true), "seed {seed}");
         rig.engine.trim_device(sim(0)).unwrap();
         let stats = rig.engine.device_stats(sim(0)).unwrap();
-        assert_eq!((stats.cached, stats.live_events), (0, 0), "seed {seed}");
+        assert_eq!(
+            (stats.cached, stats.live_events),
+            (0, 0),
+            "seed {seed}: {stats:?}, {} events",
+            rig.world.live_events()
+        );
         assert_eq!(rig.world.live_events(), stats.free_events);
     }
     assert!(!rig.world.log().iter().any(|e| matches!(e, mxrt_sim::Entry::Known { how: Knows::Called, .. })));
