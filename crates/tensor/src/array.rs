@@ -1,5 +1,6 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
+use crate::memory::Memory;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
@@ -13,13 +14,13 @@ pub(crate) struct Chunk {
     context: Context,
     bytes: usize,
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
-    block: OnceLock<Block>,
+    block: OnceLock<Memory>,
     allocating: Mutex<()>,
 }
 
 impl Chunk {
     /// The memory, allocated and zeroed now if nobody did before.
-    pub(crate) fn block(&self) -> Result<&Block, OpError> {
+    pub(crate) fn block(&self) -> Result<&Memory, OpError> {
         if let Some(block) = self.block.get() {
             return Ok(block);
         }
@@ -29,11 +30,11 @@ impl Chunk {
         }
         let mut block = allocate(self.engine, self.bytes)?;
         block.as_mut_slice().fill(0);
-        Ok(self.block.get_or_init(|| block))
+        Ok(self.block.get_or_init(|| block.into()))
     }
 
     /// The memory for an operator that overwrites all of it: nothing is cleared.
-    pub(crate) fn block_to_overwrite(&self) -> Result<&Block, OpError> {
+    pub(crate) fn block_to_overwrite(&self) -> Result<&Memory, OpError> {
         if let Some(block) = self.block.get() {
             return Ok(block);
         }
@@ -42,7 +43,7 @@ impl Chunk {
             return Ok(block);
         }
         let block = allocate(self.engine, self.bytes)?;
-        Ok(self.block.get_or_init(|| block))
+        Ok(self.block.get_or_init(|| block.into()))
     }
 }
 
@@ -119,12 +120,21 @@ impl NDArray {
         tensor: TensorType,
         block: Block,
     ) -> Result<NDArray, OpError> {
+        NDArray::from_memory(engine, context, tensor, block.into())
+    }
+
+    pub(crate) fn from_memory(
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        memory: Memory,
+    ) -> Result<NDArray, OpError> {
         let array = NDArray::new(engine, context, tensor)?;
-        if block.len() < array.chunk.bytes {
-            let message = format!("{} bytes are too few for {}", block.len(), array.tensor_type());
+        if memory.len() < array.chunk.bytes {
+            let message = format!("{} bytes are too few for {}", memory.len(), array.tensor_type());
             return Err(OpError::new(FailureKind::Value, message));
         }
-        array.chunk.block.get_or_init(|| block);
+        array.chunk.block.get_or_init(|| memory);
         Ok(array)
     }
 

@@ -46,6 +46,12 @@ impl Region {
         low >= 0 && high < size as i128
     }
 
+    /// Calls `visit` with the position of every element, in order.
+    pub(crate) fn each(&self, mut visit: impl FnMut(isize)) {
+        let (n, step) = self.axes.last().copied().unwrap_or((1, 1));
+        self.rows(|start| (0..n as isize).for_each(|i| visit(start as isize + i * step)));
+    }
+
     /// Calls `visit` with the first position of each innermost row; returns length and distance within a row.
     fn rows(&self, mut visit: impl FnMut(usize)) -> (usize, isize) {
         let Some((&inner, outer)) = self.axes.split_last() else {

@@ -5,15 +5,18 @@
 mod array;
 mod context;
 mod dtype;
+mod exchange;
 mod guard;
 pub mod index;
 mod launch;
+mod memory;
 mod shape;
 mod view;
 
 pub use array::NDArray;
 pub use context::{Context, DeviceType};
 pub use dtype::{DType, Element, UnknownDType};
+pub use exchange::Shared;
 pub use guard::ReadGuard;
 pub use launch::{Launch, launch};
 pub use shape::{PartialShape, Shape, ShapeError};
