@@ -4,6 +4,7 @@
 
 mod array;
 mod context;
+mod device;
 mod dtype;
 mod exchange;
 mod guard;
@@ -15,6 +16,7 @@ mod view;
 
 pub use array::NDArray;
 pub use context::{Context, DeviceType};
+pub use device::{DeviceLaunch, launch_on};
 pub use dtype::{DType, Element, UnknownDType};
 pub use exchange::Shared;
 pub use guard::ReadGuard;
