@@ -136,6 +136,8 @@ pub(crate) const PLAIN: u8 = 8;
 pub(crate) const DOOMED: u8 = 16;
 /// Stamped for the profiler.
 pub(crate) const PROFILED: u8 = 32;
+/// Submits work to a device: what it depends on need not be complete there.
+pub(crate) const ON_DEVICE: u8 = 64;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {

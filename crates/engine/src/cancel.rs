@@ -127,7 +127,7 @@ pub(crate) unsafe fn every_write_cancelled(op: *mut OpBlock) -> bool {
             }
             let var = (*e).var;
             // This write makes the next version.
-            if *(*var).version.get() >= (*var).cancelled.load(Ordering::Relaxed) {
+            if *(*var).version.get() >= (*var).cancelled() {
                 return false;
             }
             writes += 1;

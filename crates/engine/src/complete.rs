@@ -3,6 +3,7 @@
 use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::cancel::cancelled;
 use crate::ctx::{RUN_RETURNED, RunCtx, TOKEN_USED, async_result, second_to_leave};
+use crate::device::inherited_with_devices;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::profile;
@@ -39,10 +40,15 @@ impl Engine {
         // its run and its token to leave, and the run leaves after the last use of the context.
         unsafe {
             let class = (*op).class;
+            let devices = self.devices.in_use();
             let skip = if OpBlock::has(op, DOOMED) {
                 Some(self.shutdown_failure(op))
+            } else if devices && self.park(slot, op) {
+                return;
             } else if class.always_runs() {
                 None
+            } else if devices {
+                inherited_with_devices(op)
             } else {
                 inherited(op)
             };

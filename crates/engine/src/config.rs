@@ -1,7 +1,9 @@
 //! What an engine is started with.
 
+use crate::device::{COMPUTE_STREAMS, Driver};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Settings of one engine. `Config::default()` uses every core the process may use and sets no memory limit.
 #[derive(Clone, Debug)]
@@ -15,11 +17,22 @@ pub struct Config {
     /// How many small ops that one thread pushes in a row may go to the pool as one job; 0: none, they run at once in the
     /// pushing thread where that is possible.
     pub bulk_size: usize,
+    /// Where devices other than the CPU come from, one driver for each kind.
+    pub drivers: Vec<Arc<dyn Driver>>,
+    /// How many compute streams a device gets.
+    pub compute_streams: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { kind: EngineKind::ThreadedPerDevice, cores: None, memory_limit: None, bulk_size: 0 }
+        Config {
+            kind: EngineKind::ThreadedPerDevice,
+            cores: None,
+            memory_limit: None,
+            bulk_size: 0,
+            drivers: Vec::new(),
+            compute_streams: COMPUTE_STREAMS,
+        }
     }
 }
 
@@ -33,11 +46,32 @@ pub enum EngineKind {
     Threaded,
     /// `ThreadedEnginePerDevice`: a set of queues for each device, served in turn. The default.
     ThreadedPerDevice,
+    /// `ThreadedEngineAsync`: as `ThreadedEngine`; an op on a device is handed on as soon as its work is submitted there.
+    ThreadedAsync,
+    /// `ThreadedEnginePerDeviceAsync`: as `ThreadedEnginePerDevice`, with the same difference.
+    ThreadedPerDeviceAsync,
 }
 
 impl EngineKind {
     /// Every kind, in the order in which messages list them.
-    pub const ALL: [EngineKind; 3] = [EngineKind::Naive, EngineKind::Threaded, EngineKind::ThreadedPerDevice];
+    pub const ALL: [EngineKind; 5] = [
+        EngineKind::Naive,
+        EngineKind::Threaded,
+        EngineKind::ThreadedPerDevice,
+        EngineKind::ThreadedAsync,
+        EngineKind::ThreadedPerDeviceAsync,
+    ];
+
+    /// Whether ops on devices are handed on before they are complete there. Otherwise the host waits for the device
+    /// after each op.
+    pub fn is_async(self) -> bool {
+        matches!(self, EngineKind::ThreadedAsync | EngineKind::ThreadedPerDeviceAsync)
+    }
+
+    /// Whether every device has its own set of queues.
+    pub fn is_per_device(self) -> bool {
+        matches!(self, EngineKind::ThreadedPerDevice | EngineKind::ThreadedPerDeviceAsync)
+    }
 
     /// MXNet's name of this kind.
     pub fn name(self) -> &'static str {
@@ -45,6 +79,8 @@ impl EngineKind {
             EngineKind::Naive => "NaiveEngine",
             EngineKind::Threaded => "ThreadedEngine",
             EngineKind::ThreadedPerDevice => "ThreadedEnginePerDevice",
+            EngineKind::ThreadedAsync => "ThreadedEngineAsync",
+            EngineKind::ThreadedPerDeviceAsync => "ThreadedEnginePerDeviceAsync",
         }
     }
 }

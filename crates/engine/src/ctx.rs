@@ -3,8 +3,10 @@
 use crate::block::{AsyncResult, Mode, OpBlock};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
+use crate::spec::OpName;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::var::VarInner;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -54,7 +56,7 @@ impl RunCtx<'_> {
             return None;
         }
         // SAFETY: `i` is an access; its grant keeps the variable alive and its failure stable.
-        unsafe { (*(*(*OpBlock::entry(self.op, i)).var).failure.get()).clone() }
+        unsafe { failure_of(&*(*OpBlock::entry(self.op, i)).var) }
     }
 
     /// Numbers of the accesses that depend on a failed value: reads and updates, in declared order.
@@ -63,7 +65,7 @@ impl RunCtx<'_> {
             // SAFETY: as in `failure_of`.
             unsafe {
                 let e = OpBlock::entry(self.op, i);
-                (*e).mode() != Mode::Write && (*(*(*e).var).failure.get()).is_some()
+                (*e).mode() != Mode::Write && failure_of(&*(*e).var).is_some()
             }
         })
     }
@@ -92,10 +94,58 @@ impl RunCtx<'_> {
         unsafe { *(*(*OpBlock::entry(self.op, i)).var).version.get() }
     }
 
+    /// How access `i` uses its variable; `None` for numbers the op does not have.
+    pub(crate) fn mode_of(&self, i: usize) -> Option<Mode> {
+        // SAFETY: `i` is an access of the running op.
+        (i < self.len()).then(|| unsafe { (*OpBlock::entry(self.op, i)).mode() }).map(|mode| match mode {
+            // A duplicate is what the first of its kind became.
+            Mode::Alias => {
+                self.primary_accesses().find(|(j, _)| self.var_of(*j).id == self.var_of(i).id).map_or(mode, |x| x.1)
+            }
+            mode => mode,
+        })
+    }
+
+    /// Every variable once, under the number it was declared with first.
+    pub(crate) fn primary_accesses(&self) -> impl Iterator<Item = (usize, Mode)> {
+        // SAFETY: accesses of the running op.
+        let mode = |i| unsafe { (*OpBlock::entry(self.op, i)).mode() };
+        (0..self.len()).map(move |i| (i, mode(i))).filter(|(_, mode)| *mode != Mode::Alias)
+    }
+
+    /// The variable of access `i`.
+    pub(crate) fn var_of(&self, i: usize) -> &VarInner {
+        assert!(i < self.len(), "access {i} of an op with {} accesses", self.len());
+        // SAFETY: `i` is an access; its grant keeps the variable alive.
+        unsafe { &*(*OpBlock::entry(self.op, i)).var }
+    }
+
+    /// Numbers of the variables, by declared access.
+    pub(crate) fn var_ids(&self) -> Vec<u64> {
+        (0..self.len()).map(|i| self.var_of(i).id).collect()
+    }
+
+    pub(crate) fn op_name(&self) -> OpName {
+        // SAFETY: the op exists while the context does.
+        unsafe { (*(*self.op).name).clone() }
+    }
+
     /// # Safety
     /// Called once for an op, of class `Async`, by its run.
     pub(crate) unsafe fn token(&self) -> OnComplete {
         OnComplete { engine: self.engine, op: self.op }
+    }
+}
+
+/// The failure of a granted value, whether the host or a device found it.
+///
+/// # Safety
+/// A grant of the variable is held.
+pub(crate) unsafe fn failure_of(var: &VarInner) -> Option<Failure> {
+    // SAFETY: contract: the failure is stable.
+    match unsafe { &*var.failure.get() } {
+        Some(failure) => Some(failure.clone()),
+        None => var.with_sync(|sync| sync.failure()).flatten(),
     }
 }
 

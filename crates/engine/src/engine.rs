@@ -3,6 +3,7 @@
 use crate::block::{Chain, OpBlock};
 use crate::bulk::Bulks;
 use crate::config::{Config, EngineError, EngineKind};
+use crate::device::Devices;
 use crate::failure::{Failure, FailureKind};
 use crate::memory::MemoryPool;
 use crate::sched::Sched;
@@ -32,6 +33,7 @@ pub struct Engine {
     unobserved: Mutex<(Vec<Failure>, u64)>,
     has_failures: AtomicBool,
     memory: MemoryPool,
+    pub(crate) devices: Devices,
 }
 
 impl Engine {
@@ -43,7 +45,7 @@ impl Engine {
             bulk_size: config.bulk_size,
             closed: AtomicBool::new(false),
             cancelling: AtomicBool::new(false),
-            sched: Sched::new(cores, config.kind == EngineKind::ThreadedPerDevice),
+            sched: Sched::new(cores, config.kind.is_per_device()),
             all_counts: Mutex::new(Vec::new()),
             epochs: Epochs::new(),
             bulks: Bulks::new(),
@@ -51,6 +53,7 @@ impl Engine {
             unobserved: Mutex::new((Vec::with_capacity(MAX_ORIGINS), 0)),
             has_failures: AtomicBool::new(false),
             memory: MemoryPool::new(config.memory_limit),
+            devices: Devices::new(config.drivers, config.compute_streams),
         }));
         crate::fork::register(engine)?;
         Ok(engine)
@@ -131,6 +134,10 @@ impl Engine {
         self.has_failures.store(false, Ordering::Relaxed);
         drop(list);
         (taken.0.into_iter().filter(|f| !f.mark_observed()).collect(), taken.1)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
     /// Whether the engine runs everything in the pushing thread.

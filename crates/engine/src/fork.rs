@@ -137,6 +137,7 @@ unsafe extern "C" fn after_fork_child() {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
         engine.waiters.forget();
+        engine.forget_devices();
         if IMPATIENT.load(Ordering::Relaxed) {
             engine.closed.store(true, Ordering::SeqCst);
         }

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 1 << 47;
 const CLASSES: usize = class_of(MAX_BYTES) + 1;
 
 /// Size class of a request: multiples of 64 up to 512, then four per doubling, so at most a fifth is wasted.
-const fn class_of(bytes: usize) -> usize {
+pub(crate) const fn class_of(bytes: usize) -> usize {
     if bytes <= 512 {
         return bytes.saturating_sub(1) / 64;
     }
@@ -31,7 +31,7 @@ const fn class_of(bytes: usize) -> usize {
 }
 
 /// Bytes of a block of a class.
-const fn bytes_of(class: usize) -> usize {
+pub(crate) const fn bytes_of(class: usize) -> usize {
     if class < 8 {
         return (class + 1) * 64;
     }

@@ -2,7 +2,8 @@
 //!
 //! Lock order: fork gate, then locks of variables in address order, then nothing. Push is the only place that holds two.
 
-use crate::block::{Chain, INLINE_VARS, Mode, OpBlock};
+use crate::block::{Chain, INLINE_VARS, Mode, ON_DEVICE, OpBlock};
+use crate::device::Garbage;
 use crate::failure::Failure;
 use crate::sync::atomic::Ordering;
 use crate::sync::perturb;
@@ -122,9 +123,9 @@ unsafe fn merge_duplicates(op: *mut OpBlock, order: &mut [u32]) -> usize {
 unsafe fn forget_uncounted_write(var: *const VarInner) {
     // SAFETY: contract.
     unsafe {
-        let cancelled = (*var).cancelled.load(Ordering::Relaxed);
+        let cancelled = (*var).cancelled();
         if cancelled > *(*var).version.get() {
-            (*var).cancelled.store(cancelled - 1, Ordering::Relaxed);
+            (*var).extra_or_new().cancelled.store(cancelled - 1, Ordering::Relaxed);
         }
     }
 }
@@ -164,6 +165,7 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
     // SAFETY: contract: a granted access keeps its variable alive until it is given back here; state, version and
     // failure change under the variable's lock, by the holder of the write grant.
     unsafe {
+        let on_device = OpBlock::has(op, ON_DEVICE);
         for i in 0..OpBlock::len(op) {
             let e = OpBlock::entry(op, i);
             let (var, mode) = ((*e).var, (*e).mode());
@@ -172,6 +174,7 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
             }
             let new = if mode == Mode::Read { None } else { verdict.of(op, i) };
             let mut old = None;
+            let mut garbage = None;
             perturb();
             (*var).lock.lock();
             let state = &mut *(*var).state.get();
@@ -196,12 +199,19 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
                 if new.is_some() || (kept.is_some() && mode == Mode::Write) {
                     old = std::mem::replace(kept, new);
                 }
+                if let Some(extra) = (*var).extra() {
+                    // The host has written the value; what a device wrote was noted before.
+                    let healed = counts_as_write && mode == Mode::Write && !on_device && kept.is_none();
+                    if healed {
+                        (*extra.sync.get()).healed(garbage.get_or_insert_with(Garbage::default));
+                    }
+                }
                 state.writing = false;
                 state.grant_next(ready);
             }
             let dead = state.orphan && state.idle();
             (*var).lock.unlock();
-            drop(old);
+            drop((old, garbage));
             if dead {
                 free_var(var);
             }

@@ -1,6 +1,6 @@
 //! Pushing: build the block, register it, and run or queue it if it is ready.
 
-use crate::block::{AsyncClosure, COUNTED, Chain, Class, DOOMED, EPOCH, OpBlock, SMALL, SyncClosure};
+use crate::block::{AsyncClosure, COUNTED, Chain, Class, DOOMED, EPOCH, ON_DEVICE, OpBlock, SMALL, SyncClosure};
 use crate::bulk::is_bulkable;
 use crate::cancel::Limits;
 use crate::ctx::{OnComplete, RunCtx};
@@ -27,6 +27,25 @@ impl Engine {
             None => self.push_as(&spec, class, |op| unsafe { SyncClosure::<F>::store(op, run) }),
             // SAFETY: as above.
             Some(limits) => self.push_as(&spec, class, |op| unsafe { SyncClosure::store(op, limits.before(run)) }),
+        }
+    }
+
+    /// Pushes an op that submits work to a device. Its inputs need not be complete there.
+    pub(crate) fn push_on_device<F>(&'static self, spec: OpSpec<'_>, run: F)
+    where
+        F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
+    {
+        let class = Class::from(spec.kind);
+        // SAFETY: in both the block belongs to the push and the closure is of the type that the vtable treats it as.
+        match Limits::of(&spec) {
+            None => self.push_as(&spec, class, |op| unsafe {
+                (*op).flags |= ON_DEVICE;
+                SyncClosure::<F>::store(op, run)
+            }),
+            Some(limits) => self.push_as(&spec, class, |op| unsafe {
+                (*op).flags |= ON_DEVICE;
+                SyncClosure::store(op, limits.before(run))
+            }),
         }
     }
 
@@ -152,7 +171,7 @@ impl Engine {
     /// # Safety
     /// No other thread can complete the op yet.
     #[inline(always)]
-    unsafe fn count_push(&self, slot: &Slot, op: *mut OpBlock) {
+    pub(crate) unsafe fn count_push(&self, slot: &Slot, op: *mut OpBlock) {
         let epoch = self.epochs.current();
         // SAFETY: contract.
         unsafe { (*op).flags |= COUNTED | if epoch == 1 { EPOCH } else { 0 } };

@@ -50,6 +50,48 @@ pub enum Cost {
     Large,
 }
 
+/// A kind of device, by the name in `name(0)`: at most six letters. Kinds are open: a backend brings its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceKind([u8; 6]);
+
+impl DeviceKind {
+    /// The host.
+    pub const CPU: DeviceKind = DeviceKind::named("cpu");
+    /// Graphics processors.
+    pub const GPU: DeviceKind = DeviceKind::named("gpu");
+    /// The simulated device.
+    pub const SIM: DeviceKind = DeviceKind::named("sim");
+
+    /// The kind of this name.
+    ///
+    /// # Panics
+    /// If the name has more than six bytes; in a constant that is an error of the compiler.
+    pub const fn named(name: &str) -> Self {
+        let name = name.as_bytes();
+        assert!(name.len() <= 6, "names of device kinds have at most six bytes");
+        let mut bytes = [0; 6];
+        let mut i = 0;
+        while i < name.len() {
+            bytes[i] = name[i];
+            i += 1;
+        }
+        DeviceKind(bytes)
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        f.write_str(std::str::from_utf8(&self.0[..len]).unwrap_or("?"))
+    }
+}
+
+impl fmt::Debug for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
 /// Where an op runs. `DeviceId::cpu(1)` is another queue over the same cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeviceId {
@@ -57,28 +99,36 @@ pub struct DeviceId {
     index: u16,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum DeviceKind {
-    Cpu,
-}
-
 impl DeviceId {
     /// `cpu(index)`.
     pub const fn cpu(index: u16) -> Self {
-        DeviceId { kind: DeviceKind::Cpu, index }
+        DeviceId::new(DeviceKind::CPU, index)
+    }
+
+    /// `kind(index)`.
+    pub const fn new(kind: DeviceKind, index: u16) -> Self {
+        DeviceId { kind, index }
+    }
+
+    /// What sort of device.
+    pub const fn kind(self) -> DeviceKind {
+        self.kind
     }
 
     /// The number in the device's name.
     pub const fn index(self) -> u16 {
         self.index
     }
+
+    /// Whether it is the host.
+    pub fn is_cpu(self) -> bool {
+        self.kind == DeviceKind::CPU
+    }
 }
 
 impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            DeviceKind::Cpu => write!(f, "cpu({})", self.index),
-        }
+        write!(f, "{}({})", self.kind, self.index)
     }
 }
 
@@ -148,6 +198,8 @@ pub struct OpSpec<'a> {
     pub lane: Lane,
     /// Where it runs.
     pub device: DeviceId,
+    /// On a device: which of its streams for this lane; `None`: they take turns.
+    pub stream: Option<u16>,
     /// Ops with a higher number are served first within a lane.
     pub priority: i32,
     /// Whether it may run in the pushing thread.
@@ -167,6 +219,7 @@ impl<'a> OpSpec<'a> {
             kind: OpKind::Strict,
             lane: Lane::Normal,
             device: DeviceId::cpu(0),
+            stream: None,
             priority: 0,
             cost: Cost::Large,
             deadline: None,
@@ -189,6 +242,12 @@ impl<'a> OpSpec<'a> {
     /// Sets the device.
     pub fn device(mut self, device: DeviceId) -> Self {
         self.device = device;
+        self
+    }
+
+    /// Sets which of the device's streams for the lane is used.
+    pub fn stream(mut self, stream: u16) -> Self {
+        self.stream = Some(stream);
         self
     }
 

@@ -12,6 +12,14 @@ pub(crate) use loom::sync::atomic;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic;
 
+/// Shared ownership that models watch.
+pub(crate) mod shared {
+    #[cfg(loom)]
+    pub(crate) use loom::sync::Arc;
+    #[cfg(not(loom))]
+    pub(crate) use std::sync::Arc;
+}
+
 use atomic::{AtomicU32, Ordering};
 
 /// loom takes SeqCst accesses for acquire and release. Where the protocol needs their total order between a locked

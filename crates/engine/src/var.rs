@@ -4,10 +4,11 @@
 //! handle frees it if it is idle, otherwise the completion that makes an orphaned variable idle does.
 
 use crate::block::{Chain, Entry, Mode, grant};
+use crate::device::{Extra, SyncObject};
 use crate::failure::Failure;
 use crate::slot;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
@@ -31,8 +32,8 @@ pub(crate) struct VarInner {
     /// As `version`.
     pub failure: UnsafeCell<Option<Failure>>,
     pub id: u64,
-    /// Writes that make a version up to this one need not run. Changed under the lock.
-    pub cancelled: AtomicU64,
+    /// What only few variables need: null until somebody needs it, then the same until the variable is freed.
+    extra: AtomicPtr<Extra>,
 }
 
 #[cfg(not(loom))]
@@ -74,7 +75,7 @@ impl Var {
             version: UnsafeCell::new(0),
             failure: UnsafeCell::new(None),
             id: slot::fresh_id(),
-            cancelled: AtomicU64::new(0),
+            extra: AtomicPtr::new(null_mut()),
         };
         Var(NonNull::from(Box::leak(Box::new(inner))))
     }
@@ -115,7 +116,7 @@ impl Var {
     /// The failure the variable holds now, if any. Looking does not count as observing it.
     pub fn failure(&self) -> Option<Failure> {
         // SAFETY: under the lock, where failures change.
-        self.locked(|_, inner| unsafe { (*inner.failure.get()).clone() })
+        self.locked(|_, inner| unsafe { inner.failure_locked() })
     }
 
     /// Every write that was pushed before, and is not complete, need not run.
@@ -123,13 +124,91 @@ impl Var {
         self.locked(|state, inner| {
             // SAFETY: under the lock, where versions change.
             let next = unsafe { *inner.version.get() } + state.pending_writes();
-            inner.cancelled.store(next, Ordering::Relaxed);
+            inner.extra_or_new().cancelled.store(next, Ordering::Relaxed);
         });
     }
 
     /// Whether both are handles of one variable.
     pub fn same(&self, other: &Var) -> bool {
         self.0 == other.0
+    }
+}
+
+impl VarInner {
+    /// What only few variables need, if this one needed it yet.
+    #[inline(always)]
+    pub fn extra(&self) -> Option<&Extra> {
+        let extra = self.extra.load(Ordering::Acquire);
+        // SAFETY: once made it lives as long as the variable.
+        unsafe { extra.as_ref() }
+    }
+
+    #[cold]
+    pub fn extra_or_new(&self) -> &Extra {
+        if let Some(extra) = self.extra() {
+            return extra;
+        }
+        let new = Box::into_raw(Box::new(Extra::new()));
+        match self.extra.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: it belongs to the variable now.
+            Ok(_) => unsafe { &*new },
+            Err(other) => {
+                // SAFETY: ours was published to nobody; the other's belongs to the variable.
+                unsafe {
+                    drop(Box::from_raw(new));
+                    &*other
+                }
+            }
+        }
+    }
+
+    /// Writes that make a version up to this one need not run.
+    #[inline(always)]
+    pub fn cancelled(&self) -> u64 {
+        self.extra().map_or(0, |extra| extra.cancelled.load(Ordering::Relaxed))
+    }
+
+    /// The failure of the value.
+    ///
+    /// # Safety
+    /// The lock is held.
+    pub unsafe fn failure_locked(&self) -> Option<Failure> {
+        // SAFETY: contract.
+        unsafe {
+            let late = || self.extra().and_then(|extra| (*extra.sync.get()).failure());
+            (*self.failure.get()).clone().or_else(late)
+        }
+    }
+
+    /// Looks at what devices do with the variable, if they ever did something. The gate is passed, the lock is not held.
+    pub fn with_sync<R>(&self, f: impl FnOnce(&mut SyncObject) -> R) -> Option<R> {
+        let extra = self.extra()?;
+        Some(self.lock_sync(extra, f))
+    }
+
+    /// As `with_sync`, for noting the first thing.
+    pub fn with_new_sync<R>(&self, f: impl FnOnce(&mut SyncObject) -> R) -> R {
+        // Allocated before the lock is taken.
+        let extra = self.extra_or_new();
+        self.lock_sync(extra, f)
+    }
+
+    fn lock_sync<R>(&self, extra: &Extra, f: impl FnOnce(&mut SyncObject) -> R) -> R {
+        self.lock.lock();
+        // SAFETY: the lock is held until after the last use of the reference.
+        let result = f(unsafe { &mut *extra.sync.get() });
+        self.lock.unlock();
+        result
+    }
+}
+
+impl Drop for VarInner {
+    fn drop(&mut self) {
+        let extra = self.extra.load(Ordering::Acquire);
+        if !extra.is_null() {
+            // SAFETY: made by `extra_or_new` through a box; the variable is the only one to refer to it.
+            drop(unsafe { Box::from_raw(extra) });
+        }
     }
 }
 

@@ -3,16 +3,19 @@
 
 use crate::block::{AsyncClosure, Class, Mode, SyncClosure};
 use crate::clock;
+use crate::complete::{discard, panic_text};
 use crate::ctx::RunCtx;
+use crate::device::{EventRef, HostWait};
 use crate::engine::Engine;
-use crate::failure::{Failure, OpError, WaitError};
+use crate::failure::{Failure, FailureKind, OpError, WaitError};
 use crate::guard::Grant;
 use crate::slot;
 use crate::spec::{Access, OpSpec};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use crate::var::Var;
+use crate::var::{Var, VarInner};
 use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -27,6 +30,9 @@ const YIELDS: u32 = 20;
 /// How often the poll hook of a wait is called.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
 
+/// A waiter that does the work of devices without threads looks this often whether there is any.
+pub(crate) const BETWEEN_STEPS: Duration = Duration::from_micros(200);
+
 const WAITING: u32 = 0;
 const DONE: u32 = 1;
 const CLOSED: u32 = 2;
@@ -37,6 +43,8 @@ const CLOSED: u32 = 2;
 struct Outcome {
     failure: Option<Failure>,
     grant: Option<Grant>,
+    /// What devices still had to do with the variable.
+    device: Option<HostWait>,
 }
 
 /// Shared by a waiting thread and the op that notifies it.
@@ -85,7 +93,11 @@ impl WaitCell {
 }
 
 impl WaitCell {
-    fn sleep(&self, poll: &mut Option<&mut dyn FnMut() -> bool>) -> Result<Outcome, WaitError> {
+    fn sleep(
+        &self,
+        engine: &'static Engine,
+        poll: &mut Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<Outcome, WaitError> {
         let mut tries = 0;
         let mut asked = Instant::now();
         loop {
@@ -94,19 +106,25 @@ impl WaitCell {
                 CLOSED => return Err(WaitError::Closed),
                 _ => {}
             }
+            if engine.devices.step() {
+                continue;
+            }
             tries += 1;
             if tries <= PAUSES {
                 std::hint::spin_loop();
             } else if tries <= PAUSES + YIELDS {
                 std::thread::yield_now();
             } else if let Some(poll) = poll {
-                std::thread::park_timeout(POLL);
+                let patience = if engine.devices.need_steps() { BETWEEN_STEPS } else { POLL };
+                std::thread::park_timeout(patience);
                 if asked.elapsed() >= POLL {
                     if !poll() {
                         return Err(WaitError::Interrupted);
                     }
                     asked = Instant::now();
                 }
+            } else if engine.devices.need_steps() {
+                std::thread::park_timeout(BETWEEN_STEPS);
             } else {
                 std::thread::park();
             }
@@ -208,15 +226,29 @@ impl Engine {
         F: FnOnce(Result<(), Failure>) + Send + 'static,
     {
         let eager = self.eager();
-        self.push_notify("on_ready", var, Access::Read, move |failure| {
+        self.push_notify("on_ready", var, Access::Read, move |failure, device| {
             drop(eager);
-            f(failure.map_or(Ok(()), Err));
+            match device.filter(|_| failure.is_none()) {
+                None => f(failure.map_or(Ok(()), Err)),
+                Some(wait) => self.call_when_over(wait, f),
+            }
         });
     }
 
     /// Whether a read of the variable would be granted now.
     pub fn is_ready(&'static self, var: &Var) -> bool {
-        let ready = var.locked(|state, _| state.open_to(Mode::Read));
+        // SAFETY: under the lock.
+        let look = |inner: &VarInner| unsafe { HostWait::of(inner, Mode::Read) };
+        let ready = var.locked(|state, inner| state.open_to(Mode::Read).then(|| look(inner)));
+        let (ready, device) = (ready.is_some(), ready.flatten());
+        if let Some(wait) = device {
+            let over = wait.is_over(&self.devices);
+            // Who asks again and again does the work of devices that have no thread.
+            if !over {
+                self.devices.step();
+            }
+            return over;
+        }
         // Who asks again and again must not do so for ever.
         if !ready && self.bulks.any_open() {
             self.flush_all_bulks();
@@ -229,10 +261,11 @@ impl Engine {
         name: &'static str,
         var: &Var,
         access: Access,
-        f: impl FnOnce(Option<Failure>) + Send + 'static,
+        f: impl FnOnce(Option<Failure>, Option<HostWait>) + Send + 'static,
     ) {
+        let mode = Mode::from(access);
         let run = move |ctx: &RunCtx<'_>| -> Result<(), OpError> {
-            f(ctx.failure_of(0));
+            f(ctx.failure_of(0), HostWait::of_access(ctx, 0, mode));
             Ok(())
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
@@ -251,18 +284,79 @@ impl Engine {
         }
         let ready = var.locked(|state, inner| {
             // SAFETY: under the lock, where failures change.
-            state.open_to(mode).then(|| unsafe { (*inner.failure.get()).clone() })
+            state.open_to(mode).then(|| unsafe { ((*inner.failure.get()).clone(), HostWait::of(inner, mode)) })
         });
-        if let Some(outcome) = ready {
-            return observe(outcome);
+        match ready {
+            Some((failure, None)) => return observe(failure),
+            Some((failure, Some(device))) => return self.observe_on_device(failure, device, &mut poll),
+            None => {}
         }
         let _eager = self.eager();
         let cell = WaitCell::new(var);
         self.with_gate(|| self.waiters.add(&cell));
         let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
-        self.push_notify("wait", var, access, move |failure| notifier.notify(Outcome { failure, grant: None }));
+        self.push_notify("wait", var, access, move |failure, device| {
+            notifier.notify(Outcome { failure, grant: None, device });
+        });
         let outcome = self.block_on(&cell, &mut poll)?;
-        observe(outcome.failure)
+        match outcome.device {
+            None => observe(outcome.failure),
+            Some(device) => self.observe_on_device(outcome.failure, device, &mut poll),
+        }
+    }
+
+    /// Waits until everything pushed before is submitted, and returns what devices still have to do with the variable. A
+    /// failure that is known is returned instead.
+    pub(crate) fn submitted_events(
+        &'static self,
+        var: &Var,
+        access: Access,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<EventRef>, WaitError> {
+        if slot::current().op_depth.get() != 0 {
+            return Err(WaitError::InsideOp);
+        }
+        let _eager = self.eager();
+        let cell = WaitCell::new(var);
+        self.with_gate(|| self.waiters.add(&cell));
+        let notifier = cell.clone();
+        self.push_notify("export", var, access, move |failure, device| {
+            notifier.notify(Outcome { failure, grant: None, device });
+        });
+        let outcome = self.block_on(&cell, &mut Some(poll))?;
+        observe(outcome.failure)?;
+        Ok(outcome.device.map_or_else(Vec::new, |device| device.events(&self.devices)))
+    }
+
+    /// The engine is done with the variable; waits until the device is, too.
+    #[cold]
+    fn observe_on_device(
+        &'static self,
+        failure: Option<Failure>,
+        device: HostWait,
+        poll: &mut Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<(), WaitError> {
+        let late = device.finish(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
+        observe(failure.or(late))
+    }
+
+    /// Calls `f` when the device is done.
+    fn call_when_over<F>(&'static self, wait: HostWait, f: F)
+    where
+        F: FnOnce(Result<(), Failure>) + Send + 'static,
+    {
+        wait.call_when_over(&self.devices, move |failure| {
+            // As inside an op: waiting is refused, and a panic is told by `wait_all`.
+            let slot = slot::current();
+            slot.op_depth.set(slot.op_depth.get() + 1);
+            let result = catch_unwind(AssertUnwindSafe(|| f(failure.map_or(Ok(()), Err))));
+            slot.op_depth.set(slot.op_depth.get() - 1);
+            if let Err(payload) = result {
+                let message = format!("operator on_ready panicked: {}", panic_text(&*payload));
+                discard(payload);
+                self.record_failure(&Failure::new((*OpError::new(FailureKind::Panic, message).op("on_ready")).clone()));
+            }
+        });
     }
 
     /// Waits for an access and keeps it; also what the variable held then.
@@ -280,12 +374,17 @@ impl Engine {
         self.with_gate(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         let run = move |ctx: &RunCtx<'_>, token| {
-            notifier.notify(Outcome { failure: ctx.failure_of(0), grant: Some(Grant::new(token)) });
+            let device = HostWait::of_access(ctx, 0, Mode::from(access));
+            notifier.notify(Outcome { failure: ctx.failure_of(0), grant: Some(Grant::new(token)), device });
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { AsyncClosure::store(op, run) };
         self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, store);
-        let outcome = self.block_on(&cell, &mut poll)?;
+        let mut outcome = self.block_on(&cell, &mut poll)?;
+        if let Some(device) = outcome.device.take() {
+            let late = device.finish(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
+            outcome.failure = outcome.failure.or(late);
+        }
         Ok((outcome.failure, outcome.grant))
     }
 
@@ -302,7 +401,7 @@ impl Engine {
                 cell.close();
             }
         }
-        let result = cell.sleep(poll);
+        let result = cell.sleep(self, poll);
         self.with_gate(|| self.waiters.remove(cell));
         result
     }

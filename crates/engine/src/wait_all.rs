@@ -13,11 +13,11 @@ use crate::failure::WaitError;
 use crate::slot::{self, Counts};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{model_fence, perturb};
-use crate::wait::POLL;
+use crate::wait::{BETWEEN_STEPS, POLL};
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::AtomicPtr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[cfg(all(test, loom))]
 mod loom_wait_all;
@@ -165,6 +165,9 @@ impl Engine {
         epochs.epoch.store(epoch + 1, Ordering::SeqCst);
         self.wait_until(meeting, &mut poll, |_| self.look(epoch & 1))?;
         drop(flip);
+        if self.devices.in_use() {
+            self.devices.synchronize(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
+        }
         match self.with_gate(|| self.take_unobserved()) {
             (list, 0) if list.is_empty() => Ok(()),
             (list, more) => Err(WaitError::Failures(list, more)),
@@ -184,11 +187,25 @@ impl Engine {
             if self.closed.load(Ordering::SeqCst) {
                 return Err(WaitError::Closed);
             }
+            if self.devices.need_steps() {
+                // Nobody else does the devices' work, and ops of the host may wait for it.
+                drop(guard);
+                let worked = self.devices.step();
+                guard = lock(&meeting.flipping);
+                if worked {
+                    continue;
+                }
+            }
             let Some(poll) = poll else {
+                if self.devices.need_steps() {
+                    guard =
+                        meeting.changed.wait_timeout(guard, BETWEEN_STEPS).unwrap_or_else(PoisonError::into_inner).0;
+                    continue;
+                }
                 guard = meeting.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            guard = meeting.changed.wait_timeout(guard, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            guard = meeting.changed.wait_timeout(guard, self.patience()).unwrap_or_else(PoisonError::into_inner).0;
             if asked.elapsed() >= POLL {
                 // The hook is user code: never under a lock.
                 drop(guard);
@@ -200,6 +217,11 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// How long to sleep between two calls of the poll hook.
+    fn patience(&self) -> Duration {
+        if self.devices.need_steps() { BETWEEN_STEPS } else { POLL }
     }
 
     /// The waiter's look, see `Epochs::look`.

@@ -1,0 +1,216 @@
+//! What a device has to offer. A backend is one crate that implements [`Driver`] and [`Device`]; the engine knows nothing
+//! else of it, and a program hands the engine a list of drivers.
+
+use super::kernel::Kernel;
+use crate::spec::{DeviceId, DeviceKind, OpName};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where devices of one kind come from.
+pub trait Driver: Send + Sync + fmt::Debug {
+    /// The kind of its devices.
+    fn kind(&self) -> DeviceKind;
+    /// How many there are; 0 where there is no hardware. Never fails.
+    fn count(&self) -> usize;
+    /// Opens a device; called once for each, when it is first used.
+    fn open(&self, index: u16) -> Result<Arc<dyn Device>, DeviceError>;
+}
+
+/// A stream of a device: what is submitted to it runs in the order of submission.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct StreamHandle(pub u64);
+
+/// An event of a device: the end of what was submitted to a stream before it was recorded there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EventHandle(pub u64);
+
+/// An address in a device's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct DevicePtr(pub u64);
+
+impl DevicePtr {
+    /// The address so many bytes further on.
+    pub fn offset(self, bytes: usize) -> DevicePtr {
+        DevicePtr(self.0 + bytes as u64)
+    }
+}
+
+/// Where a copy reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Memory of the host.
+    Host(*mut u8),
+    /// Memory of this device, or of another one of its driver.
+    Device(DevicePtr),
+}
+
+// SAFETY: an address; whoever makes a copy of it answers for what it points to.
+unsafe impl Send for Place {}
+
+/// What a stream is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StreamKind {
+    /// Kernels.
+    Compute,
+    /// Kernels that others should not keep waiting.
+    Priority,
+    /// Copies to the device.
+    CopyIn,
+    /// Copies from the device.
+    CopyOut,
+}
+
+/// What an error of a device means for what comes after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorClass {
+    /// The call had no effect; the device goes on.
+    Recoverable,
+    /// There was not enough memory; the device goes on.
+    OutOfMemory,
+    /// Everything on the device is lost. The call that says so need not be the one that is to blame.
+    Lost,
+}
+
+/// What a call of a device returns instead of success.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (device error {code})")]
+pub struct DeviceError {
+    /// What it means.
+    pub class: ErrorClass,
+    /// The driver's number for it.
+    pub code: i32,
+    /// The driver's words for it.
+    pub message: String,
+}
+
+impl DeviceError {
+    /// An error of this class.
+    pub fn new(class: ErrorClass, code: i32, message: impl Into<String>) -> Self {
+        DeviceError { class, code, message: message.into() }
+    }
+}
+
+/// One access of an op, for a backend that checks or records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TagAccess {
+    /// [`Var::id`](crate::Var::id).
+    pub var: u64,
+    /// Memory of the device that the variable owned when the work was submitted.
+    pub memory: Option<DevicePtr>,
+    /// Whether it is written.
+    pub write: bool,
+}
+
+/// Which op a piece of work belongs to.
+#[derive(Clone, Debug)]
+pub struct Tag {
+    /// A number no other op of the engine has.
+    pub op: u64,
+    /// Its name.
+    pub name: OpName,
+    /// Where it runs.
+    pub device: DeviceId,
+    /// What it reads and writes.
+    pub accesses: Vec<TagAccess>,
+}
+
+/// A copy to submit.
+#[derive(Clone, Debug)]
+pub struct CopyJob {
+    /// Where to.
+    pub to: Place,
+    /// Where from.
+    pub from: Place,
+    /// How much.
+    pub bytes: usize,
+    /// The op it belongs to.
+    pub tag: Arc<Tag>,
+}
+
+/// A device that was opened. Calls may come from any thread. None of them waits for submitted work except
+/// [`host_wait`](Device::host_wait); none may be called from inside a callback of
+/// [`when_complete`](Device::when_complete) by the backend's own threads except `query` and `when_complete`.
+pub trait Device: Send + Sync {
+    /// Bytes of its memory.
+    fn total_memory(&self) -> usize;
+
+    /// A new stream; streams live as long as the device.
+    fn new_stream(&self, kind: StreamKind) -> Result<StreamHandle, DeviceError>;
+
+    /// A new event, with a time if it is for measuring.
+    fn new_event(&self, timing: bool) -> Result<EventHandle, DeviceError>;
+
+    /// Gives an event back that nobody refers to.
+    fn free_event(&self, event: EventHandle);
+
+    /// Submits: the event is complete when everything submitted to the stream before is.
+    fn record(&self, stream: StreamHandle, event: EventHandle) -> Result<(), DeviceError>;
+
+    /// Submits: what comes later on the stream waits for the event's last record before this call. The event may be of
+    /// another device of the driver.
+    fn stream_wait(&self, stream: StreamHandle, event: EventHandle) -> Result<(), DeviceError>;
+
+    /// Whether the event's last record is complete.
+    fn query(&self, event: EventHandle) -> Result<bool, DeviceError>;
+
+    /// Blocks until the event's last record is complete, or for about so long; false: it is not complete yet.
+    fn host_wait(&self, event: EventHandle, patience: Duration) -> Result<bool, DeviceError>;
+
+    /// Blocks until everything on the device is complete, that of other libraries included.
+    fn synchronize(&self) -> Result<(), DeviceError>;
+
+    /// Calls back, in any thread, when the event's last record is complete or the device is lost; at once if it is.
+    fn when_complete(&self, event: EventHandle, callback: Box<dyn FnOnce() + Send>);
+
+    /// Memory of the device, aligned to at least 256 bytes.
+    fn alloc(&self, bytes: usize) -> Result<DevicePtr, DeviceError>;
+
+    /// Gives memory back that no submitted work uses.
+    fn free(&self, ptr: DevicePtr);
+
+    /// Memory of the host that copies run fastest with.
+    fn alloc_pinned(&self, bytes: usize) -> Result<*mut u8, DeviceError>;
+
+    /// Gives such memory back.
+    fn free_pinned(&self, ptr: *mut u8);
+
+    /// Submits a copy.
+    ///
+    /// # Safety
+    /// Both places have that many bytes, of memory that stays until an event recorded after the copy is complete, and
+    /// what else uses them is ordered against the copy by events.
+    unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError>;
+
+    /// Submits a function of the host: it runs in its turn on the stream. It calls no device.
+    fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError>;
+
+    /// The host's address of device memory, if the host can use it.
+    fn host_pointer(&self, ptr: DevicePtr) -> Option<*mut u8>;
+
+    /// A stream of another library, by the number that library gave: for exchanging arrays.
+    fn foreign_stream(&self, number: u64) -> Result<StreamHandle, DeviceError>;
+
+    /// The number of a stream of ours, for another library.
+    fn stream_number(&self, stream: StreamHandle) -> u64;
+
+    /// When a timing event's last record was complete: nanoseconds on the device's clock.
+    fn time_of(&self, event: EventHandle) -> Option<u64>;
+
+    /// The device's clock.
+    fn now(&self) -> u64;
+
+    /// A device without a thread of its own does a step of submitted work here; false: there is nothing to do. Whoever
+    /// waits calls this. The others always return false.
+    fn step(&self) -> bool {
+        false
+    }
+
+    /// Whether work is only done in [`step`](Device::step).
+    fn is_stepped(&self) -> bool {
+        false
+    }
+
+    /// Itself, for a crate that brings kernels of its own for one backend.
+    fn as_any(&self) -> &dyn std::any::Any;
+}

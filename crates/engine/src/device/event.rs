@@ -1,0 +1,127 @@
+//! Events: a place in a stream that others can wait for.
+//!
+//! A record holds its event handle until nobody refers to it any more: variables, blocks, waiters, exports. Only then the
+//! handle goes back to the pool and may be recorded again, so no record is ever replaced under somebody who needs it.
+
+use super::api::{Device, DeviceError, EventHandle};
+use super::outcome::Enqueued;
+use super::stream::Stream;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::shared::Arc;
+
+/// Free events a device keeps; what is given back beyond that is destroyed.
+pub(crate) const KEEP_EVENTS: usize = 1024;
+
+/// The free events of a device, of one flavour.
+pub(crate) struct EventPool {
+    free: Mutex<Vec<EventHandle>>,
+    keep: AtomicUsize,
+    /// Events that exist.
+    made: AtomicUsize,
+    timing: bool,
+}
+
+impl EventPool {
+    pub fn new(timing: bool, keep: usize) -> Self {
+        let free = Mutex::new(Vec::with_capacity(keep.min(64)));
+        EventPool { free, keep: AtomicUsize::new(keep), made: AtomicUsize::new(0), timing }
+    }
+
+    /// An event nobody refers to.
+    pub fn take(&self, backend: &dyn Device) -> Result<EventHandle, DeviceError> {
+        if let Some(handle) = self.free.lock().pop() {
+            return Ok(handle);
+        }
+        let handle = backend.new_event(self.timing)?;
+        self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(handle)
+    }
+
+    /// Takes an event back.
+    pub fn give(&self, backend: &dyn Device, handle: EventHandle) {
+        let mut free = self.free.lock();
+        if free.len() < self.keep.load(Ordering::Relaxed) {
+            return free.push(handle);
+        }
+        drop(free);
+        self.made.fetch_sub(1, Ordering::Relaxed);
+        backend.free_event(handle);
+    }
+
+    /// How many free events are kept from now on.
+    pub fn set_keep(&self, keep: usize) {
+        self.keep.store(keep, Ordering::Relaxed);
+    }
+
+    /// Events that are referred to, and free ones.
+    pub fn counts(&self) -> (usize, usize) {
+        let free = self.free.lock().len();
+        (self.made.load(Ordering::Relaxed) - free, free)
+    }
+}
+
+/// One record of an event.
+pub(crate) struct EventRecord {
+    pub stream: &'static Stream,
+    /// Counts the records of the stream, from 1, in their order.
+    pub seq: u64,
+    pub handle: EventHandle,
+    /// Known to be complete, and its op's outcome is known.
+    settled: AtomicBool,
+    /// The op whose end it is; an import or export has none.
+    pub op: Option<std::sync::Arc<Enqueued>>,
+}
+
+/// What variables, blocks and waiters keep.
+pub(crate) type EventRef = Arc<EventRecord>;
+
+impl EventRecord {
+    pub fn new(
+        stream: &'static Stream,
+        seq: u64,
+        handle: EventHandle,
+        op: Option<std::sync::Arc<Enqueued>>,
+    ) -> EventRef {
+        Arc::new(EventRecord { stream, seq, handle, settled: AtomicBool::new(false), op })
+    }
+
+    /// Complete, as far as is known without asking the device; the outcome of its op is known then.
+    pub fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+
+    pub fn mark_settled(&self) {
+        self.settled.store(true, Ordering::Release);
+    }
+
+    /// Asks the device, unless it is known. A lost device's events are over as well: their ops have failed.
+    pub fn is_complete(&self) -> bool {
+        if self.is_settled() || self.seq <= self.stream.completed() {
+            return true;
+        }
+        let device = self.stream.device;
+        if device.is_lost() {
+            return true;
+        }
+        match device.backend.query(self.handle) {
+            Ok(complete) => {
+                if complete {
+                    self.stream.note_complete(self.seq);
+                }
+                complete
+            }
+            Err(error) => device.note_error(&error, "looking at an event") && device.is_lost(),
+        }
+    }
+}
+
+impl Drop for EventRecord {
+    fn drop(&mut self) {
+        let device = self.stream.device;
+        // A lost device is not touched any more; in a forked child it cannot be.
+        if !device.is_lost() {
+            device.events.give(&*device.backend, self.handle);
+        }
+    }
+}

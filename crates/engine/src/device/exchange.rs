@@ -1,0 +1,204 @@
+//! Arrays that come from, or go to, other libraries: the two sides agree on a stream, and the host waits for nothing.
+
+use super::api::DevicePtr;
+use super::memory::{DeviceBlock, Origin};
+use super::open::OpenDevice;
+use super::stream::{Stream, WaitSet};
+use super::sync_object::Garbage;
+use crate::engine::Engine;
+use crate::failure::{FailureKind, OpError, WaitError};
+use crate::spec::{Access, DeviceId};
+use crate::var::Var;
+
+/// The stream on which another library is going to use an array, by the numbers of the DLPack protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConsumerStream {
+    /// A stream of this number: 1 is the legacy default stream, 2 the one of the thread, others are handles.
+    Number(u64),
+    /// The consumer answers for the order.
+    NoSync,
+}
+
+impl ConsumerStream {
+    /// What `__dlpack__(stream=...)` was given.
+    pub fn parse(stream: Option<i64>) -> Result<Self, OpError> {
+        match stream {
+            None => Ok(ConsumerStream::Number(1)),
+            Some(-1) => Ok(ConsumerStream::NoSync),
+            Some(number) if number > 0 => Ok(ConsumerStream::Number(number as u64)),
+            Some(number) => {
+                let message = format!(
+                    "exporting an array to stream {number}: expected None, -1 (no synchronisation), 1 (default stream), \
+                     2 (stream of the thread) or the handle of a stream"
+                );
+                Err(OpError::new(FailureKind::Value, message))
+            }
+        }
+    }
+}
+
+/// A use of an array by another library. Dropping it says that the library has submitted its last use: the memory can
+/// then be given away behind that.
+#[must_use = "dropping it says that the other library has submitted its last use"]
+pub struct ExportGuard {
+    var: Var,
+    engine: &'static Engine,
+    device: &'static OpenDevice,
+    stream: Option<&'static Stream>,
+}
+
+/// A stream of ours that another library was asked to have an array ready on.
+pub struct ImportStream {
+    stream: &'static Stream,
+}
+
+/// Memory of a device that a variable owns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceMemoryRef {
+    /// Where it is.
+    pub device: DeviceId,
+    /// Its address.
+    pub ptr: DevicePtr,
+    /// Its size, as it was asked for.
+    pub bytes: usize,
+}
+
+impl Engine {
+    /// Lets another library use a variable's memory on its stream: that stream waits for the last writer, and for
+    /// readers if the library may write. Blocks only until what was pushed before is submitted. `poll` is called about
+    /// every 50 ms meanwhile.
+    pub fn export_to(
+        &'static self,
+        var: &Var,
+        device: DeviceId,
+        consumer: ConsumerStream,
+        writable: bool,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<ExportGuard, WaitError> {
+        let refuse = |error: OpError| WaitError::Failed(crate::Failure::new((*error).clone()));
+        let device = self.device(device).map_err(refuse)?;
+        device.usable().map_err(refuse)?;
+        let access = if writable { Access::Update } else { Access::Read };
+        let events = self.submitted_events(var, access, poll)?;
+        let stream = match consumer {
+            ConsumerStream::NoSync => None,
+            ConsumerStream::Number(number) => {
+                let stream = device.foreign_stream(number);
+                let stream = stream.map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
+                let mut waits = WaitSet::default();
+                events.iter().for_each(|e| waits.add(e));
+                stream.wait_for(&waits).map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
+                Some(stream)
+            }
+        };
+        Ok(ExportGuard { var: var.clone(), engine: self, device, stream })
+    }
+
+    /// A stream to ask another library to have its array ready on.
+    pub fn import_stream(&'static self, device: DeviceId) -> Result<ImportStream, OpError> {
+        let device = self.device(device)?;
+        device.usable()?;
+        Ok(ImportStream { stream: device.stream_for(crate::Lane::Normal, None) })
+    }
+
+    /// Memory of another library for a variable that has none. `done` is called when the variable is gone and no
+    /// submitted work uses the memory any more, in any thread; it must be short.
+    pub fn adopt_memory(
+        &'static self,
+        var: &Var,
+        device: DeviceId,
+        ptr: DevicePtr,
+        bytes: usize,
+        done: impl FnOnce() + Send + 'static,
+    ) -> Result<(), OpError> {
+        let device = self.device(device)?;
+        let block = DeviceBlock::foreign(device, ptr, bytes, Box::new(done));
+        let old = self.with_gate(|| var.inner().with_new_sync(|sync| sync.replace_memory(block)));
+        drop(old);
+        Ok(())
+    }
+
+    /// Memory for a variable that nothing was pushed for yet. What its last owner still does there is waited for by the
+    /// first op that uses it.
+    pub fn alloc_on(&'static self, var: &Var, device: DeviceId, bytes: usize) -> Result<DevicePtr, OpError> {
+        let device = self.device(device)?;
+        device.usable()?;
+        let (block, events) = device.pool(Origin::Device).alloc(device, bytes, None)?;
+        let ptr = block.ptr;
+        let mut garbage = Garbage::default();
+        let old = self.with_gate(|| {
+            var.inner().with_new_sync(|sync| {
+                let old = sync.replace_memory(block);
+                sync.inherit(events, &mut garbage);
+                old
+            })
+        });
+        drop((old, garbage));
+        Ok(ptr)
+    }
+}
+
+impl Var {
+    /// The memory of a device that the variable owns.
+    pub fn memory(&self) -> Option<DeviceMemoryRef> {
+        self.inner().extra()?;
+        self.locked(|_, inner| {
+            let extra = inner.extra()?;
+            // SAFETY: under the lock.
+            let memory = unsafe { (*extra.sync.get()).memory() }?;
+            Some(DeviceMemoryRef { device: memory.device.id, ptr: memory.ptr, bytes: memory.bytes })
+        })
+    }
+}
+
+impl ImportStream {
+    /// The number of the stream, for the other library.
+    pub fn number(&self) -> u64 {
+        self.stream.device.backend.stream_number(self.stream.handle)
+    }
+
+    /// The other library has submitted what makes its array ready: ops that use the variable come after it. Nothing may
+    /// have been pushed for the variable yet.
+    pub fn finish(self, var: &Var) -> Result<(), OpError> {
+        let device = self.stream.device;
+        let event = self.stream.record(None).map_err(|e| device.op_error(&e, "importing an array"))?;
+        let mut garbage = Garbage::default();
+        let register = || var.inner().with_new_sync(|sync| sync.register_write(&event, 0, true, &mut garbage));
+        device.engine.with_gate(register);
+        Ok(())
+    }
+}
+
+impl Drop for ExportGuard {
+    fn drop(&mut self) {
+        if self.device.is_lost() {
+            return;
+        }
+        match self.stream.map(|stream| stream.record(None)) {
+            Some(Ok(event)) => {
+                let mut garbage = Garbage::default();
+                let events = vec![event];
+                let note = || self.var.inner().with_new_sync(|sync| sync.inherit(events, &mut garbage));
+                self.engine.with_gate(note);
+            }
+            // Which stream used it is not known, or it is gone.
+            None | Some(Err(_)) => {
+                if let Err(error) = self.device.backend.synchronize() {
+                    self.device.note_error(&error, "waiting for another library");
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for ExportGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ExportGuard of {:?}", self.var)
+    }
+}
+
+impl std::fmt::Debug for ImportStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ImportStream {}", self.stream.number)
+    }
+}

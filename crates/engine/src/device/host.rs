@@ -1,0 +1,157 @@
+//! The host waits for devices: never under a lock, never for what only another device needs.
+
+use super::event::EventRef;
+use super::open::Devices;
+use super::outcome::{Writer, settle};
+use super::park::when_all_complete;
+use super::stream::WaitSet;
+use crate::block::Mode;
+use crate::ctx::RunCtx;
+use crate::engine::Engine;
+use crate::failure::{Failure, OpError, WaitError};
+use crate::var::{Var, VarInner};
+use crate::wait::POLL;
+use std::time::Instant;
+
+/// What the host has to wait for before a value is there, and whom to ask then whether it has failed.
+#[derive(Default)]
+pub(crate) struct HostWait {
+    waits: WaitSet,
+    writer: Option<Writer>,
+    late: Option<Failure>,
+}
+
+impl HostWait {
+    /// What is to be waited for before a value is read or written; `None`: nothing of it is on a device.
+    ///
+    /// # Safety
+    /// The variable's lock is held.
+    pub unsafe fn of(var: &VarInner, mode: Mode) -> Option<Self> {
+        let extra = var.extra()?;
+        // SAFETY: contract.
+        let sync = unsafe { &mut *extra.sync.get() };
+        let lost = sync.memory().and_then(|m| m.device.lost());
+        if lost.is_none() && !sync.concerns_host(mode) && sync.failure().is_none() {
+            return None;
+        }
+        let mut waits = WaitSet::default();
+        sync.before_host(mode, &mut waits);
+        Some(HostWait { waits, writer: sync.writer().cloned(), late: sync.failure().or(lost) })
+    }
+
+    /// For the variable of an access of a running op.
+    pub fn of_access(ctx: &RunCtx<'_>, i: usize, mode: Mode) -> Option<Self> {
+        let var = ctx.var_of(i);
+        var.extra()?;
+        var.lock.lock();
+        // SAFETY: the lock is held.
+        let wait = unsafe { HostWait::of(var, mode) };
+        var.lock.unlock();
+        wait
+    }
+
+    /// Whether everything is complete.
+    pub fn is_over(self, devices: &Devices) -> bool {
+        self.events(devices).iter().all(|e| devices.is_over(e))
+    }
+
+    /// What is to be waited for. Under no lock.
+    pub fn events(self, devices: &Devices) -> Vec<EventRef> {
+        self.waits.complete(devices).into_events()
+    }
+
+    /// Blocks until the device is done; then the value's failure.
+    pub fn finish(self, engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<Option<Failure>, WaitError> {
+        let HostWait { waits, writer, late } = self;
+        for event in waits.complete(&engine.devices).events() {
+            match engine.devices.host_wait(event, poll) {
+                Ok(true) => {}
+                Ok(false) => return Err(engine.gave_up()),
+                // Whoever wrote the value has failed with this, or has not.
+                Err(_) => settle(event),
+            }
+        }
+        Ok(late.or_else(|| writer.as_ref().and_then(Writer::failure)))
+    }
+
+    /// Calls `f` with the value's failure when the device is done.
+    pub fn call_when_over(self, devices: &Devices, f: impl FnOnce(Option<Failure>) + Send + 'static) {
+        let HostWait { waits, writer, late } = self;
+        when_all_complete(waits.complete(devices).into_events(), move || {
+            f(late.or_else(|| writer.as_ref().and_then(Writer::failure)));
+        });
+    }
+}
+
+/// The device is done with an event.
+fn over(event: &EventRef) {
+    event.stream.note_complete(event.seq);
+    event.stream.reap();
+    settle(event);
+}
+
+impl Devices {
+    /// Whether an event is complete (its outcome is known then) or its device lost. Asks the device.
+    pub fn is_over(&self, event: &EventRef) -> bool {
+        if !event.is_settled() && event.is_complete() {
+            settle(event);
+        }
+        event.is_settled()
+    }
+
+    /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give up, or the engine was
+    /// closed. An error: the device is lost.
+    pub fn host_wait(&self, event: &EventRef, poll: &mut dyn FnMut() -> bool) -> Result<bool, OpError> {
+        let device = event.stream.device;
+        let mut asked = Instant::now();
+        loop {
+            if event.is_settled() {
+                return Ok(true);
+            }
+            if let Err(error) = device.usable() {
+                settle(event);
+                return Err(error);
+            }
+            match device.backend.host_wait(event.handle, POLL) {
+                Ok(true) => over(event),
+                Ok(false) if asked.elapsed() >= POLL => {
+                    if !poll() || device.engine.is_closed() {
+                        return Ok(false);
+                    }
+                    asked = Instant::now();
+                }
+                Ok(false) => {}
+                Err(error) => return Err(device.op_error(&error, "waiting for an operator")),
+            }
+        }
+    }
+
+    /// Blocks until everything that was submitted before is complete on every device.
+    pub fn synchronize(&self, engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        for event in self.last_events() {
+            // What a lost device did not complete has failed, and is told as that.
+            if let Ok(false) = self.host_wait(&event, poll) {
+                return Err(engine.gave_up());
+            }
+        }
+        self.streams().into_iter().for_each(super::stream::Stream::reap);
+        Ok(())
+    }
+}
+
+impl Engine {
+    fn gave_up(&self) -> WaitError {
+        if self.is_closed() { WaitError::Closed } else { WaitError::Interrupted }
+    }
+
+    /// From now on readers of a variable that is seldom written leave nothing on it: the next write waits for everything
+    /// that was submitted to any device, and ends this.
+    pub fn freeze(&'static self, var: &Var) {
+        self.with_gate(|| var.inner().with_new_sync(|sync| sync.freeze()));
+    }
+
+    /// Whether readers of a variable leave nothing on it.
+    pub fn is_frozen(&'static self, var: &Var) -> bool {
+        self.with_gate(|| var.inner().with_sync(|sync| sync.is_frozen()).unwrap_or(false))
+    }
+}

@@ -1,0 +1,288 @@
+//! Memory of a device. Freed memory keeps the events of its last users and is handed out again at once: the next owner
+//! is ordered behind them by the device, and the host waits for nothing.
+
+use super::api::{DeviceError, DevicePtr, ErrorClass};
+use super::event::EventRef;
+use super::open::OpenDevice;
+use super::park::when_all_complete;
+use super::stream::WaitSet;
+use crate::failure::{FailureKind, OpError};
+use crate::memory::{bytes_of, class_of};
+use crate::sync::Mutex;
+use std::collections::BTreeMap;
+
+/// Largest request.
+const MAX_BYTES: usize = 1 << 47;
+
+/// Counters of a device's memory, in bytes where not said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStats {
+    /// What the device has.
+    pub total: usize,
+    /// Owned by variables.
+    pub in_use: usize,
+    /// Highest `in_use` so far.
+    pub peak: usize,
+    /// Freed and kept for the next owner.
+    pub cached: usize,
+    /// The limit, if one was set.
+    pub limit: Option<usize>,
+    /// Number of blocks taken from the device so far.
+    pub fresh_blocks: usize,
+    /// Number of blocks that were used again so far.
+    pub recycled_blocks: usize,
+    /// Events that somebody refers to.
+    pub live_events: usize,
+    /// Events that nobody refers to.
+    pub free_events: usize,
+}
+
+/// Where memory comes from: the device, or page-locked memory of the host that belongs to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    Device,
+    Pinned,
+}
+
+/// The memory of a device, or its page-locked memory.
+pub(crate) struct DevicePool {
+    origin: Origin,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By size class, oldest first.
+    free: BTreeMap<usize, Vec<Free>>,
+    stats: DeviceStats,
+}
+
+struct Free {
+    ptr: DevicePtr,
+    /// What the next owner must be ordered behind.
+    events: Vec<EventRef>,
+}
+
+impl Free {
+    /// Known without asking the device.
+    fn is_unused(&self) -> bool {
+        self.events.iter().all(|e| e.is_settled() || e.seq <= e.stream.completed())
+    }
+}
+
+/// Memory of one owner. Dropping it gives it back, with the events noted by `use_until`.
+pub(crate) struct DeviceBlock {
+    pub device: &'static OpenDevice,
+    pub ptr: DevicePtr,
+    pub bytes: usize,
+    origin: Origin,
+    class: usize,
+    events: Vec<EventRef>,
+    /// Memory of another library: what tells it that nobody uses it any more.
+    foreign: Option<Box<dyn FnOnce() + Send>>,
+}
+
+// SAFETY: shared references only read the address and the size.
+unsafe impl Sync for DeviceBlock {}
+
+impl DeviceBlock {
+    /// Memory of another library, which is told when it is not used any more.
+    pub fn foreign(device: &'static OpenDevice, ptr: DevicePtr, bytes: usize, done: Box<dyn FnOnce() + Send>) -> Self {
+        DeviceBlock { device, ptr, bytes, origin: Origin::Device, class: 0, events: Vec::new(), foreign: Some(done) }
+    }
+
+    /// Whoever gets the memory next must be ordered behind these events.
+    pub fn use_until(&mut self, events: Vec<EventRef>) {
+        self.events.extend(events);
+    }
+
+    /// The last event of every stream.
+    pub fn every_stream(&self) -> Vec<EventRef> {
+        self.device.engine.devices.last_events()
+    }
+}
+
+impl Drop for DeviceBlock {
+    fn drop(&mut self) {
+        let mut last = WaitSet::default();
+        self.events.iter().filter(|e| !e.is_settled()).for_each(|e| last.add(e));
+        match self.foreign.take() {
+            None => self.device.pool(self.origin).give(self.class, self.ptr, last.into_events()),
+            Some(done) => when_all_complete(last.into_events(), done),
+        }
+    }
+}
+
+impl DevicePool {
+    pub fn new(origin: Origin, total: usize) -> Self {
+        let stats = DeviceStats { total, ..DeviceStats::default() };
+        DevicePool { origin, state: Mutex::new(State { free: BTreeMap::new(), stats }) }
+    }
+
+    /// Memory, and what its first use must be ordered behind. `stream`: where that will be. In order of preference: what
+    /// nobody uses any more, what only this stream uses, new memory, what somebody still uses. When the device has no
+    /// more, outstanding uses are waited for and everything cached is given back before the last try.
+    pub fn alloc(
+        &self,
+        device: &'static OpenDevice,
+        bytes: usize,
+        stream: Option<u32>,
+    ) -> Result<(DeviceBlock, Vec<EventRef>), OpError> {
+        if bytes > MAX_BYTES {
+            return Err(self.refused(device, bytes, false));
+        }
+        let class = class_of(bytes.max(1));
+        let block =
+            |ptr| DeviceBlock { device, ptr, bytes, origin: self.origin, class, events: Vec::new(), foreign: None };
+        if let Some(free) = self.take(class, stream, false) {
+            return Ok((block(free.ptr), free.events));
+        }
+        if self.reserve(class)
+            && let Some(ptr) = self.fresh(device, class)?
+        {
+            return Ok((block(ptr), Vec::new()));
+        }
+        if let Some(free) = self.take(class, stream, true) {
+            return Ok((block(free.ptr), free.events));
+        }
+        self.wait_for_users(device);
+        self.trim(device);
+        if self.reserve(class)
+            && let Some(ptr) = self.fresh(device, class)?
+        {
+            return Ok((block(ptr), Vec::new()));
+        }
+        Err(self.refused(device, bytes, true))
+    }
+
+    /// Cached memory, counted; `in_use`: also what somebody on another stream still uses.
+    fn take(&self, class: usize, stream: Option<u32>, in_use: bool) -> Option<Free> {
+        let mut state = self.state.lock();
+        let size = bytes_of(class);
+        if state.stats.in_use + size > state.stats.limit.unwrap_or(usize::MAX) {
+            return None;
+        }
+        let list = state.free.get_mut(&class)?;
+        let ordered = |f: &Free| stream.is_some_and(|s| f.events.iter().all(|e| e.stream.number == s));
+        let place = list.iter().position(Free::is_unused).or_else(|| list.iter().position(ordered));
+        let free = list.remove(place.or_else(|| (in_use && !list.is_empty()).then_some(0))?);
+        state.stats.cached -= size;
+        state.stats.recycled_blocks += 1;
+        state.count(size);
+        Some(free)
+    }
+
+    /// Counts new memory if there is room for it.
+    fn reserve(&self, class: usize) -> bool {
+        let mut state = self.state.lock();
+        let size = bytes_of(class);
+        let fits = state.stats.in_use + state.stats.cached + size <= state.stats.limit.unwrap_or(usize::MAX);
+        if fits {
+            state.count(size);
+        }
+        fits
+    }
+
+    /// New memory for a request that was counted; `None`: the device has no more.
+    fn fresh(&self, device: &'static OpenDevice, class: usize) -> Result<Option<DevicePtr>, OpError> {
+        let size = bytes_of(class);
+        let result = match self.origin {
+            Origin::Device => device.backend.alloc(size),
+            Origin::Pinned => device.backend.alloc_pinned(size).map(|p| DevicePtr(p.expose_provenance() as u64)),
+        };
+        let mut state = self.state.lock();
+        match result {
+            Ok(ptr) => {
+                state.stats.fresh_blocks += 1;
+                Ok(Some(ptr))
+            }
+            Err(error) => {
+                state.stats.in_use -= size;
+                drop(state);
+                if error.class == ErrorClass::OutOfMemory {
+                    return Ok(None);
+                }
+                Err(device.op_error(&error, "allocating memory"))
+            }
+        }
+    }
+
+    fn give(&self, class: usize, ptr: DevicePtr, events: Vec<EventRef>) {
+        let mut state = self.state.lock();
+        state.stats.in_use -= bytes_of(class);
+        state.stats.cached += bytes_of(class);
+        state.free.entry(class).or_default().push(Free { ptr, events });
+    }
+
+    /// Waits until nobody uses freed memory any more. Under no lock.
+    fn wait_for_users(&self, device: &'static OpenDevice) {
+        let events: Vec<EventRef> =
+            self.state.lock().free.values().flatten().flat_map(|f| f.events.iter().cloned()).collect();
+        for event in events {
+            // A lost device says so at the next call.
+            let _ = device.engine.devices.host_wait(&event, &mut || true);
+        }
+    }
+
+    /// Gives back what nobody uses any more.
+    pub fn trim(&self, device: &'static OpenDevice) {
+        let mut gone = Vec::new();
+        let mut state = self.state.lock();
+        let State { free, stats } = &mut *state;
+        for (class, list) in free.iter_mut() {
+            let (unused, used) = std::mem::take(list).into_iter().partition(Free::is_unused);
+            *list = used;
+            let unused: Vec<Free> = unused;
+            stats.cached -= unused.len() * bytes_of(*class);
+            gone.extend(unused);
+        }
+        drop(state);
+        for free in &gone {
+            match self.origin {
+                Origin::Device => device.backend.free(free.ptr),
+                Origin::Pinned => {
+                    device.backend.free_pinned(std::ptr::with_exposed_provenance_mut(free.ptr.0 as usize))
+                }
+            }
+        }
+    }
+
+    pub fn set_limit(&self, limit: Option<usize>) {
+        self.state.lock().stats.limit = limit;
+    }
+
+    pub fn stats(&self) -> DeviceStats {
+        self.state.lock().stats
+    }
+
+    fn refused(&self, device: &'static OpenDevice, bytes: usize, full: bool) -> OpError {
+        let stats = self.stats();
+        let why = match (full, stats.limit) {
+            (false, _) => "no device has so many".to_owned(),
+            (true, Some(limit)) => format!("the limit is {limit} bytes and {} bytes are in use", stats.in_use),
+            (true, None) => format!("the device has no more and {} bytes are in use", stats.in_use),
+        };
+        let message = format!(
+            "allocating {bytes} bytes on {}: {why}; free arrays there, use smaller ones, or raise the limit",
+            device.id
+        );
+        OpError::new(FailureKind::Memory, message).device(device.id.to_string())
+    }
+}
+
+impl State {
+    fn count(&mut self, size: usize) {
+        self.stats.in_use += size;
+        self.stats.peak = self.stats.peak.max(self.stats.in_use);
+    }
+}
+
+impl From<DeviceError> for OpError {
+    fn from(error: DeviceError) -> Self {
+        let kind = match error.class {
+            ErrorClass::OutOfMemory => FailureKind::Memory,
+            _ => FailureKind::Device,
+        };
+        OpError::new(kind, error.to_string())
+    }
+}

@@ -1,0 +1,31 @@
+//! Devices other than the CPU: streams, events, memory, and what they mean for variables. `PROTOCOL.md`, "Devices", is
+//! the specification.
+
+mod api;
+mod event;
+mod exchange;
+mod host;
+mod kernel;
+mod memory;
+mod op;
+mod open;
+mod outcome;
+mod park;
+mod stream;
+mod sync_object;
+
+pub use api::{
+    CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Place, StreamHandle, StreamKind, Tag,
+    TagAccess,
+};
+pub use exchange::{ConsumerStream, DeviceMemoryRef, ExportGuard, ImportStream};
+pub use kernel::{Kernel, KernelCtx};
+pub use memory::DeviceStats;
+pub use op::DeviceCtx;
+pub use open::OpenDevice;
+
+pub(crate) use event::EventRef;
+pub(crate) use host::HostWait;
+pub(crate) use open::{COMPUTE_STREAMS, Devices};
+pub(crate) use park::inherited_with_devices;
+pub(crate) use sync_object::{Extra, Garbage, SyncObject};

@@ -1,0 +1,274 @@
+//! An op on a device: what is submitted between its start and its end.
+
+use super::api::{CopyJob, Device, DevicePtr, Place, StreamHandle, Tag, TagAccess};
+use super::event::EventRef;
+use super::kernel::{Kernel, KernelCtx};
+use super::memory::{DeviceBlock, Origin};
+use super::open::OpenDevice;
+use super::outcome::{Enqueued, settle};
+use super::stream::{Stream, WaitSet};
+use super::sync_object::Garbage;
+use crate::block::Mode;
+use crate::ctx::RunCtx;
+use crate::engine::Engine;
+use crate::failure::{FailureKind, OpError};
+use crate::spec::{DeviceId, OpKind, OpSpec};
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Handed to the closure of an op on a device, which submits work and returns. What was submitted before is waited for
+/// on the device before the closure starts; when it ends, however it ends, an event is recorded behind its work and
+/// noted in every variable.
+pub struct DeviceCtx<'a> {
+    run: &'a RunCtx<'a>,
+    device: &'static OpenDevice,
+    stream: &'static Stream,
+    op: Arc<Enqueued>,
+    /// Made for the first piece of work; memory that comes later makes a new one.
+    tag: RefCell<Option<Arc<Tag>>>,
+    /// Memory that this op may still use, although nobody owns it any more.
+    retired: RefCell<Vec<DeviceBlock>>,
+    finished: Cell<bool>,
+}
+
+impl<'a> Deref for DeviceCtx<'a> {
+    type Target = RunCtx<'a>;
+    fn deref(&self) -> &RunCtx<'a> {
+        self.run
+    }
+}
+
+impl Engine {
+    /// Pushes an op that submits work to the device in `spec`. It runs when everything it depends on was submitted; the
+    /// device keeps the order from there on. An error means that nothing was pushed: the device does not exist, cannot be
+    /// opened, or is lost.
+    pub fn push_device<F>(&'static self, spec: OpSpec<'_>, run: F) -> Result<(), OpError>
+    where
+        F: FnOnce(&DeviceCtx<'_>) -> Result<(), OpError> + Send + 'static,
+    {
+        let device = self.device(spec.device)?;
+        device.usable()?;
+        let strict = spec.kind == OpKind::Strict;
+        let stream = device.stream_for(spec.lane, spec.stream);
+        self.push_on_device(spec, move |ctx| {
+            let ctx = DeviceCtx::begin(ctx, device, stream, strict)?;
+            let result = run(&ctx);
+            ctx.finish(result)
+        });
+        Ok(())
+    }
+}
+
+impl<'a> DeviceCtx<'a> {
+    fn begin(
+        run: &'a RunCtx<'a>,
+        device: &'static OpenDevice,
+        stream: &'static Stream,
+        strict: bool,
+    ) -> Result<Self, OpError> {
+        device.usable()?;
+        let (mut waits, mut inputs) = (WaitSet::default(), Vec::new());
+        for (access, mode) in run.primary_accesses() {
+            run.var_of(access).with_sync(|sync| {
+                sync.before_device_op(access, mode, stream.number, &mut waits, &mut inputs);
+            });
+        }
+        let waits = waits.complete(&run.engine().devices);
+        // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.
+        stream.wait_for(&waits).map_err(|e| device.op_error(&e, "ordering an operator"))?;
+        let op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
+        op.set_inputs(inputs);
+        Ok(DeviceCtx {
+            run,
+            device,
+            stream,
+            op: Arc::new(op),
+            tag: RefCell::new(None),
+            retired: RefCell::default(),
+            finished: Cell::new(false),
+        })
+    }
+
+    /// Records the end and notes it in every variable; only then the engine releases what depends on the op.
+    fn finish(&self, result: Result<(), OpError>) -> Result<(), OpError> {
+        self.finished.set(true);
+        let (event, recorded) = self.record();
+        let Some(event) = event else { return recorded.and(result) };
+        for mut block in self.retired.take() {
+            block.use_until(vec![event.clone()]);
+        }
+        for (access, mode) in self.run.primary_accesses() {
+            let mut garbage = Garbage::default();
+            self.run.var_of(access).with_new_sync(|sync| match mode {
+                Mode::Read => sync.register_read(&event, &mut garbage),
+                mode => sync.register_write(&event, access, mode == Mode::Write, &mut garbage),
+            });
+        }
+        let result = recorded.and(result);
+        if self.run.engine().kind().is_async() {
+            return result;
+        }
+        result.and(self.wait_here(&event))
+    }
+
+    /// A record that fails once fails the op; work whose end cannot be marked at all has lost its order, and the device
+    /// with it.
+    fn record(&self) -> (Option<EventRef>, Result<(), OpError>) {
+        match self.stream.record(Some(self.op.clone())) {
+            Ok(event) => (Some(event), Ok(())),
+            Err(first) => {
+                let error = self.device.op_error(&first, "recording the end of an operator");
+                match self.stream.record(Some(self.op.clone())) {
+                    Ok(event) => (Some(event), Err(error)),
+                    Err(_) => {
+                        self.device.lose(&first, "recording the end of an operator, twice");
+                        (None, Err(error))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Without `Async` in the engine's name an op is complete on the device before anything that depends on it starts.
+    fn wait_here(&self, event: &EventRef) -> Result<(), OpError> {
+        self.run.engine().devices.host_wait(event, &mut || true)?;
+        settle(event);
+        let Some(outcome) = self.op.outcome() else { return Ok(()) };
+        outcome.single.iter().for_each(|(i, failure)| self.run.fail_write(*i, failure.clone()));
+        outcome.all.clone().map_or(Ok(()), |failure| Err(OpError::from(failure)))
+    }
+
+    /// Where this op runs.
+    pub fn device(&self) -> DeviceId {
+        self.device.id
+    }
+
+    /// The backend, for a crate that brings kernels of its own.
+    pub fn backend(&self) -> &dyn Device {
+        &*self.device.backend
+    }
+
+    /// The stream to submit to.
+    pub fn stream(&self) -> StreamHandle {
+        self.stream.handle
+    }
+
+    /// What the backend is told about this op.
+    pub fn tag(&self) -> Arc<Tag> {
+        self.tag
+            .borrow_mut()
+            .get_or_insert_with(|| {
+                let accesses = self.run.primary_accesses().map(|(access, mode)| {
+                    let var = self.run.var_of(access);
+                    let memory = var.with_sync(|sync| sync.memory().map(|m| m.ptr)).flatten();
+                    TagAccess { var: var.id, memory, write: mode != Mode::Read }
+                });
+                let accesses = accesses.collect();
+                Arc::new(Tag { op: self.op.id, name: self.op.name.clone(), device: self.device.id, accesses })
+            })
+            .clone()
+    }
+
+    /// Submits a function of the host that computes in its turn on the stream. Device memory it uses may be named by
+    /// address; what else it needs it owns.
+    pub fn launch<F>(&self, kernel: F) -> Result<(), OpError>
+    where
+        F: FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send + 'static,
+    {
+        let kernel = Kernel::new(Box::new(kernel), self.op.clone(), self.tag());
+        let launched = self.device.backend.launch(self.stream.handle, kernel);
+        launched.map_err(|e| self.device.op_error(&e, &format!("launching {}", self.name())))
+    }
+
+    /// Submits a copy.
+    ///
+    /// # Safety
+    /// Both places have that many bytes. Memory of a device belongs to a variable of this op, or is its scratch; memory
+    /// of the host is [kept](DeviceCtx::keep) by it and is not used by anybody who does not declare one of its variables.
+    pub unsafe fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), OpError> {
+        let job = CopyJob { to, from, bytes, tag: self.tag() };
+        // SAFETY: contract; the event that is recorded when the op ends comes after the copy.
+        let copied = unsafe { self.device.backend.copy(self.stream.handle, job) };
+        copied.map_err(|e| self.device.op_error(&e, &format!("copying for {}", self.name())))
+    }
+
+    /// Memory for the variable of a written access; what it has already is kept if it is large enough and on this device.
+    pub fn alloc(&self, access: usize, bytes: usize) -> Result<DevicePtr, OpError> {
+        let Some(Mode::Write | Mode::Update) = self.run.mode_of(access) else {
+            let message = format!("{}: memory for access {access}, which is not written", self.name());
+            return Err(OpError::new(FailureKind::Value, message));
+        };
+        if let Some(ptr) = self.owned(access, bytes) {
+            return Ok(ptr);
+        }
+        let block = self.block(Origin::Device, bytes)?;
+        let ptr = block.ptr;
+        let old = self.run.var_of(access).with_new_sync(|sync| sync.replace_memory(block));
+        self.retired.borrow_mut().extend(old);
+        *self.tag.borrow_mut() = None;
+        Ok(ptr)
+    }
+
+    fn owned(&self, access: usize, bytes: usize) -> Option<DevicePtr> {
+        let fits = |m: &DeviceBlock| (m.bytes >= bytes && m.device.id == self.device.id).then_some(m.ptr);
+        self.run.var_of(access).with_sync(|sync| sync.memory().and_then(fits)).flatten()
+    }
+
+    /// Memory the variable of an access owns, here or on another device.
+    pub fn memory(&self, access: usize) -> Option<DevicePtr> {
+        self.run.mode_of(access)?;
+        self.run.var_of(access).with_sync(|sync| sync.memory().map(|m| m.ptr)).flatten()
+    }
+
+    /// Memory for this op alone, until it is complete on the device.
+    pub fn scratch(&self, bytes: usize) -> Result<DevicePtr, OpError> {
+        self.retire(self.block(Origin::Device, bytes)?)
+    }
+
+    /// Page-locked memory of the host for this op alone, until it is complete on the device. The host may write it now.
+    pub fn staging(&self, bytes: usize) -> Result<*mut u8, OpError> {
+        let (block, events) = self.device.pool(Origin::Pinned).alloc(self.device, bytes, None)?;
+        // The host is going to use it, so here it has to wait.
+        for event in &events {
+            self.run.engine().devices.host_wait(event, &mut || true)?;
+        }
+        let ptr = self.retire(block)?;
+        Ok(std::ptr::with_exposed_provenance_mut(ptr.0 as usize))
+    }
+
+    fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
+        let ptr = block.ptr;
+        self.retired.borrow_mut().push(block);
+        Ok(ptr)
+    }
+
+    /// Memory that this op's stream may use.
+    fn block(&self, origin: Origin, bytes: usize) -> Result<DeviceBlock, OpError> {
+        let (block, events) = self.device.pool(origin).alloc(self.device, bytes, Some(self.stream.number))?;
+        let mut waits = WaitSet::default();
+        events.iter().for_each(|e| waits.add(e));
+        match self.stream.wait_for(&waits) {
+            Ok(()) => Ok(block),
+            Err(error) => {
+                let mut block = block;
+                block.use_until(events);
+                Err(self.device.op_error(&error, "ordering an operator behind the last owner of its memory"))
+            }
+        }
+    }
+
+    /// Keeps a value until this op is complete on the device.
+    pub fn keep<T: Send + 'static>(&self, value: T) {
+        self.op.keep(Box::new(value));
+    }
+}
+
+impl Drop for DeviceCtx<'_> {
+    /// The closure has panicked: what it submitted has an end as well.
+    fn drop(&mut self) {
+        if !self.finished.get() {
+            let _ = self.finish(Ok(()));
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The devices of an engine: opened at first use, with their streams, events and memory.
+
+use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
+use super::event::{EventPool, EventRef, KEEP_EVENTS};
+use super::memory::{DevicePool, DeviceStats, Origin};
+use super::park::Parked;
+use super::stream::Stream;
+use crate::engine::Engine;
+use crate::failure::{Failure, FailureKind, OpError};
+use crate::spec::{DeviceId, DeviceKind, Lane};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Compute streams of a device, unless the configuration says otherwise.
+pub(crate) const COMPUTE_STREAMS: usize = 2;
+
+/// A device that is in use.
+pub struct OpenDevice {
+    pub(crate) id: DeviceId,
+    pub(crate) engine: &'static Engine,
+    pub(crate) backend: Arc<dyn Device>,
+    pub(crate) events: EventPool,
+    pub(crate) timing_events: EventPool,
+    streams: OnceLock<Vec<&'static Stream>>,
+    /// Streams of other libraries, made when they are first named.
+    foreign: Mutex<Vec<(u64, &'static Stream)>>,
+    turn: AtomicUsize,
+    lost: OnceLock<Failure>,
+    pool: DevicePool,
+    pinned: DevicePool,
+}
+
+/// What an engine knows of devices.
+pub(crate) struct Devices {
+    drivers: Vec<Arc<dyn Driver>>,
+    compute_streams: usize,
+    open: Mutex<Vec<&'static OpenDevice>>,
+    /// A device is open: only then variables are looked at for its work.
+    in_use: AtomicBool,
+    /// One of them does its work in waiting threads only.
+    stepped: AtomicBool,
+    next_stream: AtomicU32,
+    /// Ops of the host that wait for a device.
+    pub(super) parked: Mutex<Vec<Weak<Parked>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Devices {
+    pub fn new(drivers: Vec<Arc<dyn Driver>>, compute_streams: usize) -> Self {
+        Devices {
+            drivers,
+            compute_streams: compute_streams.max(1),
+            open: Mutex::default(),
+            in_use: AtomicBool::new(false),
+            stepped: AtomicBool::new(false),
+            next_stream: AtomicU32::new(0),
+            parked: Mutex::default(),
+        }
+    }
+
+    #[inline(always)]
+    pub fn in_use(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    pub fn all(&self) -> Vec<&'static OpenDevice> {
+        if !self.in_use() {
+            return Vec::new();
+        }
+        lock(&self.open).clone()
+    }
+
+    /// Every stream of every device.
+    pub fn streams(&self) -> Vec<&'static Stream> {
+        self.all().into_iter().flat_map(OpenDevice::every_stream).collect()
+    }
+
+    /// The last record of every stream, if it is not known to be complete.
+    pub fn last_events(&self) -> Vec<EventRef> {
+        self.streams().into_iter().filter_map(Stream::last).collect()
+    }
+
+    /// Does a step of the devices that need it; false: there is nothing to do.
+    pub fn step(&self) -> bool {
+        self.stepped.load(Ordering::Relaxed) && self.all().iter().any(|d| !d.is_lost() && d.backend.step())
+    }
+
+    /// Whether waiting threads have to call [`step`](Self::step).
+    pub fn need_steps(&self) -> bool {
+        self.stepped.load(Ordering::Relaxed)
+    }
+
+    fn driver(&self, kind: DeviceKind) -> Option<&Arc<dyn Driver>> {
+        self.drivers.iter().find(|d| d.kind() == kind)
+    }
+
+    /// In a forked child no device works: streams and memory belong to the parent.
+    pub fn forget(&self) {
+        let open = match self.open.try_lock() {
+            Ok(open) => open.clone(),
+            Err(_) => return,
+        };
+        for device in open {
+            let message = format!(
+                "{} cannot be used in a forked process; use the CPU there, or start the process by spawning",
+                device.id
+            );
+            let _ = device.lost.set(device.failure(FailureKind::Device, message));
+        }
+    }
+}
+
+impl Engine {
+    /// How many devices of a kind there are; 0 for kinds nobody provides.
+    pub fn device_count(&self, kind: DeviceKind) -> usize {
+        self.devices.driver(kind).map_or(0, |d| d.count())
+    }
+
+    /// The device, opened if it is not yet. An error says why it cannot be used.
+    pub fn device(&'static self, id: DeviceId) -> Result<&'static OpenDevice, OpError> {
+        if let Some(open) = self.devices.all().into_iter().find(|d| d.id == id) {
+            return Ok(open);
+        }
+        let error = |message: String| OpError::new(FailureKind::Device, message).device(id.to_string());
+        let Some(driver) = self.devices.driver(id.kind()) else {
+            let message = format!("{id}: this engine has no devices of kind {}; use cpu()", id.kind());
+            return Err(error(message));
+        };
+        let count = driver.count();
+        if usize::from(id.index()) >= count {
+            let message = match count {
+                0 => format!("{id}: there is no device of kind {}; use cpu()", id.kind()),
+                1 => format!("{id}: invalid number, the only device of kind {} has number 0", id.kind()),
+                n => format!("{id}: invalid number, devices of kind {} have numbers below {n}", id.kind()),
+            };
+            return Err(error(message));
+        }
+        let mut open = lock(&self.devices.open);
+        if let Some(device) = open.iter().find(|d| d.id == id) {
+            return Ok(device);
+        }
+        let backend = driver.open(id.index()).map_err(|e| error(format!("opening {id}: {e}")))?;
+        let device = OpenDevice::new(self, id, backend).map_err(|e| error(format!("opening {id}: {e}")))?;
+        if device.backend.is_stepped() {
+            self.devices.stepped.store(true, Ordering::SeqCst);
+        }
+        open.push(device);
+        self.devices.in_use.store(true, Ordering::SeqCst);
+        Ok(device)
+    }
+
+    /// Counters of a device's memory.
+    pub fn device_stats(&'static self, id: DeviceId) -> Result<DeviceStats, OpError> {
+        let device = self.device(id)?;
+        let (live_events, free_events) = device.events.counts();
+        Ok(DeviceStats { live_events, free_events, ..device.pool.stats() })
+    }
+
+    /// Sets the upper bound of a device's memory; what is in use already stays.
+    pub fn set_device_limit(&'static self, id: DeviceId, limit: Option<usize>) -> Result<(), OpError> {
+        self.device(id)?.pool.set_limit(limit);
+        Ok(())
+    }
+
+    /// Gives cached memory that nobody uses back to the device.
+    pub fn trim_device(&'static self, id: DeviceId) -> Result<(), OpError> {
+        let device = self.device(id)?;
+        device.pool.trim(device);
+        device.pinned.trim(device);
+        Ok(())
+    }
+}
+
+impl OpenDevice {
+    fn new(
+        engine: &'static Engine,
+        id: DeviceId,
+        backend: Arc<dyn Device>,
+    ) -> Result<&'static OpenDevice, DeviceError> {
+        let total = backend.total_memory();
+        let device: &'static OpenDevice = Box::leak(Box::new(OpenDevice {
+            id,
+            engine,
+            backend,
+            events: EventPool::new(false, KEEP_EVENTS),
+            timing_events: EventPool::new(true, KEEP_EVENTS),
+            streams: OnceLock::new(),
+            foreign: Mutex::default(),
+            turn: AtomicUsize::new(0),
+            lost: OnceLock::new(),
+            pool: DevicePool::new(Origin::Device, total),
+            pinned: DevicePool::new(Origin::Pinned, 0),
+        }));
+        let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
+        let kinds = compute.chain([StreamKind::Priority, StreamKind::CopyIn, StreamKind::CopyOut]);
+        let streams: Result<Vec<_>, DeviceError> = kinds.map(|kind| device.new_stream(kind)).collect();
+        let _ = device.streams.set(streams?);
+        Ok(device)
+    }
+
+    fn new_stream(&'static self, kind: StreamKind) -> Result<&'static Stream, DeviceError> {
+        let handle = self.backend.new_stream(kind)?;
+        let number = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::leak(Box::new(Stream::new(self, number, handle, kind))))
+    }
+
+    /// Its name.
+    pub fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    /// The backend, for a crate that brings kernels of its own.
+    pub fn backend(&self) -> &Arc<dyn Device> {
+        &self.backend
+    }
+
+    /// How many free events are kept from now on.
+    pub fn set_event_pool(&self, keep: usize) {
+        self.events.set_keep(keep);
+    }
+
+    pub(crate) fn pool(&self, origin: Origin) -> &DevicePool {
+        match origin {
+            Origin::Device => &self.pool,
+            Origin::Pinned => &self.pinned,
+        }
+    }
+
+    fn own_streams(&self) -> &[&'static Stream] {
+        self.streams.get().map_or(&[], Vec::as_slice)
+    }
+
+    fn every_stream(&self) -> Vec<&'static Stream> {
+        let foreign = lock(&self.foreign);
+        self.own_streams().iter().copied().chain(foreign.iter().map(|(_, s)| *s)).collect()
+    }
+
+    /// The stream for an op: copies and urgent ones have their own, the others take turns unless one is asked for.
+    pub(crate) fn stream_for(&self, lane: Lane, wanted: Option<u16>) -> &'static Stream {
+        let kind = match lane {
+            Lane::Normal => StreamKind::Compute,
+            Lane::Priority => StreamKind::Priority,
+            Lane::CopyIn => StreamKind::CopyIn,
+            Lane::CopyOut => StreamKind::CopyOut,
+        };
+        let all = self.own_streams();
+        let count = all.iter().filter(|s| s.kind == kind).count();
+        let number = match wanted {
+            Some(number) => usize::from(number),
+            None => self.turn.fetch_add(1, Ordering::Relaxed),
+        };
+        let found = all.iter().filter(|s| s.kind == kind).nth(number % count.max(1));
+        found.copied().unwrap_or_else(|| unreachable!("a device has a stream of every kind from its making on"))
+    }
+
+    /// A stream of another library.
+    pub(crate) fn foreign_stream(&'static self, number: u64) -> Result<&'static Stream, DeviceError> {
+        let mut foreign = lock(&self.foreign);
+        if let Some((_, stream)) = foreign.iter().find(|(n, _)| *n == number) {
+            return Ok(stream);
+        }
+        let handle = self.backend.foreign_stream(number)?;
+        let id = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
+        let stream: &'static Stream = Box::leak(Box::new(Stream::new(self, id, handle, StreamKind::Compute)));
+        foreign.push((number, stream));
+        Ok(stream)
+    }
+
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    pub(crate) fn lost(&self) -> Option<Failure> {
+        self.lost.get().cloned()
+    }
+
+    /// Why it cannot be used, if it cannot.
+    pub(crate) fn usable(&self) -> Result<(), OpError> {
+        self.lost().map_or(Ok(()), |failure| Err(OpError::from(failure)))
+    }
+
+    fn failure(&self, kind: FailureKind, message: String) -> Failure {
+        let error = OpError::new(kind, message).device(self.id.to_string());
+        Failure::new((*error).clone())
+    }
+
+    /// Looks whether an error means that the device is lost. Always true.
+    pub(crate) fn note_error(&self, error: &DeviceError, doing: &str) -> bool {
+        if error.class == ErrorClass::Lost {
+            self.lose(error, doing);
+        }
+        true
+    }
+
+    #[cold]
+    pub(super) fn lose(&self, error: &DeviceError, doing: &str) {
+        let message = format!(
+            "{} is lost: {error}, noticed when {doing}; what was not complete has no value, and nothing more runs there: \
+             restart the process to use it again",
+            self.id
+        );
+        let failure = self.failure(FailureKind::Device, message);
+        if self.lost.set(failure.clone()).is_err() {
+            return;
+        }
+        self.engine.record_failure(&failure);
+        self.every_stream().into_iter().for_each(Stream::abandon);
+    }
+
+    /// An error of a call, for the op that made it.
+    pub(crate) fn op_error(&self, error: &DeviceError, doing: &str) -> OpError {
+        self.note_error(error, doing);
+        if let Some(lost) = self.lost() {
+            return OpError::from(lost);
+        }
+        let mut op_error = OpError::from(error.clone()).device(self.id.to_string());
+        op_error.message = format!("{doing} on {}: {error}", self.id);
+        op_error
+    }
+}
+
+impl std::fmt::Debug for OpenDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenDevice").field("id", &self.id).field("lost", &self.is_lost()).finish_non_exhaustive()
+    }
+}

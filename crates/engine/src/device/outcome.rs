@@ -1,0 +1,196 @@
+//! What becomes of an op after it was submitted: known when its event is complete, and inherited by what was submitted
+//! behind it.
+
+use super::event::EventRef;
+use crate::engine::Engine;
+use crate::failure::{Failure, OpError};
+use crate::spec::{DeviceId, OpName};
+use std::any::Any;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// One op on a device, from its start on the host until its event is complete.
+pub(crate) struct Enqueued {
+    pub engine: &'static Engine,
+    pub id: u64,
+    pub name: OpName,
+    pub device: DeviceId,
+    /// A failed input decides over all it writes.
+    pub strict: bool,
+    /// Numbers of its variables, by declared access.
+    vars: Vec<u64>,
+    inputs: Mutex<Vec<Input>>,
+    status: Mutex<Status>,
+    outcome: OnceLock<Outcome>,
+    /// Held while it is decided.
+    deciding: Mutex<()>,
+}
+
+/// An old value that the op depends on, and that has failed or was not complete when the op started.
+pub(crate) struct Input {
+    pub access: usize,
+    /// The op changes a part of it.
+    pub updated: bool,
+    pub source: Source,
+}
+
+pub(crate) enum Source {
+    Failed(Failure),
+    Pending(Writer),
+}
+
+/// The op that wrote a variable last, by its event, and under which number it wrote it.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub event: EventRef,
+    pub access: usize,
+}
+
+#[derive(Default)]
+struct Status {
+    error: Option<OpError>,
+    single: Vec<(usize, Failure)>,
+    keep: Vec<Box<dyn Any + Send>>,
+}
+
+/// The final word.
+pub(crate) struct Outcome {
+    pub all: Option<Failure>,
+    pub single: Vec<(usize, Failure)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    /// The failure of the value. Its event is complete, or its device is lost.
+    pub fn failure(&self) -> Option<Failure> {
+        settle(&self.event);
+        self.event.op.as_ref()?.failure_of_write(self.access)
+    }
+}
+
+impl Enqueued {
+    pub fn new(engine: &'static Engine, name: OpName, device: DeviceId, strict: bool, vars: Vec<u64>) -> Self {
+        Enqueued {
+            engine,
+            id: crate::slot::fresh_id(),
+            name,
+            device,
+            strict,
+            vars,
+            inputs: Mutex::default(),
+            status: Mutex::default(),
+            outcome: OnceLock::new(),
+            deciding: Mutex::new(()),
+        }
+    }
+
+    pub fn set_inputs(&self, inputs: Vec<Input>) {
+        *lock(&self.inputs) = inputs;
+    }
+
+    /// A kernel has failed; the first error stays.
+    pub fn fail(&self, error: OpError) {
+        lock(&self.status).error.get_or_insert(error);
+    }
+
+    pub fn fail_write(&self, i: usize, failure: Failure) {
+        let mut status = lock(&self.status);
+        if i < self.vars.len() && status.single.iter().all(|(j, _)| *j != i) {
+            status.single.push((i, failure));
+        }
+    }
+
+    /// Dropped when the op is complete on the device.
+    pub fn keep(&self, value: Box<dyn Any + Send>) {
+        lock(&self.status).keep.push(value);
+    }
+
+    /// The failure of the old value of an access; what came before is complete.
+    pub fn failure_of_input(&self, i: usize) -> Option<Failure> {
+        let var = *self.vars.get(i)?;
+        self.failed_inputs().into_iter().find(|(j, _)| self.vars[*j] == var).map(|(_, f)| f)
+    }
+
+    /// Failed old values in declared order; what came before is complete.
+    pub fn failed_inputs(&self) -> Vec<(usize, Failure)> {
+        let inputs = lock(&self.inputs);
+        let failure = |input: &Input| match &input.source {
+            Source::Failed(failure) => Some(failure.clone()),
+            Source::Pending(writer) => writer.failure(),
+        };
+        inputs.iter().filter_map(|input| Some((input.access, failure(input)?))).collect()
+    }
+
+    /// What a write left, once the op is settled.
+    fn failure_of_write(&self, access: usize) -> Option<Failure> {
+        let outcome = self.outcome.get()?;
+        let same = |i: usize| self.vars.get(i) == self.vars.get(access);
+        outcome.all.clone().or_else(|| outcome.single.iter().find(|(i, _)| same(*i)).map(|(_, f)| f.clone()))
+    }
+
+    /// The final word, once the op is settled.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.get()
+    }
+
+    fn unsettled_inputs(&self) -> Vec<EventRef> {
+        let pending = |input: &Input| match &input.source {
+            Source::Pending(writer) if !writer.event.is_settled() => Some(writer.event.clone()),
+            _ => None,
+        };
+        lock(&self.inputs).iter().filter_map(pending).collect()
+    }
+
+    /// Decides. The op is complete or lost, all its inputs are settled.
+    fn decide(&self, lost: Option<Failure>) {
+        let deciding = lock(&self.deciding);
+        if self.outcome.get().is_some() {
+            return;
+        }
+        let failed = self.failed_inputs();
+        let Status { error, mut single, keep } = std::mem::take(&mut *lock(&self.status));
+        let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
+        let own = || error.map(|e| e.into_failure(self.name.as_str(), || self.device.to_string()));
+        let all = lost.or(inherited).or_else(own);
+        if !self.strict {
+            // A part of a failed value was changed: the rest is still what it was.
+            let updated: Vec<usize> = lock(&self.inputs).iter().filter(|i| i.updated).map(|i| i.access).collect();
+            single.extend(failed.into_iter().filter(|(i, _)| updated.contains(i)));
+        }
+        all.iter().chain(single.iter().map(|(_, f)| f)).for_each(|f| self.engine.record_failure(f));
+        let _ = self.outcome.set(Outcome { all, single });
+        drop(deciding);
+        let inputs = std::mem::take(&mut *lock(&self.inputs));
+        // Data of the user: under no lock.
+        drop((inputs, keep));
+    }
+}
+
+/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on. Without recursion: chains of
+/// ops can be long.
+pub(crate) fn settle(event: &EventRef) {
+    if event.is_settled() {
+        return;
+    }
+    let mut stack = vec![event.clone()];
+    while let Some(top) = stack.last() {
+        let Some(op) = &top.op else {
+            top.mark_settled();
+            stack.pop();
+            continue;
+        };
+        let missing = op.unsettled_inputs();
+        if missing.is_empty() {
+            if !top.is_settled() {
+                let incomplete = top.seq > top.stream.completed();
+                op.decide(top.stream.device.lost().filter(|_| incomplete));
+                top.mark_settled();
+            }
+            stack.pop();
+        } else {
+            stack.extend(missing);
+        }
+    }
+}

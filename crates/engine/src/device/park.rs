@@ -1,0 +1,187 @@
+//! Ops of the host whose inputs are still on a device: put aside until the device is done, so that no worker is blocked.
+
+use super::event::EventRef;
+use super::open::Devices;
+use super::outcome::settle;
+use super::stream::WaitSet;
+use crate::block::{COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
+use crate::ctx::failure_of;
+use crate::engine::Engine;
+use crate::failure::Failure;
+use crate::slot::{self, Slot};
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ptr::null_mut;
+use std::sync::{Arc, PoisonError};
+
+/// An op that waits for events.
+pub(crate) struct Parked {
+    engine: &'static Engine,
+    op: AtomicPtr<OpBlock>,
+}
+
+impl Parked {
+    /// The devices are done with what the op needs, or lost.
+    fn send_on(&self) {
+        let op = self.op.swap(null_mut(), Ordering::AcqRel);
+        if !op.is_null() {
+            // SAFETY: the op was put aside by its owner, and is taken once.
+            unsafe { self.engine.unpark(op) };
+        }
+    }
+}
+
+/// Calls back when all of the events are complete, or their devices are lost; their outcomes are known then. At once, in
+/// this thread, if they are.
+pub(crate) fn when_all_complete(events: Vec<EventRef>, callback: impl FnOnce() + Send + 'static) {
+    let rest = Arc::new((AtomicUsize::new(events.len() + 1), std::sync::Mutex::new(Some(callback))));
+    let done = move || {
+        if rest.0.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let callback = rest.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(callback) = callback {
+                callback();
+            }
+        }
+    };
+    for event in events {
+        let (done, seen) = (done.clone(), event.clone());
+        let backend = event.stream.device.backend.clone();
+        backend.when_complete(
+            event.handle,
+            Box::new(move || {
+                arrived(&seen);
+                done();
+            }),
+        );
+    }
+    done();
+}
+
+/// The device says that an event is complete, or that it is lost.
+fn arrived(event: &EventRef) {
+    if !event.stream.device.is_lost() {
+        event.stream.note_complete(event.seq);
+    }
+    event.stream.reap();
+    settle(event);
+}
+
+impl Engine {
+    /// Puts a ready op aside if what it touches is not complete on a device; true: it does not belong to the caller any
+    /// more.
+    ///
+    /// # Safety
+    /// `op` is ready and belongs to the caller, who is inside the gate.
+    #[cold]
+    pub(crate) unsafe fn park(&'static self, slot: &Slot, op: *mut OpBlock) -> bool {
+        // SAFETY: contract.
+        if unsafe { OpBlock::has(op, ON_DEVICE) || (*op).class.runs_at_once() } {
+            return false;
+        }
+        // SAFETY: contract.
+        let events = unsafe { self.events_of_host_op(op) };
+        if events.is_empty() {
+            return false;
+        }
+        if self.is_naive() {
+            // Everything happens in this thread, in order.
+            for event in &events {
+                let _ = self.devices.host_wait(event, &mut || true);
+            }
+            return false;
+        }
+        // SAFETY: contract. Who waits for everything must wait for this one, too: it does not run before its push returns.
+        unsafe {
+            if (*op).flags & COUNTED == 0 {
+                self.count_push(slot, op);
+            }
+        }
+        let parked = Arc::new(Parked { engine: self, op: AtomicPtr::new(op) });
+        self.devices.note_parked(&parked);
+        when_all_complete(events, move || parked.send_on());
+        true
+    }
+
+    /// Events that an op of the host has to wait for, without those known to be complete.
+    ///
+    /// # Safety
+    /// As for `park`.
+    unsafe fn events_of_host_op(&self, op: *mut OpBlock) -> Vec<EventRef> {
+        let mut waits = WaitSet::default();
+        // SAFETY: contract: granted variables are alive.
+        unsafe {
+            for i in 0..OpBlock::len(op) {
+                let e = OpBlock::entry(op, i);
+                let mode = (*e).mode();
+                if mode != Mode::Alias {
+                    (*(*e).var).with_sync(|sync| sync.before_host(mode, &mut waits));
+                }
+            }
+        }
+        waits.complete(&self.devices).into_events().into_iter().filter(|e| !self.devices.is_over(e)).collect()
+    }
+
+    /// # Safety
+    /// The op was parked and belongs to the caller.
+    unsafe fn unpark(&'static self, op: *mut OpBlock) {
+        let slot = slot::current();
+        slot.enter();
+        // Where waiting threads do the devices' work they do small ops as well, so that everything stays in one thread.
+        // SAFETY: contract; the op is counted.
+        unsafe {
+            let here = self.devices.need_steps() && OpBlock::has(op, SMALL) && slot.op_depth.get() == 0;
+            let token = if here { self.sched.tokens.take() } else { None };
+            match token {
+                Some(token) => {
+                    let before = slot.hold_token(self, token);
+                    let mut ready = Chain::new();
+                    self.execute(slot, op, &mut ready);
+                    self.publish(slot, ready);
+                    slot.restore_token(before);
+                    self.sched.give_back(self, token);
+                }
+                None => self.enqueue_one(slot, op),
+            }
+        }
+        slot.exit();
+    }
+
+    /// In a forked child: what waits for a device fails there.
+    pub(crate) fn forget_devices(&'static self) {
+        self.devices.forget();
+        for parked in self.devices.take_parked() {
+            parked.send_on();
+        }
+    }
+}
+
+impl Devices {
+    fn note_parked(&self, parked: &Arc<Parked>) {
+        let mut list = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.len() >= 64 && list.len().is_power_of_two() {
+            list.retain(|p| p.strong_count() > 0);
+        }
+        list.push(Arc::downgrade(parked));
+    }
+
+    fn take_parked(&self) -> Vec<Arc<Parked>> {
+        match self.parked.try_lock() {
+            Ok(mut list) => std::mem::take(&mut *list).iter().filter_map(std::sync::Weak::upgrade).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+/// The failure a strict op takes over, with those that devices found.
+///
+/// # Safety
+/// All accesses of `op` are granted.
+#[cold]
+pub(crate) unsafe fn inherited_with_devices(op: *mut OpBlock) -> Option<Failure> {
+    // SAFETY: contract: a grant keeps the variable alive and its failure stable.
+    unsafe {
+        (0..OpBlock::len(op)).find_map(|i| {
+            let e = OpBlock::entry(op, i);
+            matches!((*e).mode(), Mode::Read | Mode::Update).then(|| failure_of(&*(*e).var)).flatten()
+        })
+    }
+}

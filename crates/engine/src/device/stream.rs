@@ -1,0 +1,166 @@
+//! Streams: everything about the order of submissions that is not the device's own business.
+
+use super::api::{DeviceError, StreamHandle, StreamKind};
+use super::event::{EventRecord, EventRef};
+use super::open::{Devices, OpenDevice};
+use super::outcome::{Enqueued, settle};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Records in flight that a submission looks at.
+const LOOKS: usize = 4;
+
+pub(crate) struct Stream {
+    pub device: &'static OpenDevice,
+    /// Unique in the engine.
+    pub number: u32,
+    pub handle: StreamHandle,
+    pub kind: StreamKind,
+    submission: Mutex<Submission>,
+    /// Records up to this one are known to be complete.
+    completed: AtomicU64,
+}
+
+struct Submission {
+    /// The last record's number.
+    seq: u64,
+    in_flight: VecDeque<EventRef>,
+    /// By number of another stream: this one is behind that record of it.
+    behind: Vec<(u32, u64)>,
+}
+
+/// Events to wait for: of each stream the latest.
+#[derive(Default)]
+pub(crate) struct WaitSet {
+    events: Vec<EventRef>,
+    /// Also for the last record of every stream: readers of a frozen variable have left nothing.
+    pub every_stream: bool,
+}
+
+impl WaitSet {
+    /// One stream is a queue, so the later record implies the earlier.
+    pub fn add(&mut self, event: &EventRef) {
+        match self.events.iter_mut().find(|known| known.stream.number == event.stream.number) {
+            None => self.events.push(event.clone()),
+            Some(known) if known.seq < event.seq => *known = event.clone(),
+            Some(_) => {}
+        }
+    }
+
+    /// Adds the last records of all streams if they are wanted. Under no lock.
+    pub fn complete(mut self, devices: &Devices) -> Self {
+        if self.every_stream {
+            devices.last_events().iter().for_each(|e| self.add(e));
+        }
+        self
+    }
+
+    pub fn events(&self) -> &[EventRef] {
+        &self.events
+    }
+
+    pub fn into_events(self) -> Vec<EventRef> {
+        self.events
+    }
+}
+
+impl Stream {
+    pub fn new(device: &'static OpenDevice, number: u32, handle: StreamHandle, kind: StreamKind) -> Self {
+        let submission = Submission { seq: 0, in_flight: VecDeque::new(), behind: Vec::new() };
+        Stream { device, number, handle, kind, submission: Mutex::new(submission), completed: AtomicU64::new(0) }
+    }
+
+    pub fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// A record is known to be complete, and so are those before it.
+    pub fn note_complete(&self, seq: u64) {
+        self.completed.fetch_max(seq, Ordering::AcqRel);
+    }
+
+    /// What is submitted from now on comes after these events. Never blocks the host.
+    pub fn wait_for(&self, waits: &WaitSet) -> Result<(), DeviceError> {
+        let mut submission = self.submission.lock();
+        for event in waits.events() {
+            let source = event.stream;
+            // One stream is a queue.
+            if source.number == self.number || event.seq <= source.completed() {
+                continue;
+            }
+            // A lost device's events will never be complete, and whoever depends on them has failed.
+            if source.device.is_lost() {
+                continue;
+            }
+            let place = submission.behind.iter().position(|(stream, _)| *stream == source.number);
+            if place.is_some_and(|i| submission.behind[i].1 >= event.seq) {
+                continue;
+            }
+            // Noted only once it is submitted: another thread may be submitting to this stream.
+            self.device.backend.stream_wait(self.handle, event.handle)?;
+            match place {
+                Some(i) => submission.behind[i].1 = event.seq,
+                None => submission.behind.push((source.number, event.seq)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the end of what was submitted so far: the order of the numbers is that of the records.
+    pub fn record(&'static self, op: Option<Arc<Enqueued>>) -> Result<EventRef, DeviceError> {
+        let backend = &*self.device.backend;
+        let handle = self.device.events.take(backend)?;
+        let mut submission = self.submission.lock();
+        if let Err(error) = backend.record(self.handle, handle) {
+            drop(submission);
+            self.device.events.give(backend, handle);
+            return Err(error);
+        }
+        submission.seq += 1;
+        let event = EventRecord::new(self, submission.seq, handle, op);
+        submission.in_flight.push_back(event.clone());
+        let oldest: Vec<EventRef> = match submission.in_flight.len() {
+            0..=LOOKS => Vec::new(),
+            _ => submission.in_flight.iter().take(LOOKS).cloned().collect(),
+        };
+        drop(submission);
+        if !oldest.is_empty() {
+            oldest.iter().take_while(|e| e.is_complete()).for_each(settle);
+            self.reap();
+        }
+        Ok(event)
+    }
+
+    /// The last record that is not known to be complete.
+    pub fn last(&self) -> Option<EventRef> {
+        self.submission.lock().in_flight.back().cloned()
+    }
+
+    /// Settles what is known to be complete, in order.
+    pub fn reap(&self) {
+        while let Some(event) = self.first_complete() {
+            // It stays in the list until then: whoever finds nothing here may rely on the outcomes.
+            settle(&event);
+            let mut submission = self.submission.lock();
+            let gone = match submission.in_flight.front() {
+                Some(front) if front.seq == event.seq => submission.in_flight.pop_front(),
+                _ => None,
+            };
+            drop(submission);
+            drop(gone);
+        }
+    }
+
+    fn first_complete(&self) -> Option<EventRef> {
+        let completed = self.completed();
+        self.submission.lock().in_flight.front().filter(|event| event.seq <= completed).cloned()
+    }
+
+    /// The device is lost: nothing will be complete any more.
+    pub fn abandon(&self) {
+        let all = std::mem::take(&mut self.submission.lock().in_flight);
+        all.iter().for_each(settle);
+    }
+}
