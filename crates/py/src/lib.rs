@@ -7,6 +7,7 @@
 mod cached_op;
 mod control;
 mod convert;
+mod devices;
 mod dlpack;
 mod errors;
 mod files;
@@ -27,6 +28,8 @@ mod _mxrt {
     use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
     #[pymodule_export]
     use crate::convert::{attr_text, dtype_code, dtype_of_code};
+    #[pymodule_export]
+    use crate::devices::{device_count, device_kinds, device_stats, set_device_limit, trim_device};
     #[pymodule_export]
     use crate::dlpack::{dlpack_device, export_dlpack, import_dlpack, share_numpy};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! Where an array lives.
 
 use mxrt_engine::{DeviceId, DeviceKind};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Kind of device.
@@ -30,6 +31,16 @@ impl DeviceType {
             DeviceType::Device(_) => EXTENSION,
         }
     }
+
+    /// Its name, as in `cpu(0)`.
+    pub fn name(self) -> Cow<'static, str> {
+        match self {
+            DeviceType::Cpu => "cpu".into(),
+            DeviceType::CpuPinned => "cpu_pinned".into(),
+            DeviceType::CpuShared => "cpu_shared".into(),
+            DeviceType::Device(kind) => kind.to_string().into(),
+        }
+    }
 }
 
 /// A device: type and number. `cpu(i)` are queues over one pool of threads and one memory.
@@ -45,6 +56,14 @@ impl Context {
     /// `cpu(id)`
     pub const fn cpu(device_id: i32) -> Context {
         Context { device_type: DeviceType::Cpu, device_id }
+    }
+
+    /// The memory of a device.
+    pub fn on(device: DeviceId) -> Context {
+        match device.is_cpu() {
+            true => Context::cpu(device.index().into()),
+            false => Context { device_type: DeviceType::Device(device.kind()), device_id: device.index().into() },
+        }
     }
 
     /// The device whose memory arrays lie in; `None`: the host's. A number no device can have becomes the largest.
@@ -79,12 +98,7 @@ impl Context {
 
 impl fmt::Display for DeviceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DeviceType::Cpu => f.write_str("cpu"),
-            DeviceType::CpuPinned => f.write_str("cpu_pinned"),
-            DeviceType::CpuShared => f.write_str("cpu_shared"),
-            DeviceType::Device(kind) => write!(f, "{kind}"),
-        }
+        f.write_str(&self.name())
     }
 }
 

@@ -329,14 +329,23 @@ impl Side {
             ctx.keep(array);
             return Ok(place);
         }
-        let blank = ctx.memory(1).is_none() && !self.operand.whole;
-        let ptr = ctx.alloc(1, self.operand.storage)?;
-        if blank {
-            // SAFETY: as in `push_copy`.
-            unsafe { ctx.copy(Place::Device(ptr), zeros(ctx, self.operand.storage)?, self.operand.storage)? };
-        }
+        let ptr = match self.operand.whole {
+            true => ctx.alloc(1, self.operand.storage)?,
+            false => fill_blank(ctx, 1, self.operand.storage)?,
+        };
         Ok(Place::Device(ptr.offset(self.operand.offset)))
     }
+}
+
+/// The memory of an access that keeps the old value; zeros if nobody has written it yet.
+pub(crate) fn fill_blank(ctx: &DeviceCtx<'_>, access: usize, bytes: usize) -> Result<DevicePtr, OpError> {
+    let blank = ctx.memory(access).is_none();
+    let ptr = ctx.alloc(access, bytes.max(1))?;
+    if blank && bytes > 0 {
+        // SAFETY: the memory belongs to a variable of this op, and `zeros` is kept.
+        unsafe { ctx.copy(Place::Device(ptr), zeros(ctx, bytes)?, bytes)? };
+    }
+    Ok(ptr)
 }
 
 /// Zeros on the host, kept until the op is complete.

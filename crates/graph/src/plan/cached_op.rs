@@ -1,14 +1,15 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
 use super::build::{BuildOptions, Plan};
-use super::consts::{ConstCache, ValueKey};
+use super::consts::{ConstCache, ValueKey, allocate};
 use super::describe::StepTimes;
 use super::ir::Graph;
+use super::on_device::{self, DeviceCall};
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::run::Request;
 use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
+use mxrt_engine::{Cost, Engine, FailureKind, OpError, OpName, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
 use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
 use parking_lot::Mutex;
@@ -134,13 +135,13 @@ impl CachedOp {
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let (plan, context) = self.prepare(inputs)?;
         let results = self.results(&plan, context)?;
-        self.push(plan, inputs, &results.iter().collect::<SmallVec<[&NDArray; 2]>>());
+        self.push(plan, inputs, &results.iter().collect::<SmallVec<[&NDArray; 2]>>())?;
         Ok(results)
     }
 
     /// The same into arrays of the caller, whose shapes and dtypes must fit.
     pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
-        let (plan, _) = self.prepare(inputs)?;
+        let (plan, context) = self.prepare(inputs)?;
         let fits = outputs.len() == plan.outputs().len()
             && outputs.iter().zip(plan.outputs()).all(|(a, t)| a.tensor_type() == *t);
         if !fits {
@@ -149,8 +150,11 @@ impl CachedOp {
             let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
             return Err(OpError::new(FailureKind::Shape, message).op("CachedOp"));
         }
-        self.push(plan, inputs, outputs);
-        Ok(())
+        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
+            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
+            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
+        }
+        self.push(plan, inputs, outputs)
     }
 
     /// The plan for these input types, as text.
@@ -173,15 +177,15 @@ impl CachedOp {
             plan.clone(),
             inputs,
             &results.iter().collect::<SmallVec<[&NDArray; 2]>>(),
-            move |plan, request, outs| {
+            move |plan, request, arena, outs| {
                 // The first run computes constants and touches memory for the first time.
-                plan.run(request, outs)?;
+                plan.run(request, arena, outs)?;
                 for _ in 0..MEASURED_RUNS {
-                    record.lock().merge(&plan.run_timed(request, outs)?);
+                    record.lock().merge(&plan.run_timed(request, arena, outs)?);
                 }
                 Ok(())
             },
-        );
+        )?;
         for result in &results {
             if let Err(error) = result.read(poll) {
                 return Ok(Err(error));
@@ -249,23 +253,38 @@ impl CachedOp {
         Ok(plan)
     }
 
-    fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) {
-        self.push_with(plan, inputs, outputs, |plan, request, outs| plan.run(request, outs));
+    fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
+        self.push_with(plan, inputs, outputs, |plan, request, arena, outs| plan.run(request, arena, outs))
     }
 
-    fn push_with<F>(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray], run: F)
+    fn push_with<F>(
+        &self,
+        plan: Arc<Plan>,
+        inputs: &[&NDArray],
+        outputs: &[&NDArray],
+        run: F,
+    ) -> Result<(), OpError>
     where
-        F: FnOnce(&Plan, &Request<'_>, &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
+        F: FnOnce(&Plan, &Request<'_>, &mut [u8], &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
     {
         let random: SmallVec<[_; 2]> = (0..plan.random_draws()).map(|_| self.random.draw()).collect();
+        let name = OpName::from(self.name.clone());
+        if let Some(device) = inputs.first().or_else(|| outputs.first()).and_then(|a| a.context().device()) {
+            let params = &mut (0..inputs.len()).filter(|i| self.graph.inputs[*i].constant);
+            let call = DeviceCall { device, name, plan, inputs, outputs, params, random };
+            return on_device::push(self.engine, call, run).map_err(|e| e.op("CachedOp"));
+        }
         let cost = if plan.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
         let arguments: Vec<NDArray> = inputs.iter().map(|a| (*a).clone()).collect();
-        launch(self.engine, Launch { name: self.name.clone().into(), inputs, outputs, cost }, move |ctx, ins, outs| {
+        launch(self.engine, Launch { name, inputs, outputs, cost }, move |ctx, ins, outs| {
             let keys: Vec<ValueKey> = arguments.iter().map(|a| a.value_key()).collect();
             let par = EnginePar(ctx);
             let memory = ctx.engine().memory();
-            run(&plan, &Request { par: &par, memory, inputs: ins, keys: &keys, random: &random }, outs)
+            let mut arena = allocate(memory, plan.arena_bytes())?;
+            let request = Request { par: &par, memory, inputs: ins, keys: &keys, random: &random };
+            run(&plan, &request, arena.as_mut_slice(), outs)
         });
+        Ok(())
     }
 }
 

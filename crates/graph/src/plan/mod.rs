@@ -11,6 +11,7 @@ mod infer;
 mod ir;
 mod join;
 mod memory;
+mod on_device;
 pub mod passes;
 mod plan_cache;
 mod run;

@@ -1,7 +1,7 @@
 //! Running a plan: one request, step by step.
 
 use super::build::{Operand, Packed, Place, Plan, Step};
-use super::consts::{ConstEnv, ConstSet, ValueKey, allocate, pack_with};
+use super::consts::{ConstEnv, ConstSet, ValueKey, pack_with};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{FailureKind, OpError};
 
@@ -33,15 +33,26 @@ enum Slice<'a> {
 }
 
 impl Plan {
-    /// Runs all steps. Fails with the first step's error, which names operator, node, attributes and shapes.
-    pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
-        self.run_steps(request, outputs, &mut || {})
+    /// Runs all steps in an arena of [`Plan::arena_bytes`], aligned as blocks of memory are. Fails with the first step's
+    /// error, which names operator, node, attributes and shapes.
+    pub fn run(
+        &self,
+        request: &Request<'_>,
+        arena: &mut [u8],
+        outputs: &mut [TensorMut<'_>],
+    ) -> Result<(), OpError> {
+        self.run_steps(request, arena, outputs, &mut || {})
     }
 
     /// The same, and how long each step took in nanoseconds.
-    pub fn run_timed(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<Vec<u64>, OpError> {
+    pub fn run_timed(
+        &self,
+        request: &Request<'_>,
+        arena: &mut [u8],
+        outputs: &mut [TensorMut<'_>],
+    ) -> Result<Vec<u64>, OpError> {
         let mut marks = Vec::with_capacity(self.steps.len() + 1);
-        self.run_steps(request, outputs, &mut || marks.push(Instant::now()))?;
+        self.run_steps(request, arena, outputs, &mut || marks.push(Instant::now()))?;
         Ok(marks.windows(2).map(|pair| (pair[1] - pair[0]).as_nanos() as u64).collect())
     }
 
@@ -49,6 +60,7 @@ impl Plan {
     fn run_steps(
         &self,
         request: &Request<'_>,
+        arena: &mut [u8],
         outputs: &mut [TensorMut<'_>],
         mark: &mut dyn FnMut(),
     ) -> Result<(), OpError> {
@@ -57,12 +69,11 @@ impl Plan {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
         })?;
-        let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
         for step in &self.steps {
             mark();
             let key = if step.random { random.next() } else { None };
-            run_step(step, request, &consts, arena.as_mut_slice(), outputs, key).map_err(|e| describe(e, step))?;
+            run_step(step, request, &consts, arena, outputs, key).map_err(|e| describe(e, step))?;
         }
         mark();
         Ok(())

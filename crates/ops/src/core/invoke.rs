@@ -1,9 +1,14 @@
 //! Imperative execution: one operator, pushed at once.
 
 use super::infer::infer_with_outputs;
-use super::{Attrs, EnginePar, KernelCall, KernelOptions, OpDef, RandomState, Signature};
-use mxrt_engine::{Cost, Engine, FailureKind, OpError};
-use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
+use super::{
+    Attrs, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, RandomState, Signature,
+};
+use mxrt_engine::{Cost, DeviceId, Engine, FailureKind, OpError};
+use mxrt_kernels::par::Par;
+use mxrt_tensor::{
+    Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch, launch_on,
+};
 use smallvec::SmallVec;
 
 /// Plans cheaper than this run in the calling thread when a core is free (see `Cost`).
@@ -45,6 +50,7 @@ fn check_arguments(
     attrs: &Attrs,
     inputs: &[&NDArray],
     outputs: Option<&[&NDArray]>,
+    context: Context,
 ) -> Result<(), OpError> {
     let want = def.num_inputs(attrs);
     if inputs.len() != want {
@@ -58,6 +64,13 @@ fn check_arguments(
             "all inputs must live on one context, but one is on {} and another on {}; use as_in_context",
             first.context(),
             other.context()
+        );
+        return Err(OpError::new(FailureKind::Device, message));
+    }
+    if let Some(elsewhere) = outputs.unwrap_or(&[]).iter().find(|a| a.context().device() != context.device()) {
+        let message = format!(
+            "out= is on {}, but the operator runs on {context}; give an array there, or copy the result with copyto",
+            elsewhere.context()
         );
         return Err(OpError::new(FailureKind::Device, message));
     }
@@ -79,46 +92,87 @@ fn push(
     in_types: &[TensorType],
     outputs: Option<&[&NDArray]>,
 ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-    check_arguments(def, attrs, inputs, outputs)?;
+    let first = inputs.first().or_else(|| outputs?.first());
+    let context = first.map_or(inv.context, |a| a.context());
+    check_arguments(def, attrs, inputs, outputs, context)?;
     let given: SmallVec<[TensorType; 2]> = outputs.unwrap_or(&[]).iter().map(|a| a.tensor_type()).collect();
     let out_types = infer_with_outputs(def, attrs, in_types, &given)?;
     let signature = Signature { inputs: in_types, outputs: &out_types, options: inv.options };
     let kernel = (def.bind)(attrs, &signature)?;
-    let context = inputs.first().map_or(inv.context, |a| a.context());
     let results: SmallVec<[NDArray; 2]> = match outputs {
         Some(out) => out.iter().map(|a| (*a).clone()).collect(),
         None => out_types.into_iter().map(|t| NDArray::new(inv.engine, context, t)).collect::<Result<_, OpError>>()?,
     };
     let random = def.random.then(|| inv.random.draw());
-    let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
     let written: SmallVec<[&NDArray; 2]> = results.iter().collect();
-    launch(inv.engine, Launch { name: def.name.into(), inputs, outputs: &written, cost }, move |ctx, ins, outs| {
+    match context.device() {
+        None => on_host(inv.engine, def, kernel, random, inputs, &written),
+        Some(device) => on_device(inv.engine, device, def, kernel, random, inputs, &written)?,
+    }
+    drop(written);
+    Ok(results)
+}
+
+fn on_host(
+    engine: &'static Engine,
+    def: &'static OpDef,
+    kernel: Box<dyn Kernel>,
+    random: Option<RandomKey>,
+    inputs: &[&NDArray],
+    outputs: &[&NDArray],
+) {
+    let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
+    launch(engine, Launch { name: def.name.into(), inputs, outputs, cost }, move |ctx, ins, outs| {
         let memory = ctx.engine().memory();
         let alloc = |bytes| memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()));
         let mut workspace = alloc(kernel.workspace())?;
-        let packed = match kernel.packing() {
-            None => None,
-            Some(packing) => {
-                let mut block = alloc(packing.bytes())?;
-                let chosen: SmallVec<[_; 4]> = packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
-                packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
-                Some(block)
-            }
-        };
-        let par = EnginePar(ctx);
-        let mut call = KernelCall {
-            par: &par,
-            inputs: ins,
-            outputs: outs,
-            workspace: &mut workspace.as_mut_slice()[..kernel.workspace()],
-            packed: packed.as_ref().map(|b| b.as_slice()),
-            random,
-        };
-        kernel.run(&mut call).map_err(|e| {
-            e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect())
-                .dtypes(ins.iter().map(|t| t.dtype.name()).collect())
-        })
+        let mut packed = kernel.packing().map(|packing| alloc(packing.bytes())).transpose()?;
+        let packed = packed.as_mut().map_or(&mut [][..], |block| block.as_mut_slice());
+        let workspace = &mut workspace.as_mut_slice()[..kernel.workspace()];
+        run(&*kernel, &EnginePar(ctx), ins, outs, workspace, packed, random)
     });
-    drop(written);
-    Ok(results)
+}
+
+/// The same kernel, in the device's turn and memory.
+fn on_device(
+    engine: &'static Engine,
+    device: DeviceId,
+    def: &'static OpDef,
+    kernel: Box<dyn Kernel>,
+    random: Option<RandomKey>,
+    inputs: &[&NDArray],
+    outputs: &[&NDArray],
+) -> Result<(), OpError> {
+    let workspace = kernel.workspace().next_multiple_of(mxrt_engine::memory::ALIGN);
+    let scratch = workspace + kernel.packing().map_or(0, |packing| packing.bytes());
+    let work = DeviceLaunch { device, name: def.name.into(), inputs, outputs, scratch };
+    launch_on(engine, work, |_| (), move |(), ctx, ins, outs, scratch| {
+        let (scratch, packed) = scratch.split_at_mut(workspace);
+        run(&*kernel, &DevicePar(ctx), ins, outs, &mut scratch[..kernel.workspace()], packed, random)
+    })
+}
+
+/// Runs a kernel in the memory given.
+fn run(
+    kernel: &dyn Kernel,
+    par: &dyn Par,
+    ins: &[TensorRef<'_>],
+    outs: &mut [TensorMut<'_>],
+    workspace: &mut [u8],
+    packed: &mut [u8],
+    random: Option<RandomKey>,
+) -> Result<(), OpError> {
+    let packed = match kernel.packing() {
+        None => None,
+        Some(packing) => {
+            let chosen: SmallVec<[_; 4]> = packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
+            packing.pack(&chosen, &mut packed[..packing.bytes()])?;
+            Some(&*packed)
+        }
+    };
+    let mut call = KernelCall { par, inputs: ins, outputs: outs, workspace, packed, random };
+    kernel.run(&mut call).map_err(|e| {
+        e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect())
+            .dtypes(ins.iter().map(|t| t.dtype.name()).collect())
+    })
 }

@@ -2,8 +2,9 @@
 
 use super::abi::{self, Device, ElementType, Managed, ManagedVersioned, Tensor};
 use crate::ndarray::NDArrayBase;
-use crate::runtime;
-use mxrt_tensor::{NDArray, Shared};
+use crate::devices::number_of;
+use crate::{errors, runtime};
+use mxrt_tensor::{ConsumerStream, NDArray, Shared};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -115,10 +116,12 @@ fn capsule<M: Form>(py: Python<'_>, shared: Shared, device: Device, flags: u64) 
     }
 }
 
-/// DLPack's kind and number of the device of an array.
+/// DLPack's kind and number of the device of an array. No device that this build has is known to others.
 fn device(array: &NDArray) -> Device {
-    let _ = array;
-    Device { kind: abi::CPU, number: 0 }
+    match array.context().device() {
+        None => Device { kind: abi::CPU, number: 0 },
+        Some(device) => Device { kind: abi::EXTENSION, number: number_of(array.engine(), device) },
+    }
 }
 
 /// DLPack's kind and number of the device an array lives on.
@@ -129,17 +132,19 @@ pub(crate) fn dlpack_device(array: &NDArrayBase) -> (i32, i32) {
 }
 
 /// A stream is an integer, and arrays on the host have none.
-fn check_stream(stream: &Bound<'_, PyAny>) -> PyResult<()> {
-    if stream.is_none() {
-        return Ok(());
-    }
-    if !stream.is_instance_of::<PyInt>() {
+fn consumer(stream: &Bound<'_, PyAny>, array: &NDArray) -> PyResult<Option<ConsumerStream>> {
+    if !stream.is_none() && !stream.is_instance_of::<PyInt>() {
         let class = stream.get_type().name()?;
         return Err(PyTypeError::new_err(format!("__dlpack__: a stream is an integer or None, not {class}")));
     }
-    Err(PyValueError::new_err(format!(
-        "__dlpack__: an array on the host has no streams, but stream={stream} was asked for"
-    )))
+    if array.context().device().is_some() {
+        let parsed = ConsumerStream::parse(stream.extract()?);
+        return parsed.map(Some).map_err(|e| errors::from_op(stream.py(), &e));
+    }
+    if stream.is_none() {
+        return Ok(None);
+    }
+    Err(PyValueError::new_err(format!("__dlpack__: an array on the host has no streams, but stream={stream} was asked for")))
 }
 
 /// Whether the consumer understands capsules with a version.
@@ -160,9 +165,12 @@ pub(crate) fn export_dlpack<'py>(
     writable: bool,
     copied: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    check_stream(stream)?;
     let array = &array.array;
-    let shared = runtime::wait(py, |poll| array.share(writable, poll))?;
+    let consumer = consumer(stream, array)?;
+    let shared = runtime::wait(py, |poll| match consumer {
+        None => array.share(writable, poll),
+        Some(stream) => array.share_on(stream, writable, poll),
+    })?;
     let device = device(array);
     if wants_version(max_version) {
         let flags = if writable { 0 } else { abi::READ_ONLY } | if copied { abi::COPIED } else { 0 };

@@ -1,9 +1,10 @@
 //! Taking arrays of other libraries.
 
-use super::abi::{self, Managed, ManagedVersioned, Tensor};
+use super::abi::{self, Device, Managed, ManagedVersioned, Tensor};
 use crate::ndarray::wrap;
-use crate::{convert, errors, runtime};
-use mxrt_tensor::{Context, NDArray, Shape, TensorType};
+use crate::{convert, devices, errors, runtime};
+use mxrt_engine::{DeviceId, Engine, OpError};
+use mxrt_tensor::{Context, DeviceImport, NDArray, Shape, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -116,16 +117,26 @@ struct Found {
     strides: Option<SmallVec<[isize; 6]>>,
 }
 
-fn look(tensor: &Tensor) -> PyResult<Found> {
-    let device = tensor.device;
-    if device.kind != abi::CPU && device.kind != abi::CUDA_HOST {
+/// Where a tensor lives: the host, or one of the devices here.
+fn place(device: Device) -> PyResult<Option<DeviceId>> {
+    if device.kind == abi::CPU || device.kind == abi::CUDA_HOST {
+        return Ok(None);
+    }
+    let known = match device.kind {
+        abi::EXTENSION => devices::with_number(runtime::runtime()?.engine, device.number),
+        _ => None,
+    };
+    known.map(Some).ok_or_else(|| {
         let text = format!(
             "from_dlpack: the array lives on a device of DLPack's kind {} (number {}), from which this build of mxrt takes none; \
              move it to the host first",
             device.kind, device.number
         );
-        return Err(errors::plain("device", &text));
-    }
+        errors::plain("device", &text)
+    })
+}
+
+fn look(tensor: &Tensor) -> PyResult<Found> {
     let Some(dtype) = tensor.dtype.dtype() else {
         let t = tensor.dtype;
         let text = format!(
@@ -167,42 +178,89 @@ impl Found {
 /// and arrays that must not be written, are copied.
 #[pyfunction]
 pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let made = match source.cast::<PyCapsule>() {
-        Ok(capsule) => take(capsule)?,
-        Err(_) => take(ask(source)?.cast::<PyCapsule>().map_err(PyErr::from)?)?,
-    };
-    let taken = Bound::new(py, made)?;
-    let tensor_source = taken.get().source;
-    let found = look(tensor_source.tensor())?;
     let engine = runtime::runtime()?.engine;
-    let context = Context::cpu(0);
-    let elements = found.tensor.checked_bytes();
-    let array = if elements == Some(0) {
-        NDArray::new(engine, context, found.tensor)
-    } else if found.start.is_null() || elements.is_none() {
-        return Err(PyBufferError::new_err("from_dlpack: the tensor has elements but no memory"));
-    } else if found.is_plain() && !tensor_source.is_read_only() {
-        let owner = Box::new(taken.unbind());
-        // SAFETY: the producer keeps the memory until the deleter is called, which `owner` does; type and layout were
-        // checked.
-        unsafe { NDArray::from_shared(engine, context, found.tensor, found.start, owner) }
-    } else {
-        let own: SmallVec<[isize; 6]> = found.tensor.shape.strides().iter().map(|n| *n as isize).collect();
-        let strides = found.strides.as_deref().unwrap_or(&own);
-        // SAFETY: the producer keeps what shape and strides reach until the deleter is called.
-        unsafe { NDArray::from_strided(engine, context, found.tensor, found.start, strides) }
+    let raised = |error: OpError| errors::from_op(py, &error);
+    let (taken, import) = match source.cast::<PyCapsule>() {
+        Ok(capsule) => (take(capsule)?, None),
+        Err(_) => {
+            let import = match device_of(source)? {
+                Some(device) => Some((device, DeviceImport::new(engine, device).map_err(raised)?)),
+                None => None,
+            };
+            let stream = import.as_ref().map(|(_, import)| import.stream());
+            (take(ask(source, stream)?.cast::<PyCapsule>().map_err(PyErr::from)?)?, import)
+        }
     };
-    wrap(py, array.map_err(|e| errors::from_op(py, &e))?)
+    let taken = Bound::new(py, taken)?;
+    let tensor = taken.get().source;
+    let place = place(tensor.tensor().device)?;
+    let found = look(tensor.tensor())?;
+    if found.tensor.checked_bytes() != Some(0) && (found.start.is_null() || found.tensor.checked_bytes().is_none()) {
+        return Err(PyBufferError::new_err("from_dlpack: the tensor has elements but no memory"));
+    }
+    let shared = found.is_plain() && !tensor.is_read_only();
+    let array = match (place, import) {
+        (None, _) => found.on_host(engine, shared.then(|| taken.unbind())).map_err(raised)?,
+        (Some(device), Some((asked, import))) if asked == device && shared => {
+            let context = Context::on(device);
+            let owner = Box::new(taken.unbind());
+            // SAFETY: the producer keeps the memory until the deleter is called, which `owner` does, and has made its
+            // stream ready for ours; type and layout were checked.
+            unsafe { import.finish(context, found.tensor, found.start.expose_provenance() as u64, owner) }.map_err(raised)?
+        }
+        (Some(device), _) => {
+            let text = format!(
+                "from_dlpack: an array on {device} has to come from an object with __dlpack__ and __dlpack_device__, which is \
+                 asked for a stream, and has to be dense and writable: copy it first"
+            );
+            return Err(errors::plain("device", &text));
+        }
+    };
+    wrap(py, array)
+}
+
+impl Found {
+    /// The array; `owner` is given if it may share the memory.
+    fn on_host(self, engine: &'static Engine, owner: Option<Py<Taken>>) -> Result<NDArray, OpError> {
+        let context = Context::cpu(0);
+        if self.tensor.checked_bytes() == Some(0) {
+            return NDArray::new(engine, context, self.tensor);
+        }
+        match owner {
+            // SAFETY: the producer keeps the memory until the deleter is called, which the owner does; type and layout were
+            // checked.
+            Some(owner) => unsafe { NDArray::from_shared(engine, context, self.tensor, self.start, Box::new(owner)) },
+            None => {
+                let own = || self.tensor.shape.strides().iter().map(|n| *n as isize).collect();
+                let strides: SmallVec<[isize; 6]> = self.strides.clone().unwrap_or_else(own);
+                // SAFETY: the producer keeps what shape and strides reach until the deleter is called.
+                unsafe { NDArray::from_strided(engine, context, self.tensor, self.start, &strides) }
+            }
+        }
+    }
+}
+
+/// The device a producer says its array lives on, if that is one of ours.
+fn device_of(source: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
+    if !source.hasattr("__dlpack__")? || !source.hasattr("__dlpack_device__")? {
+        return Ok(None);
+    }
+    let (kind, number) = source.call_method0("__dlpack_device__")?.extract()?;
+    place(Device { kind, number })
 }
 
 /// Asks for a capsule with a version; older producers do not know the question.
-fn ask<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn ask<'py>(source: &Bound<'py, PyAny>, stream: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let export = source.getattr("__dlpack__")?;
     let question = PyDict::new(py);
+    if let Some(stream) = stream {
+        question.set_item("stream", stream)?;
+    }
+    let older = question.copy()?;
     question.set_item("max_version", abi::VERSION)?;
     match export.call((), Some(&question)) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => export.call0(),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => export.call((), Some(&older)),
         asked => asked,
     }
 }
