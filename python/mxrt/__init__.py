@@ -32,6 +32,7 @@ from . import (
     random,
     runtime,
     symbol,
+    testing,
     util,
 )
 from . import initializer as init
@@ -89,6 +90,7 @@ __all__ = [
     "sim",
     "sym",
     "symbol",
+    "testing",
     "util",
     "waitall",
 ]

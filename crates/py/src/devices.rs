@@ -20,7 +20,7 @@ fn kind(name: &str) -> Result<DeviceKind, OpError> {
     }
 }
 
-fn device(py: Python<'_>, (name, number): (&str, i32)) -> PyResult<DeviceId> {
+pub(crate) fn device(py: Python<'_>, (name, number): (&str, i32)) -> PyResult<DeviceId> {
     let found = kind(name).and_then(|kind| match u16::try_from(number) {
         Ok(number) => Ok(DeviceId::new(kind, number)),
         Err(_) => Err(OpError::new(FailureKind::Device, format!("{name}({number}): invalid number"))),

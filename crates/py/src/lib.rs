@@ -17,6 +17,7 @@ mod operator;
 mod profiler;
 mod runtime;
 mod symbol;
+mod testing;
 
 use pyo3::prelude::*;
 
@@ -46,6 +47,8 @@ mod _mxrt {
     use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
+    #[pymodule_export]
+    use crate::testing::{SimStream, sim_fail, sim_pending, sim_stream};
     use pyo3::prelude::*;
 
     /// Version of this package, from the workspace's Cargo.toml.
