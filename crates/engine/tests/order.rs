@@ -242,7 +242,11 @@ fn lanes_and_priorities_order_what_waits() {
 #[test]
 fn unknown_names_of_kinds_list_the_known_ones() {
     let message = "FastEngine".parse::<EngineKind>().unwrap_err().to_string();
-    assert_eq!(message, "Cannot find Engine FastEngine; known: NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice");
+    assert_eq!(
+        message,
+        "Cannot find Engine FastEngine; known: NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice, \
+         ThreadedEngineAsync, ThreadedEnginePerDeviceAsync"
+    );
     for kind in EngineKind::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
     }

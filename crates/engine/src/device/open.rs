@@ -20,7 +20,6 @@ pub struct OpenDevice {
     pub(crate) engine: &'static Engine,
     pub(crate) backend: Arc<dyn Device>,
     pub(crate) events: EventPool,
-    pub(crate) timing_events: EventPool,
     streams: OnceLock<Vec<&'static Stream>>,
     /// Streams of other libraries, made when they are first named.
     foreign: Mutex<Vec<(u64, &'static Stream)>>,
@@ -186,7 +185,6 @@ impl OpenDevice {
             engine,
             backend,
             events: EventPool::new(false, KEEP_EVENTS),
-            timing_events: EventPool::new(true, KEEP_EVENTS),
             streams: OnceLock::new(),
             foreign: Mutex::default(),
             turn: AtomicUsize::new(0),

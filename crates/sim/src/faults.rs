@@ -1,0 +1,72 @@
+//! Calls that fail on purpose.
+
+use mxrt_engine::device::{DeviceError, ErrorClass};
+
+/// Calls that can be made to fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Launching a kernel.
+    Launch,
+    /// Submitting a copy.
+    Copy,
+    /// Recording an event.
+    Record,
+    /// Making a stream wait.
+    Wait,
+    /// Asking whether an event is complete.
+    Query,
+    /// Waiting for an event.
+    HostWait,
+    /// Allocating memory.
+    Alloc,
+    /// The execution of a kernel: nobody is told before the next call.
+    Execute,
+}
+
+/// One failure to come.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Number of the device.
+    pub device: usize,
+    /// Which calls are counted.
+    pub call: Call,
+    /// How many of them succeed first.
+    pub after: u64,
+    /// The driver's number of the error; see [`classify`].
+    pub code: i32,
+}
+
+/// What an error number means: the numbers of CUDA.
+pub fn classify(code: i32) -> DeviceError {
+    const LOST: [i32; 13] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
+    let (class, message) = match code {
+        2 => (ErrorClass::OutOfMemory, "out of memory".to_owned()),
+        code if LOST.contains(&code) => (ErrorClass::Lost, format!("the context is lost by error {code}")),
+        1 => (ErrorClass::Recoverable, "invalid value".to_owned()),
+        code => (ErrorClass::Recoverable, format!("error {code}")),
+    };
+    DeviceError::new(class, code, message)
+}
+
+/// The faults that have not happened yet.
+#[derive(Default)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub fn add(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    /// Counts a call; the error it returns, if it does.
+    pub fn next(&mut self, device: usize, call: Call) -> Option<DeviceError> {
+        let mut hit = None;
+        for (i, fault) in self.0.iter_mut().enumerate().filter(|(_, f)| f.device == device && f.call == call) {
+            if fault.after == 0 {
+                hit = hit.or(Some(i));
+            } else {
+                fault.after -= 1;
+            }
+        }
+        hit.map(|i| classify(self.0.remove(i).code))
+    }
+}

@@ -1,0 +1,61 @@
+//! Memory of simulated devices: pieces of the host's, with a pattern before and after their life.
+
+use mxrt_engine::device::DevicePtr;
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+
+const ALIGN: usize = 256;
+/// What fresh memory holds: nobody may rely on zeros.
+const FRESH: u8 = 0xA5;
+/// What freed memory holds for a moment.
+const FREED: u8 = 0x5A;
+
+/// The blocks of one device.
+#[derive(Default)]
+pub(crate) struct Memory {
+    blocks: BTreeMap<u64, usize>,
+    used: usize,
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(1), ALIGN).ok()
+}
+
+impl Memory {
+    /// `None`: there is not so much.
+    pub fn alloc(&mut self, bytes: usize, total: usize) -> Option<DevicePtr> {
+        if self.used.checked_add(bytes)? > total {
+            return None;
+        }
+        // SAFETY: the size is not zero.
+        let ptr = unsafe { alloc(layout(bytes)?) };
+        if ptr.is_null() {
+            return None;
+        }
+        // SAFETY: the memory was just allocated with at least this size.
+        unsafe { ptr.write_bytes(FRESH, bytes) };
+        self.used += bytes;
+        let address = ptr.expose_provenance() as u64;
+        self.blocks.insert(address, bytes);
+        Some(DevicePtr(address))
+    }
+
+    /// False: there is no such block.
+    pub fn free(&mut self, ptr: DevicePtr) -> bool {
+        let Some(bytes) = self.blocks.remove(&ptr.0) else { return false };
+        self.used -= bytes;
+        let Some(layout) = layout(bytes) else { return false };
+        let raw: *mut u8 = std::ptr::with_exposed_provenance_mut(ptr.0 as usize);
+        // SAFETY: allocated by `alloc` with the same layout, and taken out of the list.
+        unsafe {
+            raw.write_bytes(FREED, bytes);
+            dealloc(raw, layout);
+        }
+        true
+    }
+
+    /// Whether the address lies in a block.
+    pub fn contains(&self, ptr: DevicePtr) -> bool {
+        self.blocks.range(..=ptr.0).next_back().is_some_and(|(start, bytes)| ptr.0 < start + (*bytes).max(1) as u64)
+    }
+}

@@ -1,0 +1,97 @@
+//! What lies in a stream.
+
+use mxrt_engine::device::{CopyJob, DevicePtr, Kernel, Place, Tag};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One record of an event. Done when its turn on the stream has come.
+pub(crate) struct Record {
+    pub number: u64,
+    pub device: usize,
+    /// 0: not done; otherwise the time, plus one.
+    time: AtomicU64,
+}
+
+impl Record {
+    pub fn new(number: u64, device: usize) -> Arc<Self> {
+        Arc::new(Record { number, device, time: AtomicU64::new(0) })
+    }
+
+    pub fn time(&self) -> Option<u64> {
+        self.time.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    pub fn finish(&self, time: u64) {
+        self.time.store(time + 1, Ordering::Release);
+    }
+}
+
+/// A kernel or a copy.
+pub(crate) enum Job {
+    Kernel(Kernel),
+    Copy(CopyJob),
+}
+
+impl Job {
+    pub fn tag(&self) -> &Arc<Tag> {
+        match self {
+            Job::Kernel(kernel) => kernel.tag(),
+            Job::Copy(copy) => &copy.tag,
+        }
+    }
+
+    /// Memory of devices that the job uses.
+    pub fn memory(&self) -> Vec<DevicePtr> {
+        let mut all: Vec<DevicePtr> = self.tag().accesses.iter().filter_map(|a| a.memory).collect();
+        if let Job::Copy(copy) = self {
+            let device = |place| match place {
+                Place::Device(ptr) => Some(ptr),
+                Place::Host(_) => None,
+            };
+            all.extend([copy.to, copy.from].into_iter().filter_map(device));
+        }
+        all
+    }
+
+    pub fn run(self) {
+        match self {
+            Job::Kernel(kernel) => kernel.run(),
+            Job::Copy(copy) => {
+                // SAFETY: whoever submitted the copy answers for both places, until an event after it is complete
+                // (contract of `Device::copy`); device addresses are addresses of the host here.
+                unsafe { std::ptr::copy(address(copy.from), address(copy.to), copy.bytes) }
+            }
+        }
+    }
+}
+
+fn address(place: Place) -> *mut u8 {
+    match place {
+        Place::Host(ptr) => ptr,
+        Place::Device(ptr) => std::ptr::with_exposed_provenance_mut(ptr.0 as usize),
+    }
+}
+
+pub(crate) enum Item {
+    Job { job: Job, submitted: u64 },
+    Record { record: Arc<Record> },
+    Wait { record: Arc<Record> },
+}
+
+/// What a stream does at the moment.
+pub(crate) enum Running {
+    Nothing,
+    /// It has begun; the body runs when it ends.
+    Begun {
+        job: Job,
+        ends: u64,
+    },
+    /// The body has run, the rest of its time has not passed.
+    Ending {
+        tag: Arc<Tag>,
+        memory: Vec<DevicePtr>,
+        ends: u64,
+    },
+    /// Somebody runs a body.
+    Busy,
+}

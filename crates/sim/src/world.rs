@@ -1,0 +1,584 @@
+//! Devices, streams and events together, and the choice of what happens next.
+
+use crate::faults::{Call, Fault, Faults};
+use crate::log::{Entry, Knows, Log};
+use crate::memory::Memory;
+use crate::random::Random;
+use crate::work::{Item, Job, Record, Running};
+use crate::{Mode, SimConfig};
+use mxrt_engine::device::{DeviceError, DevicePtr, ErrorClass};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Numbers of streams begin here: above 2^32, so that whoever cuts them is found out.
+const FIRST_STREAM: u64 = 0x7f5a_0000_0000;
+const STREAM_SPACE: u64 = 0x40;
+/// Longest time of a piece of work whose time nobody has set, in nanoseconds.
+const USUAL_TIME: u64 = 10_000;
+
+pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+
+/// Simulated devices that can wait for each other. Clones are the same world.
+#[derive(Clone)]
+pub struct World(pub(crate) Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub config: SimConfig,
+    began: Instant,
+    state: Mutex<State>,
+    /// Something was submitted or done.
+    changed: Condvar,
+    /// Somebody does a step.
+    stepping: AtomicBool,
+}
+
+pub(crate) struct State {
+    random: Random,
+    host_clock: u64,
+    streams: Vec<Stream>,
+    /// Streams of other libraries: device, number, place.
+    reserved: Vec<(usize, u64, usize)>,
+    events: HashMap<u64, Event>,
+    next_event: u64,
+    next_record: u64,
+    callbacks: HashMap<u64, Vec<Callback>>,
+    devices: Vec<Device>,
+    pub faults: Faults,
+    log: Log,
+    times: Vec<(String, u64)>,
+    pumping: bool,
+}
+
+struct Device {
+    lost: Option<DeviceError>,
+    memory: Memory,
+    pinned: Memory,
+    budget: usize,
+}
+
+struct Stream {
+    device: usize,
+    queue: VecDeque<Item>,
+    running: Running,
+    clock: u64,
+    has_thread: bool,
+}
+
+#[derive(Default)]
+struct Event {
+    last: Option<Arc<Record>>,
+}
+
+/// What is dropped, or called, after the world is unlocked.
+#[derive(Default)]
+pub(crate) struct Later {
+    callbacks: Vec<Callback>,
+    _items: Vec<Item>,
+    _running: Vec<Running>,
+}
+
+impl Later {
+    fn run(self) {
+        self.callbacks.into_iter().for_each(|callback| callback());
+    }
+}
+
+impl World {
+    pub(crate) fn new(config: SimConfig) -> World {
+        let seed = match config.mode {
+            Mode::Scheduled { seed } | Mode::Pumped { seed } | Mode::Threaded { seed, .. } => seed,
+        };
+        let budget = config.memory;
+        let device = || Device { lost: None, memory: Memory::default(), pinned: Memory::default(), budget };
+        let state = State {
+            random: Random::new(seed),
+            host_clock: 0,
+            streams: Vec::new(),
+            reserved: Vec::new(),
+            events: HashMap::new(),
+            next_event: 1,
+            next_record: 1,
+            callbacks: HashMap::new(),
+            devices: (0..config.devices).map(|_| device()).collect(),
+            faults: Faults::default(),
+            log: Log::new(),
+            times: Vec::new(),
+            pumping: false,
+        };
+        World(Arc::new(Shared {
+            config,
+            began: Instant::now(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            stepping: AtomicBool::new(false),
+        }))
+    }
+
+    /// Begins another run with this seed: what was recorded is forgotten. Nothing may be under way.
+    pub fn restart(&self, seed: u64) {
+        let mut state = self.lock();
+        state.random = Random::new(seed);
+        state.log.clear();
+        state.faults = Faults::default();
+        state.times.clear();
+    }
+
+    /// Makes a later call fail.
+    pub fn inject(&self, fault: Fault) {
+        self.lock().faults.add(fault);
+    }
+
+    /// Sets how much memory a device has.
+    pub fn set_memory(&self, device: usize, bytes: usize) {
+        if let Some(device) = self.lock().devices.get_mut(device) {
+            device.budget = bytes;
+        }
+    }
+
+    /// Sets how long work takes whose op's name begins like this, in nanoseconds of virtual time.
+    pub fn set_time(&self, name: &str, nanos: u64) {
+        self.lock().times.push((name.to_owned(), nanos));
+    }
+
+    /// Virtual time at which the last piece of work on any stream ends, in nanoseconds.
+    pub fn end_time(&self) -> u64 {
+        self.lock().streams.iter().map(|s| s.clock).max().unwrap_or(0)
+    }
+
+    /// The host's virtual time in nanoseconds.
+    pub fn host_time(&self) -> u64 {
+        self.lock().host_clock
+    }
+
+    /// Events that were made and not given back.
+    pub fn live_events(&self) -> usize {
+        self.lock().events.len()
+    }
+
+    /// Notes that an op of the host uses variables: numbers, and whether they are written.
+    pub fn host_uses(&self, name: &str, accesses: &[(u64, bool)]) {
+        self.note(Entry::Host { name: name.to_owned(), accesses: accesses.to_vec() });
+    }
+
+    /// Notes that the host may wait for devices from now on, or may not.
+    pub fn may_wait(&self, may: bool) {
+        self.note(Entry::MayWait(may));
+    }
+
+    fn note(&self, entry: Entry) {
+        if self.0.config.record {
+            self.lock().log.push(entry);
+        }
+    }
+
+    /// What was recorded so far.
+    pub fn log(&self) -> Log {
+        self.lock().log.clone()
+    }
+
+    /// Pieces of work that were not done yet.
+    pub fn pending(&self) -> usize {
+        self.lock().streams.iter().map(|s| s.queue.len() + !matches!(s.running, Running::Nothing) as usize).sum()
+    }
+
+    /// Does one step of submitted work; false: there is none that could be done now.
+    pub fn step(&self) -> bool {
+        if self.0.stepping.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let stepped = self.step_alone();
+        self.0.stepping.store(false, Ordering::Release);
+        stepped
+    }
+
+    fn step_alone(&self) -> bool {
+        let mut state = self.lock();
+        let ready: Vec<usize> = (0..state.streams.len()).filter(|s| state.can_go_on(*s)).collect();
+        if ready.is_empty() {
+            return false;
+        }
+        let stream = ready[state.random.below(ready.len() as u64) as usize];
+        match std::mem::replace(&mut state.streams[stream].running, Running::Busy) {
+            Running::Nothing => {
+                state.streams[stream].running = Running::Nothing;
+                let Some(item) = state.streams[stream].queue.pop_front() else { return false };
+                self.do_item(state, stream, item);
+            }
+            Running::Begun { job, ends } => self.run_job(state, stream, job, ends, true),
+            Running::Ending { tag, memory, ends } => {
+                state.check_memory(&tag, &memory, self.0.config.record);
+                state.streams[stream].clock = ends;
+                state.streams[stream].running = Running::Nothing;
+            }
+            Running::Busy => {}
+        }
+        true
+    }
+
+    fn do_item(&self, mut state: MutexGuard<'_, State>, stream: usize, item: Item) {
+        match item {
+            Item::Wait { record } => {
+                let time = record.time().unwrap_or(0);
+                let clock = &mut state.streams[stream].clock;
+                *clock = time.max(*clock);
+            }
+            Item::Record { record } => {
+                let later = state.finish(&record, stream, self.0.now(&self.0.config));
+                self.0.changed.notify_all();
+                drop(state);
+                later.run();
+            }
+            Item::Job { job, submitted } => {
+                let time = state.time_of(job.tag().name.as_str());
+                let begins = submitted.max(state.streams[stream].clock);
+                let memory = job.memory();
+                state.check_memory(job.tag(), &memory, self.0.config.record);
+                // Its effect may come when it begins or when it ends.
+                if state.random.below(2) == 0 {
+                    state.streams[stream].running = Running::Begun { job, ends: begins + time };
+                } else {
+                    self.run_job(state, stream, job, begins + time, false);
+                }
+            }
+        }
+    }
+
+    /// Runs a body without the lock.
+    fn run_job(&self, mut state: MutexGuard<'_, State>, stream: usize, job: Job, ends: u64, at_end: bool) {
+        let device = state.streams[stream].device;
+        if let Some(error) = state.faults.next(device, Call::Execute) {
+            state.streams[stream].running = Running::Nothing;
+            let later = state.lose(device, error);
+            self.0.changed.notify_all();
+            drop(state);
+            drop(job);
+            return later.run();
+        }
+        state.streams[stream].running = Running::Busy;
+        let (tag, memory) = (job.tag().clone(), job.memory());
+        drop(state);
+        job.run();
+        let mut state = self.lock();
+        if at_end {
+            state.check_memory(&tag, &memory, self.0.config.record);
+            state.streams[stream].clock = ends;
+            state.streams[stream].running = Running::Nothing;
+        } else {
+            state.streams[stream].running = Running::Ending { tag, memory, ends };
+        }
+        self.0.changed.notify_all();
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a call: an error if the device is lost, or if it was asked for.
+    pub(crate) fn call(&self, device: usize, call: Call) -> Result<MutexGuard<'_, State>, DeviceError> {
+        let mut state = self.lock();
+        state.usable(device)?;
+        match state.faults.next(device, call) {
+            None => Ok(state),
+            Some(error) => {
+                let later =
+                    if error.class == ErrorClass::Lost { state.lose(device, error.clone()) } else { Later::default() };
+                self.0.changed.notify_all();
+                drop(state);
+                later.run();
+                Err(error)
+            }
+        }
+    }
+
+    /// Something can be done now: whoever does it is told.
+    pub(crate) fn submitted(&self, mut state: MutexGuard<'_, State>, stream: usize) {
+        match self.0.config.mode {
+            Mode::Scheduled { .. } => {}
+            Mode::Pumped { .. } if !state.pumping => {
+                state.pumping = true;
+                let world = self.clone();
+                spawn("sim-pump", move || world.pump());
+            }
+            Mode::Threaded { seed, max_delay_us } if !state.streams[stream].has_thread => {
+                state.streams[stream].has_thread = true;
+                let (world, random) = (self.clone(), Random::new(seed ^ (stream as u64) << 32));
+                spawn("sim-stream", move || world.serve(stream, random, max_delay_us));
+            }
+            _ => {}
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+
+    /// Does steps for ever.
+    fn pump(&self) {
+        loop {
+            while self.step() {}
+            let state = self.lock();
+            if !(0..state.streams.len()).any(|s| state.can_go_on(s)) {
+                drop(self.0.changed.wait_timeout(state, Duration::from_millis(100)));
+            }
+        }
+    }
+
+    /// Does the work of one stream for ever.
+    fn serve(&self, stream: usize, mut random: Random, max_delay_us: u64) {
+        loop {
+            let mut state = self.lock();
+            while !state.can_go_on(stream) {
+                state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            match std::mem::replace(&mut state.streams[stream].running, Running::Busy) {
+                Running::Nothing => {
+                    let item = state.streams[stream].queue.pop_front();
+                    state.streams[stream].running = Running::Nothing;
+                    if let Some(Item::Job { job, .. }) = item {
+                        state.streams[stream].running = Running::Busy;
+                        drop(state);
+                        delay(&mut random, max_delay_us);
+                        let mut state = self.lock();
+                        state.check_memory(job.tag(), &job.memory(), self.0.config.record);
+                        self.run_job(state, stream, job, 0, true);
+                    } else if let Some(item) = item {
+                        self.do_item(state, stream, item);
+                    }
+                }
+                other => state.streams[stream].running = other,
+            }
+        }
+    }
+
+    /// Waits until a record is done, or for about so long.
+    pub(crate) fn wait_for(
+        &self,
+        device: usize,
+        record: &Arc<Record>,
+        patience: Duration,
+    ) -> Result<bool, DeviceError> {
+        let until = Instant::now() + patience;
+        let stepped = matches!(self.0.config.mode, Mode::Scheduled { .. });
+        loop {
+            let mut state = self.lock();
+            state.usable(device)?;
+            state.usable(record.device)?;
+            if let Some(time) = record.time() {
+                state.host_clock = state.host_clock.max(time);
+                state.know(record, Knows::Waited, self.0.config.record);
+                return Ok(true);
+            }
+            let now = Instant::now();
+            if now >= until {
+                return Ok(false);
+            }
+            if !stepped {
+                drop(self.0.changed.wait_timeout(state, until - now));
+                continue;
+            }
+            drop(state);
+            if !self.step() {
+                // Another thread does a step, or nothing can be done before something else is submitted.
+                std::thread::sleep(Duration::from_micros(50));
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Waits until nothing is left to do.
+    pub(crate) fn drain(&self, device: usize) -> Result<(), DeviceError> {
+        loop {
+            let state = self.lock();
+            state.usable(device)?;
+            if state.streams.iter().all(|s| s.queue.is_empty() && matches!(s.running, Running::Nothing)) {
+                return Ok(());
+            }
+            if matches!(self.0.config.mode, Mode::Scheduled { .. }) {
+                drop(state);
+                self.step();
+            } else {
+                drop(self.0.changed.wait_timeout(state, Duration::from_millis(10)));
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Nanoseconds of real time, for modes with threads; `None`: time is virtual.
+    pub fn now(&self, config: &SimConfig) -> Option<u64> {
+        matches!(config.mode, Mode::Threaded { .. }).then(|| self.began.elapsed().as_nanos() as u64)
+    }
+}
+
+fn spawn(name: &str, f: impl FnOnce() + Send + 'static) {
+    if std::thread::Builder::new().name(name.to_owned()).spawn(f).is_err() {
+        // Without a thread the device would never answer.
+        eprintln!("mxrt-sim: the system gives no thread for {name}");
+        std::process::abort();
+    }
+}
+
+fn delay(random: &mut Random, max_us: u64) {
+    match random.below(max_us + 1) {
+        0 => {}
+        us if us < 20 => (0..us).for_each(|_| std::thread::yield_now()),
+        us => std::thread::sleep(Duration::from_micros(us)),
+    }
+}
+
+impl State {
+    pub fn usable(&self, device: usize) -> Result<(), DeviceError> {
+        self.devices[device].lost.clone().map_or(Ok(()), Err)
+    }
+
+    fn can_go_on(&self, stream: usize) -> bool {
+        let stream = &self.streams[stream];
+        match (&stream.running, stream.queue.front()) {
+            (Running::Begun { .. } | Running::Ending { .. }, _) => true,
+            (Running::Busy, _) | (Running::Nothing, None) => false,
+            // What waits for a lost device goes on: what it computes is nobody's.
+            (Running::Nothing, Some(Item::Wait { record })) => {
+                record.time().is_some() || self.devices[record.device].lost.is_some()
+            }
+            (Running::Nothing, Some(_)) => true,
+        }
+    }
+
+    fn time_of(&mut self, name: &str) -> u64 {
+        let set = self.times.iter().rev().find(|(prefix, _)| name.starts_with(prefix.as_str())).map(|(_, time)| *time);
+        set.unwrap_or_else(|| 1 + self.random.below(USUAL_TIME))
+    }
+
+    fn check_memory(&mut self, tag: &Arc<mxrt_engine::device::Tag>, memory: &[DevicePtr], record: bool) {
+        for ptr in memory.iter().filter(|ptr| !self.devices.iter().any(|d| d.memory.contains(**ptr))) {
+            if record {
+                self.log.push(Entry::BadMemory { tag: tag.clone(), ptr: *ptr });
+            }
+        }
+    }
+
+    fn finish(&mut self, record: &Arc<Record>, stream: usize, now: Option<u64>) -> Later {
+        record.finish(now.unwrap_or(self.streams[stream].clock));
+        Later { callbacks: self.callbacks.remove(&record.number).unwrap_or_default(), ..Later::default() }
+    }
+
+    /// Everything on the device ends here.
+    fn lose(&mut self, device: usize, error: DeviceError) -> Later {
+        let mut later = Later::default();
+        self.devices[device].lost.get_or_insert(error);
+        for stream in self.streams.iter_mut().filter(|s| s.device == device) {
+            for item in stream.queue.drain(..) {
+                if let Item::Record { record } = &item {
+                    later.callbacks.extend(self.callbacks.remove(&record.number).unwrap_or_default());
+                }
+                later._items.push(item);
+            }
+            if !matches!(stream.running, Running::Busy) {
+                later._running.push(std::mem::replace(&mut stream.running, Running::Nothing));
+            }
+        }
+        later
+    }
+
+    /// The host learns that a record is done.
+    pub fn know(&mut self, record: &Record, how: Knows, log: bool) {
+        if log {
+            self.log.push(Entry::Known { record: record.number, how });
+        }
+    }
+
+    pub fn new_stream(&mut self, device: usize) -> u64 {
+        let stream = Stream { device, queue: VecDeque::new(), running: Running::Nothing, clock: 0, has_thread: false };
+        self.streams.push(stream);
+        FIRST_STREAM + (self.streams.len() as u64 - 1) * STREAM_SPACE
+    }
+
+    /// The place of a stream by its number.
+    pub fn stream(&self, device: usize, number: u64) -> Option<usize> {
+        let place = usize::try_from(number.checked_sub(FIRST_STREAM)? / STREAM_SPACE).ok()?;
+        let exact = number % STREAM_SPACE == FIRST_STREAM % STREAM_SPACE;
+        self.streams.get(place).filter(|s| s.device == device && exact).map(|_| place)
+    }
+
+    /// A stream with a number of its own on each device: the default ones.
+    pub fn reserved_stream(&mut self, device: usize, number: u64) -> u64 {
+        let known = self.reserved.iter().find(|(d, n, _)| (*d, *n) == (device, number)).map(|(_, _, place)| *place);
+        let place = known.unwrap_or_else(|| {
+            self.new_stream(device);
+            self.reserved.push((device, number, self.streams.len() - 1));
+            self.streams.len() - 1
+        });
+        FIRST_STREAM + place as u64 * STREAM_SPACE
+    }
+
+    pub fn new_event(&mut self) -> u64 {
+        let number = self.next_event;
+        self.next_event += 1;
+        self.events.insert(number, Event::default());
+        number
+    }
+
+    pub fn free_event(&mut self, number: u64) {
+        self.events.remove(&number);
+    }
+
+    pub fn record(&mut self, stream: usize, event: u64, log: bool) -> bool {
+        let Some(event) = self.events.get_mut(&event) else { return false };
+        let record = Record::new(self.next_record, self.streams[stream].device);
+        self.next_record += 1;
+        event.last = Some(record.clone());
+        if log {
+            self.log.push(Entry::Record { stream, record: record.number });
+        }
+        self.streams[stream].queue.push_back(Item::Record { record });
+        true
+    }
+
+    /// The last record of an event; `None`: it was never recorded.
+    pub fn last_record(&self, event: u64) -> Option<Arc<Record>> {
+        self.events.get(&event)?.last.clone()
+    }
+
+    pub fn wait(&mut self, stream: usize, record: Arc<Record>, log: bool) {
+        if log {
+            self.log.push(Entry::Wait { stream, record: record.number });
+        }
+        self.streams[stream].queue.push_back(Item::Wait { record });
+    }
+
+    pub fn submit(&mut self, stream: usize, job: Job, log: bool) {
+        if log {
+            self.log.push(Entry::Work { stream, tag: job.tag().clone() });
+        }
+        self.streams[stream].queue.push_back(Item::Job { job, submitted: self.host_clock });
+    }
+
+    /// Calls back when a record is done; the callback is returned if it is, or if its device is lost.
+    pub fn when_done(&mut self, record: &Arc<Record>, callback: Callback) -> Option<Callback> {
+        if record.time().is_some() || self.devices[record.device].lost.is_some() {
+            return Some(callback);
+        }
+        self.callbacks.entry(record.number).or_default().push(callback);
+        None
+    }
+
+    pub fn alloc(&mut self, device: usize, bytes: usize, pinned: bool) -> Option<DevicePtr> {
+        let device = &mut self.devices[device];
+        match pinned {
+            true => device.pinned.alloc(bytes, usize::MAX),
+            false => device.memory.alloc(bytes, device.budget),
+        }
+    }
+
+    pub fn free(&mut self, device: usize, ptr: DevicePtr, pinned: bool, log: bool) -> bool {
+        if log && !pinned {
+            self.log.push(Entry::Free { ptr });
+        }
+        let device = &mut self.devices[device];
+        if pinned { device.pinned.free(ptr) } else { device.memory.free(ptr) }
+    }
+
+    pub fn host_clock(&self) -> u64 {
+        self.host_clock
+    }
+}
