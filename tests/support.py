@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -147,3 +148,10 @@ def tiny_model() -> tuple[bytes, bytes, np.ndarray, np.ndarray]:
     hidden = np.maximum(np.einsum("oi,nihw->nohw", cw[:, :, 0, 0], x) + cb[:, None, None], 0)
     pooled = hidden.reshape(2, 3, 2, 2, 2, 2).mean(axis=(3, 5)).reshape(2, 12)
     return json.dumps(symbol, separators=(",", ":")).encode(), params, x, pooled @ dw.T + db
+
+
+def mxrt(*arguments: str, timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs the command that the wheel installed."""
+    command = shutil.which("mxrt", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    assert command, "the wheel installed no `mxrt` command"
+    return run([command, *arguments], timeout, env)

@@ -1,0 +1,157 @@
+"""The peers of one comparison: which work, whether they answer the same, in which setting they are best."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..gluon import SymbolBlock
+from ..symbol import Symbol
+from . import to_onnx
+from .peer import engines
+from .peers import PeerError, Process
+
+__all__ = ["RAMP", "Peers"]
+
+# Of every measurement this part passes before anything counts: the callers start one after another.
+RAMP = 0.2
+# So long each setting of a peer is tried for a number of callers before the best is measured.
+TRY_SECONDS = 0.5
+
+Shapes = Mapping[str, tuple[int, ...]]
+Note = Callable[[str], None]
+
+
+class Peers:
+    """The other engines, those that turn out not to work left out with a reason."""
+
+    def __init__(
+        self,
+        pythons: Mapping[str, str],
+        symbol_file: Path,
+        params_file: Path | None,
+        graph: Symbol,
+        net: SymbolBlock,
+        shapes: Shapes,
+        note: Note,
+    ) -> None:
+        self.shapes, self.note = shapes, note
+        self.left_out: dict[str, str] = {}
+        self.loaded: dict[str, Process] = {}
+        self.version: dict[str, str] = {}
+        self.difference: dict[str, float] = {}
+        self.setting: dict[str, str] = {}
+        self.runs: dict[str, list[dict[str, Any]]] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="mxrt-bench-")
+        if pythons:
+            self._model = self._files(pythons, symbol_file, params_file, graph, net)
+        for name, python in pythons.items():
+            if name not in self.left_out:
+                self._start(name, python)
+
+    def _files(
+        self,
+        pythons: Mapping[str, str],
+        symbol_file: Path,
+        params_file: Path | None,
+        graph: Symbol,
+        net: SymbolBlock,
+    ) -> engines.Model:
+        folder = Path(self._folder.name)
+        model = engines.Model(symbol=str(symbol_file), params=str(params_file), onnx=None, inputs=list(self.shapes))
+        if params_file is None:  # the same random numbers for everybody
+            net.export(str(folder / "model"))
+            model["params"] = str(folder / "model-0000.params")
+        if set(pythons) & {"onnxruntime", "openvino"}:
+            self.note("writing the model as ONNX")
+            values = {name: one.data().asnumpy() for name, one in net.collect_params().items()}
+            try:
+                to_onnx.export(graph, values, self.shapes, folder / "model.onnx")
+                model["onnx"] = str(folder / "model.onnx")
+            except to_onnx.Untranslatable as error:
+                self.left_out |= dict.fromkeys(
+                    sorted(set(pythons) - {"mxnet"}), f"it needs the model as ONNX, which cannot be written: {error}"
+                )
+        return model
+
+    def _start(self, name: str, python: str) -> None:
+        self.note(f"starting {name}")
+        try:
+            process = Process(name, python)
+            self.loaded[name] = process
+            first = next(iter(engines.settings(name, 1, engines.cores()).values()))
+            self.version[name] = process.ask("load", model=self._model, setting=first)["version"]
+            process.ask("inputs", shapes=[list(shape) for shape in self.shapes.values()])
+            self.runs[name] = []
+        except PeerError as error:
+            self._drop(name, error)
+
+    def _drop(self, name: str, error: PeerError) -> None:
+        self.left_out[name] = str(error).removeprefix(f"{name}: ")
+        if name in self.loaded:
+            self.loaded.pop(name).close()
+
+    def compare(self, expected: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Whether the others answer the same, as far as rounding goes."""
+        for name, process in list(self.loaded.items()):
+            file = Path(self._folder.name) / f"{name}.npz"
+            try:
+                process.ask("outputs", file=str(file))
+            except PeerError as error:
+                self._drop(name, error)
+                continue
+            with np.load(file) as saved:
+                pairs = list(zip(expected, saved.values(), strict=True))
+            self.difference[name] = max(float(np.abs(a - b.reshape(a.shape)).max()) for a, b in pairs)
+
+    def choose(self, callers: int) -> None:
+        """Gives each peer the setting that serves so many callers best."""
+        for name in list(self.loaded):
+            rates = {}
+            for setting, content in engines.settings(name, callers, engines.cores()).items():
+                self.note(f"{name}, callers: {callers}: trying {setting}")
+                try:
+                    self.loaded[name].ask("load", model=self._model, setting=content)
+                    one = self._ask(name, callers, TRY_SECONDS)
+                except PeerError as error:
+                    self._drop(name, error)
+                    break
+                rates[setting] = (one["images_per_second"], content)
+            else:
+                self.setting[name] = max(rates, key=lambda setting: rates[setting][0])
+                self.loaded[name].ask("load", model=self._model, setting=rates[self.setting[name]][1])
+
+    def ask(self, name: str, callers: int, seconds: float) -> dict[str, Any] | None:
+        """One turn; None when it fails, or has failed before."""
+        if name not in self.loaded:
+            return None
+        self.note(f"{name}, callers: {callers}")
+        try:
+            return self._ask(name, callers, seconds)
+        except PeerError as error:
+            self._drop(name, error)
+            return None
+
+    def _ask(self, name: str, callers: int, seconds: float) -> dict[str, Any]:
+        return self.loaded[name].ask("closed", callers=callers, seconds=seconds * (1 - RAMP), ramp=seconds * RAMP)
+
+    def report(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "engine": name,
+                "version": self.version[name],
+                "largest_difference": self.difference[name],
+                "runs": runs,
+            }
+            for name, runs in self.runs.items()
+            if name in self.difference
+        ]
+
+    def close(self) -> None:
+        for process in self.loaded.values():
+            process.close()
+        self._folder.cleanup()

@@ -1,0 +1,139 @@
+"""Everything that `mxrt bench` measures, as plain data."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _mxrt
+from ..gluon import SymbolBlock
+from ..ndarray import array, waitall
+from ..symbol import Symbol
+from .compare import RAMP, Peers
+from .peer import engines, load
+
+__all__ = ["measure"]
+
+# Engines are compared in so many turns, one after the other in each.
+TURNS = 3
+# What becomes of the numbers of several turns: of most the median, of these something else.
+TOGETHER: dict[str, Callable[[Any], Any]] = {"requests": sum, "max_ms": max, "others": max, "resident_mb": max}
+
+Shapes = Mapping[str, tuple[int, ...]]
+Note = Callable[[str], None]
+
+
+def measure(
+    symbol_file: Path,
+    params_file: Path | None,
+    graph: Symbol,
+    shapes: Shapes,
+    callers: Sequence[int],
+    seconds: float,
+    peers: Mapping[str, str],
+    note: Note,
+) -> dict[str, Any]:
+    """The report on one model; `note` is told what is being done."""
+    begin = time.perf_counter()
+    net = SymbolBlock.imports(str(symbol_file), list(shapes), str(params_file) if params_file else None)
+    if params_file is None:
+        net.initialize()
+    loaded = time.perf_counter()
+    numbers = engines.random_inputs(list(shapes.values()))
+    feeds = [array(one) for one in numbers]
+    answer = _listed(net(*feeds))
+    expected = [one.asnumpy() for one in answer]
+    first = time.perf_counter()
+    batch = next(iter(shapes.values()))[0]
+
+    def ask(count: int, seconds: float) -> dict[str, Any]:
+        note(f"mxrt, callers: {count}")
+        waitall()
+        seen = load.closed_loop(lambda _: _caller(net, numbers), count, seconds * (1 - RAMP), seconds * RAMP)
+        return load.summary(seen, batch)
+
+    others = Peers(peers, symbol_file, params_file, graph, net, shapes, note)
+    try:
+        others.compare(expected)
+        runs = []
+        for count in callers:
+            own, rest = _turns(count, seconds, ask, others)
+            runs.append({"callers": count, **own})
+            for name, one in rest.items():
+                others.runs[name].append(one)
+    finally:
+        others.close()
+    waitall()
+    facts = _mxrt.info()
+    return {
+        "model": str(symbol_file),
+        "parameters": str(params_file) if params_file else None,
+        "inputs": {name: list(shape) for name, shape in shapes.items()},
+        "version": facts["version"],
+        "cores": facts["cores"],
+        "load_ms": (loaded - begin) * 1e3,
+        "first_answer_ms": (first - loaded) * 1e3,
+        "runs": runs,
+        "peers": others.report(),
+        "peers_left_out": others.left_out,
+        "memory": {
+            "resident_mb": load.memory_mb("VmRSS"),
+            "resident_peak_mb": load.memory_mb("VmHWM"),
+            "arrays_mb": facts["memory_in_use"] / 1e6,
+            "arrays_peak_mb": facts["memory_peak"] / 1e6,
+            **{name: value for name, value in net.plan_cache_info().items() if name.endswith("_bytes")},
+        },
+        "plan": net.plan(*feeds, measure=True).splitlines(),
+    }
+
+
+def _caller(net: SymbolBlock, numbers: engines.Arrays) -> Callable[[], object]:
+    """Asks as a server does: from numpy arrays of its own to numpy arrays."""
+    own = [np.array(one) for one in numbers]
+    return lambda: [one.asnumpy() for one in _listed(net(*[array(one) for one in own]))]
+
+
+def _listed(outputs: Any) -> list[Any]:
+    return outputs if isinstance(outputs, list) else [outputs]
+
+
+def _turns(
+    count: int, seconds: float, ask: Callable[[int, float], dict[str, Any]], others: Peers
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """One number of callers: mxrt alone at one stretch, or in turns with the others."""
+    if not others.loaded:
+        return ask(count, seconds), {}
+    others.choose(count)
+    own: list[dict[str, Any]] = []
+    rest: dict[str, list[dict[str, Any]]] = {name: [] for name in others.loaded}
+    for _ in range(TURNS):
+        own.append(ask(count, seconds / TURNS))
+        for name, seen in rest.items():
+            if (one := others.ask(name, count, seconds / TURNS)) is not None:
+                seen.append(one)
+    result = _middle(own)
+    chosen = {
+        name: {
+            "callers": count,
+            "setting": others.setting[name],
+            **_middle(seen),
+            "mxrt_is_faster_by": result["images_per_second"] / _middle(seen)["images_per_second"],
+        }
+        for name, seen in rest.items()
+        if seen
+    }
+    return result, chosen
+
+
+def _middle(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One line of the table from several turns."""
+    out: dict[str, Any] = {}
+    for key in turns[0]:
+        values = [one[key] for one in turns if one[key] is not None]
+        out[key] = TOGETHER.get(key, statistics.median)(values) if values else None
+    return out

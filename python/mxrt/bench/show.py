@@ -1,0 +1,129 @@
+"""The report of `mxrt bench` as text and as a picture."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .model import UsageError
+from .peer.load import QUIET
+
+__all__ = ["as_text", "check_picture", "draw"]
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """The report as tables."""
+    inputs = ", ".join(f"{name} {tuple(shape)}" for name, shape in report["inputs"].items())
+    weights = report["parameters"] or "none found: random numbers"
+    lines = [f"{report['model']}", f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores", ""]
+    lines += report["plan"]
+    lines += [
+        "",
+        f"loaded in {report['load_ms']:.1f} ms, first answer after {report['first_answer_ms']:.1f} ms more",
+        "",
+    ]
+    lines += _table(report)
+    lines += _remarks(report)
+    memory = report["memory"]
+    if memory["resident_mb"] is not None:
+        lines += ["", f"resident {memory['resident_mb']:.0f} MB, at most {memory['resident_peak_mb']:.0f} MB"]
+    lines.append(
+        f"arrays and running requests {memory['arrays_mb']:.1f} MB, at most {memory['arrays_peak_mb']:.1f} MB; "
+        f"folded and packed weights {memory['constant_bytes'] / 1e6:.1f} MB"
+    )
+    return "\n".join(lines)
+
+
+def _everything(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each line of the table with its engine, by number of callers."""
+    for one in report["runs"]:
+        yield "mxrt", one
+        for peer in report["peers"]:
+            for run in peer["runs"]:
+                if run["callers"] == one["callers"]:
+                    yield peer["engine"], run
+
+
+def _table(report: dict[str, Any]) -> list[str]:
+    compared = bool(report["peers"])
+    name = f"{'engine':>13}" if compared else ""
+    lines = [f"{'callers':>8}{name}{'images/s':>12}{'p50 ms':>11}{'p99 ms':>11}{'max ms':>11}{'requests':>11}"]
+    if compared:
+        lines[0] += "   mxrt does"
+    for engine, one in _everything(report):
+        name = f"{engine:>13}" if compared else ""
+        numbers = "".join(f"{one[key]:11.3f}" for key in ("p50_ms", "p99_ms", "max_ms"))
+        line = f"{one['callers']:8d}{name}{one['images_per_second']:12.1f}{numbers}{one['requests']:11d}"
+        if "setting" in one:
+            line += f"   {one['mxrt_is_faster_by']:.2f} x as many ({one['setting']})"
+        lines.append(line)
+    return lines
+
+
+def _remarks(report: dict[str, Any]) -> list[str]:
+    lines = []
+    few = sorted({one["callers"] for _, one in _everything(report) if one["requests"] < 100})
+    if few:
+        which = ", ".join(map(str, few))
+        lines.append(f"(fewer than 100 requests at {which} callers: p99 says little; --seconds for more)")
+    busy = max((one["others"] or 0.0 for _, one in _everything(report)), default=0.0)
+    if busy > QUIET:
+        lines.append(
+            f"(other programs used up to {busy:.2f} cores meanwhile: on a quiet machine the numbers are better)"
+        )
+    for peer in report["peers"]:
+        lines.append(
+            f"{peer['engine']} {peer['version']}, float32, in its best setting for each number of callers; "
+            f"largest difference of its answer to mxrt's {peer['largest_difference']:.1e}"
+        )
+    lines += [f"{name} is left out: {reason}" for name, reason in report["peers_left_out"].items()]
+    return lines
+
+
+def check_picture(file: str) -> None:
+    """Whether a picture can be drawn into this file: to be asked before minutes of measuring."""
+    path = Path(file)
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"--plot '{file}': the name says the format; expected one that ends in {', '.join(FORMATS)}")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--plot '{file}': there is no folder '{path.parent}'")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("--plot needs matplotlib, which is not installed: pip install matplotlib (or 'mxrt[plot]')")
+
+
+def draw(report: dict[str, Any], file: str) -> None:
+    """Draws throughput and latency against the number of callers."""
+    importlib.import_module("matplotlib").use("Agg")
+    plt: Any = importlib.import_module("matplotlib.pyplot")
+    ticker: Any = importlib.import_module("matplotlib.ticker")
+    series = {"mxrt": report["runs"], **{peer["engine"]: peer["runs"] for peer in report["peers"]}}
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for number, (engine, runs) in enumerate(series.items()):
+        callers = [one["callers"] for one in runs]
+        colour = f"C{number}"
+        left.plot(callers, [one["images_per_second"] for one in runs], marker="o", color=colour, label=engine)
+        for key, style in (("p50_ms", "-"), ("p99_ms", "--")):
+            right.plot(callers, [one[key] for one in runs], style, marker="o", color=colour)
+    for name, style in (("p50", "-"), ("p99", "--")):
+        right.plot([], [], style, color="gray", label=name)
+    left.set(xlabel="callers", ylabel="images per second", ylim=(0, None))
+    right.set(xlabel="callers", ylabel="milliseconds until the answer", yscale="log")
+    right.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    right.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    ticks = [one["callers"] for one in report["runs"]]
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [str(n) for n in ticks])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper")
+    shapes = ", ".join("x".join(map(str, shape)) for shape in report["inputs"].values())
+    name = Path(report["model"]).name.removesuffix("-symbol.json")
+    figure.suptitle(f"{name}, {shapes}, {report['cores']} cores")
+    figure.savefig(file)
+    plt.close(figure)

@@ -1,0 +1,325 @@
+"""`mxrt bench`: what it measures, how it compares, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support import DIGITS, MODELS, mxrt, run
+
+MODEL = str(DIGITS / "digits_cnn")
+QUICK = (MODEL, "--shape", "1,1,8,8", "--seconds", "0.3", "--callers", "1,2")
+
+
+# ---- one model -----------------------------------------------------------------------------------
+
+
+def test_bench_measures_a_model_and_reports_it_as_data(mx) -> None:
+    model = str(DIGITS / "digits_cnn")
+    result = mxrt("bench", model, "--shape", "2,1,8,8", "--callers", "1,3", "--seconds", "0.5", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["inputs"] == {"data": [2, 1, 8, 8]}
+    assert [one["callers"] for one in report["runs"]] == [1, 3]
+    for one in report["runs"]:
+        assert 0 < one["p50_ms"] <= one["p99_ms"] <= one["max_ms"]
+        # A caller has one request under way at a time, of two images each.
+        assert one["images_per_second"] * one["p50_ms"] / 1e3 <= 2 * one["callers"] * 1.5
+    assert report["memory"]["constant_bytes"] > 0
+    assert any("convolution" in line for line in report["plan"])
+
+
+def test_bench_prints_tables(mx) -> None:
+    result = mxrt("bench", str(DIGITS / "digits_cnn-symbol.json"), "--shape", "data=1,1,8,8", "--seconds", "0.2")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    for word in ("images/s", "p99 ms", "measured", "packed"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("no/such/model",), "there is no file"),
+        ((str(DIGITS / "digits_cnn"),), "--shape data="),
+        ((str(DIGITS / "digits_cnn"), "--shape", "photo=1,1,8,8"), "no input 'photo'"),
+        ((str(DIGITS / "digits_cnn"), "--shape", "1,1,eight"), "is no shape"),
+        ((str(DIGITS / "digits_cnn"), "--shape", "1,1,8,8", "--callers", "0"), "--callers is '0'"),
+    ],
+)
+def test_bench_says_what_is_missing(mx, arguments: tuple[str, ...], expected: str) -> None:
+    result = mxrt("bench", *arguments)
+    assert result.returncode == 2
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# ---- the load generator --------------------------------------------------------------------------
+
+
+def test_throughput_counts_the_part_of_a_request_that_lies_in_the_window(mx) -> None:
+    from mxrt.bench.peer.load import Load, summary
+
+    # One caller, a request of two images each second, the window from 0.5 to 3.5: three requests' worth.
+    load = Load(begin=0.5, end=3.5, requests=[(i, i + 1.0) for i in range(5)])
+    seen = summary(load, batch=2)
+    assert seen["images_per_second"] == pytest.approx(2.0)
+    assert seen["requests"] == 3, "those that began in the window"
+    assert seen["p50_ms"] == seen["p99_ms"] == pytest.approx(1000.0)
+
+
+def test_a_closed_loop_lasts_until_every_caller_has_had_its_answers(mx) -> None:
+    from mxrt.bench.peer.load import closed_loop
+
+    asked = [0, 0]
+
+    def make(index: int):
+        def ask() -> None:
+            asked[index] += 1
+            time.sleep(0.001 + 0.02 * index)
+
+        return ask
+
+    load = closed_loop(make, 2, seconds=0.01, ramp=0.01, each=5)
+    assert asked[1] >= 6, "one before the window, five in it"
+    assert len(load.requests) == sum(asked)
+    assert load.begin >= sorted(end for _, end in load.requests)[0]
+
+
+def test_in_an_open_loop_requests_begin_when_they_arrive_even_if_nobody_is_free(mx) -> None:
+    from mxrt.bench.peer.load import open_loop
+
+    def run():
+        return open_loop(lambda _: lambda: time.sleep(0.01), clients=1, rate=400, seconds=0.2, ramp=0.0, seed=3)
+
+    load = run()
+    begins = [begin for begin, _ in load.requests]
+    assert begins == sorted(begins)
+    assert len(begins) == len(run().requests), "the same arrivals for the same seed"
+    # One client can do 100 a second of the 400: the last ones waited for most of the time.
+    assert max(end - begin for begin, end in load.requests) > 0.1
+
+
+def test_an_error_of_one_caller_ends_the_run_and_is_raised(mx) -> None:
+    from mxrt.bench.peer.load import closed_loop
+
+    def ask() -> None:
+        raise ValueError("no answer")
+
+    with pytest.raises(ValueError, match="no answer"):
+        closed_loop(lambda _: ask, 3, seconds=30, ramp=0)
+
+
+# ---- models for peers ----------------------------------------------------------------------------
+
+
+def onnx_answer(mx, base: str, params_file: str, inputs: dict[str, np.ndarray], file: Path) -> list[np.ndarray]:
+    """What the reference evaluator of ONNX, plain numpy, makes of the exported model."""
+    from mxrt.bench import to_onnx
+
+    with warnings.catch_warnings():  # of the library itself
+        warnings.simplefilter("ignore")
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+
+        graph = mx.sym.load(f"{base}-symbol.json")
+        # What is saved without a name comes back as a list: an operator without parameters has none.
+        saved = dict(mx.nd.load(params_file) or {})
+        params = {name.partition(":")[2]: value.asnumpy() for name, value in saved.items()}
+        to_onnx.export(graph, params, {name: value.shape for name, value in inputs.items()}, file)
+        onnx.checker.check_model(str(file), full_check=True)
+        model = ReferenceEvaluator(str(file))
+        return model.run(None, {name: inputs[name] for name in model.input_names})
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_exported_network_answers_as_mxnet_did(mx, tmp_path: Path, batch: int) -> None:
+    with np.load(DIGITS / "golden.npz") as saved:
+        image, expected = saved[f"b{batch}.in.data"], saved[f"b{batch}.out.0"]
+    answers = onnx_answer(mx, MODEL, f"{MODEL}-0000.params", {"data": image}, tmp_path / "m.onnx")
+    np.testing.assert_allclose(answers[0], expected, atol=2e-4)
+
+
+SMALL = {
+    "convolution in one dimension": lambda mx, x: mx.sym.Convolution(
+        mx.sym.reshape(x, shape=(4, 4, -1)), kernel=(3,), num_filter=2, stride=(2,), dilate=(2,), name="layer"
+    ),
+    "grouped convolution without bias": lambda mx, x: mx.sym.Convolution(
+        x, kernel=(3, 2), num_filter=6, num_group=2, pad=(1, 0), no_bias=True, name="layer"
+    ),
+    "BatchNorm with its defaults": lambda mx, x: mx.sym.BatchNorm(x, name="layer"),
+    "BatchNorm with gamma": lambda mx, x: mx.sym.BatchNorm(x, fix_gamma=False, eps=0.01, name="layer"),
+    "largest of windows": lambda mx, x: mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1)),
+    "mean with padding": lambda mx, x: mx.sym.Pooling(x, kernel=(3, 2), pad=(1, 1), pool_type="avg"),
+    "mean without padding": lambda mx, x: mx.sym.Pooling(
+        x, kernel=(3, 3), pad=(1, 1), pool_type="avg", count_include_pad=False
+    ),
+    "mean of everything": lambda mx, x: mx.sym.Flatten(mx.sym.Pooling(x, global_pool=True, pool_type="avg")),
+    "dense layer over all axes": lambda mx, x: mx.sym.FullyConnected(x, num_hidden=3, name="layer"),
+    "normalisation over channels": lambda mx, x: mx.sym.LRN(x, nsize=3, alpha=0.1),
+    "activations": lambda mx, x: mx.sym.Concat(
+        *(mx.sym.Activation(x, act_type=kind) for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign"))
+    ),
+    "leaking": lambda mx, x: mx.sym.LeakyReLU(x) + mx.sym.LeakyReLU(x, act_type="elu", slope=0.5),
+    "arithmetic": lambda mx, x: (x * 2 - 0.5) / (mx.sym.clip(x, 0.1, 0.7) + 1) - x * x,
+    "moving axes": lambda mx, x: mx.sym.softmax(mx.sym.transpose(x, axes=(0, 2, 3, 1)), axis=1),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_an_exported_operator_answers_as_in_mxrt(mx, tmp_path: Path, name: str) -> None:
+    graph = SMALL[name](mx, mx.sym.var("x"))
+    shapes, _, aux = graph.infer_shape(x=(4, 4, 5, 6))  # as many images as channels: the evaluator mixes them up in LRN
+    random = np.random.RandomState(7)
+    named = zip([*graph.list_arguments(), *graph.list_auxiliary_states()], [*shapes, *aux], strict=True)
+    values = {key: mx.nd.array(random.rand(*shape).astype("float32") - 0.3 * (key == "x")) for key, shape in named}
+    base = str(tmp_path / "small")
+    graph.save(f"{base}-symbol.json")
+    x = values.pop("x")
+    mx.nd.save(f"{base}-0000.params", {f"arg:{key}": value for key, value in values.items()})
+    net = mx.gluon.SymbolBlock.imports(f"{base}-symbol.json", ["x"], f"{base}-0000.params")
+    answers = onnx_answer(mx, base, f"{base}-0000.params", {"x": x.asnumpy()}, tmp_path / "m.onnx")
+    np.testing.assert_allclose(answers[0], net(x).asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_an_exported_perceptron_has_no_label(mx, tmp_path: Path) -> None:
+    base = str(MODELS / "module_mlp" / "module_mlp")
+    with np.load(MODELS / "module_mlp" / "golden.npz") as saved:
+        data, expected = saved["b3.in.data"], saved["b3.out.0"]
+    inputs = {"data": data, "softmax_label": np.zeros(3, "float32")}
+    answers = onnx_answer(mx, base, f"{base}-0005.params", inputs, tmp_path / "m.onnx")
+    np.testing.assert_allclose(answers[0], expected, atol=1e-5)
+
+
+def test_what_cannot_be_written_as_onnx_is_named(mx, tmp_path: Path) -> None:
+    from mxrt.bench import to_onnx
+
+    graph = mx.sym.erf(mx.sym.var("x"), name="bell")
+    with pytest.raises(to_onnx.Untranslatable, match=r"operator erf of node 'bell'.*no translation"):
+        to_onnx.export(graph, {}, {"x": (2, 3)}, tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()
+
+
+# ---- comparing -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `import mxnet` finds mxrt, so that there is a peer without installing one."""
+    (tmp_path / "mxnet.py").write_text("from mxrt import *\nfrom mxrt import nd, gluon\n__version__ = '1.9.1'\n")
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+def test_peers_are_measured_in_turns_and_their_answers_compared(mx, stand_in) -> None:
+    result = mxrt("bench", *QUICK, "--peer-python", f"mxnet={sys.executable}", "--json", env=stand_in)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    (peer,) = (one for one in report["peers"] if one["engine"] == "mxnet")
+    assert peer["version"] == "1.9.1"
+    assert peer["largest_difference"] == 0.0, "the same engine"
+    assert [one["callers"] for one in peer["runs"]] == [1, 2]
+    for own, other in zip(report["runs"], peer["runs"], strict=True):
+        ratio = own["images_per_second"] / other["images_per_second"]
+        assert other["mxrt_is_faster_by"] == pytest.approx(ratio)
+
+
+def test_a_peer_that_does_not_work_is_left_out_with_its_reason(mx) -> None:
+    result = mxrt("bench", *QUICK, "--peer-python", f"mxnet={sys.executable}")
+    assert result.returncode == 0, result.stderr
+    assert "mxnet is left out: ModuleNotFoundError: No module named 'mxnet'" in result.stdout
+    assert "images/s" in result.stdout
+
+
+def test_a_model_with_a_label_needs_no_label(mx) -> None:
+    base = str(MODELS / "module_mlp" / "module_mlp")
+    result = mxrt("bench", base, "--shape", "2,64", "--seconds", "0.2", "--callers", "1", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["inputs"] == {"data": [2, 64], "softmax_label": [2]}
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--peers",), "pip install onnxruntime openvino"),
+        (("--peer-python", "tensorflow=/usr/bin/python3"), "NAME is one of onnxruntime, openvino, mxnet"),
+        (("--peer-python", "mxnet=/no/such/python"), "there is no program '/no/such/python'"),
+        (("--plot", "/no/such/folder/x.png"), "there is no folder"),
+        (("--plot", "callers"), "ends in .png, .svg"),
+    ],
+)
+def test_what_peers_and_pictures_need_is_said_before_anything_is_measured(mx, arguments, expected: str) -> None:
+    if arguments == ("--peers",) and any(map(importlib.util.find_spec, ("onnxruntime", "openvino", "mxnet"))):
+        pytest.skip("a peer is installed here")
+    result = mxrt("bench", *QUICK, *arguments)
+    assert result.returncode == 2
+    assert expected in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_folder_is_no_model_and_the_message_lists_those_inside(mx) -> None:
+    result = mxrt("bench", str(DIGITS))
+    assert result.returncode == 2
+    assert "is a folder" in result.stderr
+    assert "digits_cnn-symbol.json" in result.stderr
+
+
+def test_ctrl_c_ends_a_run_at_once_and_leaves_no_process_behind(mx, stand_in) -> None:
+    arguments = ["bench", MODEL, "--shape", "1,1,8,8", "--seconds", "60", "--peer-python", f"mxnet={sys.executable}"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "mxrt", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=stand_in,
+        cwd="/",
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (peers := children(child.pid)):
+            assert time.monotonic() < deadline
+            assert child.poll() is None, child.communicate()
+            time.sleep(0.05)
+        time.sleep(1.0)
+        child.send_signal(signal.SIGINT)
+        out, errors = child.communicate(timeout=30)
+    finally:
+        child.kill()
+    assert child.returncode == 130
+    assert (out, errors) == ("", "\ninterrupted\n")
+    assert not [pid for pid in peers if Path(f"/proc/{pid}").exists()]
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_picture_shows_every_engine(mx, stand_in, tmp_path: Path, ending: str) -> None:
+    picture = tmp_path / f"callers.{ending}"
+    result = mxrt("bench", *QUICK, "--peer-python", f"mxnet={sys.executable}", "--plot", str(picture), env=stand_in)
+    assert result.returncode == 0, result.stderr
+    head = picture.read_bytes()[:5]
+    assert head == (b"\x89PNG\r" if ending == "png" else b"<?xml")
+
+
+def test_without_matplotlib_the_message_says_what_to_install(mx) -> None:
+    hidden = (
+        "import sys; sys.modules['matplotlib'] = None; from mxrt.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    result = run([sys.executable, "-c", hidden, "bench", *QUICK, "--plot", "x.png"])
+    assert result.returncode == 2
+    assert "pip install matplotlib" in result.stderr
+    assert result.stdout == ""
