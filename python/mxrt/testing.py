@@ -11,7 +11,7 @@ from ._mxrt import SimStream
 from .base import MXNetValueError
 from .context import Context
 
-__all__ = ["SimStream", "fail", "new_stream", "pending"]
+__all__ = ["SimStream", "check", "fail", "new_stream", "pending", "reseed"]
 
 _CALLS = ("launch", "copy", "record", "wait", "query", "host_wait", "alloc", "execute")
 
@@ -26,6 +26,22 @@ def fail(ctx: Context, call: str, after: int = 0, code: int = 1) -> None:
     if call not in _CALLS:
         raise MXNetValueError(f"testing.fail: unknown call {call!r}; known: {', '.join(_CALLS)}")
     _mxrt.sim_fail(ctx._device, _CALLS.index(call), after, code)
+
+
+def reseed(ctx: Context, seed: int) -> None:
+    """Another seed for the simulated devices: with ``MXRT_SIM_MODE=pumped`` or ``scheduled`` it decides the order of their
+    work from now on.
+    """
+    _mxrt.sim_reseed(ctx._device, seed)
+
+
+def check(ctx: Context) -> tuple[list[str], int]:
+    """What was not ordered as it has to be so far, in words; and how many pairs of uses of one thing were looked at. Needs ``MXRT_SIM_CHECK=1``, which records every call.
+
+    It follows from the calls alone (the order on a stream, events, what the host waited for), not from what happened to
+    be done first.
+    """
+    return _mxrt.sim_check(ctx._device)
 
 
 def pending(ctx: Context) -> int:

@@ -37,6 +37,10 @@ pub struct SimSettings {
     pub max_delay_us: u64,
     /// who does their work
     pub work: SimWork,
+    /// calls are recorded, for looking whether everything was ordered
+    pub record: bool,
+    /// streams do not wait for events, as with an engine that forgets them: shows that this is noticed
+    pub ignore_waits: bool,
     /// bytes of memory of each device; None: as much as one has by default
     pub memory: Option<usize>,
 }
@@ -61,7 +65,16 @@ impl SimWork {
 impl Default for SimSettings {
     /// Two devices, which cost nothing until they are used.
     fn default() -> Self {
-        SimSettings { devices: 2, gpus: 0, seed: 0, max_delay_us: 0, work: SimWork::Threaded, memory: None }
+        SimSettings {
+            devices: 2,
+            gpus: 0,
+            seed: 0,
+            max_delay_us: 0,
+            work: SimWork::Threaded,
+            record: false,
+            ignore_waits: false,
+            memory: None,
+        }
     }
 }
 
@@ -73,7 +86,8 @@ impl SimSettings {
             SimWork::Pumped => Mode::Pumped { seed },
             SimWork::Scheduled => Mode::Scheduled { seed },
         };
-        let config = SimConfig { kind, devices, mode, ..SimConfig::default() };
+        let SimSettings { record, ignore_waits, .. } = *self;
+        let config = SimConfig { kind, devices, mode, record, ignore_waits, ..SimConfig::default() };
         let memory = self.memory.unwrap_or(config.memory);
         SimDriver::new(SimConfig { memory, ..config })
     }

@@ -24,7 +24,8 @@ impl Settings {
     /// `MXNET_EXEC_BULK_EXEC_INFERENCE` and `MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`, `MXRT_DEBUG`,
     /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_PASSES`,
     /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB`, and for simulated devices `MXRT_SIM_DEVICES`, `MXRT_SIM_GPUS`,
-    /// `MXRT_SIM_SEED`, `MXRT_SIM_DELAY_US`, `MXRT_SIM_MODE` and `MXRT_SIM_MEMORY_MB`, through `env`, usually `|name| std::env::var(name).ok()`.
+    /// `MXRT_SIM_SEED`, `MXRT_SIM_DELAY_US`, `MXRT_SIM_MODE`, `MXRT_SIM_CHECK`,
+    /// `MXRT_SIM_IGNORE_WAITS` and `MXRT_SIM_MEMORY_MB`, through `env`, usually `|name| std::env::var(name).ok()`.
     /// An error names the variable, its value and what it may be.
     pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
@@ -94,6 +95,9 @@ fn sim(env: &dyn Fn(&str) -> Option<String>) -> Result<SimSettings, String> {
     sim.seed = number(env, "MXRT_SIM_SEED")?.unwrap_or(0) as u64;
     sim.max_delay_us = number(env, "MXRT_SIM_DELAY_US")?.unwrap_or(0) as u64;
     sim.memory = number(env, "MXRT_SIM_MEMORY_MB")?.map(|mb| mb.saturating_mul(1 << 20));
+    let on = |name| given(env, name).is_some_and(|text| text.trim() != "0");
+    sim.record = on("MXRT_SIM_CHECK");
+    sim.ignore_waits = on("MXRT_SIM_IGNORE_WAITS");
     if let Some(word) = given(env, "MXRT_SIM_MODE") {
         let known = SimWork::WORDS.iter().find(|(name, _)| *name == word.trim());
         let words = SimWork::WORDS.map(|(name, _)| name).join(", ");
@@ -157,7 +161,9 @@ mod tests {
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);
         assert!(!settings.plans.passes.runs("drop_dead") && settings.plans.passes.runs("merge_equal"));
         let sim = read(&[("MXRT_SIM_GPUS", "2"), ("MXRT_SIM_DEVICES", "0"), ("MXRT_SIM_MODE", "scheduled")]).unwrap();
-        assert!(sim.devices.sim.gpus == 2 && sim.devices.sim.devices == 0 && sim.devices.sim.work == SimWork::Scheduled);
+        assert!(
+            sim.devices.sim.gpus == 2 && sim.devices.sim.devices == 0 && sim.devices.sim.work == SimWork::Scheduled
+        );
         assert_eq!(read(&[("OMP_NUM_THREADS", "1,4")]).unwrap().engine.cores, Some(1));
     }
 
@@ -170,7 +176,10 @@ mod tests {
         assert!(read(&[("MXRT_CONV_WINOGRAD", "3")]).unwrap_err().contains("expected 0 (off), 2, 4 or 1"));
         let isa = read(&[("MXRT_ISA", "mmx")]).unwrap_err();
         assert!(isa.contains("MXRT_ISA") && isa.contains("portable"), "{isa}");
-        assert_eq!(read(&[("MXRT_SIM_MODE", "real")]).unwrap_err(), "MXRT_SIM_MODE is 'real'; expected one of threaded, pumped, scheduled");
+        assert_eq!(
+            read(&[("MXRT_SIM_MODE", "real")]).unwrap_err(),
+            "MXRT_SIM_MODE is 'real'; expected one of threaded, pumped, scheduled"
+        );
         let passes = read(&[("MXRT_PASSES", "-fuse_all")]).unwrap_err();
         assert!(passes.contains("MXRT_PASSES") && passes.contains("fuse_convolution"), "{passes}");
     }

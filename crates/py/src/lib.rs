@@ -48,7 +48,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
     #[pymodule_export]
-    use crate::testing::{SimStream, sim_fail, sim_pending, sim_stream};
+    use crate::testing::{SimStream, sim_check, sim_fail, sim_pending, sim_reseed, sim_stream};
     use pyo3::prelude::*;
 
     /// Version of this package, from the workspace's Cargo.toml.

@@ -26,16 +26,8 @@ fn raised(error: DeviceError) -> PyErr {
 }
 
 /// In the order of `mxrt.testing`.
-const CALLS: [Call; 8] = [
-    Call::Launch,
-    Call::Copy,
-    Call::Record,
-    Call::Wait,
-    Call::Query,
-    Call::HostWait,
-    Call::Alloc,
-    Call::Execute,
-];
+const CALLS: [Call; 8] =
+    [Call::Launch, Call::Copy, Call::Record, Call::Wait, Call::Query, Call::HostWait, Call::Alloc, Call::Execute];
 
 /// Makes a call fail.
 #[pyfunction]
@@ -52,6 +44,21 @@ pub(crate) fn sim_fail(py: Python<'_>, name: Name, call: usize, after: u64, code
 #[pyfunction]
 pub(crate) fn sim_pending(py: Python<'_>, name: Name) -> PyResult<usize> {
     Ok(sim(open(py, &name)?)?.world().pending())
+}
+
+/// Another order of the work to come.
+#[pyfunction]
+pub(crate) fn sim_reseed(py: Python<'_>, name: Name, seed: u64) -> PyResult<()> {
+    sim(open(py, &name)?)?.world().reseed(seed);
+    Ok(())
+}
+
+/// What was not ordered as it must be, as far as calls were recorded, and how many pairs of uses were looked at.
+#[pyfunction]
+pub(crate) fn sim_check(py: Python<'_>, name: Name) -> PyResult<(Vec<String>, usize)> {
+    let world = sim(open(py, &name)?)?.world();
+    let report = runtime::detached(py, || mxrt_sim::check::check(&world.log()))?;
+    Ok((report.violations, report.conflicts))
 }
 
 /// A stream of another library.

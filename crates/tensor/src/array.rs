@@ -56,7 +56,8 @@ impl Chunk {
 #[cold]
 fn check(engine: &'static Engine, context: Context, device: DeviceId) -> Result<(), OpError> {
     if i32::from(device.index()) != context.device_id {
-        let message = format!("{context}: invalid number, there are {} such devices", engine.device_count(device.kind()));
+        let message =
+            format!("{context}: invalid number, there are {} such devices", engine.device_count(device.kind()));
         return Err(OpError::new(FailureKind::Device, message));
     }
     engine.device(device).map(drop)

@@ -69,9 +69,7 @@ impl Context {
     /// The device whose memory arrays lie in; `None`: the host's. A number no device can have becomes the largest.
     pub fn device(self) -> Option<DeviceId> {
         match self.device_type {
-            DeviceType::Device(kind) => {
-                Some(DeviceId::new(kind, u16::try_from(self.device_id).unwrap_or(u16::MAX)))
-            }
+            DeviceType::Device(kind) => Some(DeviceId::new(kind, u16::try_from(self.device_id).unwrap_or(u16::MAX))),
             _ => None,
         }
     }

@@ -7,7 +7,8 @@ use crate::array::allocate;
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{
-    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, OpError, OpName, OpSpec, Place, Var,
+    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, OpError, OpName, OpSpec, Place,
+    Var,
 };
 use smallvec::SmallVec;
 
@@ -36,7 +37,9 @@ pub fn launch_on<P, F>(
 ) -> Result<(), OpError>
 where
     P: Send + 'static,
-    F: FnOnce(P, &KernelCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError> + Send + 'static,
+    F: FnOnce(P, &KernelCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError>
+        + Send
+        + 'static,
 {
     let write = |a: &&NDArray| if a.covers_storage() { Access::Write } else { Access::Update };
     let outputs: SmallVec<[(&NDArray, Access); 4]> = launch.outputs.iter().map(|a| (*a, write(a))).collect();
@@ -51,10 +54,16 @@ pub(crate) fn update_on(
     change: impl FnOnce(&mut [u8], &[u8]) + Send + 'static,
 ) -> Result<(), OpError> {
     let launch = DeviceLaunch { device, name: "assign".into(), inputs: &[source], outputs: &[], scratch: 0 };
-    push_kernel(target.engine(), &launch, &[(target, Access::Update)], |_| (), |(), _, ins, outs, _| {
-        change(outs[0].bytes_mut(), ins[0].bytes());
-        Ok(())
-    })
+    push_kernel(
+        target.engine(),
+        &launch,
+        &[(target, Access::Update)],
+        |_| (),
+        |(), _, ins, outs, _| {
+            change(outs[0].bytes_mut(), ins[0].bytes());
+            Ok(())
+        },
+    )
 }
 
 /// An array as an op on a device needs it: everything but its handle, which would keep memory from being used again.
@@ -118,7 +127,9 @@ fn push_kernel<P, F>(
 ) -> Result<(), OpError>
 where
     P: Send + 'static,
-    F: FnOnce(P, &KernelCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError> + Send + 'static,
+    F: FnOnce(P, &KernelCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError>
+        + Send
+        + 'static,
 {
     let inputs = launch.inputs;
     for array in inputs.iter().copied().chain(outputs.iter().map(|(array, _)| *array)) {
@@ -131,8 +142,7 @@ where
     let mut vars: SmallVec<[(&Var, Access); 8]> = inputs.iter().map(|a| (a.var(), Access::Read)).collect();
     vars.extend(outputs.iter().map(|(array, access)| (array.var(), *access)));
     let overlaps = |a: &NDArray, others: &[(&NDArray, Access)]| others.iter().any(|(o, _)| a.overlaps(o));
-    let reads: SmallVec<[Operand; 4]> =
-        inputs.iter().map(|a| Operand::new(a, overlaps(a, outputs), false)).collect();
+    let reads: SmallVec<[Operand; 4]> = inputs.iter().map(|a| Operand::new(a, overlaps(a, outputs), false)).collect();
     let writes: SmallVec<[Operand; 4]> = outputs
         .iter()
         .enumerate()

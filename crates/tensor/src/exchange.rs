@@ -111,9 +111,8 @@ impl NDArray {
         writable: bool,
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Shared, WaitError> {
-        let refuse = |message: String| {
-            WaitError::Failed(Failure::new((*OpError::new(FailureKind::Device, message)).clone()))
-        };
+        let refuse =
+            |message: String| WaitError::Failed(Failure::new((*OpError::new(FailureKind::Device, message)).clone()));
         let Some(device) = self.context().device() else {
             return Err(refuse(format!("an array on {} has no streams", self.context())));
         };

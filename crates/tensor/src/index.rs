@@ -139,10 +139,15 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
         if let Some(device) = target.context().device() {
             let inputs = [source];
             let work = DeviceLaunch { device, name: "copy".into(), inputs: &inputs, outputs: &[target], scratch: 0 };
-            return launch_on(target.engine(), work, |_| (), move |(), _, ins, outs, _| {
-                by_width!(dtype, copy_elements(outs[0].bytes_mut(), &into, ins[0].bytes(), &from));
-                Ok(())
-            });
+            return launch_on(
+                target.engine(),
+                work,
+                |_| (),
+                move |(), _, ins, outs, _| {
+                    by_width!(dtype, copy_elements(outs[0].bytes_mut(), &into, ins[0].bytes(), &from));
+                    Ok(())
+                },
+            );
         }
         let spec = Launch { name: "copy".into(), inputs: &[source], outputs: &[target], cost: cost(bytes) };
         launch(target.engine(), spec, move |_, ins, outs| {
@@ -221,12 +226,16 @@ pub fn gather(source: &NDArray, positions: Vec<usize>, shape: Shape) -> Result<N
     let dtype = source.dtype();
     let out = NDArray::new(source.engine(), source.context(), TensorType::new(dtype, shape))?;
     if let Some(device) = source.context().device() {
-        let work =
-            DeviceLaunch { device, name: "gather".into(), inputs: &[source], outputs: &[&out], scratch: 0 };
-        launch_on(source.engine(), work, |_| (), move |(), _, ins, outs, _| {
-            by_width!(dtype, gather_elements(outs[0].bytes_mut(), ins[0].bytes(), &positions));
-            Ok(())
-        })?;
+        let work = DeviceLaunch { device, name: "gather".into(), inputs: &[source], outputs: &[&out], scratch: 0 };
+        launch_on(
+            source.engine(),
+            work,
+            |_| (),
+            move |(), _, ins, outs, _| {
+                by_width!(dtype, gather_elements(outs[0].bytes_mut(), ins[0].bytes(), &positions));
+                Ok(())
+            },
+        )?;
         return Ok(out);
     }
     let spec = Launch {

@@ -164,7 +164,11 @@ impl<'a> DeviceCtx<'a> {
                     let memory = var.with_sync(|sync| sync.memory().map(|m| m.ptr)).flatten();
                     TagAccess { var: var.id, memory, write: mode != Mode::Read }
                 });
-                let accesses = accesses.collect();
+                // Memory of the op's own belongs to no variable: it goes by a number that none has.
+                let retired = self.retired.borrow();
+                let own =
+                    retired.iter().map(|block| TagAccess { var: !self.op.id, memory: Some(block.ptr), write: true });
+                let accesses = accesses.chain(own).collect();
                 Arc::new(Tag { op: self.op.id, name: self.op.name.clone(), device: self.device.id, accesses })
             })
             .clone()
@@ -240,6 +244,7 @@ impl<'a> DeviceCtx<'a> {
     fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
         let ptr = block.ptr;
         self.retired.borrow_mut().push(block);
+        *self.tag.borrow_mut() = None;
         Ok(ptr)
     }
 

@@ -257,13 +257,7 @@ impl CachedOp {
         self.push_with(plan, inputs, outputs, |plan, request, arena, outs| plan.run(request, arena, outs))
     }
 
-    fn push_with<F>(
-        &self,
-        plan: Arc<Plan>,
-        inputs: &[&NDArray],
-        outputs: &[&NDArray],
-        run: F,
-    ) -> Result<(), OpError>
+    fn push_with<F>(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray], run: F) -> Result<(), OpError>
     where
         F: FnOnce(&Plan, &Request<'_>, &mut [u8], &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
     {

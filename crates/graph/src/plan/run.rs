@@ -35,12 +35,7 @@ enum Slice<'a> {
 impl Plan {
     /// Runs all steps in an arena of [`Plan::arena_bytes`], aligned as blocks of memory are. Fails with the first step's
     /// error, which names operator, node, attributes and shapes.
-    pub fn run(
-        &self,
-        request: &Request<'_>,
-        arena: &mut [u8],
-        outputs: &mut [TensorMut<'_>],
-    ) -> Result<(), OpError> {
+    pub fn run(&self, request: &Request<'_>, arena: &mut [u8], outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
         self.run_steps(request, arena, outputs, &mut || {})
     }
 

@@ -1,14 +1,10 @@
 //! Imperative execution: one operator, pushed at once.
 
 use super::infer::infer_with_outputs;
-use super::{
-    Attrs, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, RandomState, Signature,
-};
+use super::{Attrs, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, RandomState, Signature};
 use mxrt_engine::{Cost, DeviceId, Engine, FailureKind, OpError};
 use mxrt_kernels::par::Par;
-use mxrt_tensor::{
-    Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch, launch_on,
-};
+use mxrt_tensor::{Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch, launch_on};
 use smallvec::SmallVec;
 
 /// Plans cheaper than this run in the calling thread when a core is free (see `Cost`).
@@ -146,10 +142,15 @@ fn on_device(
     let workspace = kernel.workspace().next_multiple_of(mxrt_engine::memory::ALIGN);
     let scratch = workspace + kernel.packing().map_or(0, |packing| packing.bytes());
     let work = DeviceLaunch { device, name: def.name.into(), inputs, outputs, scratch };
-    launch_on(engine, work, |_| (), move |(), ctx, ins, outs, scratch| {
-        let (scratch, packed) = scratch.split_at_mut(workspace);
-        run(&*kernel, &DevicePar(ctx), ins, outs, &mut scratch[..kernel.workspace()], packed, random)
-    })
+    launch_on(
+        engine,
+        work,
+        |_| (),
+        move |(), ctx, ins, outs, scratch| {
+            let (scratch, packed) = scratch.split_at_mut(workspace);
+            run(&*kernel, &DevicePar(ctx), ins, outs, &mut scratch[..kernel.workspace()], packed, random)
+        },
+    )
 }
 
 /// Runs a kernel in the memory given.
@@ -172,7 +173,6 @@ fn run(
     };
     let mut call = KernelCall { par, inputs: ins, outputs: outs, workspace, packed, random };
     kernel.run(&mut call).map_err(|e| {
-        e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect())
-            .dtypes(ins.iter().map(|t| t.dtype.name()).collect())
+        e.shapes(ins.iter().map(|t| t.shape.to_vec()).collect()).dtypes(ins.iter().map(|t| t.dtype.name()).collect())
     })
 }

@@ -1,8 +1,8 @@
 //! Giving arrays away.
 
 use super::abi::{self, Device, ElementType, Managed, ManagedVersioned, Tensor};
-use crate::ndarray::NDArrayBase;
 use crate::devices::number_of;
+use crate::ndarray::NDArrayBase;
 use crate::{errors, runtime};
 use mxrt_tensor::{ConsumerStream, NDArray, Shared};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -144,7 +144,9 @@ fn consumer(stream: &Bound<'_, PyAny>, array: &NDArray) -> PyResult<Option<Consu
     if stream.is_none() {
         return Ok(None);
     }
-    Err(PyValueError::new_err(format!("__dlpack__: an array on the host has no streams, but stream={stream} was asked for")))
+    Err(PyValueError::new_err(format!(
+        "__dlpack__: an array on the host has no streams, but stream={stream} was asked for"
+    )))
 }
 
 /// Whether the consumer understands capsules with a version.

@@ -206,7 +206,8 @@ pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) ->
             let owner = Box::new(taken.unbind());
             // SAFETY: the producer keeps the memory until the deleter is called, which `owner` does, and has made its
             // stream ready for ours; type and layout were checked.
-            unsafe { import.finish(context, found.tensor, found.start.expose_provenance() as u64, owner) }.map_err(raised)?
+            unsafe { import.finish(context, found.tensor, found.start.expose_provenance() as u64, owner) }
+                .map_err(raised)?
         }
         (Some(device), _) => {
             let text = format!(
