@@ -147,7 +147,7 @@ bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Ru
 
 .PHONY: bench-peers
 bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and OpenVINO, in turns on this machine
-	$(PY) benches/peers/compare.py --build build/peers $(PEERS_ARGS)
+	$(PY) benches/peers/compare.py $(PEERS_ARGS)
 
 # ---- prove ---------------------------------------------------------------------------------------
 # docs/testing.md says what each of these shows.

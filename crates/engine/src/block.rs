@@ -77,6 +77,8 @@ pub(crate) enum Class {
     Notify,
     /// Complete only when its `OnComplete` is consumed; skipped when an input has failed.
     Async,
+    /// As `Async`, but runs whatever it reads.
+    AsyncSelective,
     /// As `Async`, but runs always.
     AsyncAlways,
     /// A guard: granted like a `Notify`, complete when its token is used.
@@ -93,7 +95,7 @@ impl Class {
     /// Whether it need not run when nobody wants what it writes.
     #[inline(always)]
     pub fn can_be_cancelled(self) -> bool {
-        matches!(self, Class::Strict | Class::Selective | Class::Async)
+        matches!(self, Class::Strict | Class::Selective | Class::Async | Class::AsyncSelective)
     }
 
     /// Whether it runs in whichever thread makes it ready, and is not counted by `wait_all`.
@@ -105,7 +107,7 @@ impl Class {
     /// Whether it is complete only when its token is used.
     #[inline(always)]
     pub fn has_token(self) -> bool {
-        matches!(self, Class::Async | Class::AsyncAlways | Class::Grant)
+        matches!(self, Class::Async | Class::AsyncSelective | Class::AsyncAlways | Class::Grant)
     }
 }
 
@@ -175,6 +177,8 @@ pub(crate) struct AsyncResult {
     /// Written by the run, like `fails`.
     pub panicked: Option<Failure>,
     pub fails: Vec<(usize, Failure)>,
+    /// Written by the token.
+    pub late: Vec<(usize, Failure)>,
 }
 
 const _: () = assert!(size_of::<AsyncResult>() <= INLINE_CLOSURE);

@@ -29,6 +29,19 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// The error that a panic of an op becomes. A payload that is an [`OpError`] is that error.
+#[cold]
+pub(crate) fn panic_error(op: &str, payload: Box<dyn Any + Send>) -> OpError {
+    match payload.downcast::<OpError>() {
+        Ok(error) => *error,
+        Err(payload) => {
+            let message = format!("operator {op} panicked: {}", panic_text(&*payload));
+            discard(payload);
+            OpError::new(FailureKind::Panic, message)
+        }
+    }
+}
+
 impl Engine {
     /// Runs a ready op, or skips it, and completes it; ops that become ready are appended to `ready`.
     ///
@@ -173,18 +186,8 @@ impl Engine {
     /// As for `fail`.
     #[cold]
     unsafe fn fail_by_panic(&self, op: *mut OpBlock, payload: Box<dyn Any + Send>) -> Failure {
-        let error = match payload.downcast::<OpError>() {
-            Ok(error) => *error,
-            Err(payload) => {
-                // SAFETY: contract.
-                let name = unsafe { (*op).name.as_str() };
-                let message = format!("operator {name} panicked: {}", panic_text(&*payload));
-                discard(payload);
-                OpError::new(FailureKind::Panic, message)
-            }
-        };
         // SAFETY: contract.
-        unsafe { self.fail(op, error) }
+        unsafe { self.fail(op, panic_error((*op).name.as_str(), payload)) }
     }
 
     /// Why an op that was pushed after closing does not run. Nobody is told at exit, so it is not remembered.
@@ -224,17 +227,24 @@ impl Engine {
         }
     }
 
-    /// The token of an async op was used.
+    /// The token of an async op was used. A result may be that single writes have failed.
     ///
     /// # Safety
     /// Called once for an op, by its token.
-    pub(crate) unsafe fn finish_async(&'static self, op: *mut OpBlock, result: Result<(), OpError>) {
+    pub(crate) unsafe fn finish_async(&'static self, op: *mut OpBlock, result: Result<Vec<(usize, Failure)>, OpError>) {
         let slot = slot::current();
         slot.enter();
         // SAFETY: contract; the op exists until run and token have both left.
         unsafe {
-            let outcome = result.err().map(|e| failure_from(op, e));
+            let (outcome, late) = match result {
+                // Numbers that the op does not have are ignored, as by `fail_write`.
+                Ok(late) => (None, late.into_iter().filter(|(i, _)| *i < OpBlock::len(op)).collect()),
+                Err(error) => (Some(failure_from(op, error)), Vec::new()),
+            };
+            let late: Vec<(usize, Failure)> = late;
+            late.iter().for_each(|(_, failure)| self.record_failure(failure));
             (&raw mut (*async_result(op)).outcome).write(outcome);
+            (&raw mut (*async_result(op)).late).write(late);
             if second_to_leave(op, TOKEN_USED) {
                 let mut ready = Chain::new();
                 self.complete_async(slot, op, &mut ready);
@@ -249,12 +259,13 @@ impl Engine {
     unsafe fn complete_async(&'static self, slot: &'static Slot, op: *mut OpBlock, ready: &mut Chain) {
         // SAFETY: contract; both parts of the result were written before their writers left.
         unsafe {
-            let AsyncResult { outcome, panicked, fails } = async_result(op).read();
+            let AsyncResult { outcome, panicked, mut fails, mut late } = async_result(op).read();
             // A run that panics drops its token as well: that is one event, not two.
             let all = panicked.or(outcome);
             if let Some(failure) = &all {
                 self.record_failure(failure);
             }
+            fails.append(&mut late);
             self.complete(slot, op, &Verdict { all, single: &fails }, ready);
         }
     }

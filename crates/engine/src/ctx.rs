@@ -163,7 +163,20 @@ impl OnComplete {
     pub fn complete(self, result: Result<(), OpError>) {
         let token = ManuallyDrop::new(self);
         // SAFETY: the token is consumed, so this happens once.
+        unsafe { token.engine.finish_async(token.op, result.map(|()| Vec::new())) }
+    }
+
+    /// The same, where single writes, by number, may have failed.
+    pub(crate) fn complete_selectively(self, result: Result<Vec<(usize, Failure)>, OpError>) {
+        let token = ManuallyDrop::new(self);
+        // SAFETY: as above.
         unsafe { token.engine.finish_async(token.op, result) }
+    }
+
+    /// Name of the op.
+    pub(crate) fn name(&self) -> OpName {
+        // SAFETY: the op exists while its token does.
+        unsafe { OpName::clone(&(*self.op).name) }
     }
 }
 

@@ -85,6 +85,26 @@ impl Engine {
         &self.memory
     }
 
+    /// Whether ops wait for a core, as far as can be seen without a lock. A long op may look between its parts.
+    pub fn has_queued(&self) -> bool {
+        !self.sched.queue_is_empty()
+    }
+
+    /// Runs `f` while the process cannot fork, so that no lock that `f` takes is held in a child for ever. `f` must not wait
+    /// for other threads, except for such locks.
+    pub fn without_fork<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Inside(&'static Slot);
+        impl Drop for Inside {
+            fn drop(&mut self) {
+                self.0.exit();
+            }
+        }
+        let slot = crate::slot::current();
+        slot.enter();
+        let _inside = Inside(slot);
+        f()
+    }
+
     /// Closes the intake: ops pushed from now on fail with kind `Shutdown` instead of running (`NoSkip` ones run), waits
     /// for results that are not there return [`WaitError::Closed`](crate::WaitError::Closed). What was pushed before
     /// may still run. Never blocks.

@@ -26,10 +26,17 @@ impl ParameterGate {
     /// A gate in front of these variables. It is shut until everything pushed to write them before is complete. From now
     /// on they may only be written through the gate.
     pub fn new(engine: &'static Engine, parameters: &[Var]) -> Self {
+        ParameterGate::announced(engine, parameters, |_| ())
+    }
+
+    /// The same; `announce` tells those who write the parameters of the gate before it waits for what they have pushed. When
+    /// it returns nobody may push a write that does not pass the gate.
+    pub fn announced(engine: &'static Engine, parameters: &[Var], announce: impl FnOnce(&ParameterGate)) -> Self {
         let gate = ParameterGate { engine, gate: engine.new_var(), parameters: parameters.into() };
+        announce(&gate);
         let accesses: Vec<_> = gate.parameters.iter().map(|p| (p, Access::Read)).collect();
         // Strict: a parameter that has failed already fails the gate.
-        gate.push_with(OpSpec::new("gate", &accesses), |_| Ok(()));
+        gate.push(OpSpec::new("gate", &accesses), |_| Ok(()));
         gate
     }
 
@@ -56,25 +63,30 @@ impl ParameterGate {
     where
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
     {
-        self.push_with(spec, run);
+        ParameterGate::push_through(std::slice::from_ref(self), self.engine, spec, run);
     }
 
-    fn push_with<F>(&self, spec: OpSpec<'_>, run: F)
+    /// The same for parameters of several gates; without any it is an ordinary push.
+    pub fn push_through<F>(gates: &[ParameterGate], engine: &'static Engine, spec: OpSpec<'_>, run: F)
     where
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
     {
         let declared = spec.vars;
+        let first = declared.len();
         let mut accesses = declared.to_vec();
-        let last = accesses.len();
-        // A whole write: success heals the gate, unless a parameter that this op does not write has failed.
-        accesses.push((&self.gate, Access::Write));
+        // A whole write: success heals a gate, unless a parameter that this op does not write has failed.
+        accesses.extend(gates.iter().map(|g| (&g.gate, Access::Write)));
         let written = |p: &&Var| declared.iter().any(|(v, access)| *access == Access::Write && v.same(p));
-        let others: Vec<Var> = self.parameters.iter().filter(|p| !written(p)).cloned().collect();
-        self.engine.push(OpSpec { vars: &accesses, ..spec }, move |ctx| {
+        let others_of =
+            |gate: &ParameterGate| -> Vec<Var> { gate.parameters.iter().filter(|p| !written(p)).cloned().collect() };
+        let others: Vec<Vec<Var>> = gates.iter().map(others_of).collect();
+        engine.push(OpSpec { vars: &accesses, ..spec }, move |ctx| {
             run(ctx)?;
             // Nobody else writes a parameter now: that takes the gate.
-            if let Some(failure) = others.iter().find_map(Var::failure) {
-                ctx.fail_write(last, failure);
+            for (i, others) in others.iter().enumerate() {
+                if let Some(failure) = others.iter().find_map(Var::failure) {
+                    ctx.fail_write(first + i, failure);
+                }
             }
             Ok(())
         });

@@ -45,6 +45,7 @@ mod guard;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
+mod parts;
 pub mod profile;
 mod protocol;
 mod push;
@@ -74,6 +75,8 @@ pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
+pub use parts::Part;
+pub use sched::set_give_back_after;
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpSpec};
 pub use var::{Var, live_vars};

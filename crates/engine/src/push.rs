@@ -57,7 +57,8 @@ impl Engine {
     {
         let class = match spec.kind {
             OpKind::Strict => Class::Async,
-            _ => Class::AsyncAlways,
+            OpKind::Selective => Class::AsyncSelective,
+            OpKind::NoSkip => Class::AsyncAlways,
         };
         match Limits::of(&spec) {
             // SAFETY: the closure is of the type that the vtable treats it as.
@@ -157,7 +158,7 @@ impl Engine {
     unsafe fn run_here(&'static self, slot: &'static Slot, op: *mut OpBlock) {
         // SAFETY: contract.
         unsafe {
-            if matches!((*op).class, Class::Async | Class::AsyncAlways) {
+            if matches!((*op).class, Class::Async | Class::AsyncSelective | Class::AsyncAlways) {
                 self.count_push(slot, op);
             }
             let mut ready = Chain::new();

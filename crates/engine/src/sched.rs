@@ -14,13 +14,23 @@ use crate::team::Team;
 use crate::tokens::Tokens;
 use crossbeam_utils::CachePadded;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 /// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few turns given away.
 /// Together with "at most one searches" an idle engine burns nothing.
 const SEARCH_PAUSES: u32 = 40;
 const SEARCH_YIELDS: u32 = 20;
+
+/// How long an engine rests before it gives back what it keeps for the next request, in milliseconds.
+static GIVE_BACK_AFTER: AtomicU64 = AtomicU64::new(10_000);
+
+/// Sets for how long nothing may run before memory that is kept for the next request (arenas, scratch) goes back to the
+/// system; 10 seconds if this is not called. Afterwards an engine sleeps without waking up.
+pub fn set_give_back_after(rest: Duration) {
+    GIVE_BACK_AFTER.store(rest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+}
 
 pub(crate) struct Sched {
     pub tokens: Tokens,
@@ -31,6 +41,8 @@ pub(crate) struct Sched {
     queued: CachePadded<AtomicUsize>,
     pub team: Team,
     wakes: AtomicUsize,
+    /// Jobs that workers have taken; changed under the lock.
+    jobs: AtomicUsize,
 }
 
 pub(crate) struct State {
@@ -85,6 +97,7 @@ impl Sched {
             queued: CachePadded::new(AtomicUsize::new(0)),
             team: Team::new(cores),
             wakes: AtomicUsize::new(0),
+            jobs: AtomicUsize::new(0),
         }
     }
 
@@ -216,12 +229,27 @@ impl Sched {
             (*token)?;
             let op = state.queues.pop();
             self.queued.store(state.queues.len(), Ordering::Release);
+            self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             return op.map(Job::Run);
         }
         let run = self.team.neediest(&state.open_runs)?;
         *token = token.or_else(|| self.tokens.take());
         self.team.join(run, (*token)?);
+        self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         Some(Job::Help(run))
+    }
+
+    /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may go.
+    fn has_rested(&self, parker: &Parker) -> bool {
+        let rest = Duration::from_millis(GIVE_BACK_AFTER.load(Ordering::Relaxed));
+        let (jobs, since) = (self.jobs.load(Ordering::Relaxed), Instant::now());
+        while !parker.woken.load(Ordering::Acquire) {
+            match rest.checked_sub(since.elapsed()) {
+                Some(left) if !left.is_zero() => std::thread::park_timeout(left),
+                _ => return self.jobs.load(Ordering::Relaxed) == jobs,
+            }
+        }
+        false
     }
 
     /// In a forked child: the workers do not exist. `own`: the token of the forking thread.
@@ -252,10 +280,13 @@ impl Engine {
         // Counted by whoever started or woke this worker.
         let mut searching = true;
         let mut searched = false;
+        // Since memory was given back.
+        let mut worked = false;
         loop {
             slot.enter();
             let mut state = sched.lock();
             if let Some(job) = sched.next_job(&mut state, &mut token) {
+                worked = true;
                 if std::mem::take(&mut searching) {
                     state.searching -= 1;
                 }
@@ -288,11 +319,30 @@ impl Engine {
             drop(state);
             slot.exit();
             while !parker.woken.swap(false, Ordering::Acquire) {
-                std::thread::park();
+                if !worked {
+                    std::thread::park();
+                } else if sched.has_rested(parker) {
+                    self.give_back_memory();
+                    worked = false;
+                }
             }
             searching = true;
             searched = false;
         }
+    }
+
+    /// Gives the system what is kept for the next request: cached blocks and the scratch memory of cores at rest.
+    fn give_back_memory(&'static self) {
+        let slot = slot::current();
+        slot.enter();
+        let tokens: Vec<usize> = std::iter::from_fn(|| self.sched.tokens.take()).collect();
+        for token in tokens {
+            // SAFETY: the token is held by this thread, which is not inside a chunk.
+            unsafe { self.sched.team.drop_scratch(token) };
+            self.sched.give_back(self, token);
+        }
+        slot.exit();
+        self.memory().trim();
     }
 
     fn do_job(&'static self, slot: &'static Slot, job: Job, token: usize) {

@@ -270,6 +270,16 @@ impl Team {
         f(raw.at_least(bytes));
     }
 
+    /// Gives the scratch memory of a token back, and that of this thread.
+    ///
+    /// # Safety
+    /// The thread holds the token and is not inside a chunk.
+    pub unsafe fn drop_scratch(&self, token: usize) {
+        // SAFETY: contract: the holder of the token is the only one to touch its scratch.
+        unsafe { *self.scratch[token].get() = Raw::empty() };
+        drop(OWN_SCRATCH.take());
+    }
+
     /// Runs all chunks of a split, with helpers.
     ///
     /// # Safety

@@ -8,5 +8,5 @@ pub mod plan;
 pub mod symbol;
 
 pub use json::{LoadOptions, Loaded};
-pub use plan::{BuildOptions, CachedOp, CachedOpFlags, Graph, Plan, passes};
+pub use plan::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Graph, Plan, passes};
 pub use symbol::{Entry, GraphError, InferredShapes, InferredTypes, Node, Symbol};

@@ -3,7 +3,6 @@
 //! `cargo bench -p mxrt-kernels --bench conv [-- FILTER]`. Throughput is in multiply-adds (elements for conversions and pooling).
 //! Compare rows of one run with each other: absolute numbers depend on what else the machine does.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -14,7 +13,7 @@ use mxrt_kernels::conv_fast::{
 };
 use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB, multiply_rows};
 use mxrt_kernels::isa::Isa;
-use mxrt_kernels::par::Par;
+use mxrt_kernels::par::Kept;
 
 criterion_group! {
     name = benches;
@@ -70,7 +69,7 @@ fn products(c: &mut Criterion) {
 fn conversions(c: &mut Criterion, isa: Isa) {
     let shape = BlockedShape::new(1, 64, 56, 56, Halo { top: 1, left: 1, bottom: 1, right: 1 });
     let (mut planes, mut data) = (AlignedVec::zeroed(64 * 56 * 56), AlignedVec::zeroed(shape.len()));
-    let (par, elements) = (OneThread::default(), planes.len());
+    let (par, elements) = (Kept::default(), planes.len());
     let name = format!("{isa}");
     measure(c, "convert 64 at 56, NCHW to blocked", &name, elements, || {
         to_blocked(isa, &planes, &mut BlockedMut::new(shape, &mut data), &par);
@@ -93,7 +92,7 @@ fn poolings(c: &mut Criterion, isa: Isa) {
             BlockedShape::new(1, channels, size, size, Halo::default()),
             BlockedShape::new(1, channels, out, out, Halo::default()),
         );
-        let (x, mut y, par) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()), OneThread::default());
+        let (x, mut y, par) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()), Kept::default());
         let params = Pool2dParams { kernel: [kernel; 2], stride: [stride; 2], pad: [pad; 2] };
         measure(c, what, &format!("{isa}"), xs.len(), || {
             pool(isa, kind, params, Blocked::new(xs, &x), &mut BlockedMut::new(ys, &mut y), &par);
@@ -131,7 +130,8 @@ fn convolution(
     done: &mut Vec<String>,
 ) {
     let shape = [1, params.in_channels, size, size];
-    let kernel = ConvKernel::select(params, shape, isa, ConvOptions { winograd }).expect("a sound convolution");
+    let kernel = ConvKernel::select(params, shape, isa, ConvOptions { winograd, ..ConvOptions::default() })
+        .expect("a sound convolution");
     let name = kernel.name();
     if done.contains(&name) {
         return;
@@ -141,9 +141,9 @@ fn convolution(
     let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
     let (mut x, mut y) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()));
     let input = ramp(shape.iter().product());
-    to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &OneThread::default());
+    to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &Kept::default());
     let mut scratch = AlignedVec::zeroed(kernel.scratch_len());
-    let par = OneThread::default();
+    let par = Kept::default();
     measure(c, what, &name, params.weight_len() * ys.h * ys.w, || {
         kernel.run(
             Blocked::new(xs, &x),
@@ -160,7 +160,7 @@ fn convolution(
 fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("tiles {isa}"));
     let packed = PackedB::pack(&ramp(k * n), k, n, false, isa);
-    let (a, mut y, par) = (ramp(m * k), AlignedVec::zeroed(m * n), OneThread::default());
+    let (a, mut y, par) = (ramp(m * k), AlignedVec::zeroed(m * n), Kept::default());
     measure(c, &what, &name, m * n * k, || {
         packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut y, &par);
     });
@@ -169,29 +169,10 @@ fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
 /// A fully connected layer from weights as they are.
 fn unpacked(c: &mut Criterion, [m, n, k]: [usize; 3], isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("unpacked {isa}"));
-    let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), OneThread::default());
+    let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), Kept::default());
     measure(c, &what, &name, m * n * k, || {
         multiply_rows(isa, [m, n, k], Matrix::rows(&a, k), &w, Epilogue::default(), &mut y, n, &par);
     });
-}
-
-/// Runs chunks in order and keeps its scratch, as a worker does; fresh memory for every call would be measured with it.
-#[derive(Default)]
-struct OneThread(Mutex<Vec<[u128; 4]>>);
-
-impl Par for OneThread {
-    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-        let mut memory = self.0.lock().expect("no chunk panicked");
-        let need = scratch_bytes / 64 + 2;
-        if memory.len() < need {
-            memory.resize(need, [0; 4]);
-        }
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
-        let at = bytes.as_ptr().align_offset(64);
-        for chunk in 0..chunks {
-            body(chunk, &mut bytes[at..at + scratch_bytes]);
-        }
-    }
 }
 
 /// Values between -1 and 1 without a pattern that matters.

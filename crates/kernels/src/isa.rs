@@ -50,6 +50,22 @@ impl Isa {
     }
 }
 
+/// Whether this machine multiplies pairs of bf16 (AVX512-BF16, which goes with [`Isa::Avx512`]).
+pub fn has_bf16() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_bf16())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn probe_bf16() -> bool {
+    is_x86_feature_detected!("avx512bf16")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn probe_bf16() -> bool {
+    false
+}
+
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -12,6 +12,7 @@
 
 pub mod activation;
 pub mod aligned;
+pub mod cache_class;
 pub mod cast;
 pub mod conv_fast;
 pub mod conv_plain;

@@ -14,7 +14,7 @@ pub trait Par: Sync {
 pub struct Serial;
 
 /// One cache line, so that a vector of them starts on a 64-byte boundary.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
@@ -26,6 +26,24 @@ unsafe impl bytemuck::Pod for Line {}
 impl Par for Serial {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let mut lines = vec![Line([0; 64]); scratch_bytes.div_ceil(64)];
+        let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
+        for chunk in 0..chunks {
+            body(chunk, scratch);
+        }
+    }
+}
+
+/// Runs chunks in order in the calling thread and keeps its scratch from run to run, as a worker does: fresh memory costs more
+/// than many a kernel.
+#[derive(Debug, Default)]
+pub struct Kept(std::sync::Mutex<Vec<Line>>);
+
+impl Par for Kept {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        let mut lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if lines.len() < scratch_bytes.div_ceil(64) {
+            lines.resize(scratch_bytes.div_ceil(64), Line([0; 64]));
+        }
         let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
         for chunk in 0..chunks {
             body(chunk, scratch);

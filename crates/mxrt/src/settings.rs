@@ -1,7 +1,7 @@
 //! The environment variables, read in one place for every border.
 
 use crate::devices::{self, DeviceSettings, SimSettings, SimWork};
-use crate::{BuildOptions, Config, EngineKind, Isa, KernelOptions, PassChoice};
+use crate::{BuildOptions, Config, ConvTable, EngineKind, Isa, KernelOptions, PassChoice};
 
 /// What the environment decides.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ const BULK_SIZE: usize = 15;
 impl Settings {
     /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
     /// `MXNET_EXEC_BULK_EXEC_INFERENCE` and `MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`, `MXRT_DEBUG`,
-    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_PASSES`,
+    /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_TUNED` (file of a [`ConvTable`]), `MXRT_PASSES`,
     /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB`, and for simulated devices `MXRT_SIM_DEVICES`, `MXRT_SIM_GPUS`,
     /// `MXRT_SIM_SEED`, `MXRT_SIM_DELAY_US`, `MXRT_SIM_MODE`, `MXRT_SIM_CHECK`,
     /// `MXRT_SIM_IGNORE_WAITS` and `MXRT_SIM_MEMORY_MB`, through `env`, usually `|name| std::env::var(name).ok()`.
@@ -54,6 +54,9 @@ impl Settings {
                 ));
             }
             settings.plans.kernel.isa = isa;
+        }
+        if let Some(path) = given(env, "MXRT_TUNED") {
+            settings.plans.kernel.tuned = Some(tuned(&path).map_err(|e| format!("MXRT_TUNED is '{path}': {e}"))?);
         }
         if let Some(list) = given(env, "MXRT_PASSES") {
             settings.plans.passes = PassChoice::parse(&list).map_err(|e| format!("MXRT_PASSES is '{list}': {e}"))?;
@@ -104,6 +107,12 @@ fn sim(env: &dyn Fn(&str) -> Option<String>) -> Result<SimSettings, String> {
         sim.work = known.ok_or_else(|| format!("MXRT_SIM_MODE is '{word}'; expected one of {words}"))?.1;
     }
     Ok(sim)
+}
+
+/// The table of measured convolutions in a file; it stays for as long as the process.
+fn tuned(path: &str) -> Result<&'static ConvTable, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    Ok(Box::leak(Box::new(text.parse()?)))
 }
 
 /// A variable that is set to something.

@@ -1,48 +1,111 @@
 //! Compiled graphs that any number of threads call.
 
+use crate::ndarray::NDArrayBase;
 use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results};
 use crate::symbol::SymbolBase;
 use crate::{errors, runtime};
 use mxrt_engine::OpError;
-use mxrt_graph::CachedOpFlags;
+use mxrt_graph::{CachedOpFlags, CallOptions};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-type Arrays = SmallVec<[NDArray; 16]>;
+type Arrays = SmallVec<[NDArray; 4]>;
 
 /// A compiled symbol. Calls take arrays in the order of the symbol's `list_inputs()` and return at once.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct CachedOp {
-    op: mxrt_graph::CachedOp,
+    op: Arc<mxrt_graph::CachedOp>,
 }
 
-impl CachedOp {
-    fn run<'py>(
-        &self,
-        py: Python<'py>,
-        inputs: Arrays,
-        out: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let outputs = out_arrays(out)?;
-        // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
-        let made = runtime::detached(py, || self.call(&inputs, outputs.as_deref()))?;
-        let made = made.map_err(|e| errors::from_op(py, &e))?;
-        raise_if_naive(py, runtime::runtime()?, &made)?;
-        results(py, made, out)
-    }
+/// A compiled symbol with arrays for some of its inputs. Calls take the others.
+#[pyclass(frozen, module = "mxrt._mxrt")]
+pub(crate) struct BoundOp {
+    op: mxrt_graph::BoundOp,
+}
 
-    fn call(&self, inputs: &[NDArray], outputs: Option<&[NDArray]>) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let inputs: SmallVec<[&NDArray; 16]> = inputs.iter().collect();
-        match outputs {
-            None => self.op.call(&inputs),
-            Some(outputs) => {
-                self.op.call_into(&inputs, &outputs.iter().collect::<SmallVec<[&NDArray; 2]>>())?;
-                Ok(outputs.iter().cloned().collect())
+/// What both kinds of calls are to Rust.
+trait Callable: Sync {
+    fn quickly(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>>;
+
+    fn call(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError>;
+}
+
+macro_rules! callable {
+    ($op:ty) => {
+        impl Callable for $op {
+            fn quickly(
+                &self,
+                inputs: &[&NDArray],
+                outputs: Option<&[&NDArray]>,
+                options: &CallOptions,
+            ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
+                self.try_call_quickly(inputs, outputs, options)
+            }
+
+            fn call(
+                &self,
+                inputs: &[&NDArray],
+                outputs: Option<&[&NDArray]>,
+                options: &CallOptions,
+            ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+                self.call_with(inputs, outputs, options)
             }
         }
-    }
+    };
+}
+callable!(mxrt_graph::CachedOp);
+callable!(mxrt_graph::BoundOp);
+
+fn run<'py>(
+    py: Python<'py>,
+    op: &dyn Callable,
+    inputs: &Bound<'py, PyTuple>,
+    out: Option<&Bound<'py, PyAny>>,
+    options: CallOptions,
+) -> PyResult<Bound<'py, PyAny>> {
+    let inputs = arrays(inputs.iter())?;
+    let outputs = out_arrays(out)?;
+    let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
+    let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
+    let made = match op.quickly(&inputs, outputs.as_deref(), &options) {
+        Some(made) => made,
+        // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
+        None => runtime::detached(py, || op.call(&inputs, outputs.as_deref(), &options))?,
+    };
+    let made = made.map_err(|e| errors::from_op(py, &e))?;
+    raise_if_naive(py, runtime::runtime()?, &made)?;
+    results(py, made, out)
+}
+
+/// A call's place in the queue, from the arguments of the call.
+fn call_options(priority: i32, deadline: Option<f64>, cancel_on_drop: bool) -> PyResult<CallOptions> {
+    let deadline = match deadline {
+        None => None,
+        Some(seconds) => {
+            let wrong = || {
+                let text = format!("deadline={seconds}: expected a number of seconds from now, 0 or more");
+                errors::plain("value", &text)
+            };
+            let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+            // What lies beyond the clock never comes.
+            Instant::now().checked_add(duration)
+        }
+    };
+    Ok(CallOptions { priority, deadline, cancel_on_drop })
 }
 
 fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Arrays> {
@@ -63,7 +126,7 @@ impl CachedOp {
             mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)
         })?;
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
-        Ok(CachedOp { op: op.with_random(runtime.random.clone()) })
+        Ok(CachedOp { op: Arc::new(op.with_random(runtime.random.clone())) })
     }
 
     /// Number of inputs.
@@ -78,15 +141,30 @@ impl CachedOp {
         self.op.num_outputs()
     }
 
-    /// Runs the graph. One result is returned as itself, several as a list.
-    #[pyo3(signature = (*inputs, out = None))]
+    /// Runs the graph. One result is returned as itself, several as a list. Calls with a higher `priority` are served
+    /// first; `deadline` is the time in seconds after which a call that has not started fails; with `cancel_on_drop` it
+    /// does not run when its results are dropped before.
+    #[pyo3(signature = (*inputs, out = None, priority = 0, deadline = None, cancel_on_drop = false))]
     fn __call__<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        deadline: Option<f64>,
+        cancel_on_drop: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(py, arrays(inputs.iter())?, out)
+        run(py, &*self.op, inputs, out, call_options(priority, deadline, cancel_on_drop)?)
+    }
+
+    /// The same graph with arrays for some of its inputs; None where a call's argument goes.
+    fn bind(&self, py: Python<'_>, arrays: Vec<Option<Bound<'_, NDArrayBase>>>) -> PyResult<BoundOp> {
+        let held: Vec<Option<NDArray>> = arrays.iter().map(|a| Some(a.as_ref()?.get().array.clone())).collect();
+        let bound = runtime::detached(py, || {
+            let arrays: Vec<Option<&NDArray>> = held.iter().map(Option::as_ref).collect();
+            mxrt_graph::BoundOp::new(self.op.clone(), &arrays)
+        })?;
+        Ok(BoundOp { op: bound.map_err(|e| errors::from_op(py, &e))? })
     }
 
     /// The compiled form for arrays like these, as text; with `measure` also how long each step takes on them.
@@ -95,7 +173,7 @@ impl CachedOp {
         let inputs = arrays(inputs.iter())?;
         let text = if measure {
             runtime::wait(py, |poll| {
-                let inputs: SmallVec<[&NDArray; 16]> = inputs.iter().collect();
+                let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
                 self.op.measured_plan_text(&inputs, poll).map_or_else(|e| Ok(Err(e)), |text| text.map(Ok))
             })?
         } else {
@@ -121,5 +199,27 @@ impl CachedOp {
 
     fn __repr__(&self) -> String {
         format!("<CachedOp {} inputs, {} outputs>", self.op.num_inputs(), self.op.num_outputs())
+    }
+}
+
+#[pymethods]
+impl BoundOp {
+    /// Runs the graph on the inputs that are not bound. See `CachedOp`.
+    #[pyo3(signature = (*inputs, out = None, priority = 0, deadline = None, cancel_on_drop = false))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        deadline: Option<f64>,
+        cancel_on_drop: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        run(py, &self.op, inputs, out, call_options(priority, deadline, cancel_on_drop)?)
+    }
+
+    fn __repr__(&self) -> String {
+        let op = self.op.op();
+        format!("<BoundOp {} inputs, {} outputs>", op.num_inputs(), op.num_outputs())
     }
 }

@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _mxrt {
     #[pymodule_export]
-    use crate::cached_op::CachedOp;
+    use crate::cached_op::{BoundOp, CachedOp};
     #[pymodule_export]
     use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
 use crate::memory::Memory;
+use crate::params::Gates;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
@@ -16,6 +17,8 @@ pub(crate) struct Chunk {
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
     block: OnceLock<Memory>,
     allocating: Mutex<()>,
+    /// Sets of parameters that the storage belongs to: who writes it passes their gates.
+    pub(crate) gates: Gates,
 }
 
 impl Chunk {
@@ -74,6 +77,8 @@ pub(crate) fn allocate(engine: &'static Engine, bytes: usize) -> Result<Block, O
 #[derive(Clone)]
 pub struct NDArray {
     pub(crate) chunk: Arc<Chunk>,
+    /// See [`NDArray::cancel_on_drop`].
+    wanted: Option<Arc<Wanted>>,
     /// First byte of this view in the chunk.
     pub(crate) offset: usize,
     dtype: DType,
@@ -99,7 +104,9 @@ impl NDArray {
                 bytes,
                 block: OnceLock::new(),
                 allocating: Mutex::new(()),
+                gates: Gates::default(),
             }),
+            wanted: None,
             offset: 0,
             dtype: tensor.dtype,
             shape: tensor.shape,
@@ -234,7 +241,19 @@ impl NDArray {
             return None;
         }
         let offset = self.offset + start * self.dtype.size();
-        Some(NDArray { chunk: self.chunk.clone(), offset, dtype: self.dtype, shape })
+        Some(NDArray { chunk: self.chunk.clone(), wanted: self.wanted.clone(), offset, dtype: self.dtype, shape })
+    }
+
+    /// The same array; when this handle and all that were made of it (clones, views) are gone, what should compute the value
+    /// and has not started is cancelled. Work that is pushed to read the array holds a handle.
+    pub fn cancel_on_drop(mut self) -> NDArray {
+        self.wanted = Some(Arc::new(Wanted { engine: self.chunk.engine, var: self.chunk.var.clone() }));
+        self
+    }
+
+    /// A handle that nobody waits with: for the work that computes the value.
+    pub(crate) fn to_write(&self) -> NDArray {
+        NDArray { wanted: None, ..self.clone() }
     }
 
     /// Waits until everything pushed so far that writes this array is done; raises the failure it holds, if any.
@@ -251,6 +270,18 @@ impl NDArray {
     /// A copy of the content as bytes, after waiting for it.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WaitError> {
         Ok(self.read(&mut || true)?.tensor().bytes().to_vec())
+    }
+}
+
+/// Cancels the writes of a variable when nobody wants their result any more.
+struct Wanted {
+    engine: &'static Engine,
+    var: Var,
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.engine.cancel(&self.var);
     }
 }
 

@@ -7,10 +7,11 @@ use crate::array::allocate;
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{
-    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, OpError, OpName, OpSpec, Place,
-    Var,
+    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, OpError, OpKind, OpName,
+    OpSpec, Place, Var,
 };
 use smallvec::SmallVec;
+use std::time::Instant;
 
 /// Work for a device: a kernel of the host's kind, for a device whose memory the host can address.
 pub struct DeviceLaunch<'a> {
@@ -24,6 +25,25 @@ pub struct DeviceLaunch<'a> {
     pub outputs: &'a [&'a NDArray],
     /// bytes of memory that the kernel works on
     pub scratch: usize,
+    /// what happens when an input has failed; a selective kernel asks its context, and is called in any case
+    pub kind: OpKind,
+    /// those with a higher number are enqueued first
+    pub priority: i32,
+    /// fails with kind `Deadline` instead of being enqueued later than this
+    pub deadline: Option<Instant>,
+}
+
+impl<'a> DeviceLaunch<'a> {
+    /// A strict kernel without scratch memory.
+    pub fn new(
+        device: DeviceId,
+        name: impl Into<OpName>,
+        inputs: &'a [&'a NDArray],
+        outputs: &'a [&'a NDArray],
+    ) -> DeviceLaunch<'a> {
+        let (scratch, kind, priority, deadline) = (0, OpKind::Strict, 0, None);
+        DeviceLaunch { device, name: name.into(), inputs, outputs, scratch, kind, priority, deadline }
+    }
 }
 
 /// Enqueues `body`, which will see the contents of the inputs and fill the outputs; `prepare` runs when it is enqueued, after
@@ -53,7 +73,8 @@ pub(crate) fn update_on(
     source: &NDArray,
     change: impl FnOnce(&mut [u8], &[u8]) + Send + 'static,
 ) -> Result<(), OpError> {
-    let launch = DeviceLaunch { device, name: "assign".into(), inputs: &[source], outputs: &[], scratch: 0 };
+    let inputs = [source];
+    let launch = DeviceLaunch::new(device, "assign", &inputs, &[]);
     push_kernel(
         target.engine(),
         &launch,
@@ -148,14 +169,15 @@ where
         .enumerate()
         .map(|(i, (a, access))| Operand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write))
         .collect();
-    let scratch = launch.scratch;
+    let (scratch, strict) = (launch.scratch, launch.kind == OpKind::Strict);
     let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(Cost::Small);
+    let spec = OpSpec { kind: launch.kind, priority: launch.priority, deadline: launch.deadline, ..spec };
     engine.push_device(spec, move |ctx| {
         let arguments = Arguments::gather(ctx, reads, writes, scratch)?;
         let prepared = prepare(ctx);
         ctx.launch(move |kernel| {
             // What comes before it is complete: nothing can be made of a failed value.
-            if kernel.failed_reads().next().is_some() {
+            if strict && kernel.failed_reads().next().is_some() {
                 return Ok(());
             }
             arguments.run(|ins, outs, scratch| body(prepared, kernel, ins, outs, scratch))
@@ -270,8 +292,8 @@ impl NDArray {
     }
 }
 
-/// Copies all elements of `source` into `target`, which have the same type and lie in different memories, or in the same
-/// one without overlapping. Pushes the work and returns.
+/// Copies all elements of `source` into `target`, which have the same type and lie in different memories, or in that of one
+/// device without overlapping; one on the host is new. Pushes the work and returns.
 pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
     match (source.context().device(), target.context().device()) {
         (Some(from), Some(to)) if from.kind() != to.kind() => {

@@ -4,6 +4,7 @@ use crate::array::allocate;
 use crate::device::fill_blank;
 use crate::index::Region;
 use crate::memory::Memory;
+use crate::params::push_writing;
 use crate::{Context, NDArray, TensorType};
 use mxrt_engine::device::{ConsumerStream, ExportGuard, ImportStream};
 use mxrt_engine::{Access, Cost, DeviceId, DevicePtr, Engine, Failure, FailureKind, OpError, OpSpec, WaitError};
@@ -130,7 +131,7 @@ impl NDArray {
         let vars = [(self.var(), Access::Update)];
         let spec = OpSpec::new("shared", &vars).cost(Cost::Small);
         match self.context().device() {
-            None => self.engine().push(spec, |_| Ok(())),
+            None => push_writing(self.engine(), &[self], spec, |_| Ok(())),
             Some(device) => {
                 let bytes = self.storage_bytes();
                 // A lost device takes nothing: then there is no value either.

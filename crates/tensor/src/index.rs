@@ -129,7 +129,9 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     let bytes = into.shape().size().saturating_mul(dtype.size());
     let all = into == Region::whole(target.shape());
     if source.context().device() != target.context().device() {
-        if all && from == Region::whole(source.shape()) {
+        let whole = all && from == Region::whole(source.shape());
+        // A write to the host may have to pass the gates of parameters, which ops on a device do not.
+        if whole && target.context().device().is_some() {
             return device::copy(target, source);
         }
         return copy_region(target, into, &source.copy_to_context(target.context())?, from);
@@ -137,8 +139,8 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     // Writing all of it replaces what was there, failures included; a part keeps the rest.
     if all {
         if let Some(device) = target.context().device() {
-            let inputs = [source];
-            let work = DeviceLaunch { device, name: "copy".into(), inputs: &inputs, outputs: &[target], scratch: 0 };
+            let (inputs, outputs) = ([source], [target]);
+            let work = DeviceLaunch::new(device, "copy", &inputs, &outputs);
             return launch_on(
                 target.engine(),
                 work,
@@ -226,7 +228,8 @@ pub fn gather(source: &NDArray, positions: Vec<usize>, shape: Shape) -> Result<N
     let dtype = source.dtype();
     let out = NDArray::new(source.engine(), source.context(), TensorType::new(dtype, shape))?;
     if let Some(device) = source.context().device() {
-        let work = DeviceLaunch { device, name: "gather".into(), inputs: &[source], outputs: &[&out], scratch: 0 };
+        let (inputs, outputs) = ([source], [&out]);
+        let work = DeviceLaunch::new(device, "gather", &inputs, &outputs);
         launch_on(
             source.engine(),
             work,

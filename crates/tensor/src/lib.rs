@@ -11,6 +11,8 @@ mod guard;
 pub mod index;
 mod launch;
 mod memory;
+mod params;
+mod request;
 mod shape;
 mod view;
 
@@ -22,5 +24,7 @@ pub use exchange::{DeviceImport, Shared};
 pub use guard::ReadGuard;
 pub use launch::{Launch, launch};
 pub use mxrt_engine::device::ConsumerStream;
+pub use params::ParameterSet;
+pub use request::{Call, Inputs, Progress, Turn, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};
 pub use view::{TensorMut, TensorRef, TensorType};

@@ -118,15 +118,15 @@ class Block:
     save_params = save_parameters
     load_params = load_parameters
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         for hook in self._pre_hooks:
             hook(self, args)
-        out = self.forward(*args)
+        out = self.forward(*args, **options)
         for hook in self._hooks:
             hook(self, args, out)
         return out
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Any, **options: Any) -> Any:
         """What the block computes."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 

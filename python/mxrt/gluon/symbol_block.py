@@ -45,10 +45,14 @@ class SymbolBlock(HybridBlock):
         self._flags: dict[str, Any] = {}
         self._op: _mxrt.CachedOp | None = None
         self._lock = threading.Lock()
-        self._collected: tuple[int, dict[Context, list[NDArray | None]]] = (-1, {})
+        # For every device the graph with the parameters there, and the generation of parameters that these are of.
+        self._bound: tuple[int, dict[tuple[str, int], _mxrt.BoundOp]] = (-1, {})
         self._places = {name: place for place, name in enumerate(self._input_names)}
         # For each input of the graph, which argument of a call it is; None for parameters.
         self._arguments = [self._places.get(name) for name in self._order]
+        # Which arguments the graph takes, in its order; None where that is all of them as they come.
+        picks = [place for place in self._arguments if place is not None]
+        self._picks = None if picks == list(range(len(self._input_names))) else picks
         self._make_params(params)
         self._warned = False
 
@@ -94,21 +98,30 @@ class SymbolBlock(HybridBlock):
 
     # ---- calls -------------------------------------------------------------------------------------------------
 
-    def forward(self, *args: Any) -> Any:
-        """Runs the model: one array, or a list when it has several outputs. Returns before they are computed."""
-        names = self._input_names
-        if len(args) != len(names):
+    def forward(
+        self, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
+    ) -> Any:
+        """Runs the model: one array, or a list when it has several outputs. Returns before they are computed.
+
+        While others wait for the cores too, calls with a higher ``priority`` are served first. A call that has not
+        started ``deadline`` seconds from now does not run; reading its result raises an
+        :class:`mxrt.base.MXNetTimeoutError`. With ``cancel_on_drop`` a call does not run if its result was dropped
+        before it started; an ordinary call runs anyhow.
+        """
+        if len(args) != len(self._input_names):
             raise self._wrong_count(args)
         for value in args:
             if not isinstance(value, NDArray):
                 return self._not_all_arrays(args)
-        op = self._op or self._compile()
-        context: Context = args[0].context
-        held = self._collect(context)
+        number, by_device = self._bound
+        bound = by_device.get(args[0]._device) if number == parameters.generation() else None
+        if bound is None:
+            bound = self._bind(args[0].context)
         if not self._warned:
             self._warn_unused()
-        inputs = [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
-        return op(*inputs)
+        if self._picks is not None:
+            args = tuple(args[place] for place in self._picks)
+        return bound(*args, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
 
     def _compile(self) -> _mxrt.CachedOp:
         with self._lock:
@@ -119,22 +132,25 @@ class SymbolBlock(HybridBlock):
                 self._op = _mxrt.CachedOp(self._symbol, flags)
             return self._op
 
+    def _bind(self, context: Context) -> _mxrt.BoundOp:
+        """The graph with the parameters of a context."""
+        while True:
+            op = self._op or self._compile()
+            with parameters.publishing:
+                number = parameters.generation()
+                bound = op.bind(self._collect(context))
+                if op is not self._op:
+                    continue  # hybridize was called meanwhile.
+                kept = self._bound[1] if self._bound[0] == number else {}
+                self._bound = (number, {**kept, context._device: bound})
+                return bound
+
     def _collect(self, context: Context) -> list[NDArray | None]:
         """The arrays of the parameters in the order of the graph's inputs, None where a call's argument goes."""
-        number, by_context = self._collected
-        if number == parameters.generation():
-            found = by_context.get(context)
-            if found is not None:
-                return found
-        with parameters.publishing:
-            number = parameters.generation()
-            found = [
-                None if place is not None else self._params[name].data(context)
-                for name, place in zip(self._order, self._arguments, strict=True)
-            ]
-            kept = self._collected[1] if self._collected[0] == number else {}
-            self._collected = (number, {**kept, context: found})
-        return found
+        return [
+            None if place is not None else self._params[name].data(context)
+            for name, place in zip(self._order, self._arguments, strict=True)
+        ]
 
     def _wrong_count(self, args: tuple[Any, ...]) -> MXNetError:
         names = self._input_names
@@ -187,9 +203,10 @@ class SymbolBlock(HybridBlock):
         ``precision="exact"`` computes convolutions without Winograd's algorithm, whose rounding errors are larger.
         """
         flags = {key: value for key, value in kwargs.items() if key in _FLAGS and value is not None}
-        with self._lock:
+        with parameters.publishing, self._lock:
             self._flags = flags
             self._op = None
+            self._bound = (-1, {})
 
     def optimize_for(self, x: Any, *args: Any, backend: str | None = None, **kwargs: Any) -> None:
         """Accepted for compatibility: every graph is optimised when it is compiled."""
@@ -205,7 +222,8 @@ class SymbolBlock(HybridBlock):
         op = self._op or self._compile()
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
-        held = self._collect(args[0].context)
+        with parameters.publishing:
+            held = self._collect(args[0].context)
         inputs = [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
         return op.plan(*inputs, measure=measure)
 
@@ -254,14 +272,14 @@ class SymbolBlock(HybridBlock):
             if name not in self._places and shape and 0 not in shape:
                 self._params[name].shape = shape
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         try:
-            return super().__call__(*args)
+            return super().__call__(*args, **options)
         except parameters.DeferredInitializationError:
             self.infer_shape(*args)
             for parameter in self._params.values():
                 parameter._finish_deferred()
-            return super().__call__(*args)
+            return super().__call__(*args, **options)
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Writes ``path-symbol.json`` and ``path-%04d.params``."""

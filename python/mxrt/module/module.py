@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from .. import _mxrt
 from .. import ndarray as nd
 from ..base import (
     MXNetError,
@@ -84,6 +85,8 @@ class Module(BaseModule):
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
         self._values: dict[str, NDArray] = {}
+        # The graph with the values that a forward has used last.
+        self._bound: tuple[CachedOp, dict[str, NDArray], _mxrt.BoundOp] | None = None
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
         self._outputs: list[NDArray] | None = None
@@ -341,19 +344,40 @@ class Module(BaseModule):
 
     # ---- running -----------------------------------------------------------------------------------------------
 
-    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Runs the model on a batch; ``get_outputs`` gives the results."""
+    def forward(
+        self,
+        data_batch: Any,
+        is_train: bool | None = None,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+    ) -> None:
+        """Runs the model on a batch; ``get_outputs`` gives the results.
+
+        ``priority``, ``deadline`` and ``cancel_on_drop`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
+        """
         self._need_params("forward")
         if is_train:
             raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
-        values = {**self._values, **inputs}
-        op = self._op
-        assert op is not None
-        made = op(*[values[name] if name in values else self._label(name, inputs) for name in self._order])
+        bound, free = self._bind_values()
+        arrays = [inputs[name] if name in inputs else self._label(name, inputs) for name in free]
+        made = bound(*arrays, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
         outputs = made if isinstance(made, list) else [made]
         self._mine.outputs = self._outputs = outputs
         self._follow(inputs, data_batch)
+
+    def _bind_values(self) -> tuple[_mxrt.BoundOp, list[str]]:
+        """The graph with the present values, and the names of its other inputs."""
+        op, values, held = self._op, self._values, self._bound
+        assert op is not None
+        free = [name for name in self._order if name not in values]
+        if held is not None and held[0] is op and held[1] is values:
+            return held[2], free
+        bound = op.bind([values.get(name) for name in self._order])
+        self._bound = (op, values, bound)
+        return bound, free
 
     def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
         names = [d.name for d in self._data_shapes]

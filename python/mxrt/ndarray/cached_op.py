@@ -9,6 +9,7 @@ from ..base import MXNetTypeError
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
+    from .ndarray import NDArray
 
 __all__ = ["CachedOp"]
 
@@ -17,6 +18,8 @@ class CachedOp:
     """A graph, compiled once per signature of its inputs; any number of threads may call it at the same time.
 
     Called with arrays in the order of ``sym.list_inputs()``; returns at once, with one array or a list of them.
+    ``out`` gives arrays to be overwritten. ``priority``, ``deadline`` and ``cancel_on_drop`` are those of
+    :meth:`mxrt.gluon.SymbolBlock.forward`.
     """
 
     __slots__ = ("_op", "sym")
@@ -27,16 +30,29 @@ class CachedOp:
         self.sym = sym
         self._op = _mxrt.CachedOp(sym, dict(flags))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None)
-        kwargs.pop("default_ctx", None)
-        if kwargs:
-            raise TypeError(f"CachedOp.__call__ got unexpected keyword argument(s): {', '.join(kwargs)}")
-        return self._op(*args, out=out)
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        default_ctx: Any = None,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+    ) -> Any:
+        return self._op(*args, out=out, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
 
-    def plan(self, *args: Any) -> str:
-        """The compiled form for inputs like these, as text."""
-        return self._op.plan(*args)
+    def bind(self, arrays: list[NDArray | None]) -> _mxrt.BoundOp:
+        """The graph with arrays for some of its inputs, such as the parameters: a call takes the others, and costs the
+        same however many are bound. ``None`` stands where a call's argument goes."""
+        return self._op.bind(arrays)
+
+    def plan(self, *args: Any, measure: bool = False) -> str:
+        """The compiled form for inputs like these, as text; see :meth:`mxrt.gluon.SymbolBlock.plan`."""
+        return self._op.plan(*args, measure=measure)
+
+    def plan_cache_info(self) -> dict[str, int]:
+        """State of the compiled forms; see :meth:`mxrt.gluon.SymbolBlock.plan_cache_info`."""
+        return self._op.plan_cache_info()
 
     def __repr__(self) -> str:
         return f"<CachedOp {self.sym!r}>"

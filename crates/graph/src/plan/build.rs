@@ -7,9 +7,10 @@ use super::join::{Join, Joined, reads};
 use super::memory::{ALIGN, Lifetime, aligned, assign};
 use super::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
+use mxrt_ops::{ConvSignature, Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
 use mxrt_tensor::TensorType;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How much a plan cache may keep. The plan used last always stays.
@@ -75,6 +76,17 @@ pub(super) enum Packed {
     Arena(usize),
 }
 
+/// Something that a step reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// argument of the call
+    Input(usize),
+    /// constant of the plan
+    Const(usize),
+    /// what an earlier step makes
+    Step(usize),
+}
+
 /// One kernel with its operands.
 pub(super) struct Step {
     pub kernel: Box<dyn Kernel>,
@@ -93,6 +105,8 @@ pub(super) struct Step {
     pub packed: Option<Packed>,
     /// draws from the random stream
     pub random: bool,
+    /// what it reads, in the order of its operands
+    pub needs: Vec<Need>,
 }
 
 /// An immutable program for one signature. Running it touches only what the request brings along.
@@ -100,11 +114,15 @@ pub struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) consts: ConstPlan,
     pub(super) arena_bytes: usize,
-    inputs: Vec<TensorType>,
+    /// the step that makes each result
+    pub(super) made_by: Vec<usize>,
+    pub(super) inputs: Vec<TensorType>,
     /// positions of the inputs that are not parameters
     data: Vec<usize>,
     outputs: Vec<TensorType>,
     cost_ns: u64,
+    /// what a reader of its text should know
+    pub(super) note: Option<&'static str>,
 }
 
 /// A value that is needed in another place than where it is: a result that is an argument, a constant or another
@@ -153,6 +171,11 @@ impl Plan {
     /// Estimated time on one core, in nanoseconds.
     pub fn cost_ns(&self) -> u64 {
         self.cost_ns
+    }
+
+    /// The convolutions that tables of measured choices know, step by step.
+    pub(super) fn convolutions(&self) -> Vec<ConvSignature> {
+        self.steps.iter().filter_map(|step| step.kernel.convolution()).collect()
     }
 
     /// How many pieces of the random stream one request draws.
@@ -281,10 +304,12 @@ impl<'a> Builder<'a> {
         let made_in_place = self.place_outputs(&mut drafts, &outputs)?;
         let nodes = self.const_nodes()?;
         let (steps, arena_bytes) = Layout::new(&self, drafts, &made_in_place).finish();
+        let made_by = (0..outputs.len()).map(|j| maker(&steps, j)).collect::<Result<_, _>>()?;
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
         let consts = ConstPlan::new(nodes, self.slots, cache);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
-        Ok(Plan { steps, consts, arena_bytes, inputs: inputs.to_vec(), data, outputs, cost_ns })
+        let note = self.options.kernel.note();
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, note })
     }
 
     fn is_step(&self, n: usize) -> bool {
@@ -331,7 +356,7 @@ impl<'a> Builder<'a> {
                 let key = format!("pack {} ({})", packing.key(), keys.join(", "));
                 let params = self.params_of(&wanted);
                 let source = ConstSource::Pack(ConstPack { step, inputs: wanted });
-                packed = Some(Packed::Const(self.slot(key, params, source)));
+                packed = Some(Packed::Const(self.slot(key, params, packing.bytes(), source)));
             } else {
                 packed = Some(Packed::Arena(usize::MAX));
             }
@@ -350,6 +375,7 @@ impl<'a> Builder<'a> {
                 workspace: None,
                 packed,
                 random: node.op.random,
+                needs: Vec::new(),
             },
             inputs: values,
             outputs: (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect(),
@@ -378,17 +404,18 @@ impl<'a> Builder<'a> {
         for value in read {
             if matches!(value, Value::Node(..)) && self.is_constant(value) {
                 let (key, params) = (self.key(value), self.params_of(&[value]));
-                self.slot(key, params, ConstSource::Value(value));
+                let bytes = self.type_of(value)?.bytes();
+                self.slot(key, params, bytes, ConstSource::Value(value));
             }
         }
         Ok(in_place)
     }
 
-    fn slot(&mut self, key: String, params: Vec<usize>, source: ConstSource) -> usize {
+    fn slot(&mut self, key: String, params: Vec<usize>, bytes: usize, source: ConstSource) -> usize {
         if let Some(slot) = self.slot_of.get(&key) {
             return *slot;
         }
-        self.slots.push(ConstSlot { source, key: key.clone(), params });
+        self.slots.push(ConstSlot { source, key: key.clone(), params, bytes });
         self.slot_of.insert(key, self.slots.len() - 1);
         self.slots.len() - 1
     }
@@ -431,6 +458,15 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// The step that makes a result.
+fn maker(steps: &[Step], output: usize) -> Result<usize, OpError> {
+    let makes = |step: &Step| step.outputs.iter().any(|o| o.place == Place::Output(output));
+    steps
+        .iter()
+        .position(makes)
+        .ok_or_else(|| OpError::new(FailureKind::Operator, format!("no step of the plan makes result {output}")))
+}
+
 /// A step that copies a value.
 fn copy_draft(name: Arc<str>, tensor: &TensorType, to: Place, value: Value) -> Draft {
     let operand = |place| Operand { place, tensor: tensor.clone() };
@@ -447,6 +483,7 @@ fn copy_draft(name: Arc<str>, tensor: &TensorType, to: Place, value: Value) -> D
             workspace: None,
             packed: None,
             random: false,
+            needs: Vec::new(),
         },
         inputs: vec![value],
         outputs: Vec::new(),
@@ -524,9 +561,14 @@ impl<'a> Layout<'a> {
         let (offsets, arena_bytes) = assign(&self.lifetimes);
         let Layout { builder, drafts, in_place, lifetimes, value_at, extra } = self;
         let piece = |i: usize, written| Piece { offset: offsets[i], bytes: lifetimes[i].bytes, written };
-        let mut steps = Vec::with_capacity(drafts.len());
+        let mut steps: Vec<Step> = Vec::with_capacity(drafts.len());
+        let mut written = Written::default();
         for (draft, (workspace, packing)) in drafts.into_iter().zip(extra) {
             let Draft { mut step, inputs, outputs } = draft;
+            let range = |value: &Value, bytes: usize| {
+                let (around, offset) = builder.joined.place_of(*value);
+                (around, offset..offset + bytes)
+            };
             let mut pieces: Vec<Piece> = Vec::new();
             let mut part_of = |wanted: Piece, written: bool| match pieces.iter().position(|p| *p == wanted) {
                 Some(at) if !written => at,
@@ -550,6 +592,17 @@ impl<'a> Layout<'a> {
                         None => Place::Arena(part_of(value_piece(value, bytes, false), false)),
                     },
                 };
+                match operand.place {
+                    Place::Input(i) => step.needs.push(Need::Input(i)),
+                    Place::Const(slot) => step.needs.push(Need::Const(slot)),
+                    _ => {
+                        let (around, bytes) = range(value, bytes);
+                        step.needs.extend(written.by(around, &bytes).map(Need::Step));
+                    }
+                }
+            }
+            if let Some(Packed::Const(slot)) = step.packed {
+                step.needs.push(Need::Const(slot));
             }
             for (value, operand) in outputs.iter().zip(&mut step.outputs) {
                 let bytes = operand.tensor.bytes();
@@ -557,6 +610,8 @@ impl<'a> Layout<'a> {
                     Some(j) => Place::Output(*j),
                     None => Place::Arena(part_of(value_piece(value, bytes, true), true)),
                 };
+                let (around, bytes) = range(value, bytes);
+                written.add(around, bytes, steps.len());
             }
             step.workspace = workspace.map(|i| part_of(piece(i, true), true));
             if let Some(i) = packing {
@@ -566,6 +621,22 @@ impl<'a> Layout<'a> {
             steps.push(step);
         }
         (steps, aligned(arena_bytes))
+    }
+}
+
+/// Which steps have written which bytes of values.
+#[derive(Default)]
+struct Written(HashMap<Value, Vec<(Range<usize>, usize)>>);
+
+impl Written {
+    fn add(&mut self, value: Value, bytes: Range<usize>, step: usize) {
+        self.0.entry(value).or_default().push((bytes, step));
+    }
+
+    /// The steps that have written any of these bytes; of an empty value, all.
+    fn by(&self, value: Value, bytes: &Range<usize>) -> impl Iterator<Item = usize> {
+        let meets = |other: &Range<usize>| other.start < bytes.end && bytes.start < other.end || bytes.is_empty();
+        self.0.get(&value).into_iter().flatten().filter(move |(other, _)| meets(other)).map(|(_, step)| *step)
     }
 }
 

@@ -1,26 +1,49 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
 use super::build::{BuildOptions, Plan};
-use super::consts::{ConstCache, ValueKey, allocate};
-use super::describe::StepTimes;
+use super::consts::ConstCache;
+use super::describe::{StepReport, StepTimes};
+use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
-use super::on_device::{self, DeviceCall};
+use super::on_device;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
+use super::program::{Cursor, Parts, Program};
+use super::rows::{self, Division};
 use super::run::Request;
 use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, FailureKind, OpError, OpName, WaitError};
-use mxrt_ops::{AttrDef, AttrKind, Attrs, EnginePar, RandomState};
-use mxrt_tensor::{Context, Launch, NDArray, TensorMut, TensorType, launch};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, WaitError};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
+use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Plans estimated below this run in the calling thread when a core is free.
 const SMALL_NS: u64 = 200_000;
 
+/// Plans estimated below this are run in the calling thread even where others wait for that thread.
+const QUICK_NS: u64 = 10_000;
+const MAX_QUICK_INPUTS: usize = 4;
+
 /// Runs whose steps are timed for [`CachedOp::measured_plan_text`].
 const MEASURED_RUNS: usize = 5;
+
+/// Shapes of single rows for which the division of batches is remembered.
+const MAX_DIVISIONS: usize = 64;
+
+/// A call's place in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOptions {
+    /// calls with a higher number are served first
+    pub priority: i32,
+    /// the call fails with kind `Deadline` instead of running when its turn comes later
+    pub deadline: Option<Instant>,
+    /// the call does not run when all its results are dropped before its turn comes
+    pub cancel_on_drop: bool,
+}
 
 static FLAGS: &[AttrDef] = &[
     AttrDef::new("static_alloc", AttrKind::Bool, "False", "accepted; memory is always planned once per signature"),
@@ -34,9 +57,10 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
     AttrDef::new(
         "precision",
-        AttrKind::Enum(&["default", "exact"]),
+        AttrKind::Enum(&["default", "exact", "bf16"]),
         "default",
-        "exact: no algorithm that trades accuracy for speed (Winograd convolution)",
+        "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
+         bf16: inputs and weights of layers rounded to bf16 where that is faster",
     ),
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
@@ -46,7 +70,16 @@ static FLAGS: &[AttrDef] = &[
 pub struct CachedOpFlags {
     data: Vec<usize>,
     params: Vec<usize>,
-    exact: bool,
+    accuracy: Accuracy,
+}
+
+/// What the flag `precision` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Accuracy {
+    #[default]
+    Default,
+    Exact,
+    Bf16,
 }
 
 impl CachedOpFlags {
@@ -62,20 +95,27 @@ impl CachedOpFlags {
                 |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
             attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
         };
-        let exact = attrs.str("precision") == "exact";
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, exact })
+        let accuracy = match attrs.str("precision") {
+            "exact" => Accuracy::Exact,
+            "bf16" => Accuracy::Bf16,
+            _ => Accuracy::Default,
+        };
+        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, accuracy })
     }
 }
 
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
 pub struct CachedOp {
     engine: &'static Engine,
-    name: Arc<str>,
+    name: OpName,
     graph: Graph,
+    /// every input is an array of the call
+    arguments: Arc<[Source]>,
     options: BuildOptions,
     random: Arc<RandomState>,
     plans: PlanCache,
     building: Mutex<()>,
+    divisions: Mutex<HashMap<Signature, Option<Division>>>,
     consts: Arc<ConstCache>,
 }
 
@@ -93,21 +133,26 @@ impl CachedOp {
         flags: &CachedOpFlags,
         mut options: BuildOptions,
     ) -> Result<CachedOp, OpError> {
-        if flags.exact {
-            options.kernel.winograd = 0;
+        match flags.accuracy {
+            Accuracy::Default => {}
+            Accuracy::Exact => options.kernel.winograd = 0,
+            Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
         }
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
         let graph = passes::run_all(graph, options.passes)?;
-        let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.as_str().into());
+        let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
+        let arguments = (0..graph.inputs.len()).map(Source::Data).collect();
         Ok(CachedOp {
             engine,
             name,
             graph,
+            arguments,
             options,
             random: Arc::new(RandomState::new(0)),
             plans: PlanCache::new(options.cache),
             building: Mutex::new(()),
+            divisions: Mutex::default(),
             consts: Arc::default(),
         })
     }
@@ -133,33 +178,52 @@ impl CachedOp {
     /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
     /// raised when they are read.
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let (plan, context) = self.prepare(inputs)?;
-        let results = self.results(&plan, context)?;
-        self.push(plan, inputs, &results.iter().collect::<SmallVec<[&NDArray; 2]>>())?;
-        Ok(results)
+        self.call_with(inputs, None, &CallOptions::default())
     }
 
     /// The same into arrays of the caller, whose shapes and dtypes must fit.
     pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
-        let (plan, context) = self.prepare(inputs)?;
-        let fits = outputs.len() == plan.outputs().len()
-            && outputs.iter().zip(plan.outputs()).all(|(a, t)| a.tensor_type() == *t);
-        if !fits {
-            let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
-            let want: Vec<String> = plan.outputs().iter().map(|t| t.to_string()).collect();
-            let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
-            return Err(OpError::new(FailureKind::Shape, message).op("CachedOp"));
+        self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
+    }
+
+    /// The same with a place in the queue, into new arrays or those of the caller, which are returned.
+    pub fn call_with(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let program = self.prepare(inputs)?;
+        self.start(program, &self.arguments, inputs, None, outputs, options)
+    }
+
+    /// The same if it can be done in a few microseconds; None if there is no plan yet, or one that would run here for
+    /// longer.
+    pub fn try_call_quickly(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
+        // Looking a long signature up takes long itself.
+        if inputs.len() > MAX_QUICK_INPUTS || inputs.len() != self.graph.inputs.len() {
+            return None;
         }
-        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
-            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
-            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
-        }
-        self.push(plan, inputs, outputs)
+        let types: Signature = inputs.iter().map(|a| a.tensor_type()).collect();
+        let program = self.plans.get(&types).filter(|program| self.is_quick(program))?;
+        let contexts = self.check_contexts(inputs.iter().copied().enumerate());
+        Some(contexts.and_then(|()| self.start(program, &self.arguments, inputs, None, outputs, options)))
+    }
+
+    /// Whether pushing a call takes no longer than pushing does: it runs elsewhere, or in no time.
+    pub(super) fn is_quick(&self, program: &Program) -> bool {
+        let here = program.cost_ns() < SMALL_NS || self.engine.kind() == EngineKind::Naive;
+        !here || program.cost_ns() < QUICK_NS
     }
 
     /// The plan for these input types, as text.
     pub fn plan_text(&self, inputs: &[TensorType]) -> Result<String, OpError> {
-        Ok(self.plan(inputs)?.to_string())
+        Ok(self.program(inputs)?.text(None))
     }
 
     /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
@@ -169,30 +233,68 @@ impl CachedOp {
         inputs: &[&NDArray],
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<String, WaitError>, OpError> {
-        let (plan, context) = self.prepare(inputs)?;
-        let results: SmallVec<[NDArray; 2]> = self.results(&plan, context)?;
         let times: Arc<Mutex<StepTimes>> = Arc::default();
+        let (record, begin) = (times.clone(), Instant::now());
+        let clock = move || begin.elapsed().as_nanos() as u64;
+        let note = move |run: &[u64]| record.lock().merge(run);
+        let measured = self.measure(inputs, MEASURED_RUNS, clock, note, poll)?;
+        Ok(measured.map(|program| program.text(Some(&times.lock()))))
+    }
+
+    /// The steps of the plan for these inputs, or of a part of a divided batch, and what each took in `runs` runs (after two
+    /// more), in nanoseconds of `clock`, which is read in the thread that runs them. Waits for the runs; `poll` as for reading
+    /// an array.
+    pub fn measure_steps(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: fn() -> u64,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Vec<StepReport>, WaitError>, OpError> {
+        let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
         let record = times.clone();
-        self.push_with(
-            plan.clone(),
-            inputs,
-            &results.iter().collect::<SmallVec<[&NDArray; 2]>>(),
-            move |plan, request, arena, outs| {
-                // The first run computes constants and touches memory for the first time.
-                plan.run(request, arena, outs)?;
-                for _ in 0..MEASURED_RUNS {
-                    record.lock().merge(&plan.run_timed(request, arena, outs)?);
-                }
-                Ok(())
-            },
-        )?;
+        let note = move |run: &[u64]| record.lock().push(run.to_vec());
+        let measured = self.measure(inputs, runs, clock, note, poll)?;
+        Ok(measured.map(|program| {
+            let mut reports = program.plans().first().map(|plan| plan.reports()).unwrap_or_default();
+            for run in times.lock().iter() {
+                reports.iter_mut().zip(run).for_each(|(report, ns)| report.ns.push(*ns));
+            }
+            reports
+        }))
+    }
+
+    /// Runs the program for these inputs several times and notes what its steps took each time.
+    fn measure(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: impl Fn() -> u64 + Send + 'static,
+        mut note: impl FnMut(&[u64]) + Send + 'static,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
+        let program = self.prepare(inputs)?;
+        let results = self.results(&program, inputs, None, &CallOptions::default())?;
+        let program_of_op = program.clone();
+        let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
+        self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
+            Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
+        })?;
         for result in &results {
             if let Err(error) = result.read(poll) {
                 return Ok(Err(error));
             }
         }
-        let times = times.lock();
-        Ok(Ok(plan.text(Some(&times))))
+        Ok(Ok(program))
+    }
+
+    /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
+    pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
+        let mut signatures: Vec<ConvSignature> =
+            self.program(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
+        signatures.sort_unstable();
+        signatures.dedup();
+        Ok(signatures)
     }
 
     /// The graph after all passes, as text.
@@ -205,86 +307,241 @@ impl CachedOp {
         self.plans.stats()
     }
 
-    fn results(&self, plan: &Plan, context: Context) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        plan.outputs().iter().map(|t| NDArray::new(self.engine, context, t.clone())).collect()
+    /// The engine that runs it.
+    pub(super) fn engine(&self) -> &'static Engine {
+        self.engine
     }
 
-    fn prepare(&self, inputs: &[&NDArray]) -> Result<(Arc<Plan>, Context), OpError> {
-        self.check(inputs)?;
+    /// Notes that a program is in use.
+    pub(super) fn used(&self, program: &Program) {
+        self.plans.used(program);
+    }
+
+    fn prepare(&self, inputs: &[&NDArray]) -> Result<Arc<Program>, OpError> {
+        self.check_count(inputs.len())?;
+        self.check_contexts(inputs.iter().copied().enumerate())?;
         let types: Signature = inputs.iter().map(|a| a.tensor_type()).collect();
-        Ok((self.plan(&types)?, inputs.first().map_or_else(Context::default, |a| a.context())))
+        self.program(&types)
     }
 
-    fn check(&self, inputs: &[&NDArray]) -> Result<(), OpError> {
-        if inputs.len() != self.graph.inputs.len() {
-            let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-            let message =
-                format!("CachedOp requires {} inputs ({}) but got {}", names.len(), names.join(", "), inputs.len());
-            return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
+    pub(super) fn check_count(&self, given: usize) -> Result<(), OpError> {
+        if given == self.graph.inputs.len() {
+            return Ok(());
         }
-        let Some(first) = inputs.first() else { return Ok(()) };
-        match inputs.iter().position(|a| a.context() != first.context()) {
+        let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
+        let message = format!("CachedOp requires {} inputs ({}) but got {given}", names.len(), names.join(", "));
+        Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
+    }
+
+    /// Arrays, and of which inputs they are.
+    pub(super) fn check_contexts<'a>(
+        &self,
+        mut arrays: impl Iterator<Item = (usize, &'a NDArray)>,
+    ) -> Result<(), OpError> {
+        let Some((first, array)) = arrays.next() else { return Ok(()) };
+        let context = array.context();
+        match arrays.find(|(_, a)| a.context() != context) {
             None => Ok(()),
-            Some(i) => {
+            Some((other, array)) => {
                 let message = format!(
-                    "CachedOp requires all inputs to live on the same context. But {} is on {} while {} is on {}",
-                    self.graph.inputs[0].name,
-                    first.context(),
-                    self.graph.inputs[i].name,
-                    inputs[i].context()
+                    "CachedOp requires all inputs to live on the same context. But {} is on {context} while {} is on {}",
+                    self.graph.inputs[first].name,
+                    self.graph.inputs[other].name,
+                    array.context()
                 );
                 Err(OpError::new(FailureKind::Device, message).op("CachedOp"))
             }
         }
     }
 
-    fn plan(&self, types: &[TensorType]) -> Result<Arc<Plan>, OpError> {
-        if let Some(plan) = self.plans.get(types) {
-            return Ok(plan);
+    pub(super) fn program(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        if let Some(program) = self.plans.get(types) {
+            return Ok(program);
         }
         let _one_at_a_time = self.building.lock();
-        if let Some(plan) = self.plans.get(types) {
-            return Ok(plan);
+        self.get_or_build(types)
+    }
+
+    /// Called by one thread at a time.
+    fn get_or_build(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        if let Some(program) = self.plans.get(types) {
+            return Ok(program);
         }
-        let plan = Arc::new(Plan::build(&self.graph, types, self.options, self.consts.clone())?);
-        if self.plans.insert(types, &plan) {
+        let program = match self.divide(types)? {
+            Some((parts, outputs)) => Program::parts(parts, outputs),
+            None => Program::whole(self.build(types)?),
+        };
+        let program = Arc::new(program);
+        let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
+        if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
             self.consts.sweep();
         }
-        Ok(plan)
+        Ok(program)
     }
 
-    fn push(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
-        self.push_with(plan, inputs, outputs, |plan, request, arena, outs| plan.run(request, arena, outs))
+    fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
+        Plan::build(&self.graph, types, self.options, self.consts.clone())
     }
 
-    fn push_with<F>(&self, plan: Arc<Plan>, inputs: &[&NDArray], outputs: &[&NDArray], run: F) -> Result<(), OpError>
-    where
-        F: FnOnce(&Plan, &Request<'_>, &mut [u8], &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
-    {
-        let random: SmallVec<[_; 2]> = (0..plan.random_draws()).map(|_| self.random.draw()).collect();
-        let name = OpName::from(self.name.clone());
-        if let Some(device) = inputs.first().or_else(|| outputs.first()).and_then(|a| a.context().device()) {
-            let params = &mut (0..inputs.len()).filter(|i| self.graph.inputs[*i].constant);
-            let call = DeviceCall { device, name, plan, inputs, outputs, params, random };
-            return on_device::push(self.engine, call, run).map_err(|e| e.op("CachedOp"));
+    /// The parts of a batch that is better not run as a whole, and the types of its results.
+    fn divide(&self, types: &[TensorType]) -> Result<Option<(Parts, Vec<TensorType>)>, OpError> {
+        if !self.options.passes.runs(passes::DIVIDE_BATCH) {
+            return Ok(None);
         }
-        let cost = if plan.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
-        let arguments: Vec<NDArray> = inputs.iter().map(|a| (*a).clone()).collect();
-        launch(self.engine, Launch { name, inputs, outputs, cost }, move |ctx, ins, outs| {
-            let keys: Vec<ValueKey> = arguments.iter().map(|a| a.value_key()).collect();
-            let par = EnginePar(ctx);
-            let memory = ctx.engine().memory();
-            let mut arena = allocate(memory, plan.arena_bytes())?;
-            let request = Request { par: &par, memory, inputs: ins, keys: &keys, random: &random };
-            run(&plan, &request, arena.as_mut_slice(), outs)
+        let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
+        let Some(division) = self.division(types, &divided)?.filter(|d| d.each < rows) else { return Ok(None) };
+        let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
+        let part = some(division.each)?;
+        let left = rows % division.each;
+        let rest = if left > 0 { Some(some(left)?) } else { None };
+        let outputs = rows::with_rows(part.outputs(), &vec![true; part.outputs().len()], rows);
+        let Division { each, side_by_side } = division;
+        Ok(Some((Parts { rows, each, side_by_side, divided, part, rest }, outputs)))
+    }
+
+    /// How batches of rows like these are divided: decided once.
+    fn division(&self, types: &[TensorType], divided: &[bool]) -> Result<Option<Division>, OpError> {
+        let single: Signature = rows::with_rows(types, divided, 1).into();
+        if let Some(known) = self.divisions.lock().get(&single) {
+            return Ok(*known);
+        }
+        let one = self.build(&single)?.cost_ns();
+        let together = self.build(&rows::with_rows(types, divided, rows::TOGETHER))?.cost_ns();
+        let division = Division::choose(one, together);
+        let mut divisions = self.divisions.lock();
+        if divisions.len() >= MAX_DIVISIONS {
+            divisions.clear();
+        }
+        divisions.insert(single, division);
+        Ok(division)
+    }
+
+    fn results(
+        &self,
+        program: &Program,
+        inputs: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let first = inputs.first().copied().or_else(|| params?.arrays().first());
+        let context = first.map_or_else(Context::default, |a| a.context());
+        let make = |t: &TensorType| {
+            let array = NDArray::new(self.engine, context, t.clone())?;
+            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
+        };
+        program.outputs().iter().map(make).collect()
+    }
+
+    /// Pushes a call whose inputs have been looked at.
+    pub(super) fn start(
+        &self,
+        program: Arc<Program>,
+        sources: &Arc<[Source]>,
+        data: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let results = match outputs {
+            None => self.results(&program, data, params, options)?,
+            Some(outputs) => {
+                fits(outputs, program.outputs())?;
+                outputs.iter().map(|a| (*a).clone()).collect()
+            }
+        };
+        let cores = self.engine.cores();
+        let launched = Launched {
+            params,
+            cost: if program.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large },
+            in_parts: program.takes_turns(cores),
+            ..Launched::new(data, &results)
+        };
+        let (of_op, mut cursor) = (program.clone(), Cursor::default());
+        self.push(&program, sources, launched, options, move |request, outs| {
+            Ok(match of_op.turn(&mut cursor, request, cores, outs)? {
+                Some(failed) => Progress::Done(failed),
+                None => Progress::Again,
+            })
+        })?;
+        Ok(results)
+    }
+
+    fn push<F>(
+        &self,
+        program: &Program,
+        sources: &Arc<[Source]>,
+        launched: Launched<'_>,
+        options: &CallOptions,
+        mut run: F,
+    ) -> Result<(), OpError>
+    where
+        F: FnMut(&Request<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
+    {
+        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
+        let outputs: SmallVec<[&NDArray; 2]> = launched.outputs.iter().collect();
+        let call = Call {
+            name: self.name.clone(),
+            inputs: launched.inputs,
+            params: launched.params,
+            outputs: &outputs,
+            cost: launched.cost,
+            priority: options.priority,
+            deadline: options.deadline,
+            in_parts: launched.in_parts,
+        };
+        let context = launched.context();
+        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
+            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
+            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
+        }
+        if let Some(device) = context.device() {
+            return on_device::push(self.engine, device, &call, program, sources, random, run);
+        }
+        let sources = sources.clone();
+        launch_call(self.engine, call, move |turn| {
+            let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
+            let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
+            run(&Request { par: &par, memory, arena: &memory, inputs: &inputs, random: &random }, turn.outputs)
         });
         Ok(())
     }
 }
 
+/// What is pushed beside the graph.
+struct Launched<'a> {
+    inputs: &'a [&'a NDArray],
+    params: Option<&'a Arc<ParameterSet>>,
+    outputs: &'a [NDArray],
+    cost: Cost,
+    in_parts: bool,
+}
+
+impl<'a> Launched<'a> {
+    fn new(inputs: &'a [&'a NDArray], outputs: &'a [NDArray]) -> Launched<'a> {
+        Launched { inputs, params: None, outputs, cost: Cost::Large, in_parts: false }
+    }
+
+    /// Where the call runs.
+    fn context(&self) -> Context {
+        let params = self.params.and_then(|set| set.arrays().first());
+        let array = self.inputs.first().copied().or(params).or(self.outputs.first());
+        array.map_or_else(Context::default, |a| a.context())
+    }
+}
+
+fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
+    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
+        return Ok(());
+    }
+    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
+    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
+    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
+}
+
 impl std::fmt::Debug for CachedOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CachedOp({}, {} inputs, {:?})", self.name, self.num_inputs(), self.stats())
+        write!(f, "CachedOp({}, {} inputs, {:?})", self.name.as_str(), self.num_inputs(), self.stats())
     }
 }
 

@@ -4,9 +4,10 @@
 //! expression and by the versions of the parameters in it, so plans for other batch sizes share them; they are looked
 //! up when a request starts, and a `set_data` makes the next request compute what depends on it anew.
 
+use super::inputs::GraphInputs;
 use super::ir::Value;
 use mxrt_engine::memory::{Block, MemoryPool};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, Par};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
@@ -49,6 +50,8 @@ pub struct ConstSlot {
     pub key: String,
     /// inputs of the graph in the expression
     pub params: Vec<usize>,
+    /// bytes of the content
+    pub bytes: usize,
 }
 
 /// Computed content of a slot.
@@ -66,7 +69,32 @@ impl ConstBlock {
 /// The constants of a plan for one state of the parameters.
 pub struct ConstSet {
     keys: Vec<ValueKey>,
-    pub blocks: Vec<Arc<ConstBlock>>,
+    /// by slot; where there is none, there is a failure
+    pub blocks: Vec<Option<Arc<ConstBlock>>>,
+    /// by slot; empty when nothing has failed
+    pub failures: Vec<Option<Failure>>,
+}
+
+/// The sets that a plan remembers, the newest first.
+#[derive(Default)]
+struct Remembered {
+    sets: SmallVec<[Arc<ConstSet>; REMEMBERED]>,
+    /// sets of parameters as a whole that were looked up before, and which of the sets they need
+    known: SmallVec<[((u64, u64), usize); REMEMBERED]>,
+}
+
+impl Remembered {
+    fn get(&self, keys: &[ValueKey]) -> Option<usize> {
+        self.sets.iter().position(|s| s.keys == keys)
+    }
+
+    fn insert(&mut self, set: Arc<ConstSet>) {
+        // Nobody will ask for an older version of the same arrays again: versions only grow.
+        self.sets.retain(|old| !outdated(&old.keys, &set.keys));
+        self.sets.insert(0, set);
+        self.sets.truncate(REMEMBERED);
+        self.known.clear();
+    }
 }
 
 struct Cached {
@@ -112,7 +140,7 @@ pub struct ConstPlan {
     /// inputs of the graph that any slot depends on
     pub params: Vec<usize>,
     cache: Arc<ConstCache>,
-    sets: RwLock<SmallVec<[Arc<ConstSet>; REMEMBERED]>>,
+    remembered: RwLock<Remembered>,
     computing: Mutex<()>,
 }
 
@@ -128,9 +156,7 @@ fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
 pub struct ConstEnv<'a> {
     pub par: &'a dyn Par,
     pub memory: &'static MemoryPool,
-    pub inputs: &'a [TensorRef<'a>],
-    /// for every input of the graph
-    pub keys: &'a [ValueKey],
+    pub inputs: &'a dyn GraphInputs,
 }
 
 impl ConstPlan {
@@ -138,32 +164,53 @@ impl ConstPlan {
         let mut params: Vec<usize> = slots.iter().flat_map(|s| s.params.iter().copied()).collect();
         params.sort_unstable();
         params.dedup();
-        ConstPlan { nodes, slots, params, cache, sets: RwLock::default(), computing: Mutex::new(()) }
+        ConstPlan { nodes, slots, params, cache, remembered: RwLock::default(), computing: Mutex::new(()) }
     }
 
     /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
-    pub fn current(&self, env: &ConstEnv<'_>, pack: &Packer<'_>) -> Result<Arc<ConstSet>, OpError> {
-        let keys: Vec<ValueKey> = self.params.iter().map(|p| env.keys[*p]).collect();
-        if let Some(set) = self.remembered(&keys) {
-            return Ok(set);
+    pub fn current(&self, env: &ConstEnv<'_>, pack: &Packer<'_>) -> Arc<ConstSet> {
+        if let Some(all) = env.inputs.params_key() {
+            let remembered = self.remembered.read();
+            if let Some((_, set)) = remembered.known.iter().find(|(key, _)| *key == all) {
+                return remembered.sets[*set].clone();
+            }
+        }
+        let keys: Vec<ValueKey> = self.params.iter().map(|p| env.inputs.key(*p)).collect();
+        if let Some(set) = self.look_up(env, &keys) {
+            return set;
         }
         let _one_at_a_time = self.computing.lock();
-        if let Some(set) = self.remembered(&keys) {
-            return Ok(set);
+        if let Some(set) = self.look_up(env, &keys) {
+            return set;
         }
-        let set = Arc::new(self.compute(env, keys, pack)?);
-        let mut sets = self.sets.write();
-        // Nobody will ask for an older version of the same arrays again: versions only grow.
-        sets.retain(|old| !outdated(&old.keys, &set.keys));
-        sets.insert(0, set.clone());
-        sets.truncate(REMEMBERED);
-        Ok(set)
+        let set = Arc::new(self.compute(env, keys, pack));
+        if set.failures.is_empty() {
+            self.remembered.write().insert(set.clone());
+        }
+        set
+    }
+
+    fn look_up(&self, env: &ConstEnv<'_>, keys: &[ValueKey]) -> Option<Arc<ConstSet>> {
+        let remembered = self.remembered.read();
+        let at = remembered.get(keys)?;
+        let set = remembered.sets[at].clone();
+        drop(remembered);
+        // A parameter that is not among the constants may have been written since, or a set was made of the same arrays.
+        if let Some(all) = env.inputs.params_key() {
+            let mut remembered = self.remembered.write();
+            if let Some(at) = remembered.get(keys) {
+                remembered.known.retain(|(key, _)| key.0 != all.0);
+                remembered.known.truncate(REMEMBERED - 1);
+                remembered.known.insert(0, (all, at));
+            }
+        }
+        Some(set)
     }
 
     /// Adds the bytes of every block that this plan keeps, by address: plans share blocks.
     pub fn held(&self, blocks: &mut HashMap<*const ConstBlock, usize>) {
-        for set in self.sets.read().iter() {
-            blocks.extend(set.blocks.iter().map(|b| (Arc::as_ptr(b), b.block.len())));
+        for set in &self.remembered.read().sets {
+            blocks.extend(set.blocks.iter().flatten().map(|b| (Arc::as_ptr(b), b.block.len())));
         }
     }
 
@@ -173,29 +220,42 @@ impl ConstPlan {
         slots + self.nodes.len() * 2 * size_of::<ConstNode>()
     }
 
-    fn remembered(&self, keys: &[ValueKey]) -> Option<Arc<ConstSet>> {
-        self.sets.read().iter().find(|s| s.keys == keys).cloned()
+    /// What cannot be computed fails the steps that read it, and is not remembered.
+    fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
+        let mut made = Made { plan: self, env, values: HashMap::new() };
+        let results: Vec<_> = self.slots.iter().map(|slot| self.slot(slot, &mut made, pack)).collect();
+        let blocks = results.iter().map(|r| r.as_ref().ok().cloned()).collect();
+        let mut failures: Vec<Option<Failure>> = results.into_iter().map(Result::err).collect();
+        if failures.iter().all(Option::is_none) {
+            failures.clear();
+        }
+        ConstSet { keys, blocks, failures }
     }
 
-    fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> Result<ConstSet, OpError> {
-        let mut made = Made { plan: self, env, values: HashMap::new() };
-        let mut blocks = Vec::with_capacity(self.slots.len());
-        for slot in &self.slots {
-            let slot_keys: Vec<ValueKey> = slot.params.iter().map(|p| env.keys[*p]).collect();
-            let block = match self.cache.find(slot, &slot_keys) {
-                Some(block) => block,
-                None => {
-                    let block = match &slot.source {
-                        ConstSource::Value(value) => made.value(*value)?,
-                        ConstSource::Pack(packing) => Arc::new(made.pack(packing, pack)?),
-                    };
-                    self.cache.insert(slot, slot_keys, &block);
-                    block
-                }
-            };
-            blocks.push(block);
+    fn slot(&self, slot: &ConstSlot, made: &mut Made<'_>, pack: &Packer<'_>) -> Result<Arc<ConstBlock>, Failure> {
+        let inputs = made.env.inputs;
+        if let Some(failure) = slot.params.iter().find_map(|p| inputs.failure(*p)) {
+            return Err(failure.clone());
         }
-        Ok(ConstSet { keys, blocks })
+        let keys: Vec<ValueKey> = slot.params.iter().map(|p| inputs.key(*p)).collect();
+        if let Some(block) = self.cache.find(slot, &keys) {
+            return Ok(block);
+        }
+        let block = match &slot.source {
+            ConstSource::Value(value) => made.value(*value),
+            ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
+        };
+        let block = block.map_err(failure_of)?;
+        self.cache.insert(slot, keys, &block);
+        Ok(block)
+    }
+}
+
+/// The failure that an error of a node becomes. Plans run on the CPU.
+pub fn failure_of(error: OpError) -> Failure {
+    match error.inherited() {
+        Some(failure) => failure.clone(),
+        None => Failure::new((*error.device(DeviceId::cpu(0).to_string())).clone()),
     }
 }
 
@@ -273,11 +333,13 @@ impl Made<'_> {
         values
             .iter()
             .map(|v| match v {
-                Value::Input(i) => self.env.inputs.get(*i).copied(),
-                Value::Node(..) => self.values.get(v).map(|(t, b)| TensorRef::new(t.dtype, &t.shape, b.bytes())),
+                Value::Input(i) => self.env.inputs.tensor(*i),
+                Value::Node(..) => match self.values.get(v) {
+                    Some((t, b)) => Ok(TensorRef::new(t.dtype, &t.shape, b.bytes())),
+                    None => Err(OpError::new(FailureKind::Operator, "a constant is read before it is made")),
+                },
             })
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| OpError::new(FailureKind::Operator, "a constant is read before it is made"))
+            .collect()
     }
 
     fn pack(&mut self, packing: &ConstPack, pack: &Packer<'_>) -> Result<ConstBlock, OpError> {

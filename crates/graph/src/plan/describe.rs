@@ -19,7 +19,38 @@ impl StepTimes {
     }
 }
 
+/// What a step does, and what it took in several runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepReport {
+    /// its node
+    pub node: String,
+    /// its kernel, as in the plan's text
+    pub kernel: String,
+    /// multiply-adds by definition, of layers that have them
+    pub multiply_adds: Option<u64>,
+    /// bytes of its operands, packed weights in place of weights
+    pub bytes: usize,
+    /// nanoseconds of every run
+    pub ns: Vec<u64>,
+}
+
 impl Plan {
+    /// The steps, with no times yet.
+    pub(super) fn reports(&self) -> Vec<StepReport> {
+        let one = |step: &Step| {
+            let replaced = step.kernel.packing().map_or(&[][..], |packing| packing.inputs());
+            let read = step.inputs.iter().enumerate().filter(|(i, _)| !replaced.contains(i)).map(|(_, o)| o);
+            StepReport {
+                node: step.name.to_string(),
+                kernel: step.kernel.describe(),
+                multiply_adds: step.kernel.multiply_adds(),
+                bytes: read.chain(&step.outputs).map(|o| o.tensor.bytes()).sum::<usize>() + packed_bytes(step),
+                ns: Vec::new(),
+            }
+        };
+        self.steps.iter().map(one).collect()
+    }
+
     /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes of packed weights,
     /// estimated and, if given, measured time. Then the totals.
     pub fn text(&self, times: Option<&StepTimes>) -> String {
@@ -41,6 +72,7 @@ impl Plan {
         }
         let packed: usize = self.steps.iter().map(packed_bytes).sum();
         let mut text = self.title() + "\n" + &table(&rows);
+        text.extend(self.note.map(|note| format!("{note}\n")));
         text += &format!(
             "{} steps, {} constants, arena {}, packed {}, estimated {:.1} us on one core",
             self.steps.len(),

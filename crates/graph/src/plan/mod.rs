@@ -3,23 +3,28 @@
 //! A [`Plan`] is immutable and belongs to one signature (types of the inputs). Everything that a single request needs
 //! — inputs, outputs, arena — is handed to it when it runs, so any number of requests run one plan at a time.
 
+mod bound;
 mod build;
 mod cached_op;
 mod consts;
 mod describe;
 mod infer;
+mod inputs;
 mod ir;
 mod join;
 mod memory;
 mod on_device;
 pub mod passes;
 mod plan_cache;
+mod program;
+mod rows;
 mod run;
 mod text;
 
+pub use bound::BoundOp;
 pub use build::{BuildOptions, CacheLimit, Plan};
-pub use cached_op::{CachedOp, CachedOpFlags};
-pub use describe::StepTimes;
+pub use cached_op::{CachedOp, CachedOpFlags, CallOptions};
+pub use describe::{StepReport, StepTimes};
 pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};
 pub use passes::PassChoice;

@@ -1,10 +1,11 @@
-//! The plans of a [`super::CachedOp`], by signature; bounded, the one unused for longest goes first.
+//! The programs of a [`super::CachedOp`], by signature; bounded, the one unused for longest goes first.
 
 use super::build::{CacheLimit, Plan};
+use super::program::Program;
 use mxrt_tensor::TensorType;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,14 +31,9 @@ pub struct CacheStats {
     pub max_bytes: usize,
 }
 
-struct Entry {
-    plan: Arc<Plan>,
-    last_used: AtomicU64,
-}
-
-/// Plans by signature.
+/// Programs by signature.
 pub struct PlanCache {
-    plans: RwLock<HashMap<Signature, Entry>>,
+    programs: RwLock<HashMap<Signature, Arc<Program>>>,
     limit: CacheLimit,
     clock: AtomicU64,
     built: AtomicU64,
@@ -47,62 +43,88 @@ pub struct PlanCache {
 impl PlanCache {
     pub fn new(limit: CacheLimit) -> PlanCache {
         let zero = || AtomicU64::new(0);
-        PlanCache { plans: RwLock::default(), limit, clock: zero(), built: zero(), evicted: zero() }
+        PlanCache { programs: RwLock::default(), limit, clock: zero(), built: zero(), evicted: zero() }
     }
 
-    pub fn get(&self, types: &[TensorType]) -> Option<Arc<Plan>> {
-        let plans = self.plans.read();
-        let found = plans.get(types)?;
-        // Exact order does not matter, so the clock only moves when a plan is built.
-        found.last_used.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
-        Some(found.plan.clone())
+    pub fn get(&self, types: &[TensorType]) -> Option<Arc<Program>> {
+        let programs = self.programs.read();
+        let found = programs.get(types)?;
+        self.used(found);
+        Some(found.clone())
     }
 
-    /// Keeps a plan that was just built, and gives up others to make room. Returns whether any was given up.
-    pub fn insert(&self, types: &[TensorType], plan: &Arc<Plan>) -> bool {
-        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
-        self.built.fetch_add(1, Ordering::Relaxed);
-        let mut plans = self.plans.write();
-        let mut dropped = Vec::new();
-        while !plans.is_empty() && (plans.len() >= self.limit.plans || self.bytes_with(&plans, plan) > self.limit.bytes)
-        {
-            let oldest = plans.iter().min_by_key(|(_, e)| e.last_used.load(Ordering::Relaxed)).map(|(k, _)| k.clone());
-            dropped.extend(oldest.and_then(|key| plans.remove(&key)));
+    /// Exact order does not matter, so the clock only moves when a plan is built.
+    pub fn used(&self, program: &Program) {
+        let now = self.clock.load(Ordering::Relaxed);
+        if program.last_used() != now {
+            program.use_at(now);
         }
-        plans.insert(types.iter().cloned().collect(), Entry { plan: plan.clone(), last_used: AtomicU64::new(now) });
+    }
+
+    /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of the parameters that it
+    /// reads: packed weights beside those of this program may take half as much again. Returns whether any was given up.
+    pub fn insert(&self, types: &[TensorType], program: &Arc<Program>, raw: usize) -> bool {
+        program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
+        self.built.fetch_add(1, Ordering::Relaxed);
+        let mut programs = self.programs.write();
+        let mut dropped = Vec::new();
+        while !programs.is_empty() && (programs.len() >= self.limit.plans || !self.fits(&programs, program, raw)) {
+            let oldest = programs.iter().min_by_key(|(_, p)| p.last_used()).map(|(k, _)| k.clone());
+            dropped.extend(oldest.and_then(|key| programs.remove(&key)));
+        }
+        programs.insert(types.iter().cloned().collect(), program.clone());
         // Giving memory back takes a while; callers need not wait for it.
-        drop(plans);
+        drop(programs);
         self.evicted.fetch_add(dropped.len() as u64, Ordering::Relaxed);
         !dropped.is_empty()
     }
 
-    fn bytes_with(&self, plans: &HashMap<Signature, Entry>, new: &Plan) -> usize {
-        let (own, constants) = bytes(plans.values());
-        own + constants + new.own_bytes()
+    fn fits(&self, programs: &HashMap<Signature, Arc<Program>>, new: &Arc<Program>, raw: usize) -> bool {
+        let all = Held::by(programs.values().chain([new]));
+        let own = Held::by([new]).packed;
+        all.plans + all.computed <= self.limit.bytes && all.packed <= own.max(raw + raw / 2)
     }
 
     pub fn stats(&self) -> CacheStats {
-        let plans = self.plans.read();
-        let (plan_bytes, constant_bytes) = bytes(plans.values());
+        let programs = self.programs.read();
+        let held = Held::by(programs.values());
         CacheStats {
-            plans: plans.len(),
+            plans: programs.len(),
             built: self.built.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
-            plan_bytes,
-            constant_bytes,
+            plan_bytes: held.plans,
+            constant_bytes: held.computed,
             max_plans: self.limit.plans,
             max_bytes: self.limit.bytes,
         }
     }
 }
 
-/// Bytes of plans, and of the constants they hold.
-fn bytes<'a>(entries: impl Iterator<Item = &'a Entry>) -> (usize, usize) {
-    let mut blocks = HashMap::new();
-    let mut own = 0;
-    for entry in entries {
-        own += entry.plan.own_bytes();
-        entry.plan.consts.held(&mut blocks);
+/// Bytes that programs hold. What several share counts once.
+#[derive(Default)]
+struct Held {
+    /// of plans
+    plans: usize,
+    /// of constants that are computed
+    computed: usize,
+    /// of constants for one state of the parameters, computed or not
+    packed: usize,
+}
+
+impl Held {
+    fn by<'a>(programs: impl IntoIterator<Item = &'a Arc<Program>>) -> Held {
+        let mut held = Held::default();
+        let (mut plans, mut blocks, mut slots) = (HashSet::new(), HashMap::new(), HashMap::new());
+        for plan in programs.into_iter().flat_map(|program| program.plans()) {
+            if !plans.insert(std::ptr::from_ref::<Plan>(plan)) {
+                continue;
+            }
+            held.plans += plan.own_bytes();
+            plan.consts.held(&mut blocks);
+            slots.extend(plan.consts.slots.iter().map(|slot| (slot.key.as_str(), slot.bytes)));
+        }
+        held.computed = blocks.values().sum();
+        held.packed = slots.values().sum();
+        held
     }
-    (own, blocks.values().sum())
 }

@@ -1,28 +1,44 @@
 //! Running a plan: one request, step by step.
 
-use super::build::{Operand, Packed, Place, Plan, Step};
-use super::consts::{ConstEnv, ConstSet, ValueKey, pack_with};
+use super::build::{Need, Operand, Packed, Place, Plan, Step};
+use super::consts::{ConstEnv, ConstSet, allocate, failure_of, pack_with};
+use super::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::{FailureKind, OpError};
-
+use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
-use std::time::Instant;
 
 /// What one request brings along.
 pub struct Request<'a> {
     /// splits loops over idle cores
     pub par: &'a dyn Par,
-    /// where the arena comes from
+    /// where constants live
     pub memory: &'static MemoryPool,
+    /// where the arena comes from
+    pub arena: &'a dyn Arena,
     /// arguments, in the order of the graph's inputs
-    pub inputs: &'a [TensorRef<'a>],
-    /// variable, version and offset of each argument
-    pub keys: &'a [ValueKey],
+    pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
 }
+
+/// Memory for the values inside a plan.
+pub trait Arena: Sync {
+    /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
+}
+
+/// A block of memory for each run.
+impl Arena for &'static MemoryPool {
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        run(allocate(self, bytes)?.as_mut_slice());
+        Ok(())
+    }
+}
+
+/// Results that could not be computed, by number, and why.
+pub type Failed = Vec<(usize, Failure)>;
 
 /// A piece of the arena, handed to exactly one step at a time.
 enum Slice<'a> {
@@ -33,45 +49,85 @@ enum Slice<'a> {
 }
 
 impl Plan {
-    /// Runs all steps in an arena of [`Plan::arena_bytes`], aligned as blocks of memory are. Fails with the first step's
-    /// error, which names operator, node, attributes and shapes.
-    pub fn run(&self, request: &Request<'_>, arena: &mut [u8], outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
-        self.run_steps(request, arena, outputs, &mut || {})
+    /// Runs all steps except those that depend on something that has failed: an input, a constant, another step. Returns
+    /// the results that are missing therefore; the failure of a step names operator, node, attributes and shapes.
+    pub fn run(&self, request: &Request<'_>, outputs: &mut [TensorMut<'_>]) -> Result<Failed, OpError> {
+        self.run_steps(request, outputs, &mut || {})
     }
 
-    /// The same, and how long each step took in nanoseconds.
-    pub fn run_timed(
+    /// The same, and how long each step took by a clock, which is read in the thread that runs them.
+    pub fn run_clocked(
         &self,
         request: &Request<'_>,
-        arena: &mut [u8],
         outputs: &mut [TensorMut<'_>],
-    ) -> Result<Vec<u64>, OpError> {
+        clock: &dyn Fn() -> u64,
+    ) -> Result<(Failed, Vec<u64>), OpError> {
         let mut marks = Vec::with_capacity(self.steps.len() + 1);
-        self.run_steps(request, arena, outputs, &mut || marks.push(Instant::now()))?;
-        Ok(marks.windows(2).map(|pair| (pair[1] - pair[0]).as_nanos() as u64).collect())
+        let failed = self.run_steps(request, outputs, &mut || marks.push(clock()))?;
+        Ok((failed, marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect()))
     }
 
     /// Runs all steps; `mark` is called before each of them and after the last.
     fn run_steps(
         &self,
         request: &Request<'_>,
-        arena: &mut [u8],
         outputs: &mut [TensorMut<'_>],
         mark: &mut dyn FnMut(),
-    ) -> Result<(), OpError> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, keys: request.keys };
+    ) -> Result<Failed, OpError> {
+        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs };
         let consts = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
-        })?;
+        });
         let mut random = request.random.iter().copied();
-        for step in &self.steps {
+        let mut broken = Broken { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
+        request.arena.lend(self.arena_bytes, &mut |arena| {
+            for (s, step) in self.steps.iter().enumerate() {
+                mark();
+                let key = if step.random { random.next() } else { None };
+                if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
+                    broken.add(s, failure);
+                    continue;
+                }
+                if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
+                    broken.add(s, failure_of(describe(error, step)));
+                }
+            }
             mark();
-            let key = if step.random { random.next() } else { None };
-            run_step(step, request, &consts, arena, outputs, key).map_err(|e| describe(e, step))?;
+        })?;
+        let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
+        Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
+    }
+}
+
+/// What a request cannot compute any more.
+struct Broken {
+    /// whether anything has failed; almost never
+    any: bool,
+    steps: Vec<(usize, Failure)>,
+}
+
+impl Broken {
+    fn add(&mut self, step: usize, failure: Failure) {
+        self.any = true;
+        self.steps.push((step, failure));
+    }
+
+    fn of_step(&self, step: usize) -> Option<&Failure> {
+        self.steps.iter().find(|(s, _)| *s == step).map(|(_, failure)| failure)
+    }
+
+    /// The failure of the first thing that a step reads.
+    fn inherited(&self, step: &Step, inputs: &dyn GraphInputs, consts: &ConstSet) -> Option<Failure> {
+        if !self.any {
+            return None;
         }
-        mark();
-        Ok(())
+        let found = step.needs.iter().find_map(|need| match need {
+            Need::Input(i) => inputs.failure(*i),
+            Need::Const(slot) => consts.failures.get(*slot)?.as_ref(),
+            Need::Step(s) => self.of_step(*s),
+        });
+        found.cloned()
     }
 }
 
@@ -119,7 +175,7 @@ fn run_step(
         ins.push(readable(operand, request, consts, &slices, &results)?);
     }
     let packed = match (step.packed, step.kernel.packing()) {
-        (Some(Packed::Const(slot)), _) => Some(consts.blocks[slot].bytes()),
+        (Some(Packed::Const(slot)), _) => Some(constant(consts, slot).ok_or_else(misplaced)?),
         (Some(Packed::Arena(_)), Some(packing)) => {
             let chosen: SmallVec<[TensorRef<'_>; 4]> =
                 packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
@@ -145,8 +201,8 @@ fn readable<'a>(
     results: &'a [Slice<'_>],
 ) -> Result<TensorRef<'a>, OpError> {
     let bytes = match operand.place {
-        Place::Input(i) => request.inputs.get(i).map(|t| t.bytes()),
-        Place::Const(slot) => consts.blocks.get(slot).map(|b| b.bytes()),
+        Place::Input(i) => Some(request.inputs.tensor(i)?.bytes()),
+        Place::Const(slot) => constant(consts, slot),
         Place::Arena(i) => match &slices[i] {
             Slice::Read(bytes) => bytes.get(..operand.tensor.bytes()),
             _ => None,
@@ -158,6 +214,10 @@ fn readable<'a>(
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))
+}
+
+fn constant(consts: &ConstSet, slot: usize) -> Option<&[u8]> {
+    Some(consts.blocks.get(slot)?.as_ref()?.bytes())
 }
 
 /// Cuts the arena into the pieces of a step.

@@ -8,13 +8,14 @@ use super::blocked::{BLOCK, zero_halo};
 use super::job::Job;
 use super::params::Conv2dParams;
 use super::tiles::{ConvTileArgs, conv_tile, two_row_tile};
-use crate::gemm::tile::{Split, Tap, tile_size};
+use crate::cache_class::CacheClass;
+use crate::gemm::tile::{Elements, Split, Tap, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{LANES, Src};
 
-/// Packed weights that stay in the second-level cache while all of them pass over a few rows.
-const CACHED_WEIGHTS: usize = 640 << 10;
+/// Packed weights up to this part of the second-level cache, in eighths, stay there while all of them pass over a few rows.
+const CACHED_EIGHTHS: usize = 5;
 /// Rows that are finished for all output channels while their input is near.
 const BAND: usize = 4;
 /// Multiply-adds that a chunk should have at least.
@@ -28,6 +29,8 @@ const SHORT_SUMS: usize = 48;
 pub(super) struct Direct {
     params: Conv2dParams,
     isa: Isa,
+    /// What an input channel is.
+    elements: Elements,
     out: [usize; 2],
     /// Input channels come as planes and not in blocks.
     planar: bool,
@@ -48,10 +51,18 @@ struct OutputPart {
 }
 
 impl Direct {
-    pub(super) fn new(params: Conv2dParams, out: [usize; 2], planar: bool, isa: Isa) -> Direct {
+    /// For [`Elements::Pairs`] the channels of `params` are pairs of channels.
+    pub(super) fn new(
+        params: Conv2dParams,
+        elements: Elements,
+        out: [usize; 2],
+        planar: bool,
+        isa: Isa,
+        cache: CacheClass,
+    ) -> Direct {
         let (parts, packed_len) = output_parts(&params, isa);
         let row_work = (params.work(out) / out[0]).max(1);
-        let cached = packed_len * size_of::<f32>() <= CACHED_WEIGHTS;
+        let cached = packed_len * size_of::<f32>() <= cache.bytes() / 8 * CACHED_EIGHTHS;
         let (chunk_rows, chunk_parts) = if cached {
             (CHUNK_WORK.div_ceil(row_work).max(BAND), parts.len())
         } else {
@@ -61,6 +72,7 @@ impl Direct {
         Direct {
             params,
             isa,
+            elements,
             out,
             planar,
             packed_len,
@@ -74,7 +86,8 @@ impl Direct {
         let size = tile_size(self.isa);
         let rows = Split::new(self.out[1], size.rows).rows(0);
         let blocks = self.parts.iter().map(|p| p.blocks).max().unwrap_or(1);
-        format!("direct {rows}x{blocks} {}", self.isa)
+        let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
+        format!("direct{elements} {rows}x{blocks} {}", self.isa)
     }
 
     pub(super) fn packed_len(&self) -> usize {
@@ -145,43 +158,65 @@ impl Direct {
         self.parts.iter().map(|p| self.runs(p.inputs).count()).max().unwrap_or(0) * self.params.taps()
     }
 
-    pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+    /// How the work is cut: chunks, the bytes of scratch of each, and what they compute.
+    pub(super) fn cut(&self, images: usize) -> Cut {
         let bands = self.out[0].div_ceil(self.chunk_rows);
-        let part_groups = self.parts.len().div_ceil(self.chunk_parts);
-        let scratch = self.max_taps() * size_of::<Tap>();
-        par.run(part_groups * job.xs.n * bands, scratch, &|chunk, scratch| {
-            let (band, rest) = (chunk % bands, chunk / bands);
-            let (image, group) = (rest % job.xs.n, rest / job.xs.n);
-            let rows = band * self.chunk_rows..((band + 1) * self.chunk_rows).min(self.out[0]);
-            let parts = group * self.chunk_parts..((group + 1) * self.chunk_parts).min(self.parts.len());
-            let taps = bytemuck::cast_slice_mut(&mut scratch[..self.max_taps() * size_of::<Tap>()]);
-            for part in &self.parts[parts] {
-                let taps = self.fill_taps(job, part, taps);
-                self.rows(job, part, taps, image, rows.clone());
-            }
+        let groups = self.parts.len().div_ceil(self.chunk_parts);
+        Cut { images, bands, groups, scratch: self.max_taps() * size_of::<Tap>() }
+    }
+
+    pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let cut = self.cut(job.xs.n);
+        par.run(cut.chunks(), cut.scratch, &|chunk, scratch| {
+            let chunk = self.chunk(&cut, chunk);
+            let from = InputRows { image: chunk.image, first: 0 };
+            self.run_chunk(job, &chunk, from, scratch);
         });
     }
 
+    /// What chunk number `index` computes.
+    pub(super) fn chunk(&self, cut: &Cut, index: usize) -> Chunk {
+        let (band, rest) = (index % cut.bands, index / cut.bands);
+        let (image, group) = (rest % cut.images, rest / cut.images);
+        let some = |i: usize, step: usize, all: usize| i * step..((i + 1) * step).min(all);
+        Chunk {
+            image,
+            rows: some(band, self.chunk_rows, self.out[0]),
+            parts: some(group, self.chunk_parts, self.parts.len()),
+        }
+    }
+
+    /// Computes one chunk from an input that may hold only the rows it reads.
+    pub(super) fn run_chunk(&self, job: &Job<'_>, chunk: &Chunk, from: InputRows, scratch: &mut [u8]) {
+        let taps = bytemuck::cast_slice_mut(&mut scratch[..self.max_taps() * size_of::<Tap>()]);
+        for part in &self.parts[chunk.parts.clone()] {
+            let taps = self.fill_taps(job, part, taps);
+            self.rows(job, part, taps, chunk, from);
+        }
+    }
+
     /// Some output rows of one part.
-    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], image: usize, rows: std::ops::Range<usize>) {
+    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], chunk: &Chunk, from: InputRows) {
         let Conv2dParams { stride, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
+        let (image, rows) = (chunk.image, chunk.rows.clone());
         let pixel = stride[1] * xs.block;
         let split = Split::new(self.out[1], tile_size(self.isa).rows);
-        let entries = split.entries(|m| conv_tile(self.isa, m, part.blocks, pixel));
+        let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
         let bias = job.bias_block::<2>(part.first_block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
         let steps = (part.inputs.1 - part.inputs.0) * self.params.taps();
         let fetch_outputs = steps <= SHORT_SUMS && job.fetches_outputs();
-        let two_rows = two_row_tile(self.isa, self.out[1], part.blocks, pixel);
+        let two_rows = two_row_tile(self.isa, self.elements, self.out[1], part.blocks, pixel);
         let mut row = rows.start;
         while row < rows.end {
             let (two_rows, height) =
                 if row + 1 < rows.end { (two_rows, 1 + usize::from(two_rows.is_some())) } else { (None, 1) };
+            let input_row = top + row * stride[0] - from.first;
             for i in 0..split.parts {
                 let col = split.start(i);
                 let args = ConvTileArgs {
-                    a: job.x.add(xs.padded_offset(image, 0, top + row * stride[0], left + col * stride[1])),
+                    a: job.x.add(xs.padded_offset(from.image, 0, input_row, left + col * stride[1])),
                     pixel,
                     row: stride[0] * xs.row_stride(),
                     taps: taps.as_ptr(),
@@ -206,6 +241,42 @@ impl Direct {
             unsafe { zero_halo(job.y, ys, image, block, rows.clone()) }
         }
     }
+}
+
+/// How a run is cut into chunks; follows from shapes alone.
+pub(super) struct Cut {
+    images: usize,
+    bands: usize,
+    groups: usize,
+    /// Bytes that a chunk needs.
+    pub scratch: usize,
+}
+
+impl Cut {
+    pub(super) fn chunks(&self) -> usize {
+        self.bands * self.groups * self.images
+    }
+
+    /// Whether every chunk computes all output channels of its rows.
+    pub(super) fn by_rows(&self) -> bool {
+        self.groups == 1
+    }
+}
+
+/// Some output rows of some parts.
+pub(super) struct Chunk {
+    pub image: usize,
+    pub rows: std::ops::Range<usize>,
+    parts: std::ops::Range<usize>,
+}
+
+/// Where the input of a chunk lies.
+#[derive(Clone, Copy)]
+pub(super) struct InputRows {
+    /// The image among those that the input holds.
+    pub image: usize,
+    /// The row, counted from the first of the padding, that the input's first row stands for.
+    pub first: usize,
 }
 
 /// Input channels of one block.

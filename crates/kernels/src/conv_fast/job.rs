@@ -32,6 +32,7 @@ pub struct ConvEpilogue<'a> {
 const LARGE_OUTPUT: usize = 1 << 20;
 
 /// A running convolution.
+#[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub x: Src,
     pub xs: BlockedShape,
@@ -77,6 +78,11 @@ impl<'a> Job<'a> {
         };
         let limits = epilogue.activation.limits();
         Job { x: x.src(), xs: x.shape, y: dst, ys, residual, packed, bias: epilogue.bias, limits }
+    }
+
+    /// The same outputs from another input.
+    pub(super) fn with_input(&self, x: Src, xs: BlockedShape) -> Job<'a> {
+        Job { x, xs, ..*self }
     }
 
     /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.

@@ -1,39 +1,20 @@
 //! Selection of an algorithm, and the one interface to all of them.
 
+use super::bf16::Bf16;
 use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
 use super::convert::{from_blocked, to_blocked};
 use super::depthwise::Depthwise;
 use super::direct::Direct;
 use super::job::{ConvEpilogue, Expected, Job, Residual};
+use super::method::{ConvOptions, Method, Precision};
 use super::params::Conv2dParams;
-use super::select::select;
-use super::winograd::{AtLoad, InRegisters, Phases};
+use super::select::{choose, prepare};
+use super::table::ConvSignature;
+use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use crate::activation::Activation;
+use crate::cache_class::CacheClass;
 use crate::isa::Isa;
 use crate::par::Par;
-
-/// How much arithmetic may be saved by transforming 3x3 filters.
-///
-/// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), spread an
-/// infinity or NaN over the outputs of its tile, and under F(4,3) an outlier adds a few millionths of its size, times the size
-/// of the weights, to outputs of its tile that do not see it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Winograd {
-    /// Direct convolution only.
-    Off,
-    /// F(2,3): outputs in 2x2 tiles.
-    F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles.
-    #[default]
-    F4,
-}
-
-/// What selection may choose from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ConvOptions {
-    /// Which transforms are allowed.
-    pub winograd: Winograd,
-}
 
 /// A convolution prepared for one input shape and instruction set.
 #[derive(Clone, Debug)]
@@ -43,6 +24,10 @@ pub struct ConvKernel {
     input: BlockedShape,
     output: BlockedShape,
     algorithm: Algorithm,
+    /// Whether a table of the caller's chose it.
+    tuned: bool,
+    /// The precision that was asked for.
+    precision: Precision,
 }
 
 /// The algorithms; each knows how it packs weights and cuts its work.
@@ -53,6 +38,7 @@ pub(super) enum Algorithm {
     AtLoad(AtLoad),
     InRegisters(InRegisters),
     Phases(Phases),
+    Bf16(Bf16),
 }
 
 /// Operands of a run on NCHW tensors.
@@ -71,7 +57,20 @@ impl ConvKernel {
     /// contradict each other or the tensor is too large for 32-bit offsets (the plain kernel takes those).
     pub fn select(params: Conv2dParams, shape: [usize; 4], isa: Isa, options: ConvOptions) -> Option<ConvKernel> {
         let isa = isa.or_best();
-        ConvKernel::with(params, shape, isa, |images, out| select(params, images, out, isa, options))
+        let signature = ConvSignature { isa, cache: CacheClass::detect(), precision: options.precision, params, shape };
+        let mut tuned = false;
+        let kernel = ConvKernel::with(params, shape, isa, |_, out| {
+            let choice = choose(&signature, out, &options);
+            tuned = choice.tuned;
+            prepare(choice.method, &signature, out)
+        })?;
+        Some(ConvKernel { tuned, precision: options.precision, ..kernel })
+    }
+
+    /// The same with a method given; none where that is not among the candidates.
+    pub(super) fn by_method(signature: &ConvSignature, method: Method) -> Option<ConvKernel> {
+        let ConvSignature { params, shape, isa, .. } = *signature;
+        ConvKernel::with(params, shape, isa.or_best(), |_, out| prepare(method, signature, out))
     }
 
     /// The same with the algorithm that `choose` makes for a number of images and the size of the output.
@@ -87,7 +86,7 @@ impl ConvKernel {
         let out = params.output_size([h, w])?;
         let algorithm = choose(n, out);
         let halo = match &algorithm {
-            Algorithm::Direct(_) | Algorithm::Depthwise(_) => params.halo([h, w], out),
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Bf16(_) => params.halo([h, w], out),
             Algorithm::AtLoad(a) => a.halo([h, w]),
             Algorithm::InRegisters(a) => a.halo([h, w]),
             Algorithm::Phases(a) => a.halo([h, w]),
@@ -103,13 +102,32 @@ impl ConvKernel {
         if input.image_len().max(output.image_len()) > u32::MAX as usize / 4 {
             return None;
         }
-        Some(ConvKernel { params, isa, input, output, algorithm })
+        Some(ConvKernel { params, isa, input, output, algorithm, tuned: false, precision: Precision::Single })
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        match &self.algorithm {
+            Algorithm::Direct(_) => Method::Direct,
+            Algorithm::Depthwise(_) => Method::Depthwise,
+            Algorithm::AtLoad(a) if a.scheme() == Scheme::F2 => Method::F2,
+            Algorithm::AtLoad(_) => Method::F4,
+            Algorithm::InRegisters(_) => Method::Registers,
+            Algorithm::Phases(_) => Method::Phases,
+            Algorithm::Bf16(_) => Method::Bf16,
+        }
+    }
+
+    /// Whether a table of measured choices ([`ConvOptions::tuned`]) chose it.
+    pub fn is_tuned(&self) -> bool {
+        self.tuned
     }
 
     /// The algorithm and its tile, such as `direct 14x2 avx512`.
     pub fn name(&self) -> String {
         match &self.algorithm {
             Algorithm::Direct(a) => a.name(),
+            Algorithm::Bf16(a) => a.name(),
             Algorithm::Depthwise(a) => a.name(),
             Algorithm::AtLoad(a) => a.name(),
             Algorithm::InRegisters(a) => a.name(),
@@ -122,9 +140,16 @@ impl ConvKernel {
         self.isa
     }
 
+    /// The signature that selection looked for in its tables. A method that rounds nothing can have been chosen for either
+    /// precision; the one asked for is given.
+    pub fn signature(&self) -> ConvSignature {
+        let (cache, [n, c, h, w]) = (CacheClass::detect(), [self.input.n, self.input.c, self.input.h, self.input.w]);
+        ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
+    }
+
     /// Whether it multiplies less often than the direct convolution.
     pub fn saves_arithmetic(&self) -> bool {
-        !matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::Depthwise(_))
+        !matches!(self.method(), Method::Direct | Method::Depthwise | Method::Bf16)
     }
 
     /// What it computes.
@@ -146,6 +171,7 @@ impl ConvKernel {
     pub fn packed_len(&self) -> usize {
         match &self.algorithm {
             Algorithm::Direct(a) => a.packed_len(),
+            Algorithm::Bf16(a) => a.packed_len(),
             Algorithm::Depthwise(a) => a.packed_len(),
             Algorithm::AtLoad(a) => a.packed_len(),
             Algorithm::InRegisters(a) => a.packed_len(),
@@ -163,6 +189,7 @@ impl ConvKernel {
         assert!(packed.len() >= room, "packing needs {room} elements, got {}", packed.len());
         match &self.algorithm {
             Algorithm::Direct(a) => a.pack(weights, packed),
+            Algorithm::Bf16(a) => a.pack(weights, packed),
             Algorithm::Depthwise(a) => a.pack(weights, packed),
             Algorithm::AtLoad(a) => a.pack(weights, packed),
             Algorithm::InRegisters(a) => a.pack(weights, packed),
@@ -175,6 +202,7 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Phases(_) => 0,
             Algorithm::AtLoad(a) => a.scratch_len(),
+            Algorithm::Bf16(a) => a.scratch_len(),
             Algorithm::InRegisters(a) => a.scratch_len(),
         }
     }
@@ -200,6 +228,7 @@ impl ConvKernel {
         let job = Job::new(&expected, x, packed, epilogue, y);
         match &self.algorithm {
             Algorithm::Direct(a) => a.run(&job, par),
+            Algorithm::Bf16(a) => a.run(&job, scratch, par),
             Algorithm::Depthwise(a) => a.run(&job, par),
             Algorithm::AtLoad(a) => a.run(&job, scratch, par),
             Algorithm::InRegisters(a) => a.run(&job, scratch, par),

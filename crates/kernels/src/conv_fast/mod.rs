@@ -1,9 +1,10 @@
 //! Convolutions on the blocked layout.
 //!
-//! [`ConvKernel::select`] chooses an algorithm by rules over shape, instruction set and options (never by timing) and fixes how
-//! the work is cut. Weights are packed once; a run reads packed weights and blocked tensors and allocates nothing. Every
+//! [`ConvKernel::select`] chooses an algorithm by tables and rules over shape, instruction set, cache and options (never by
+//! timing) and fixes how the work is cut. Weights are packed once; a run reads packed weights and blocked tensors and allocates nothing. Every
 //! output is summed in the same order whatever the threads do.
 
+mod bf16;
 mod blocked;
 mod concat;
 #[allow(clippy::needless_range_loop)]
@@ -12,24 +13,32 @@ mod depthwise;
 mod direct;
 mod job;
 mod kernel;
+mod method;
 mod params;
 mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
 mod select;
+mod table;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
+mod tune;
 mod winograd;
 
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 pub use concat::{can_concat, concat};
 pub use convert::{from_blocked, to_blocked};
 pub use job::{ConvEpilogue, Residual};
-pub use kernel::{ConvKernel, ConvOptions, NchwEpilogue, Winograd};
+pub use kernel::{ConvKernel, NchwEpilogue};
+pub use method::{ConvOptions, Method, Precision, Winograd};
 pub use params::Conv2dParams;
 pub use pointwise::{Pointwise, pointwise};
 pub use pool::{Pool2dParams, PoolKind, pool};
+pub use table::{ConvSignature, ConvTable, Tuned};
+pub use tune::{Measured, measure};
 
+#[cfg(test)]
+mod bf16_tests;
 #[cfg(test)]
 mod layer_tests;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::blocked::Halo;
 
 /// A two-dimensional convolution; a one-dimensional one has height 1 in its image and kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conv2dParams {
     /// Channels of the input.
     pub in_channels: usize,

@@ -1,78 +1,204 @@
-//! Which algorithm computes a convolution: rules over shape, instruction set and options, never a measurement, so that the same
-//! shape gives the same bits on every run.
+//! Which method computes a convolution: a table of measured choices, then rules over shape, instruction set, cache and
+//! options. Nothing is measured here, so that the same shape gives the same bits on every run.
+//!
+//! A choice comes from the first of these that has one, as long as the options allow it:
+//! the caller's table ([`ConvOptions::tuned`]), the table that is part of this crate (`measured.txt`), the rules below.
 
+use super::bf16::Bf16;
 use super::depthwise::Depthwise;
 use super::direct::Direct;
-use super::kernel::{Algorithm, ConvOptions, Winograd};
-use super::params::Conv2dParams;
+use super::kernel::Algorithm;
+use super::method::{ConvOptions, Method, Precision, Winograd};
+use super::table::{ConvSignature, ConvTable};
 use super::winograd::{self, AtLoad, InRegisters, Phases, Scheme};
+use crate::gemm::tile::Elements;
 use crate::isa::Isa;
+use std::sync::LazyLock;
+
+/// Choices measured where the rules err.
+static MEASURED: LazyLock<ConvTable> =
+    LazyLock::new(|| include_str!("measured.txt").parse().unwrap_or_else(|e| panic!("measured.txt: {e}")));
 
 /// Inputs with fewer channels than this are read as planes: blocks of 16 would be mostly empty.
 const PLANAR_CHANNELS: usize = 8;
-/// Transforms pay from this many channels on both sides.
+/// By rule transforms pay from this many channels on both sides.
 const WINOGRAD_CHANNELS: usize = 32;
 /// How much faster a transform must be expected to be to replace direct convolution.
 const MARGIN: f64 = 1.15;
+/// Bytes that arrive from memory in a microsecond, and bytes of an input that are rounded in one.
+const MEMORY: f64 = 44e3;
+const ROUNDING: f64 = 80e3;
 
-/// What the estimates assume of a core: multiply-adds and bytes from memory per microsecond.
-fn peaks(isa: Isa) -> (f64, f64) {
-    let bytes = 44e3;
-    match isa {
-        Isa::Avx512 => (135e3, bytes),
-        Isa::Avx2 => (68e3, bytes),
-        Isa::Portable => (20e3, bytes),
+/// A chosen method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub method: Method,
+    /// Whether the caller's table had it.
+    pub tuned: bool,
+}
+
+/// What computes this convolution, whose output is of size `out`.
+pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvOptions) -> Choice {
+    let allowed = candidates(signature, options.winograd);
+    let from = |table: &ConvTable| table.get(signature).map(|t| t.method).filter(|m| allowed.contains(m));
+    if let Some(method) = options.tuned.and_then(from) {
+        return Choice { method, tuned: true };
+    }
+    let method = from(&MEASURED).unwrap_or_else(|| by_rule(signature, out, &allowed));
+    Choice { method, tuned: false }
+}
+
+/// The methods that can compute it; never none.
+pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<Method> {
+    let ConvSignature { params: p, isa, precision, .. } = signature;
+    if Depthwise::fits(p) {
+        return vec![Method::Depthwise];
+    }
+    let mut methods = vec![Method::Direct];
+    if *precision == Precision::Bf16 && Bf16::fits(p, *isa) {
+        methods.push(Method::Bf16);
+    }
+    if winograd != Winograd::Off && winograd::fits(p) {
+        methods.push(Method::F2);
+        if winograd == Winograd::F4 {
+            methods.push(Method::F4);
+            methods.extend(InRegisters::fits(p, *isa).then_some(Method::Registers));
+        }
+    }
+    if winograd == Winograd::F4 && Phases::fits(p) {
+        methods.push(Method::Phases);
+    }
+    methods
+}
+
+/// The method prepared for this convolution.
+pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]) -> Algorithm {
+    let ConvSignature { params: p, shape: [n, ..], isa, cache, .. } = *signature;
+    let at_load = |scheme| Algorithm::AtLoad(AtLoad::new(p, n, out, scheme, isa));
+    match method {
+        Method::Direct => {
+            let planar = p.in_channels < PLANAR_CHANNELS;
+            Algorithm::Direct(Direct::new(p, Elements::Single, out, planar, isa, cache))
+        }
+        Method::Depthwise => Algorithm::Depthwise(Depthwise::new(p, out, isa)),
+        Method::F2 => at_load(Scheme::F2),
+        Method::F4 => at_load(Scheme::F4),
+        Method::Registers => Algorithm::InRegisters(InRegisters::new(p, n, out)),
+        Method::Phases => Algorithm::Phases(Phases::new(p, n, out, isa)),
+        Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
+    }
+}
+
+/// The allowed method that is expected to take least time.
+fn by_rule(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Method {
+    let ConvSignature { params: p, isa, .. } = signature;
+    if let [only] = allowed {
+        return *only;
+    }
+    if allowed.contains(&Method::Phases) && Phases::pays(p, *isa) {
+        return Method::Phases;
+    }
+    let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
+    let transforms = |method: &Method| !matches!(method, Method::Direct | Method::Bf16);
+    let worth = allowed.iter().copied().filter(|m| !(*m == Method::Phases || few_channels && transforms(m)));
+    let cost = |method: Method| {
+        let time = expected(method, signature, out);
+        if method == Method::Direct { time / MARGIN } else { time }
+    };
+    worth.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Method::Direct)
+}
+
+/// Expected microseconds of a method on one core.
+fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
+    let ConvSignature { params: p, shape: [images, channels, h, w], isa, .. } = *signature;
+    let pixels = (images * out[0] * out[1]) as f64;
+    let weights = p.weight_len() as f64;
+    let pairs = (p.in_channels * p.out_channels) as f64;
+    let at_load = |scheme: Scheme| {
+        let tiles = images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs());
+        let points = (scheme.points() * scheme.points()) as f64;
+        // Transforms cost in proportion to the channels of one side, products to those of both.
+        let transforms = 1.1 + 6.4 * (p.in_channels + p.out_channels) as f64 / pairs;
+        estimate(isa, tiles as f64 * points * pairs * transforms, 4.0 * points * pairs)
+    };
+    match method {
+        Method::F2 => at_load(Scheme::F2),
+        Method::F4 => at_load(Scheme::F4),
+        Method::Registers => {
+            // Forming the filters takes about as long as half of the multiply-adds they are used in.
+            let products = InRegisters::new(p, images, out).products() as f64;
+            estimate(isa, products * pairs * 1.6, 4.0 * weights)
+        }
+        Method::Bf16 => {
+            let read = (images * channels * h * w) as f64
+                / if p.kernel == [1, 1] { (p.stride[0] * p.stride[1]) as f64 } else { 1.0 };
+            estimate(isa, pixels * weights / 2.0, 2.0 * weights) + 4.0 * read / ROUNDING
+        }
+        Method::Direct | Method::Depthwise | Method::Phases => estimate(isa, pixels * weights, 4.0 * weights),
     }
 }
 
 /// Expected microseconds: arithmetic and the reading of weights overlap in part.
 fn estimate(isa: Isa, multiply_adds: f64, weight_bytes: f64) -> f64 {
-    let (compute, memory) = peaks(isa);
-    let (compute, memory) = (multiply_adds / compute, weight_bytes / memory);
+    let compute = multiply_adds
+        / match isa {
+            Isa::Avx512 => 135e3,
+            Isa::Avx2 => 68e3,
+            Isa::Portable => 20e3,
+        };
+    let memory = weight_bytes / MEMORY;
     compute.max(memory) + 0.5 * compute.min(memory)
 }
 
-/// The algorithm for an image that gives outputs of size `out`.
-pub(super) fn select(p: Conv2dParams, images: usize, out: [usize; 2], isa: Isa, options: ConvOptions) -> Algorithm {
-    if Depthwise::fits(&p) {
-        return Algorithm::Depthwise(Depthwise::new(p, out, isa));
-    }
-    if options.winograd == Winograd::F4 && Phases::pays(&p, isa) {
-        return Algorithm::Phases(Phases::new(p, images, out, isa));
-    }
-    let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
-    let direct = || Algorithm::Direct(Direct::new(p, out, p.in_channels < PLANAR_CHANNELS, isa));
-    if options.winograd == Winograd::Off || few_channels || !winograd::fits(&p) {
-        return direct();
+#[cfg(test)]
+mod tests {
+    use super::super::params::Conv2dParams;
+    use super::*;
+    use crate::cache_class::CacheClass;
+
+    fn signature(isa: Isa) -> ConvSignature {
+        let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(64, 64, 3) };
+        let (cache, precision) = (CacheClass::Medium, Precision::Single);
+        ConvSignature { isa, cache, precision, params, shape: [1, 64, 56, 56] }
     }
 
-    let channels = (p.in_channels * p.out_channels) as f64;
-    let bytes_per_weight = size_of::<f32>() as f64 * channels;
-    // Transforms cost in proportion to the channels of one side, products to those of both.
-    let transforms = 1.1 + 6.4 * (p.in_channels + p.out_channels) as f64 / channels;
-    let at_load = |scheme: Scheme| {
-        let tiles = images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs());
-        let points = (scheme.points() * scheme.points()) as f64;
-        estimate(isa, tiles as f64 * points * channels * transforms, points * bytes_per_weight)
-    };
-    let least = estimate(isa, (images * out[0] * out[1] * 9) as f64 * channels, 9.0 * bytes_per_weight) / MARGIN;
-
-    let scheme = if options.winograd == Winograd::F4 && at_load(Scheme::F4) < at_load(Scheme::F2) {
-        Scheme::F4
-    } else {
-        Scheme::F2
-    };
-    let mut best = (least, None);
-    if at_load(scheme) < best.0 {
-        best = (at_load(scheme), Some(Algorithm::AtLoad(AtLoad::new(p, images, out, scheme, isa))));
+    fn tuned(method: Method) -> Option<&'static ConvTable> {
+        let mut table = ConvTable::default();
+        table.insert(signature(Isa::Avx2), method, 1);
+        Some(Box::leak(Box::new(table)))
     }
-    if options.winograd == Winograd::F4 && InRegisters::fits(&p, isa) {
-        let kernel = InRegisters::new(p, images, out);
-        // Forming the filters takes about as long as half of the multiply-adds they are used in.
-        let cost = estimate(isa, kernel.products() as f64 * channels * 1.6, 9.0 * bytes_per_weight);
-        if cost < best.0 {
-            best = (cost, Some(Algorithm::InRegisters(kernel)));
+
+    #[test]
+    fn the_committed_table_is_sound_and_every_line_of_it_is_a_possible_choice() {
+        for (signature, tuned) in MEASURED.iter() {
+            let allowed = candidates(signature, Winograd::F4);
+            // Which methods exist is the same everywhere, but for bf16, which only some machines multiply.
+            assert!(allowed.contains(&tuned.method) || tuned.method == Method::Bf16, "{signature} {}", tuned.method);
         }
     }
-    best.1.unwrap_or_else(direct)
+
+    #[test]
+    fn a_table_of_the_caller_goes_before_the_rules_but_not_before_what_the_options_forbid() {
+        let out = [56, 56];
+        let pick = |isa, options| choose(&signature(isa), out, &options);
+        let options = |method, winograd| ConvOptions { winograd, tuned: tuned(method), ..ConvOptions::default() };
+        let rule = pick(Isa::Avx2, ConvOptions::default());
+        assert_eq!(rule, Choice { method: Method::F4, tuned: false });
+        assert_eq!(pick(Isa::Avx2, options(Method::F2, Winograd::F4)), Choice { method: Method::F2, tuned: true });
+        assert_eq!(
+            pick(Isa::Portable, options(Method::F2, Winograd::F4)).method,
+            Method::F4,
+            "another instruction set"
+        );
+        assert_eq!(pick(Isa::Avx2, options(Method::F4, Winograd::F2)), Choice { method: Method::F2, tuned: false });
+        assert_eq!(
+            pick(Isa::Avx2, options(Method::F2, Winograd::Off)),
+            Choice { method: Method::Direct, tuned: false }
+        );
+        assert_eq!(
+            pick(Isa::Avx2, options(Method::Depthwise, Winograd::F4)).method,
+            Method::F4,
+            "not a depthwise layer"
+        );
+    }
 }

@@ -1,8 +1,8 @@
 //! Register tiles of convolutions: sums over taps with bias, residual and activation applied before they are stored.
 
-use crate::gemm::tile::{Tap, accumulate, tile_size, too_large};
+use crate::gemm::tile::{Elements, Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide, prefetch_near};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_pairs, entry_wide, prefetch_near};
 
 /// What is added to a tile of outputs.
 #[derive(Clone, Copy)]
@@ -75,61 +75,62 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
 }
 
 /// The tile of `rows` pixels `pixel` elements apart and `blocks` blocks of outputs; at most the size that `tile_size` gives.
-pub(super) fn conv_tile(isa: Isa, rows: usize, blocks: usize, pixel: usize) -> Entry<ConvTileArgs> {
-    macro_rules! wide {
-        ($pixel:literal, $blocks:literal: $($rows:literal / $ways:literal)*) => {
+pub(super) fn conv_tile(isa: Isa, elements: Elements, rows: usize, blocks: usize, pixel: usize) -> Entry<ConvTileArgs> {
+    macro_rules! tiles {
+        ($entry:ident $arguments:tt, $pixel:literal, $blocks:literal: $($rows:literal / $ways:literal)*) => {
             match rows {
-                $($rows => entry_wide::<ConvTile<$rows, $blocks, $ways, $pixel, $rows>>(),)*
+                $($rows => $entry::<ConvTile<$rows, $blocks, $ways, $pixel, $rows>> $arguments,)*
                 _ => too_large(isa, rows, blocks),
             }
         };
-        ($pixel:literal) => {
+        ($entry:ident, $pixel:literal) => {
             match blocks {
-                1 => wide!($pixel, 1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
-                2 => wide!($pixel, 2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+                1 => tiles!($entry(), $pixel, 1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
+                2 => tiles!($entry(), $pixel, 2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
                 _ => too_large(isa, rows, blocks),
             }
         };
-    }
-    macro_rules! narrow {
-        ($pixel:literal: $($rows:literal / $ways:literal)*) => {
-            match rows {
-                $($rows => entry_narrow::<ConvTile<$rows, 1, $ways, $pixel, $rows>>(isa),)*
-                _ => too_large(isa, rows, blocks),
-            }
-        };
-        ($pixel:literal) => { narrow!($pixel: 1/4 2/2 3/1 4/1 5/1 6/1) };
     }
     // Constant distances for blocked pixels and planes at strides 1 and 2; any other is read from the arguments.
-    match (isa.or_best(), pixel) {
-        (Isa::Avx512, 16) => wide!(16),
-        (Isa::Avx512, 32) => wide!(32),
-        (Isa::Avx512, 1) => wide!(1),
-        (Isa::Avx512, 2) => wide!(2),
-        (Isa::Avx512, _) => wide!(0),
-        (_, 16) => narrow!(16),
-        _ => narrow!(0),
+    match (isa.or_best(), elements, pixel) {
+        (Isa::Avx512, Elements::Pairs, 16) => tiles!(entry_pairs, 16),
+        (Isa::Avx512, Elements::Pairs, 32) => tiles!(entry_pairs, 32),
+        (Isa::Avx512, Elements::Pairs, _) => tiles!(entry_pairs, 0),
+        (Isa::Avx512, _, 16) => tiles!(entry_wide, 16),
+        (Isa::Avx512, _, 32) => tiles!(entry_wide, 32),
+        (Isa::Avx512, _, 1) => tiles!(entry_wide, 1),
+        (Isa::Avx512, _, 2) => tiles!(entry_wide, 2),
+        (Isa::Avx512, _, _) => tiles!(entry_wide, 0),
+        (_, _, 16) => tiles!(entry_narrow(isa), 16, 1: 1/4 2/2 3/1 4/1 5/1 6/1),
+        _ => tiles!(entry_narrow(isa), 0, 1: 1/4 2/2 3/1 4/1 5/1 6/1),
     }
 }
 
 /// The tile of two whole rows of `cols` pixels `pixel` elements apart, where there is one: narrow images leave most of a tile of
 /// one row empty, and would read the weights once for every row.
-pub(super) fn two_row_tile(isa: Isa, cols: usize, blocks: usize, pixel: usize) -> Option<Entry<ConvTileArgs>> {
+pub(super) fn two_row_tile(
+    isa: Isa,
+    elements: Elements,
+    cols: usize,
+    blocks: usize,
+    pixel: usize,
+) -> Option<Entry<ConvTileArgs>> {
     macro_rules! wide {
-        ($($cols:literal $all:literal)*) => {
+        ($entry:ident: $($cols:literal $all:literal)*) => {
             match (cols, blocks, pixel) {
                 $(
-                    ($cols, 1, 16) => Some(entry_wide::<ConvTile<$all, 1, 1, 16, $cols>>()),
-                    ($cols, 2, 16) => Some(entry_wide::<ConvTile<$all, 2, 1, 16, $cols>>()),
-                    ($cols, 1, 32) => Some(entry_wide::<ConvTile<$all, 1, 1, 32, $cols>>()),
-                    ($cols, 2, 32) => Some(entry_wide::<ConvTile<$all, 2, 1, 32, $cols>>()),
+                    ($cols, 1, 16) => Some($entry::<ConvTile<$all, 1, 1, 16, $cols>>()),
+                    ($cols, 2, 16) => Some($entry::<ConvTile<$all, 2, 1, 16, $cols>>()),
+                    ($cols, 1, 32) => Some($entry::<ConvTile<$all, 1, 1, 32, $cols>>()),
+                    ($cols, 2, 32) => Some($entry::<ConvTile<$all, 2, 1, 32, $cols>>()),
                 )*
                 _ => None,
             }
         };
     }
-    match isa.or_best() {
-        Isa::Avx512 => wide!(4 8 5 10 6 12 7 14),
+    match (isa.or_best(), elements) {
+        (Isa::Avx512, Elements::Pairs) => wide!(entry_pairs: 4 8 5 10 6 12 7 14),
+        (Isa::Avx512, Elements::Single) => wide!(entry_wide: 4 8 5 10 6 12 7 14),
         _ => None,
     }
 }

@@ -3,11 +3,13 @@
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is repacked a few rows at a
 //! time. Every element of C is summed over k in the same order whatever the threads do.
 
+mod bf16;
 #[allow(clippy::needless_range_loop)]
 mod dots;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
 
+pub use bf16::Bf16Gemm;
 pub use dots::multiply_rows;
 
 use crate::activation::Activation;
@@ -15,7 +17,7 @@ use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
-use tile::{ProductArgs, Split, Tap, product, tile_size};
+use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 
 /// Steps of k between two visits of C: a panel of this depth stays in the first-level cache while rows pass by.
 const DEPTH: usize = 256;
@@ -75,6 +77,8 @@ pub struct Sgemm {
     n: usize,
     k: usize,
     isa: Isa,
+    /// What the k values of a row of A are.
+    elements: Elements,
 }
 
 /// C and the bias are as large as an m x n product needs.
@@ -98,7 +102,7 @@ struct Cut {
 impl Sgemm {
     /// A product of `[m, k]` by `[k, n]`.
     pub fn new(m: usize, n: usize, k: usize, isa: Isa) -> Sgemm {
-        Sgemm { m, n, k, isa: isa.or_best() }
+        Sgemm { m, n, k, isa: isa.or_best(), elements: Elements::Single }
     }
 
     /// The instruction set it runs on.
@@ -218,7 +222,7 @@ impl Job<'_> {
 
     /// One band of rows times one group of panels.
     fn chunk(&self, chunk: usize, scratch: &mut [u8]) {
-        let Sgemm { k, isa, .. } = self.gemm;
+        let Sgemm { k, isa, elements, .. } = self.gemm;
         let (band, group) = (chunk % self.cut.bands, chunk / self.cut.bands);
         let tiles = band * self.cut.row_tiles..((band + 1) * self.cut.row_tiles).min(self.cut.rows.parts);
         let panels =
@@ -237,7 +241,7 @@ impl Job<'_> {
             let (start, rows) = (self.cut.rows.start(t), self.cut.rows.rows(t));
             pack_rows(self.a, start, rows, k, &mut packed_a[(start - first) * depth..]);
         }
-        let entries = self.cut.rows.entries(|rows| product(isa, rows, blocks));
+        let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, blocks));
         let (a, c) = (Src::new(packed_a), Dst::new(sums));
         for panel in panels {
             let b = Src::new(&self.packed[panel * width * k..][..width * k]);

@@ -5,7 +5,9 @@
 //! any kernel, stride and dilation, the products of Winograd transforms and plain matrices.
 
 use crate::isa::Isa;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_wide, prefetch_far, prefetch_near};
+use crate::simd::{
+    Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_pairs, entry_wide, prefetch_far, prefetch_near,
+};
 
 /// A run of consecutive values in every row of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Zeroable, bytemuck::Pod)]
@@ -15,6 +17,16 @@ pub(crate) struct Tap {
     pub offset: u32,
     /// How many values, 1 to 16.
     pub count: u32,
+}
+
+/// What a 32-bit element of A and B is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Elements {
+    /// A number.
+    #[default]
+    Single,
+    /// Two numbers in bf16, both of which are multiplied, for AVX512-BF16.
+    Pairs,
 }
 
 /// How far ahead of its use a weight line is requested, in elements: 128 lines into the first-level cache, 1024 into the
@@ -185,7 +197,7 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize>(
             let value = if m < TURN { a.read(at + m * rows.step) } else { turned.read(at + (m - TURN) * rows.step) };
             let av = s.splat(value);
             for n in 0..N {
-                acc[m][n] = s.fma(av, bv[n], acc[m][n]);
+                acc[m][n] = s.mac(av, bv[n], acc[m][n]);
             }
         }
     }
@@ -230,7 +242,7 @@ impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, W
 }
 
 /// The product tile of `rows` x `blocks` for `isa`; at most [`tile_size`].
-pub(crate) fn product(isa: Isa, rows: usize, blocks: usize) -> Entry<ProductArgs> {
+pub(crate) fn product(isa: Isa, elements: Elements, rows: usize, blocks: usize) -> Entry<ProductArgs> {
     macro_rules! wide {
         ($blocks:literal: $($rows:literal / $ways:literal)*) => {
             match rows { $($rows => entry_wide::<Product<$rows, $blocks, $ways>>(),)* _ => too_large(isa, rows, blocks) }
@@ -241,7 +253,15 @@ pub(crate) fn product(isa: Isa, rows: usize, blocks: usize) -> Entry<ProductArgs
             match rows { $($rows => entry_narrow::<Product<$rows, 1, $ways>>(isa),)* _ => too_large(isa, rows, blocks) }
         };
     }
+    macro_rules! pairs {
+        ($blocks:literal: $($rows:literal / $ways:literal)*) => {
+            match rows { $($rows => entry_pairs::<Product<$rows, $blocks, $ways>>(),)* _ => too_large(isa, rows, blocks) }
+        };
+    }
     match (isa.or_best(), blocks) {
+        (Isa::Avx512, 2) if elements == Elements::Pairs => {
+            pairs!(2: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1)
+        }
         (Isa::Avx512, 1) => wide!(1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
         (Isa::Avx512, 2) => wide!(2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
         (_, 1) => narrow!(1/4 2/2 3/1 4/1 5/1 6/1),

@@ -1,12 +1,12 @@
-//! AVX-512F: sixteen lanes in one register.
+//! AVX-512F: sixteen lanes in one register; and the same with products of pairs of bf16.
 
 use std::arch::x86_64::*;
 
 use super::{Body, Dst, LANES, Simd, Src};
 
-/// Exists only inside functions compiled for AVX-512F.
+/// Exists only inside functions compiled for AVX-512F, with `PAIRS` for AVX512-BF16 too.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(());
+pub(super) struct Avx512<const PAIRS: bool>(());
 
 /// Runs `B` compiled for AVX-512F.
 ///
@@ -15,10 +15,44 @@ pub(super) struct Avx512(());
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn enter<B: Body>(args: &B::Args) {
     // SAFETY: promised by the caller.
-    unsafe { B::run(Avx512(()), args) }
+    unsafe { B::run(Avx512::<false>(()), args) }
 }
 
-impl Simd for Avx512 {
+/// Runs `B` compiled for AVX512-BF16, its lanes of products holding pairs.
+///
+/// # Safety
+/// The machine must have AVX-512F and AVX512-BF16; and as `B` says about its arguments.
+#[target_feature(enable = "avx512f,avx512bf16")]
+pub(super) unsafe fn enter_pairs<B: Body>(args: &B::Args) {
+    // SAFETY: promised by the caller.
+    unsafe { B::run(Avx512::<true>(()), args) }
+}
+
+/// Rounds `count` times 32 values to 16 pairs: the values `lo[i * 16 ..]` then `hi[i * 16 ..]`, of which those without a bit in
+/// `mask` become zero, to `out[i * 16 ..]`.
+///
+/// # Safety
+/// The machine must have AVX-512F and AVX512-BF16; `count * 16` elements must be readable from `lo` and `hi` and writable at
+/// `out`. What is masked out need not be readable.
+#[target_feature(enable = "avx512f,avx512bf16")]
+pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, out: Dst) {
+    let (lo_mask, hi_mask) = (mask as u16, (mask >> 16) as u16);
+    for at in (0..count * LANES).step_by(LANES) {
+        // SAFETY: promised by the caller; a masked load does not touch what is masked out.
+        unsafe {
+            let (l, h) = if mask == u32::MAX {
+                (_mm512_loadu_ps(lo.block(at)), _mm512_loadu_ps(hi.block(at)))
+            } else {
+                let some = |p: Src, mask: u16| _mm512_maskz_loadu_ps(mask, p.masked_block(at, mask));
+                (some(lo, lo_mask), some(hi, hi_mask))
+            };
+            let pairs = _mm512_cvtne2ps_pbh(h, l);
+            _mm512_storeu_si512(out.block(at).cast(), std::mem::transmute::<__m512bh, __m512i>(pairs));
+        }
+    }
+}
+
+impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
     type V = __m512;
 
     #[inline(always)]
@@ -65,6 +99,17 @@ impl Simd for Avx512 {
     fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: the token proves AVX-512F.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn mac(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        if !PAIRS {
+            return self.fma(a, b, c);
+        }
+        // SAFETY: a token with `PAIRS` proves AVX512-BF16; all these vectors are 512 bits of anything.
+        unsafe {
+            let pairs = |v: __m512| std::mem::transmute::<__m512, __m512bh>(v);
+            _mm512_dpbf16_ps(c, pairs(a), pairs(b))
+        }
     }
     #[inline(always)]
     fn fnma(self, a: __m512, b: __m512, c: __m512) -> __m512 {

@@ -45,6 +45,11 @@ pub(crate) trait Simd: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// One step of a sum of products, `a * b + c`. Where lanes hold pairs of bf16, the products of both are added to `c`.
+    #[inline(always)]
+    fn mac(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        self.fma(a, b, c)
+    }
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// The elements of `a` then `b` with even index, and those with odd index.
@@ -106,6 +111,33 @@ pub(crate) fn entry_wide<B: Body>() -> Entry<B::Args> {
         Isa::Avx512 => avx512::enter::<B>,
         isa => panic!("a register tile for AVX-512 was asked for on a machine that has {isa}"),
     }
+}
+
+/// `B` compiled for AVX512-BF16: lanes that [`Simd::mac`] multiplies hold pairs of bf16.
+///
+/// # Panics
+/// On a machine without it: ask [`has_bf16`](crate::isa::has_bf16).
+pub(crate) fn entry_pairs<B: Body>() -> Entry<B::Args> {
+    assert!(crate::isa::has_bf16(), "a product of bf16 was asked for on a machine without AVX512-BF16");
+    #[cfg(target_arch = "x86_64")]
+    return avx512::enter_pairs::<B>;
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("has_bf16 is false here")
+}
+
+/// Rounds 32 channels of `count` pixels to pairs of bf16, 16 a pixel: the channels of two blocks, of which those without a bit
+/// in `mask` count as zero.
+///
+/// # Safety
+/// The machine must have AVX512-BF16; `lo` and `hi` must hold `count` pixels of the channels in `mask`, `out` is written as far.
+pub(crate) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, out: Dst) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: promised by the caller.
+    unsafe {
+        avx512::round_to_pairs(lo, hi, count, mask, out);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("{:?}", (lo.address(0), hi.address(0), count, mask, out.as_src().address(0)))
 }
 
 /// `B` compiled for an instruction set of at most 16 registers.

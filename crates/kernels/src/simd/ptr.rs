@@ -89,6 +89,16 @@ impl Src {
         unsafe { self.ptr.add(at) }
     }
 
+    /// Pointer to elements of which those with a bit in `mask` are readable, for a masked load.
+    ///
+    /// # Safety
+    /// `self[at + i]` must be readable for every bit i of `mask`.
+    #[inline(always)]
+    pub(super) unsafe fn masked_block(self, at: usize, mask: u16) -> *const f32 {
+        self.check(at, (u16::BITS - mask.leading_zeros()) as usize);
+        self.ptr.wrapping_add(at)
+    }
+
     /// The address `n` elements on, valid or not, for a prefetch.
     #[inline(always)]
     pub(super) fn address(self, n: usize) -> *const i8 {

@@ -4,7 +4,7 @@ use super::{infer_from_layout, shape_of};
 use crate::core::*;
 use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
-use crate::nn::convolution_kernel::{Epilogue, cost_ns, fast_kernel, multiply_adds, operand};
+use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, Residual};
 use mxrt_tensor::{DType, TensorRef};
@@ -103,11 +103,19 @@ impl Kernel for BlockedConvolution {
     }
 
     fn describe(&self) -> String {
-        self.kernel.name()
+        describe(&self.kernel)
     }
 
     fn cost_ns(&self) -> u64 {
         cost_ns(&self.kernel, self.work)
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.work)
+    }
+
+    fn convolution(&self) -> Option<ConvSignature> {
+        Some(self.kernel.signature())
     }
 }
 

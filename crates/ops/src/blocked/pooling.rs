@@ -60,6 +60,17 @@ fn windows(attrs: &Attrs, image: [usize; 2]) -> Result<Option<(PoolKind, Pool2dP
     Ok((!geometry.channels_last).then_some((kind, params)))
 }
 
+/// A window costs its taps where it is not the bytes that cost more.
+fn cost_ns(signature: &Signature<'_>, params: &Pool2dParams, outputs: usize) -> u64 {
+    let taps_per_ns = match signature.options.isa {
+        Isa::Portable => 4,
+        Isa::Avx2 => 15,
+        Isa::Avx512 => 25,
+    };
+    let taps = outputs.saturating_mul(params.kernel[0]).saturating_mul(params.kernel[1]);
+    streaming_ns(signature).max(500 + taps as u64 / taps_per_ns)
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let (x, y) = (shape_of(inputs.first(), signature)?, shape_of(Some(&output), signature)?);
@@ -67,7 +78,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(not_implemented("this pooling has no kernel on blocked data"));
     };
     let isa = signature.options.isa;
-    Ok(kernel_fn(signature, move |call| {
+    Ok(costed_kernel_fn(cost_ns(signature, &params, y.n * y.c * y.h * y.w), move |call| {
         let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let x = Blocked::new(x, data.as_slice()?);
         pool(isa, kind, params, x, &mut BlockedMut::new(y, out.as_mut_slice()?), call.par);

@@ -69,6 +69,9 @@ pub struct OpDef {
     pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
     /// what it does to single elements, if that is all it does where all arrays are float32 and of one shape
     pub elementwise: fn(&Attrs) -> Option<Elementwise>,
+    /// whether every row (along the first axis) of the outputs depends on the same row of the inputs named by the flags, and
+    /// on the other inputs as a whole: large batches are then run in parts
+    pub by_rows: fn(&Attrs, &Signature<'_>, &[bool]) -> bool,
     /// whether for these types the bytes of the output are those of the inputs, one behind another
     pub joins: fn(&Attrs, &Signature<'_>) -> bool,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
@@ -98,6 +101,7 @@ impl OpDef {
         is_identity: |_| false,
         blocked: |_, _| None,
         elementwise: |_| None,
+        by_rows: |_, _, _| false,
         joins: |_, _| false,
         internal: false,
     };

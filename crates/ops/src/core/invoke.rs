@@ -141,7 +141,7 @@ fn on_device(
 ) -> Result<(), OpError> {
     let workspace = kernel.workspace().next_multiple_of(mxrt_engine::memory::ALIGN);
     let scratch = workspace + kernel.packing().map_or(0, |packing| packing.bytes());
-    let work = DeviceLaunch { device, name: def.name.into(), inputs, outputs, scratch };
+    let work = DeviceLaunch { scratch, ..DeviceLaunch::new(device, def.name, inputs, outputs) };
     launch_on(
         engine,
         work,

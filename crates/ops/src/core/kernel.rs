@@ -2,7 +2,8 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
-use mxrt_kernels::isa::Isa;
+use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision};
+use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 
@@ -13,11 +14,23 @@ pub struct KernelOptions {
     pub winograd: u8,
     /// instruction set of the kernels that have several
     pub isa: Isa,
+    /// numbers that convolutions and dense layers multiply
+    pub precision: Precision,
+    /// measured choices of convolutions, which go before the rules
+    pub tuned: Option<&'static ConvTable>,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4, isa: Isa::detect() }
+        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None }
+    }
+}
+
+impl KernelOptions {
+    /// What a reader of the plan should know about them.
+    pub fn note(&self) -> Option<&'static str> {
+        let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
+        missing.then_some("precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with")
     }
 }
 
@@ -71,6 +84,16 @@ pub trait Kernel: Send + Sync {
     fn cost_ns(&self) -> u64 {
         1_000
     }
+
+    /// Multiply-adds that the definition takes, where these are what takes time.
+    fn multiply_adds(&self) -> Option<u64> {
+        None
+    }
+
+    /// Signature under which a table of measured convolutions would have it.
+    fn convolution(&self) -> Option<ConvSignature> {
+        None
+    }
 }
 
 /// Rearranges inputs into the form a kernel reads fastest.
@@ -121,6 +144,27 @@ pub fn named_kernel_fn<F>(signature: &Signature<'_>, name: String, run: F) -> Bo
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    let bytes: usize = signature.inputs.iter().chain(signature.outputs).map(TensorType::bytes).sum();
-    Box::new(FnKernel { name, run, cost_ns: 200 + bytes as u64 / 4 })
+    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4 })
+}
+
+/// The same for a kernel that is known to take so many nanoseconds.
+pub fn costed_kernel_fn<F>(cost_ns: u64, run: F) -> Box<dyn Kernel>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+{
+    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns })
+}
+
+fn bytes_touched(signature: &Signature<'_>) -> u64 {
+    signature.inputs.iter().chain(signature.outputs).map(|t| t.bytes() as u64).sum()
+}
+
+/// Time of a kernel that reads its inputs and writes its outputs as fast as vectors and caches allow.
+pub fn streaming_ns(signature: &Signature<'_>) -> u64 {
+    let bytes_per_ns = match signature.options.isa {
+        Isa::Portable => 15,
+        Isa::Avx2 => 40,
+        Isa::Avx512 => 50,
+    };
+    500 + bytes_touched(signature) / bytes_per_ns
 }

@@ -18,16 +18,19 @@ pub use def::{Bind, Inputs, OpDef, Outputs};
 pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke};
-pub use kernel::{Kernel, KernelCall, KernelOptions, Packing, Signature, kernel_fn, named_kernel_fn};
+pub use kernel::{
+    Kernel, KernelCall, KernelOptions, Packing, Signature, costed_kernel_fn, kernel_fn, named_kernel_fn, streaming_ns,
+};
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
+pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, measure};
 pub use mxrt_kernels::isa::Isa;
 pub use mxrt_kernels::par::par_chunks_mut;
 pub use random::{RandomKey, RandomState};
 pub use registry::{Registry, registry};
 pub(crate) use support::{
     Dims, check_integers, checked_product, copy_first, dispatch, dispatch_size, elements, elements_mut, extents,
-    integers, kernel_error, not_implemented, packed_elements, resolve_axes, resolve_axis, scratch, shape_error,
-    type_error, unsupported_dtype, value_error, wrong_arity,
+    integers, is_within_rows, kernel_error, not_implemented, packed_elements, resolve_axes, resolve_axis, rows_of_data,
+    scratch, shape_error, type_error, unsupported_dtype, value_error, wrong_arity,
 };

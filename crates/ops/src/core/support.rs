@@ -1,6 +1,6 @@
 //! What operators share: errors, axes, typed access, choice of element type.
 
-use super::{KernelCall, Shapes};
+use super::{Attrs, KernelCall, Shapes, Signature};
 use bytemuck::Pod;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::{Element, KernelError};
@@ -190,6 +190,17 @@ pub(crate) fn packed_elements<T: Pod>(bytes: &[u8], len: usize) -> Result<&[T], 
 /// A call with other arrays than `bind` was told: a defect of the caller, reported instead of a panic.
 pub(crate) fn wrong_arity() -> OpError {
     OpError::new(FailureKind::Operator, "the kernel was called with another number of arrays than it was bound for")
+}
+
+/// `by_rows` of operators that treat the rows of their data alone and need the other inputs as a whole.
+pub(crate) fn rows_of_data(_: &Attrs, _: &Signature<'_>, divided: &[bool]) -> bool {
+    divided.first() == Some(&true) && !divided.get(1..).unwrap_or(&[]).contains(&true)
+}
+
+/// Whether an axis, counted from either end of input 0, is not that of the rows.
+pub(crate) fn is_within_rows(axis: i64, signature: &Signature<'_>) -> bool {
+    let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+    resolve_axis(axis, rank).is_ok_and(|axis| axis > 0)
 }
 
 /// Copies input 0 to output 0: for operators that only change the shape.

@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     blocked: |attrs, signature| {
         blocked::convolution::form(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
     },
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

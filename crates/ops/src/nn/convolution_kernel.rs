@@ -5,7 +5,7 @@ use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;
-use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, NchwEpilogue, Winograd};
+use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, NchwEpilogue};
 use mxrt_kernels::conv_plain::{ConvParams, convolution};
 use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
 use mxrt_kernels::isa::Isa;
@@ -87,11 +87,17 @@ pub(crate) fn bind_convolution(
     }
 }
 
+/// A fast kernel for the plan's text.
+pub(crate) fn describe(kernel: &ConvKernel) -> String {
+    format!("{}{}", kernel.name(), if kernel.is_tuned() { " (tuned)" } else { "" })
+}
+
 /// Estimated time of a fast convolution on one core, from rates that stand for each instruction set.
 pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
     let per_ns = match kernel.isa() {
         Isa::Portable => 8,
         Isa::Avx2 => 50,
+        Isa::Avx512 if kernel.method() == Method::Bf16 => 200,
         Isa::Avx512 => 100,
     };
     let saved = if kernel.saves_arithmetic() { 5 } else { 2 };
@@ -144,7 +150,8 @@ pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelO
         2 | 3 => Winograd::F2,
         _ => Winograd::F4,
     };
-    ConvKernel::select(params, [n, channels, height, width], options.isa, ConvOptions { winograd })
+    let KernelOptions { precision, tuned, isa, .. } = options;
+    ConvKernel::select(params, [n, channels, height, width], isa, ConvOptions { winograd, precision, tuned })
 }
 
 impl Kernel for Fast {
@@ -172,11 +179,19 @@ impl Kernel for Fast {
     }
 
     fn describe(&self) -> String {
-        format!("convolution {}", self.kernel.name())
+        format!("convolution {}", describe(&self.kernel))
     }
 
     fn cost_ns(&self) -> u64 {
         cost_ns(&self.kernel, self.work)
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.work)
+    }
+
+    fn convolution(&self) -> Option<ConvSignature> {
+        Some(self.kernel.signature())
     }
 }
 
@@ -235,5 +250,9 @@ impl<T: Float> Kernel for Plain<T> {
 
     fn cost_ns(&self) -> u64 {
         500 + self.work / 2
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.work)
     }
 }

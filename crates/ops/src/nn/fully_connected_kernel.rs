@@ -6,7 +6,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;
 use mxrt_kernels::dense::fully_connected;
-use mxrt_kernels::gemm::{self, Matrix, Sgemm};
+use mxrt_kernels::gemm::{self, Bf16Gemm, Matrix, Sgemm};
 use mxrt_kernels::isa::Isa;
 use mxrt_tensor::{DType, TensorRef};
 
@@ -16,6 +16,12 @@ pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogu
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let size = [rows, inputs, outputs];
     match signature.inputs[0].dtype {
+        DType::F32
+            if signature.options.precision == Precision::Bf16
+                && let Some(gemm) = Bf16Gemm::new(rows, outputs, inputs, signature.options.isa) =>
+        {
+            Ok(Box::new(Rounded { gemm, size, epilogue }))
+        }
         DType::F32 => {
             Ok(Box::new(Fast { gemm: Sgemm::new(rows, outputs, inputs, signature.options.isa), size, epilogue }))
         }
@@ -41,9 +47,7 @@ impl Kernel for Fast {
         };
         let [_, inputs, outputs] = self.size;
         let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
-        // A residual comes between bias and activation, which the product then leaves to a second pass.
-        let activation = if residual.is_some() { Activation::None } else { self.epilogue.activation.fast() };
-        let epilogue = gemm::Epilogue { bias: operand(call.inputs, self.epilogue.bias.then_some(2))?, activation };
+        let epilogue = self.epilogue.of_product(call.inputs, residual.is_some())?;
         let packed = packed_elements(packed, self.gemm.packed_len())?;
         let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
         self.gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, call.par);
@@ -63,13 +67,16 @@ impl Kernel for Fast {
 
     /// Few rows take as long as the weights take to arrive, at 42 bytes per nanosecond.
     fn cost_ns(&self) -> u64 {
-        let multiply_adds = self.size.iter().fold(1usize, |n, s| n.saturating_mul(*s)) as u64;
         let rate = match self.gemm.isa() {
             Isa::Avx512 => 115,
             Isa::Avx2 => 60,
             Isa::Portable => 15,
         };
-        1_000 + (multiply_adds / rate).max(self.bytes() as u64 / 42)
+        1_000 + (multiply_adds(self.size) / rate).max(self.bytes() as u64 / 42)
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(multiply_adds(self.size))
     }
 }
 
@@ -92,6 +99,85 @@ impl Packing for Fast {
     fn key(&self) -> String {
         let [_, inputs, outputs] = self.size;
         format!("dense {} {inputs}x{outputs}", self.gemm.isa())
+    }
+}
+
+/// A dense layer of bf16 values, on weights rounded when they are packed.
+struct Rounded {
+    gemm: Bf16Gemm,
+    /// rows, inputs, outputs
+    size: [usize; 3],
+    epilogue: Epilogue,
+}
+
+impl Kernel for Rounded {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
+            return Err(wrong_arity());
+        };
+        let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
+        let epilogue = self.epilogue.of_product(call.inputs, residual.is_some())?;
+        let packed = packed_elements(packed, self.gemm.packed_len())?;
+        let scratch = scratch(call.workspace, self.gemm.scratch_len())?;
+        let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
+        self.gemm.run(x, packed, epilogue, out, self.size[2], scratch, call.par);
+        if residual.is_some() {
+            self.epilogue.apply(call.par, residual, out);
+        }
+        Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.gemm.scratch_len() * size_of::<f32>()
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        "dense bf16 avx512".to_owned()
+    }
+
+    fn cost_ns(&self) -> u64 {
+        1_000 + (multiply_adds(self.size) / 230).max(self.bytes() as u64 / 42)
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(multiply_adds(self.size))
+    }
+}
+
+impl Packing for Rounded {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.gemm.packed_len() * size_of::<f32>()
+    }
+
+    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [weight] = inputs else { return Err(wrong_arity()) };
+        self.gemm.pack(elements(weight)?, scratch(out, self.gemm.packed_len())?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        let [_, inputs, outputs] = self.size;
+        format!("dense bf16 {inputs}x{outputs}")
+    }
+}
+
+fn multiply_adds(size: [usize; 3]) -> u64 {
+    size.iter().fold(1usize, |n, s| n.saturating_mul(*s)) as u64
+}
+
+impl Epilogue {
+    /// What a product applies: all of it, but for the activation behind a residual, which is left to a second pass.
+    fn of_product<'a>(&self, inputs: &[TensorRef<'a>], residual: bool) -> Result<gemm::Epilogue<'a>, OpError> {
+        let activation = if residual { Activation::None } else { self.activation.fast() };
+        Ok(gemm::Epilogue { bias: operand(inputs, self.bias.then_some(2))?, activation })
     }
 }
 
@@ -125,6 +211,6 @@ impl<T: Float> Kernel for Plain<T> {
     }
 
     fn cost_ns(&self) -> u64 {
-        500 + self.size.iter().fold(1usize, |n, s| n.saturating_mul(*s)) as u64 / 2
+        500 + multiply_adds(self.size) / 2
     }
 }

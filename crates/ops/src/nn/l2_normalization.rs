@@ -19,6 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         ),
     ],
     bind,
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

@@ -25,6 +25,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["data", "gamma", "beta"]),
     bind,
+    by_rows: |attrs, signature, divided| {
+        is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
+    },
     ..OpDef::BASE
 }];
 

@@ -27,6 +27,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     bind,
     elementwise: |attrs| function(attrs).map(Elementwise::Unary),
+    by_rows: |attrs, signature, divided| attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided),
     ..OpDef::BASE
 }];
 

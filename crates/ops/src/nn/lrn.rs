@@ -16,6 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("nsize", AttrKind::IntFrom(0), "Number of channels in the window; odd."),
     ],
     bind,
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

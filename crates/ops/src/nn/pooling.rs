@@ -21,6 +21,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         let axes = attrs.ints("kernel").len();
         usize::from(attrs.str("pool_type") == "max" && !channels_last && (1..=3).contains(&axes))
     },
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

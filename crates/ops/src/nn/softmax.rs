@@ -46,6 +46,7 @@ const SOFTMAX: OpDef = OpDef {
     ],
     infer_shape,
     infer_dtype,
+    by_rows: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("axis"), signature),
     ..OpDef::BASE
 };
 

@@ -16,6 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         "What is normalised together.",
     )],
     bind,
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

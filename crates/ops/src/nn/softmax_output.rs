@@ -25,6 +25,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    // The label is not looked at.
+    by_rows: |_, signature, divided| divided.first() == Some(&true) && is_within_rows(-1, signature),
     ..OpDef::BASE
 }];
 

@@ -25,6 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         let same_dtype = signature.inputs.iter().all(|t| t.dtype == out.dtype);
         same_dtype && axis.is_ok_and(|axis| out.shape[..axis].iter().all(|n| *n == 1))
     },
+    by_rows: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("dim"), signature),
     ..OpDef::BASE
 }];
 

@@ -15,6 +15,7 @@ request may follow.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -41,6 +42,7 @@ class Worker:
 
     def load(self, model: dict[str, Any], setting: dict[str, Any]) -> dict[str, Any]:
         key = json.dumps([model, setting], sort_keys=True)
+        importlib.import_module(self.engine)
         begin = time.perf_counter()
         if key not in self.loaded:
             self.loaded[key] = engines.load(self.engine, model, setting)
@@ -48,7 +50,11 @@ class Worker:
         return {"version": self.now.version, "seconds": time.perf_counter() - begin, "resident_mb": _resident()}
 
     def inputs(self, shapes: list[list[int]] | None = None, file: str | None = None, batch: int = 1) -> dict[str, Any]:
-        self.arrays = [np.load(file)[:batch]] if file else engines.random_inputs(shapes)
+        if file is None:
+            self.arrays = engines.random_inputs(shapes)
+        else:
+            images = np.load(file)
+            self.arrays = [np.resize(images, (batch, *images.shape[1:]))]  # again from the first if there are too few
         return {"batch": len(self.arrays[0]), "megabytes": sum(one.nbytes for one in self.arrays) * 1e-6}
 
     def outputs(self, file: str) -> dict[str, Any]:
@@ -85,7 +91,7 @@ class Worker:
         return {"ms": times}
 
     def add(self, count: int) -> dict[str, Any]:
-        mx = __import__(self.engine)
+        mx = importlib.import_module(self.engine)
         b = mx.nd.ones((16,))
         begin = time.perf_counter()
         for _ in range(count):
@@ -112,7 +118,7 @@ def main() -> None:
     if processors := {int(number) for number in sys.argv[2:]}:
         os.sched_setaffinity(0, processors)  # before the engine is imported and counts them
     worker = Worker(sys.argv[1])
-    say({"resident_mb": _resident()})
+    say({"python_mb": _resident()})
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -52,5 +52,8 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "assign_layouts", run: layout::run },
 ];
 
+/// Large batches of graphs that treat every row alone are run in parts, which can be switched off like a pass.
+pub const DIVIDE_BATCH: &str = "divide_batch";
+
 /// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
 pub const JOIN_IN_PLACE: &str = "concat_in_place";

@@ -10,7 +10,7 @@ use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile, Scheme};
 use super::{halo, odd_lines, range_of};
-use crate::gemm::tile::{ProductArgs, Split, Tap, product, tile_size};
+use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Dst, Entry, LANES, Src, entry, prefetch_far};
@@ -56,6 +56,10 @@ impl AtLoad {
             many => many.next_multiple_of(4),
         };
         AtLoad { params, isa, scheme, grid, out, tiles, blocks: blocks.min(tiles) }
+    }
+
+    pub(in super::super) fn scheme(&self) -> Scheme {
+        self.scheme
     }
 
     pub(in super::super) fn name(&self) -> String {
@@ -211,7 +215,7 @@ impl AtLoad {
             *tap = Tap { offset: (block * count * BLOCK) as u32, count: channels as u32 };
         }
         let split = Split::new(count, tile_size(self.isa).rows);
-        let entries = split.entries(|rows| product(self.isa, rows, blocks.len()));
+        let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks.len()));
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.points());
         for point in 0..self.points() {
             if job.fetches_outputs() {

@@ -12,7 +12,7 @@ use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::transform::{F44, InputArgs, InputTile, OUTS, OutputArgs, OutputTile, POINTS, filter_matrix};
 use super::{odd_lines, range_of};
-use crate::gemm::tile::{ProductArgs, Split, Tap, product, tile_size};
+use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
@@ -168,7 +168,7 @@ impl Phases {
         let (width, depth) = (blocks.len() * BLOCK, self.depth());
         let tap = Tap { offset: 0, count: depth as u32 };
         let split = Split::new(self.grid[1], tile_size(self.isa).rows);
-        let entries = split.entries(|rows| product(self.isa, rows, blocks.len()));
+        let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks.len()));
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * depth * SQUARE);
         let fetched = if job.fetches_outputs() { OUTS.min(self.out[0] - tiles.row * OUTS) * self.out[1] } else { 0 };
         for point in 0..SQUARE {

@@ -1,0 +1,200 @@
+"""Engines in turns: processes with a network loaded, and rounds in which other programs stayed out of the way."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import environments
+import numpy as np
+from environments import say
+
+from mxrt.bench.peer import engines
+from mxrt.bench.peer.load import QUIET
+from mxrt.bench.peers import PeerError, Process
+
+# Before each turn everything is left alone for a moment, so that spinning pools of the others go quiet.
+PAUSE = 0.05
+# A disturbed turn is repeated so often at most; then it counts, and the row says so.
+REPEATS = 6
+# So long each setting of a peer is tried before the best is measured.
+TRY_SECONDS = 0.6
+
+Answer = dict[str, Any]
+# Called with the number of the round.
+Turn = Callable[[int], Answer]
+
+
+@dataclass
+class Options:
+    """What the command line says."""
+
+    rounds: int = 5
+    seconds: float = 1.5
+    peers: Sequence[str] = ("onnxruntime", "openvino")
+    quiet: float = QUIET
+
+
+@dataclass
+class Rounds:
+    """What every lane answered, round by round."""
+
+    answers: dict[str, list[Answer]]
+    repeated: int = 0
+    disturbed: int = 0
+
+    def values(self, key: str) -> dict[str, list[float]]:
+        """One number of every lane, round by round."""
+        return {lane: [one[key] for one in seen] for lane, seen in self.answers.items()}
+
+
+@dataclass
+class Lane:
+    """An engine with a network, in a process of its own."""
+
+    process: Process
+    model: engines.Model
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    quiet: float = QUIET
+    setting: str = ""
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def use(self, name: str) -> None:
+        """Switches to one of the engine's settings."""
+        self.setting = name
+        self.process.ask("load", model=self.model, setting={**self.settings[name], **self.extra})
+
+    def choose(self, callers: int, seconds: float = TRY_SECONDS) -> None:
+        """Switches to the setting that serves so many callers best."""
+        cores = engines.cores()
+        self.settings = engines.settings(self.process.engine, callers, cores)
+        rates = {}
+        for name in self.settings:
+            self.use(name)
+            if len(self.settings) == 1:
+                return
+            # Above 64 callers nothing changes but the length of the queue.
+            self.serve(min(callers, 64), seconds / 2)
+            turn = partial(self.serve, min(callers, 64), seconds)
+            rates[name] = quietly(turn, self.quiet)[0]["images_per_second"]
+        self.use(max(rates, key=lambda name: rates[name]))
+
+    def serve(self, callers: int, seconds: float, ramp: float = 0.2, each: int = 0) -> Answer:
+        """One closed loop."""
+        return self.process.ask("closed", callers=callers, seconds=seconds, ramp=ramp, each=each)
+
+
+class Bench:
+    """Starts lanes and runs them in turns; ends all processes with its `with` block."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._stack = ExitStack()
+        self.notes: list[str] = []
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def process(
+        self, engine: str, environment: Mapping[str, str] | None = None, processors: Sequence[int] = ()
+    ) -> Process:
+        """An engine in a process of its own."""
+        return self._stack.enter_context(Process(engine, environments.interpreter(engine), environment, processors))
+
+    def lane(
+        self,
+        engine: str,
+        network: str,
+        batch: int = 1,
+        extra: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        processors: Sequence[int] = (),
+    ) -> Lane:
+        """The engine with the network loaded, asked for batches of this size; its answers are compared with MXNet's."""
+        say(f"starting {engine} with {network}")
+        model = files(engine, network, batch)
+        lane = Lane(self.process(engine, environment, processors), model, extra or {}, self.options.quiet)
+        lane.settings = engines.settings(engine, 1, 1 if processors else engines.cores())
+        lane.use(next(iter(lane.settings)))
+        lane.process.ask("inputs", file=environments.network(network) + "-input.npy", batch=batch)
+        self._check(lane, network)
+        return lane
+
+    def lanes(self, network: str, callers: int = 1, batch: int = 1, **kwargs: Any) -> dict[str, Lane]:
+        """mxrt and its peers, each in its best setting; what does not work is left out with a note."""
+        found = {}
+        for engine in ("mxrt", *self.options.peers):
+            try:
+                found[engine] = self.lane(engine, network, batch, **kwargs)
+                found[engine].choose(callers)
+            except (PeerError, RuntimeError) as error:
+                if engine == "mxrt":
+                    raise
+                self.notes.append(f"{engine} is left out: {error}")
+                say(self.notes[-1])
+        return found
+
+    def _check(self, lane: Lane, network: str) -> None:
+        with np.load(environments.GOLDEN / network / "golden.npz") as saved:
+            expected = saved["b1"]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "answers.npz"
+            lane.process.ask("outputs", file=str(file))
+            with np.load(file) as answers:
+                off = float(np.abs(answers["arr_0"][:1] - expected).max() / np.abs(expected).max())
+        if off > 0.1:
+            raise PeerError(f"{lane.process.engine} answers {network} wrongly: off by {off:.2g} of the largest")
+        say(f"  off by {off:.1e} of the largest of MXNet's answers")
+
+    def rounds(self, turns: Mapping[str, Turn], count: int | None = None) -> Rounds:
+        """Every turn in every round, each round beginning with another one; disturbed turns are repeated."""
+        names = list(turns)
+        out = Rounds({name: [] for name in names})
+        for number in range(count or self.options.rounds):
+            at = number % len(names)
+            for name in names[at:] + names[:at]:
+                answer, repeated, good = quietly(partial(turns[name], number), self.options.quiet)
+                out.answers[name].append(answer)
+                out.repeated += repeated
+                out.disturbed += not good
+            last = {name: round(seen[-1].get("images_per_second", 0.0), 1) for name, seen in out.answers.items()}
+            say(f"  round {number + 1}: {last}")
+        return out
+
+
+def quietly(turn: Callable[[], Answer], limit: float) -> tuple[Answer, int, bool]:
+    """An answer while other programs took no more than so many cores, after how many repetitions, and whether it is."""
+    for repeated in range(REPEATS + 1):
+        time.sleep(PAUSE)
+        answer = turn()
+        if (answer["others"] or 0.0) <= limit:
+            return answer, repeated, True
+    return answer, REPEATS, False
+
+
+def files(engine: str, network: str, batch: int) -> engines.Model:
+    """The files of a network for an engine."""
+    base = environments.network(network)
+    image = np.load(f"{base}-input.npy", mmap_mode="r").shape[1:]
+    reads_onnx = engine in ("onnxruntime", "openvino")
+    return engines.Model(
+        symbol=f"{base}-symbol.json",
+        params=f"{base}-0000.params",
+        onnx=environments.onnx(network, image, batch) if reads_onnx else None,
+        inputs=["data"],
+    )
+
+
+def middle(values: Sequence[float]) -> float:
+    """The median."""
+    return statistics.median(values)

@@ -1,0 +1,96 @@
+"""Results of rows: kept as JSON, one file a row, and printed together as one Markdown table."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lanes import Lane, Rounds, middle
+
+ENGINES = ("mxrt", "onnxruntime", "openvino", "mxnet")
+
+
+@dataclass
+class Result:
+    """One row of the table."""
+
+    row: str
+    what: str
+    cells: dict[str, str]
+    measured: str
+    goal: str
+    met: bool | None = None
+    notes: list[str] = field(default_factory=list)
+    raw: dict[str, Any] = field(default_factory=dict)
+
+
+def best_and_median(values: list[float], higher: bool = True, digits: int = 1) -> str:
+    """`best / median` of some rounds."""
+    best = max(values) if higher else min(values)
+    return f"{best:.{digits}f} / {middle(values):.{digits}f}"
+
+
+def disturbance(rounds: Rounds) -> list[str]:
+    """What other programs did to the rounds."""
+    notes = [f"{rounds.repeated} disturbed turns repeated"] if rounds.repeated else []
+    return notes + ([f"{rounds.disturbed} turns stayed disturbed"] if rounds.disturbed else [])
+
+
+def settings(lanes: dict[str, Lane]) -> list[str]:
+    """Which setting of a peer was the best."""
+    return [f"{name}: {lane.setting}" for name, lane in lanes.items() if len(lane.settings) > 1]
+
+
+def against_best(row: str, what: str, lanes: dict[str, Lane], rounds: Rounds, goal: float, key: str) -> Result:
+    """A row whose goal is a ratio of rates to the best peer's: median over the rounds, and the worst round."""
+    values = rounds.values(key)
+    peers = [name for name in values if name != "mxrt"]
+    cells = {name: best_and_median(seen) for name, seen in values.items()}
+    result = Result(row, what, cells, "no peer", f">= {goal:g} x the best peer", None)
+    if peers:
+        best = max(peers, key=lambda name: middle(values[name]))
+        ratio = middle(values["mxrt"]) / middle(values[best])
+        worst = min(a / b for a, b in zip(values["mxrt"], values[best], strict=True))
+        result.measured, result.met = f"{ratio:.2f} x {best} (worst round {worst:.2f})", ratio >= goal
+        result.raw["ratio"] = ratio
+    result.notes = settings(lanes) + disturbance(rounds)
+    result.raw["rounds"] = rounds.answers
+    return result
+
+
+def save(result: Result, folder: Path) -> None:
+    """Keeps the row for the table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{result.row}.json").write_text(json.dumps(asdict(result), indent=1) + "\n")
+
+
+def saved(folder: Path, rows: list[str]) -> list[Result]:
+    """Rows measured before, in the order of the list."""
+    files = [folder / f"{row}.json" for row in rows]
+    return [Result(**json.loads(file.read_text())) for file in files if file.exists()]
+
+
+def mean_of_networks(results: list[Result], networks: list[str]) -> Result | None:
+    """The geometric mean of the networks' ratios, once all of them have been measured."""
+    ratios = [one.raw["ratio"] for one in results if one.row in networks and "ratio" in one.raw]
+    if len(ratios) != len(networks):
+        return None
+    mean = math.prod(ratios) ** (1 / len(ratios))
+    what = f"geometric mean of these {len(ratios)}"
+    return Result("mean", what, {}, f"{mean:.2f} x the best peer", ">= 1.35 x", mean >= 1.35)
+
+
+def markdown(results: list[Result]) -> str:
+    """The table, and below it what is to be said about single rows."""
+    used = [name for name in ENGINES if any(name in one.cells for one in results)]
+    lines = ["| " + " | ".join(["what", *used, "measured", "goal", "met"]) + " |"]
+    lines.append("|" + " --- |" * (len(used) + 4))
+    for one in results:
+        met = {True: "yes", False: "**no**", None: ""}[one.met]
+        cells = [one.what, *(one.cells.get(name, "") for name in used), one.measured, one.goal, met]
+        lines.append("| " + " | ".join(cells) + " |")
+    notes = [f"- {one.row}: {'; '.join(one.notes)}" for one in results if one.notes]
+    return "\n".join([*lines, "", *notes])

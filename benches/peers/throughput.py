@@ -1,0 +1,137 @@
+"""Rows about images per second."""
+
+from __future__ import annotations
+
+from environments import NETWORKS
+from lanes import Bench, Lane, Turn, middle
+from report import Result, against_best, best_and_median, disturbance
+
+# What each network should reach, as a multiple of the best peer's images per second.
+GOALS = {"resnet18_v1": 1.9, "vgg11_bn": 2.0, "resnet50_v1": 1.3, "resnet50_v2": 1.3}
+OTHER_GOAL = 1.1
+
+
+def network(bench: Bench, name: str) -> Result:
+    """One caller, one image at a time."""
+    lanes = bench.lanes(name)
+    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    goal = GOALS.get(name, OTHER_GOAL)
+    return against_best(name, f"{name}, 1 caller, images/s", lanes, rounds, goal, "images_per_second")
+
+
+def callers(bench: Bench, count: int) -> Result:
+    """resnet-18 for several callers."""
+    lanes = bench.lanes("resnet18_v1", count)
+    rounds = bench.rounds({key: _turn(bench, lane, count) for key, lane in lanes.items()})
+    what = f"resnet18_v1, {count} callers, images/s"
+    return against_best(f"callers-{count}", what, lanes, rounds, 2.0, "images_per_second")
+
+
+def batch(bench: Bench, size: int) -> Result:
+    """One caller with batches."""
+    lanes = bench.lanes("resnet18_v1", batch=size)
+    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    what = f"resnet18_v1, batches of {size}, images/s"
+    return against_best(f"batch-{size}", what, lanes, rounds, 1.8, "images_per_second")
+
+
+def bfloat16(bench: Bench, name: str) -> Result:
+    """Reduced precision: mxrt's and OpenVINO's."""
+    extras = {"mxrt": {"precision": "bf16"}, "openvino": {"INFERENCE_PRECISION_HINT": "bf16"}}
+    lanes = {engine: bench.lane(engine, name, extra=extra) for engine, extra in extras.items()}
+    for lane in lanes.values():
+        lane.choose(1)
+    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    goal = 1.25 if name == "resnet18_v1" else 1.0
+    return against_best(f"bf16-{name}", f"{name}, bf16, images/s", lanes, rounds, goal, "images_per_second")
+
+
+def avx2(bench: Bench) -> Result:
+    """mxrt without AVX-512 against onnxruntime with it."""
+    lanes = {
+        "mxrt": bench.lane("mxrt", "resnet18_v1", environment={"MXRT_ISA": "avx2"}),
+        "onnxruntime": bench.lane("onnxruntime", "resnet18_v1"),
+    }
+    for lane in lanes.values():
+        lane.choose(1)
+    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    what = "resnet18_v1, MXRT_ISA=avx2, images/s"
+    return against_best("avx2", what, lanes, rounds, 1.1, "images_per_second")
+
+
+def two_cores(bench: Bench) -> Result:
+    """One caller on two cores against one core."""
+    lanes = {
+        "two": bench.lane("mxrt", "resnet18_v1"),
+        "one": bench.lane("mxrt", "resnet18_v1", processors=(1,)),
+    }
+    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    times = rounds.values("p50_ms")
+    ratio = middle(times["one"]) / middle(times["two"])
+    cell = f"{best_and_median(times['two'], False, 2)}, one core {best_and_median(times['one'], False, 2)}"
+    what = "resnet18_v1, 1 caller, ms on all cores"
+    return Result(
+        "two-cores",
+        what,
+        {"mxrt": cell},
+        f"{ratio:.2f} x",
+        ">= 1.8 x one core",
+        ratio >= 1.8,
+        disturbance(rounds),
+        {"rounds": rounds.answers},
+    )
+
+
+def even(bench: Bench) -> Result:
+    """The same throughput whatever the number of callers."""
+    lane = bench.lane("mxrt", "resnet18_v1")
+    counts = (2, 8, 64, 960)
+    turns = {str(count): _turn(bench, lane, count) for count in counts}
+    rounds = bench.rounds(turns, max(9, bench.options.rounds))
+    rates = {count: middle(seen) for count, seen in rounds.values("images_per_second").items()}
+    spread = 1 - min(rates.values()) / max(rates.values())
+    cell = ", ".join(f"{rate:.0f}" for rate in rates.values())
+    what = "resnet18_v1 at 2, 8, 64, 960 callers, medians of images/s"
+    return Result(
+        "even",
+        what,
+        {"mxrt": cell},
+        f"{spread * 100:.1f} % apart",
+        "<= 5 %",
+        spread <= 0.05,
+        disturbance(rounds),
+        {"rounds": rounds.answers},
+    )
+
+
+def push(bench: Bench) -> Result:
+    """The cost of one small imperative operator, which only MXNet has as well."""
+    count, times = 5000, {}
+    lanes = {engine: bench.process(engine) for engine in ("mxrt", "mxnet")}
+    for process in lanes.values():
+        process.ask("add", count=count)
+    for _ in range(bench.options.rounds):
+        for engine, process in lanes.items():
+            times.setdefault(engine, []).append(process.ask("add", count=count)["seconds"] / count * 1e6)
+    cells = {engine: best_and_median(seen, False, 2) for engine, seen in times.items()}
+    ratio = middle(times["mxnet"]) / middle(times["mxrt"])
+    what = f"b + 1 of 16 numbers, {count} times and a wait, us each"
+    return Result("push", what, cells, f"{ratio:.1f} x as fast as mxnet", "", None, [], {"times": times})
+
+
+def _turn(bench: Bench, lane: Lane, callers: int) -> Turn:
+    seconds = bench.options.seconds if callers < 900 else max(4.0, bench.options.seconds)
+    ramp = 0.2 if callers < 64 else 0.6
+    return lambda _: lane.serve(callers, seconds, ramp)
+
+
+ROWS = {
+    **{name: lambda bench, name=name: network(bench, name) for name in NETWORKS},
+    **{f"callers-{count}": lambda bench, count=count: callers(bench, count) for count in (2, 8, 64, 960)},
+    "even": even,
+    "two-cores": two_cores,
+    "batch-32": lambda bench: batch(bench, 32),
+    **{f"bf16-{name}": lambda bench, name=name: bfloat16(bench, name) for name in ("resnet18_v1", "resnet50_v1")},
+    "avx2": avx2,
+    "push": push,
+}

@@ -1,0 +1,276 @@
+//! What runs for one signature: a plan, or one plan several times over parts of a large batch.
+//!
+//! Parts follow from the signature alone, so bits never depend on load. Several parts run at a time, one on each core; a
+//! part that is alone is split over the cores. Between groups of parts a request may let others go first.
+
+use super::build::Plan;
+use super::describe::StepTimes;
+use super::inputs::{GraphInputs, Rows};
+use super::run::{Failed, Request};
+use mxrt_engine::OpError;
+use mxrt_ops::RandomKey;
+use mxrt_tensor::{TensorMut, TensorType};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A request looks whether others wait about this often.
+const TURN_NS: u64 = 30_000_000;
+
+/// Runs that are not noted: the first computes constants and touches memory for the first time.
+const WARM_UP: usize = 2;
+
+/// An immutable program for one signature.
+pub struct Program {
+    body: Body,
+    outputs: Vec<TensorType>,
+    cost_ns: u64,
+    last_used: AtomicU64,
+}
+
+enum Body {
+    Whole(Plan),
+    Parts(Parts),
+}
+
+/// A batch in parts.
+pub struct Parts {
+    /// rows of the batch
+    pub rows: usize,
+    /// rows of every part but the last
+    pub each: usize,
+    /// whether parts run beside each other
+    pub side_by_side: bool,
+    /// which inputs of the graph are divided
+    pub divided: Vec<bool>,
+    /// what runs for a part
+    pub part: Arc<Program>,
+    /// what runs for the rows that are left over
+    pub rest: Option<Arc<Program>>,
+}
+
+/// How far a request has come.
+#[derive(Default)]
+pub struct Cursor {
+    next: usize,
+    failed: Failed,
+}
+
+impl Program {
+    pub fn whole(plan: Plan) -> Program {
+        let (outputs, cost_ns) = (plan.outputs().to_vec(), plan.cost_ns());
+        Program { body: Body::Whole(plan), outputs, cost_ns, last_used: AtomicU64::new(0) }
+    }
+
+    pub fn parts(parts: Parts, outputs: Vec<TensorType>) -> Program {
+        let rest = parts.rest.as_ref().map_or(0, |rest| rest.cost_ns);
+        let cost_ns = parts.part.cost_ns.saturating_mul((parts.rows / parts.each) as u64).saturating_add(rest);
+        Program { body: Body::Parts(parts), outputs, cost_ns, last_used: AtomicU64::new(0) }
+    }
+
+    /// Types of the results.
+    pub fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+
+    /// Estimated time on one core, in nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// How many pieces of the random stream one request draws. What draws is never divided.
+    pub fn random_draws(&self) -> usize {
+        match &self.body {
+            Body::Whole(plan) => plan.random_draws(),
+            Body::Parts(_) => 0,
+        }
+    }
+
+    /// The plan, and those of its parts.
+    pub fn plans(&self) -> SmallVec<[&Plan; 2]> {
+        match &self.body {
+            Body::Whole(plan) => smallvec::smallvec![plan],
+            Body::Parts(p) => p.part.plans().into_iter().chain(p.rest.iter().flat_map(|r| r.plans())).collect(),
+        }
+    }
+
+    /// Bytes that a request works on at a time, if its parts run one after the other.
+    pub fn arena_bytes(&self) -> usize {
+        self.plans().iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
+    }
+
+    /// Whether a request has several turns on a machine with so many cores.
+    pub fn takes_turns(&self, cores: usize) -> bool {
+        match &self.body {
+            Body::Whole(_) => false,
+            Body::Parts(parts) => parts.group(0, cores) < parts.count(),
+        }
+    }
+
+    /// Time of its last use, on a clock of the cache's own.
+    pub fn last_used(&self) -> u64 {
+        self.last_used.load(Ordering::Relaxed)
+    }
+
+    pub fn use_at(&self, time: u64) {
+        self.last_used.store(time, Ordering::Relaxed);
+    }
+
+    /// Runs one turn of a request; `Some` when it was the last: the results that are missing, and why.
+    pub fn turn(
+        &self,
+        cursor: &mut Cursor,
+        request: &Request<'_>,
+        cores: usize,
+        outputs: &mut [TensorMut<'_>],
+    ) -> Result<Option<Failed>, OpError> {
+        match &self.body {
+            Body::Whole(plan) => plan.run(request, outputs).map(Some),
+            Body::Parts(parts) => {
+                let group = parts.group(cursor.next, cores);
+                parts.run(cursor.next, group, request, outputs, &mut cursor.failed)?;
+                cursor.next += group;
+                let over = cursor.next >= parts.count() || cursor.failed.len() == outputs.len();
+                Ok(over.then(|| std::mem::take(&mut cursor.failed)))
+            }
+        }
+    }
+
+    /// Runs a request `rounds` times and notes by a clock what every step took each time; of a divided one, of a part of it.
+    pub fn measure(
+        &self,
+        rounds: usize,
+        request: &Request<'_>,
+        outputs: &mut [TensorMut<'_>],
+        clock: &dyn Fn() -> u64,
+        note: &mut dyn FnMut(&[u64]),
+    ) -> Result<Failed, OpError> {
+        match &self.body {
+            Body::Whole(plan) => {
+                let mut failed = Failed::new();
+                for run in 0..WARM_UP + rounds {
+                    let (result, times) = plan.run_clocked(request, outputs, clock)?;
+                    if run >= WARM_UP {
+                        note(&times);
+                    }
+                    failed = result;
+                }
+                Ok(failed)
+            }
+            Body::Parts(parts) => {
+                let mut slices = parts.slices(0..1, outputs);
+                let rows = parts.rows_of(0, request.inputs);
+                let part = Request { inputs: &rows, ..*request };
+                parts.part.measure(rounds, &part, &mut slices[0], clock, note)?;
+                drop(slices);
+                let mut failed = Failed::new();
+                parts.run(0, parts.count(), request, outputs, &mut failed)?;
+                Ok(failed)
+            }
+        }
+    }
+
+    /// See [`Plan::text`].
+    pub fn text(&self, times: Option<&StepTimes>) -> String {
+        match &self.body {
+            Body::Whole(plan) => plan.text(times),
+            Body::Parts(p) => {
+                let how = if p.side_by_side { "several at a time, each on one core" } else { "each on all idle cores" };
+                format!("{} rows in parts of {}, {how}; of a part:\n{}", p.rows, p.each, p.part.text(times))
+            }
+        }
+    }
+}
+
+impl Parts {
+    fn count(&self) -> usize {
+        self.rows.div_ceil(self.each)
+    }
+
+    /// How many parts the turn that begins with this one has. A few are left to be split over the cores.
+    fn group(&self, next: usize, cores: usize) -> usize {
+        let left = self.count() - next.min(self.count());
+        let quick = (TURN_NS / self.part.cost_ns.max(1)).clamp(1, 1 << 20) as usize;
+        if !self.side_by_side {
+            return quick.min(left);
+        }
+        let cores = cores.max(1);
+        if left < cores { left.min(quick) } else { (quick.max(cores) / cores * cores).min(left / cores * cores) }
+    }
+
+    fn program(&self, index: usize) -> &Program {
+        match &self.rest {
+            Some(rest) if index + 1 == self.count() => rest,
+            _ => &self.part,
+        }
+    }
+
+    fn rows_of<'a>(&'a self, index: usize, inputs: &'a dyn GraphInputs) -> Rows<'a> {
+        let types = match &self.program(index).body {
+            Body::Whole(plan) => plan.inputs.as_slice(),
+            Body::Parts(_) => &[],
+        };
+        Rows { all: inputs, types, divided: &self.divided, first: index * self.each }
+    }
+
+    /// The parts of the results that parts of the batch make.
+    fn slices<'a>(
+        &'a self,
+        parts: std::ops::Range<usize>,
+        outputs: &'a mut [TensorMut<'_>],
+    ) -> Vec<SmallVec<[TensorMut<'a>; 2]>> {
+        let mut slices: Vec<SmallVec<[TensorMut<'a>; 2]>> = parts.clone().map(|_| SmallVec::new()).collect();
+        for (j, output) in outputs.iter_mut().enumerate() {
+            let bytes = self.part.outputs[j].bytes();
+            let mut left = output.bytes_mut().split_at_mut_checked(parts.start * bytes).map_or(&mut [][..], |(_, b)| b);
+            for (slice, index) in slices.iter_mut().zip(parts.clone()) {
+                let tensor = &self.program(index).outputs[j];
+                let (here, behind) = std::mem::take(&mut left).split_at_mut(tensor.bytes());
+                slice.push(TensorMut::new(tensor.dtype, &tensor.shape, here));
+                left = behind;
+            }
+        }
+        slices
+    }
+
+    /// Runs some parts. An error is that of the first part that has one, whoever ran first.
+    fn run(
+        &self,
+        first: usize,
+        count: usize,
+        request: &Request<'_>,
+        outputs: &mut [TensorMut<'_>],
+        failed: &mut Failed,
+    ) -> Result<(), OpError> {
+        let random: &[RandomKey] = &[];
+        let run = |index: usize, outputs: &mut [TensorMut<'_>]| -> Result<Failed, OpError> {
+            let rows = self.rows_of(index, request.inputs);
+            match &self.program(index).body {
+                Body::Whole(plan) => plan.run(&Request { inputs: &rows, random, ..*request }, outputs),
+                Body::Parts(_) => Ok(Failed::new()),
+            }
+        };
+        let slices = self.slices(first..first + count, outputs);
+        let mut results = Vec::with_capacity(count);
+        if self.side_by_side && count > 1 {
+            let cells: Vec<Mutex<(_, Option<Result<Failed, OpError>>)>> =
+                slices.into_iter().map(|slice| Mutex::new((slice, None))).collect();
+            request.par.run(count, 0, &|k, _| {
+                let (slice, result) = &mut *cells[k].lock();
+                *result = Some(run(first + k, slice));
+            });
+            results.extend(cells.into_iter().filter_map(|cell| cell.into_inner().1));
+        } else {
+            results.extend(slices.into_iter().enumerate().map(|(k, mut slice)| run(first + k, &mut slice)));
+        }
+        for result in results {
+            for (output, failure) in result? {
+                if failed.iter().all(|(other, _)| *other != output) {
+                    failed.push((output, failure));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Convolutions of bf16 against their definition in f64. On a machine without AVX512-BF16 only what is chosen there is tested.
+
+use super::bf16::Bf16;
+use super::kernel::Algorithm;
+use super::tests::{Case, activations, chunked_cases, convolutions};
+use super::*;
+use crate::activation::Activation;
+use crate::cache_class::CacheClass;
+use crate::isa::{Isa, has_bf16};
+use crate::par::{Par, Serial};
+use crate::testing::{Reverse, Threads};
+use proptest::prelude::*;
+
+/// The largest error of a product of two rounded numbers, relative to it: 2^-9 from each.
+const ROUNDING: f64 = 4e-3;
+
+/// The case with inputs and weights that rounding leaves as they are.
+fn rounded(mut case: Case) -> Case {
+    for v in case.x.iter_mut().chain(&mut case.w) {
+        *v = half::bf16::from_f32(*v).to_f32();
+    }
+    case
+}
+
+fn kernel(case: &Case, cache: CacheClass) -> Option<ConvKernel> {
+    let params = case.params;
+    Bf16::fits(&params, Isa::detect())
+        .then(|| case.with(Isa::Avx512, |n, out| Algorithm::Bf16(Bf16::new(params, n, out, Isa::Avx512, cache))))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn a_convolution_of_bf16_values_equals_its_definition(
+        params in convolutions(), more in 0usize..50, n in 1usize..4, h in 0usize..12, w in 0usize..35,
+        bias: bool, residual: bool, activation in activations(), seed: u64,
+    ) {
+        // More channels than the other tests have: blocks of pairs are twice as wide.
+        let params = match params.groups {
+            1 => Conv2dParams { in_channels: params.in_channels + more, ..params },
+            groups if params.in_channels > groups => Conv2dParams { in_channels: groups * 2 * (8 + more % 8), ..params },
+            _ => params,
+        };
+        let reach = |i: usize| (params.dilate[i] * (params.kernel[i] - 1) + 1).saturating_sub(2 * params.pad[i]).max(1);
+        let case = Case::new(params, n, [reach(0) + h, reach(1) + w], seed).with_epilogue(bias, residual, activation);
+        let kernels: Vec<ConvKernel> = kernel(&case, CacheClass::Medium).into_iter().collect();
+        case.check_kernels(&kernels, ROUNDING);
+        rounded(case).check_kernels(&kernels, 1e-6);
+    }
+}
+
+#[test]
+fn inputs_are_rounded_as_a_whole_or_row_by_row_with_the_same_result() {
+    let square = Conv2dParams::square;
+    let mut ways = Vec::new();
+    for (params, size) in [
+        (square(512, 512, 1), 7),
+        (Conv2dParams { stride: [2, 2], ..square(256, 512, 1) }, 14),
+        (Conv2dParams { stride: [2, 2], pad: [1, 1], ..square(128, 256, 3) }, 15),
+        (Conv2dParams { groups: 32, pad: [1, 1], ..square(1024, 512, 3) }, 9),
+        (square(256, 64, 1), 40),
+    ] {
+        let case = rounded(Case::new(params, 2, [size, size], 3).with_epilogue(true, true, Activation::Relu));
+        let Some(kernels) = CacheClass::ALL.map(|cache| kernel(&case, cache)).into_iter().collect::<Option<Vec<_>>>()
+        else {
+            return;
+        };
+        ways.extend(kernels.iter().map(|k| k.scratch_len() > 0));
+        case.check_kernels(&kernels, 1e-6);
+        let bits =
+            |k: &ConvKernel, par: &dyn Par| case.run_nchw(k, par).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        let first = bits(&kernels[0], &Serial);
+        for k in &kernels {
+            assert_eq!(first, bits(k, &Serial), "{} depends on the cache", k.name());
+        }
+    }
+    assert!(ways.contains(&true) && ways.contains(&false), "both ways of rounding");
+}
+
+#[test]
+fn a_convolution_of_bf16_has_the_same_bits_whoever_runs_its_chunks() {
+    for case in chunked_cases() {
+        let Some(kernel) = kernel(&case, CacheClass::Medium) else { continue };
+        let run = |par: &dyn Par| case.run_nchw(&kernel, par).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        let serial = run(&Serial);
+        assert_eq!(serial, run(&Reverse), "{}", kernel.name());
+        assert_eq!(serial, run(&Threads(3)), "{}", kernel.name());
+    }
+}
+
+#[test]
+fn bf16_is_used_on_request_only_and_only_where_the_machine_multiplies_it() {
+    let select = |params: Conv2dParams, size, isa, precision| {
+        let options = ConvOptions { precision, ..ConvOptions::default() };
+        let shape = [1, params.in_channels, size, size];
+        ConvKernel::select(params, shape, isa, options).expect("a sound convolution").method()
+    };
+    let pointwise = Conv2dParams::square(256, 64, 1);
+    let strided = Conv2dParams { stride: [2, 2], pad: [1, 1], ..Conv2dParams::square(64, 128, 3) };
+    for params in [pointwise, strided] {
+        let size = 56;
+        assert_eq!(select(params, size, Isa::detect(), Precision::Single), Method::Direct);
+        for isa in [Isa::Portable, Isa::Avx2] {
+            assert_eq!(select(params, size, isa, Precision::Bf16), Method::Direct, "no such instructions in {isa}");
+        }
+        let here = select(params, size, Isa::detect(), Precision::Bf16);
+        assert_eq!(here == Method::Bf16, has_bf16(), "{here}");
+    }
+    let padded = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(64, 64, 3) };
+    assert_eq!(select(padded, 56, Isa::detect(), Precision::Bf16), Method::F4, "fewer multiplications go before bf16");
+    let few = Conv2dParams { stride: [2, 2], ..Conv2dParams::square(3, 32, 3) };
+    assert_eq!(select(few, 56, Isa::detect(), Precision::Bf16), Method::Direct, "three channels");
+}
+
+#[test]
+fn nan_and_infinity_pass_through_bf16() {
+    let params = Conv2dParams::square(17, 16, 1);
+    let mut case = Case::new(params, 1, [3, 3], 1).with_epilogue(true, false, Activation::Relu);
+    (case.x[0], case.x[1]) = (f32::NAN, f32::INFINITY);
+    case.w.fill(1.0);
+    let Some(kernel) = kernel(&case, CacheClass::Medium) else { return };
+    let y = case.run_nchw(&kernel, &Serial);
+    for plane in y.chunks(9) {
+        assert!(plane[0].is_nan() && plane[1] == f32::INFINITY && plane[2..].iter().all(|v| v.is_finite()));
+    }
+}

@@ -1,0 +1,136 @@
+//! Measuring the methods of one convolution, on request only: nothing here is called by selection.
+
+use super::blocked::{Blocked, BlockedMut};
+use super::convert::to_blocked;
+use super::job::ConvEpilogue;
+use super::kernel::ConvKernel;
+use super::method::{Method, Winograd};
+use super::select::candidates;
+use super::table::ConvSignature;
+use crate::aligned::AlignedVec;
+use crate::par::{Kept, Par};
+use std::time::{Duration, Instant};
+
+/// A method that was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The method.
+    pub method: Method,
+    /// Its kernel, as plans show it.
+    pub name: String,
+    /// The median of its times in nanoseconds.
+    pub ns: u64,
+}
+
+/// Calls of every method at least.
+const LEAST_ROUNDS: usize = 3;
+/// Bytes read between two calls, so that weights and activations come from where they come from inside a network.
+const EVICTED: usize = 48 << 20;
+
+/// Measures every method that can compute a convolution, in turns, in the calling thread, for about as long as `budget` says.
+/// The fastest comes first; none at all if the parameters contradict each other or the instruction set is not there.
+///
+/// Between calls the caches are filled with something else.
+pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) -> Vec<Measured> {
+    if !signature.isa.is_available() {
+        return Vec::new();
+    }
+    let methods = candidates(signature, winograd);
+    let mut runs: Vec<Run> = methods.into_iter().filter_map(|method| Run::new(signature, method)).collect();
+    let evicted = AlignedVec::zeroed(EVICTED / size_of::<f32>());
+    let (begin, par) = (Instant::now(), Kept::default());
+    let mut rounds = 0;
+    while !runs.is_empty() && (rounds < LEAST_ROUNDS || begin.elapsed() < budget) {
+        for run in &mut runs {
+            std::hint::black_box(evicted.chunks(16).map(|line| line[0]).sum::<f32>());
+            run.time(&par);
+        }
+        rounds += 1;
+    }
+    let mut measured: Vec<Measured> = runs.into_iter().map(Run::finish).collect();
+    measured.sort_by_key(|m| m.ns);
+    measured
+}
+
+/// One method with operands of its own.
+struct Run {
+    kernel: ConvKernel,
+    x: AlignedVec,
+    packed: AlignedVec,
+    y: AlignedVec,
+    scratch: AlignedVec,
+    times: Vec<u64>,
+}
+
+impl Run {
+    fn new(signature: &ConvSignature, method: Method) -> Option<Run> {
+        let kernel = ConvKernel::by_method(signature, method)?;
+        let mut packed = AlignedVec::zeroed(kernel.packed_len());
+        kernel.pack(&values(kernel.params().weight_len()), &mut packed);
+        let xs = kernel.input_shape();
+        let mut x = AlignedVec::zeroed(xs.len());
+        let par = Kept::default();
+        to_blocked(kernel.isa(), &values(xs.n * xs.c * xs.h * xs.w), &mut BlockedMut::new(xs, &mut x), &par);
+        let (y, scratch) = (AlignedVec::zeroed(kernel.output_shape().len()), AlignedVec::zeroed(kernel.scratch_len()));
+        Some(Run { kernel, x, packed, y, scratch, times: Vec::new() })
+    }
+
+    fn time(&mut self, par: &dyn Par) {
+        let (xs, ys) = (self.kernel.input_shape(), self.kernel.output_shape());
+        let begin = Instant::now();
+        self.kernel.run(
+            Blocked::new(xs, &self.x),
+            &self.packed,
+            ConvEpilogue::default(),
+            &mut BlockedMut::new(ys, &mut self.y),
+            &mut self.scratch,
+            par,
+        );
+        self.times.push(begin.elapsed().as_nanos() as u64);
+    }
+
+    fn finish(mut self) -> Measured {
+        self.times.sort_unstable();
+        let ns = self.times.get(self.times.len() / 2).copied().unwrap_or(u64::MAX);
+        Measured { method: self.kernel.method(), name: self.kernel.name(), ns }
+    }
+}
+
+/// Values between -1 and 1 without a pattern that matters.
+fn values(n: usize) -> Vec<f32> {
+    (0..n).map(|i| (i * 7919 % 2003) as f32 / 1001.5 - 1.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache_class::CacheClass;
+    use crate::conv_fast::{Conv2dParams, Precision};
+    use crate::isa::Isa;
+
+    fn signature(isa: Isa) -> ConvSignature {
+        let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(16, 16, 3) };
+        let (cache, precision) = (CacheClass::detect(), Precision::Single);
+        ConvSignature { isa, cache, precision, params, shape: [1, 16, 9, 9] }
+    }
+
+    #[test]
+    fn every_method_that_is_allowed_is_measured_and_the_fastest_comes_first() {
+        let methods = |winograd| {
+            let measured = measure(&signature(Isa::Portable), winograd, Duration::ZERO);
+            assert!(measured.is_sorted_by_key(|m| m.ns) && measured.iter().all(|m| m.ns > 0));
+            let mut methods: Vec<Method> = measured.iter().map(|m| m.method).collect();
+            methods.sort_unstable();
+            methods
+        };
+        assert_eq!(methods(Winograd::Off), [Method::Direct]);
+        assert_eq!(methods(Winograd::F4), [Method::Direct, Method::F2, Method::F4]);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_not_measured() {
+        let mut wrong = signature(Isa::Portable);
+        wrong.shape[1] = 17;
+        assert_eq!(measure(&wrong, Winograd::F4, Duration::ZERO), []);
+    }
+}

@@ -1,0 +1,146 @@
+//! Where a network's time goes: processor time of every step of its plan, on one core.
+//!
+//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--runs N] [--batch N] NAME[@SIDE]...`
+//!
+//! FOLDER holds NAME-symbol.json and NAME-0000.params of networks with one input `data` and images of three channels, 224
+//! pixels on a side unless said otherwise (299 for inceptionv3). Settings come from the environment, as always; one core is
+//! used. A row per step: best and median microseconds, multiply-adds as GFLOP/s and operands as GB/s at the median, the
+//! kernel, the node. Processor time leaves out what other programs take of the core, though not of caches and memory.
+//! Networks take turns, run by run, so that what disturbs one disturbs all.
+
+use mxrt::params::{self, NpShape, Params};
+use mxrt::{CachedOp, CachedOpFlags, Context, Engine, NDArray, Settings, StepReport, Symbol, io};
+use std::collections::HashMap;
+use std::error::Error;
+
+/// Turns that the runs are spread over.
+const TURNS: usize = 5;
+
+/// What the command line says.
+struct Asked {
+    folder: String,
+    networks: Vec<(String, usize)>,
+    summary: bool,
+    bf16: bool,
+    runs: usize,
+    batch: usize,
+}
+
+fn asked() -> Result<Asked, Box<dyn Error>> {
+    let mut asked =
+        Asked { folder: String::new(), networks: Vec::new(), summary: false, bf16: false, runs: 20, batch: 1 };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut number = |what: &str| -> Result<usize, Box<dyn Error>> {
+            Ok(args.next().ok_or(format!("{what} needs a number"))?.parse()?)
+        };
+        match arg.as_str() {
+            "--bench" => {}
+            "--summary" => asked.summary = true,
+            "--bf16" => asked.bf16 = true,
+            "--runs" => asked.runs = number("--runs")?,
+            "--batch" => asked.batch = number("--batch")?,
+            folder if asked.folder.is_empty() => asked.folder = folder.to_owned(),
+            network => {
+                let (name, side) = network.split_once('@').unwrap_or((network, ""));
+                let usual = if name.starts_with("inception") { 299 } else { 224 };
+                let side = if side.is_empty() { usual } else { side.parse()? };
+                asked.networks.push((name.to_owned(), side));
+            }
+        }
+    }
+    Ok(asked)
+}
+
+/// Nanoseconds that this thread has computed.
+fn processor_time() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a timespec that the call may write.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// A network with its inputs.
+struct Network {
+    op: CachedOp,
+    inputs: Vec<NDArray>,
+    steps: Vec<StepReport>,
+}
+
+impl Network {
+    fn load(
+        engine: &'static Engine,
+        settings: &Settings,
+        asked: &Asked,
+        name: &str,
+        side: usize,
+    ) -> Result<Network, Box<dyn Error>> {
+        let base = format!("{}/{name}", asked.folder);
+        let symbol = Symbol::load_json(&io::read_text(&format!("{base}-symbol.json"))?)?.symbol;
+        let Params::Named(params) = params::load(engine, &format!("{base}-0000.params"), NpShape::Off)? else {
+            return Err("the parameters have no names".into());
+        };
+        let short = |name: &str| name.split_once(':').map_or(name, |(_, short)| short).to_owned();
+        let mut arrays: HashMap<String, NDArray> = params.into_iter().map(|(n, a)| (short(&n), a)).collect();
+        let shape = [asked.batch, 3, side, side];
+        let image: Vec<f32> =
+            (0..shape.iter().product()).map(|i: usize| (i * 7919 % 2003) as f32 / 1001.5 - 1.0).collect();
+        arrays.insert("data".to_owned(), NDArray::from_slice(engine, Context::cpu(0), &shape[..], &image)?);
+        let find = |n: &String| arrays.get(n).cloned().ok_or(format!("{base}: no parameter {n}"));
+        let inputs = symbol.list_inputs().iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let flags = CachedOpFlags::parse(asked.bf16.then_some(("precision", "bf16")))?;
+        Ok(Network { op: CachedOp::compile(engine, &symbol, &flags, settings.plans)?, inputs, steps: Vec::new() })
+    }
+
+    fn run(&mut self, runs: usize) -> Result<(), Box<dyn Error>> {
+        let inputs: Vec<&NDArray> = self.inputs.iter().collect();
+        let more = self.op.measure_steps(&inputs, runs, processor_time, &mut || true)??;
+        if self.steps.is_empty() {
+            self.steps = more;
+        } else {
+            self.steps.iter_mut().zip(more).for_each(|(step, more)| step.ns.extend(more.ns));
+        }
+        Ok(())
+    }
+}
+
+/// Best and median of some times, in microseconds.
+fn best_and_median(mut ns: Vec<u64>) -> (f64, f64) {
+    ns.sort_unstable();
+    let at = |i: usize| ns.get(i).map_or(f64::NAN, |ns| *ns as f64 / 1e3);
+    (at(0), at(ns.len() / 2))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let asked = asked()?;
+    if asked.networks.is_empty() {
+        println!("nothing to measure: give a folder and names of networks in it");
+        return Ok(());
+    }
+    let mut settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+    settings.engine.cores = Some(1);
+    let engine = Engine::start(settings.engine.clone())?;
+    let load = |(name, side): &(String, usize)| Network::load(engine, &settings, &asked, name, *side);
+    let mut networks: Vec<Network> = asked.networks.iter().map(load).collect::<Result<_, _>>()?;
+    for _ in 0..TURNS {
+        for network in &mut networks {
+            network.run(asked.runs.div_ceil(TURNS))?;
+        }
+    }
+    for ((name, _), network) in asked.networks.iter().zip(&networks) {
+        let steps = &network.steps;
+        if !asked.summary {
+            println!("\n{name}: best us, median us, GFLOP/s, GB/s, kernel, node");
+            for step in steps {
+                let (best, median) = best_and_median(step.ns.clone());
+                let flops = step.multiply_adds.map_or(String::new(), |n| format!("{:.0}", 2e-3 * n as f64 / median));
+                let bytes = 1e-3 * step.bytes as f64 / median;
+                println!("{best:9.1} {median:9.1} {flops:>6} {bytes:7.1}  {:<52}  {}", step.kernel, step.node);
+            }
+        }
+        let runs = steps.first().map_or(0, |s| s.ns.len());
+        let (best, median) = best_and_median((0..runs).map(|run| steps.iter().map(|s| s.ns[run]).sum()).collect());
+        println!("{name}, batch {}: best {:.3} ms, median {:.3} ms", asked.batch, best / 1e3, median / 1e3);
+    }
+    Ok(())
+}

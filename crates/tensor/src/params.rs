@@ -1,0 +1,116 @@
+//! Parameters behind one gate: arrays that every request of a model reads, and that are seldom written.
+//!
+//! A request names the gate instead of a hundred arrays. Whoever writes one of the arrays passes the gates in front of it;
+//! which these are stands in the storage, and nobody pushes a write while a gate is being added there.
+
+use crate::NDArray;
+use mxrt_engine::{Engine, Failure, OpError, OpSpec, ParameterGate, RunCtx, Var};
+use parking_lot::{RwLock, RwLockReadGuard};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Weak};
+
+/// The gates in front of a storage.
+#[derive(Default)]
+pub(crate) struct Gates(RwLock<Vec<Guarded>>);
+
+struct Guarded {
+    gate: ParameterGate,
+    alive: Weak<()>,
+}
+
+impl Guarded {
+    /// Whether requests may still read through the gate.
+    fn is_used(&self) -> bool {
+        if self.alive.strong_count() > 0 {
+            return true;
+        }
+        // What they have read happened before the set was dropped, and that before what the caller does now.
+        fence(Ordering::Acquire);
+        false
+    }
+}
+
+impl Gates {
+    /// Whether any set of parameters holds the storage.
+    pub fn any(&self) -> bool {
+        self.0.read_recursive().iter().any(Guarded::is_used)
+    }
+
+    fn add(&self, gate: &ParameterGate, alive: &Arc<()>) {
+        let mut gates = self.0.write();
+        gates.retain(Guarded::is_used);
+        gates.push(Guarded { gate: gate.clone(), alive: Arc::downgrade(alive) });
+    }
+}
+
+/// Arrays that requests read through one gate. What is pushed to write one of them waits for the requests pushed before it,
+/// and those pushed later wait for it, as if they had named the array.
+pub struct ParameterSet {
+    arrays: Box<[NDArray]>,
+    gate: ParameterGate,
+    /// Gone with the set, and so with the last request that reads through the gate.
+    _alive: Arc<()>,
+}
+
+impl ParameterSet {
+    /// A gate in front of these arrays. Those on a device have none: whoever reads them there names them.
+    pub fn new(engine: &'static Engine, arrays: Vec<NDArray>) -> Arc<ParameterSet> {
+        let on_host = |array: &&NDArray| array.context().device().is_none();
+        let vars: Vec<Var> = arrays.iter().filter(on_host).map(|a| a.var().clone()).collect();
+        let alive = Arc::new(());
+        let gate = engine.without_fork(|| {
+            ParameterGate::announced(engine, &vars, |gate| {
+                let mut seen = HashSet::new();
+                for array in arrays.iter().filter(on_host).filter(|a| seen.insert(a.var().id())) {
+                    array.chunk.gates.add(gate, &alive);
+                }
+            })
+        });
+        Arc::new(ParameterSet { arrays: arrays.into(), gate, _alive: alive })
+    }
+
+    /// The arrays, in the order in which they were given.
+    pub fn arrays(&self) -> &[NDArray] {
+        &self.arrays
+    }
+
+    /// The variable of the gate.
+    pub(crate) fn var(&self) -> &Var {
+        self.gate.var()
+    }
+
+    /// The failure an array holds. Only meaningful while the gate is granted, or while nobody writes.
+    pub(crate) fn failure(&self, i: usize) -> Option<Failure> {
+        self.arrays[i].var().failure()
+    }
+}
+
+impl std::fmt::Debug for ParameterSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ParameterSet({} arrays)", self.arrays.len())
+    }
+}
+
+/// Pushes an op that writes `outputs`, through the gates in front of them.
+pub(crate) fn push_writing<F>(engine: &'static Engine, outputs: &[&NDArray], spec: OpSpec<'_>, run: F)
+where
+    F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
+{
+    engine.without_fork(|| {
+        // Held until the op is registered: then a gate that is added later waits for it.
+        let held: SmallVec<[RwLockReadGuard<'_, Vec<Guarded>>; 4]> =
+            outputs.iter().map(|a| a.chunk.gates.0.read_recursive()).collect();
+        if held.iter().all(|gates| gates.is_empty()) {
+            return engine.push(spec, run);
+        }
+        let mut gates: Vec<ParameterGate> = Vec::new();
+        for guarded in held.iter().flat_map(|g| g.iter()).filter(|g| g.is_used()) {
+            if !gates.iter().any(|g| g.var().same(guarded.gate.var())) {
+                gates.push(guarded.gate.clone());
+            }
+        }
+        ParameterGate::push_through(&gates, engine, spec, run);
+    });
+}

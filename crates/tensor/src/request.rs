@@ -1,0 +1,197 @@
+//! Pushing requests: calls of whole models. Beside what an operator has they read parameters through a gate, have a priority
+//! and a deadline, run in parts, and fail output by output.
+
+use crate::launch::{Arrays, Outputs, readable, write_access};
+use crate::params::push_writing;
+use crate::{NDArray, ParameterSet, TensorMut, TensorRef};
+use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, Part, RunCtx};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A call to push.
+pub struct Call<'a> {
+    /// name of the model
+    pub name: OpName,
+    /// arrays that are read
+    pub inputs: &'a [&'a NDArray],
+    /// parameters that are read
+    pub params: Option<&'a Arc<ParameterSet>>,
+    /// arrays that are overwritten, each completely
+    pub outputs: &'a [&'a NDArray],
+    /// whether the call may run in the pushing thread
+    pub cost: Cost,
+    /// those with a higher number are served first
+    pub priority: i32,
+    /// fails with kind `Deadline` instead of running when its turn comes later
+    pub deadline: Option<Instant>,
+    /// goes back to the queue between its parts while others wait
+    pub in_parts: bool,
+}
+
+/// What a running request reads.
+pub struct Inputs<'a> {
+    arrays: &'a [NDArray],
+    params: Option<&'a ParameterSet>,
+    /// number of the writes of the gate, and the failures of what is read
+    state: &'a State,
+}
+
+/// What is known once all accesses are granted, and stays so until the request is complete.
+#[derive(Default)]
+struct State {
+    params_version: u64,
+    /// of inputs, then of parameters; empty when nothing has failed
+    failures: Vec<Option<Failure>>,
+}
+
+impl<'a> Inputs<'a> {
+    /// Whether any input or parameter holds a failure.
+    pub fn any_failed(&self) -> bool {
+        !self.state.failures.is_empty()
+    }
+
+    /// The failure of an input.
+    pub fn failure(&self, input: usize) -> Option<&'a Failure> {
+        self.state.failures.get(input)?.as_ref()
+    }
+
+    /// The failure of a parameter.
+    pub fn param_failure(&self, param: usize) -> Option<&'a Failure> {
+        self.state.failures.get(self.arrays.len() + param)?.as_ref()
+    }
+
+    /// The content of an input; of one that has failed it means nothing.
+    pub fn input(&self, input: usize) -> Result<TensorRef<'a>, OpError> {
+        readable(&self.arrays[input])
+    }
+
+    /// The content of a parameter; of one that has failed it means nothing.
+    pub fn param(&self, param: usize) -> Result<TensorRef<'a>, OpError> {
+        readable(&self.params()[param])
+    }
+
+    /// Key of the value of an input: equal keys, equal content.
+    pub fn input_key(&self, input: usize) -> (u64, u64, usize) {
+        self.arrays[input].value_key()
+    }
+
+    /// Key of the value of a parameter.
+    pub fn param_key(&self, param: usize) -> (u64, u64, usize) {
+        self.params()[param].value_key()
+    }
+
+    /// Key of the values of all parameters together; None without a set of them.
+    pub fn params_key(&self) -> Option<(u64, u64)> {
+        self.params.map(|set| (set.var().id(), self.state.params_version))
+    }
+
+    fn params(&self) -> &'a [NDArray] {
+        self.params.map_or(&[], ParameterSet::arrays)
+    }
+}
+
+/// One part of a running request.
+pub struct Turn<'a, 'o> {
+    /// splits loops
+    pub ctx: &'a RunCtx<'o>,
+    /// what is read
+    pub inputs: Inputs<'a>,
+    /// what is written
+    pub outputs: &'a mut [TensorMut<'o>],
+}
+
+/// What a part of a request says when it ends.
+pub enum Progress {
+    /// There is more to do.
+    Again,
+    /// Everything is computed except these outputs.
+    Done(Vec<(usize, Failure)>),
+}
+
+/// Pushes a call. `body` runs whatever has failed among its inputs, until it is done; an error fails all outputs.
+pub fn launch_call<F>(engine: &'static Engine, call: Call<'_>, body: F)
+where
+    F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError> + Send + 'static,
+{
+    let mut vars: SmallVec<[_; 8]> = call.inputs.iter().map(|a| (a.var(), Access::Read)).collect();
+    vars.extend(call.params.map(|set| (set.var(), Access::Read)));
+    let first_output = vars.len();
+    vars.extend(call.outputs.iter().map(|a| (a.var(), write_access(a))));
+    let mut spec = OpSpec::new(call.name, &vars).kind(OpKind::Selective).cost(call.cost).priority(call.priority);
+    spec.deadline = call.deadline;
+    let mut work = Work {
+        inputs: call.inputs.iter().map(|a| (*a).clone()).collect(),
+        params: call.params.cloned(),
+        outputs: Some(Outputs::new(call.outputs)),
+        first_output,
+        state: None,
+        body,
+    };
+    // Writing a parameter goes through gates, which ops in parts do not.
+    if call.in_parts && !call.outputs.iter().any(|a| a.chunk.gates.any()) {
+        return engine.push_in_parts(spec, move |ctx| work.part(ctx));
+    }
+    push_writing(engine, call.outputs, spec, move |ctx| {
+        loop {
+            if let Part::Done(fails) = work.part(ctx)? {
+                fails.into_iter().for_each(|(i, failure)| ctx.fail_write(i, failure));
+                return Ok(());
+            }
+        }
+    });
+}
+
+struct Work<F> {
+    inputs: Arrays,
+    params: Option<Arc<ParameterSet>>,
+    /// taken when the request is done
+    outputs: Option<Outputs>,
+    /// number of the first write
+    first_output: usize,
+    state: Option<State>,
+    body: F,
+}
+
+impl<F> Work<F>
+where
+    F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError>,
+{
+    fn part(&mut self, ctx: &RunCtx<'_>) -> Result<Part, OpError> {
+        let Some(outputs) = &mut self.outputs else { return Ok(Part::Done(Vec::new())) };
+        let params = self.params.as_deref();
+        let state = match &self.state {
+            Some(state) => state,
+            None => {
+                // Parameters can only be in the way of an output with a gate in front of it.
+                let parameters = params.filter(|_| outputs.any_gate()).map_or(&[][..], ParameterSet::arrays);
+                outputs.separate(ctx.engine(), &mut self.inputs.iter().chain(parameters))?;
+                self.state.insert(State::of(ctx, self.inputs.len(), params, self.first_output))
+            }
+        };
+        let inputs = Inputs { arrays: &self.inputs, params, state };
+        let mut writable = outputs.writable()?;
+        let progress = (self.body)(Turn { ctx, inputs, outputs: &mut writable })?;
+        drop(writable);
+        let Progress::Done(fails) = progress else { return Ok(Part::Again) };
+        if let Some(outputs) = self.outputs.take() {
+            outputs.finish()?;
+        }
+        Ok(Part::Done(fails.into_iter().map(|(output, failure)| (self.first_output + output, failure)).collect()))
+    }
+}
+
+impl State {
+    /// Called in the context that knows the accesses of the op.
+    fn of(ctx: &RunCtx<'_>, inputs: usize, params: Option<&ParameterSet>, first_output: usize) -> State {
+        let mut state = State::default();
+        if params.is_some() {
+            state.params_version = ctx.version_of(inputs);
+        }
+        if ctx.failed_reads().any(|i| i < first_output) {
+            let of_params = (0..params.map_or(0, |set| set.arrays().len())).map(|i| params.and_then(|s| s.failure(i)));
+            state.failures = (0..inputs).map(|i| ctx.failure_of(i)).chain(of_params).collect();
+        }
+        state
+    }
+}
