@@ -197,6 +197,9 @@ def test_what_cannot_be_an_array_is_refused_and_given_back(mx) -> None:
         producer = Producer(np.ones(4, np.float32), device=device)
         with pytest.raises(mx.base.MXNetDeviceError, match="device"):
             mx.nd.from_dlpack(producer)
+        assert producer.deleted == 0, "nothing was asked for, so nothing is to be given back"
+        with pytest.raises(mx.base.MXNetDeviceError, match="device"):
+            mx.nd.from_dlpack(producer.__dlpack__())
         assert producer.deleted == 1
     producer = Producer(np.ones(4, np.float32), dtype=(5, 64))
     with pytest.raises(TypeError, match="elements"):
