@@ -400,7 +400,8 @@ def test_module_and_executor_on_a_device(mx, sim) -> None:
         assert out.context == ctx
         given = {"data": mx.nd.array(batch, ctx=ctx), "softmax_label": mx.nd.zeros((16,), ctx=ctx)}
         given.update({name: value.as_in_context(ctx) for name, value in arguments.items()})
-        (again,) = symbol.bind(ctx, given).forward()
+        held = {name: value.as_in_context(ctx) for name, value in states.items()}
+        (again,) = symbol.bind(ctx, given, aux_states=held).forward()
         predicted = module.predict(mx.io.NDArrayIter(batch, batch_size=5))
         answers.append([a.asnumpy().tobytes() for a in (out, again, predicted)])
     assert answers[0] == answers[1] and answers[0][0] == answers[0][1]
@@ -415,7 +416,7 @@ def test_parameters_move_between_contexts(mx, sim) -> None:
         net.collect_params().reset_ctx(contexts)
         for ctx in contexts:
             assert net(mx.nd.array(batch, ctx=ctx)).asnumpy().tobytes() == wanted.tobytes(), ctx
-    assert "kernel" in net.plan(mx.nd.array(batch, ctx=sim)) or "ms" in net.plan(mx.nd.array(batch, ctx=sim), measure=True)
+    assert "measured" in net.plan(mx.nd.array(batch, ctx=sim), measure=True)
 
 
 @pytest.mark.parametrize("kind", ASYNC)
@@ -450,8 +451,10 @@ def test_an_update_of_all_parameters_is_seen_whole_or_not_at_all(kind: str) -> N
 
         threads = [threading.Thread(target=call) for _ in range(8)]
         [t.start() for t in threads]
-        for n in range(60):
+        for n in range(2000):
             net.load_parameters(files[(n + 1) % 2], ctx=sim)
+            if n > 60 and seen == allowed:
+                break
         stop.set()
         [t.join() for t in threads]
         [os.remove(file) for file in files]

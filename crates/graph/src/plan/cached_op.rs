@@ -12,7 +12,7 @@ use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
 use super::run::Request;
 use crate::symbol::Symbol;
-use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, WaitError};
+use mxrt_engine::{Cost, DeviceId, Engine, EngineKind, FailureKind, OpError, OpName, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
@@ -501,7 +501,8 @@ impl CachedOp {
         launch_call(self.engine, call, move |turn| {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
-            run(&Request { par: &par, memory, arena: &memory, inputs: &inputs, random: &random }, turn.outputs)
+            let (arena, device) = (&memory, DeviceId::cpu(0));
+            run(&Request { par: &par, memory, arena, device, inputs: &inputs, random: &random }, turn.outputs)
         });
         Ok(())
     }

@@ -47,7 +47,8 @@ where
     launch_on(engine, work, keys, move |keys, ctx, ins, outs, arena| {
         let inputs = DeviceInputs { sources: &sources, first_param, arrays: ins, keys, failures: failures(ctx) };
         let (par, arena) = (DevicePar(ctx), LentArena(Mutex::new(arena)));
-        let request = Request { par: &par, memory: engine.memory(), arena: &arena, inputs: &inputs, random: &random };
+        let memory = engine.memory();
+        let request = Request { par: &par, memory, arena: &arena, device, inputs: &inputs, random: &random };
         loop {
             if let Progress::Done(failed) = run(&request, outs)? {
                 failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));

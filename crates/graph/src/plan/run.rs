@@ -4,7 +4,7 @@ use super::build::{Need, Operand, Packed, Place, Plan, Step};
 use super::consts::{ConstEnv, ConstSet, allocate, failure_of, pack_with};
 use super::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::{Failure, FailureKind, OpError};
+use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
@@ -17,6 +17,8 @@ pub struct Request<'a> {
     pub memory: &'static MemoryPool,
     /// where the arena comes from
     pub arena: &'a dyn Arena,
+    /// where the request runs, for failures
+    pub device: DeviceId,
     /// arguments, in the order of the graph's inputs
     pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
@@ -74,7 +76,7 @@ impl Plan {
         outputs: &mut [TensorMut<'_>],
         mark: &mut dyn FnMut(),
     ) -> Result<Failed, OpError> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs };
+        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, device: request.device };
         let consts = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
@@ -90,7 +92,7 @@ impl Plan {
                     continue;
                 }
                 if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
-                    broken.add(s, failure_of(describe(error, step)));
+                    broken.add(s, failure_of(describe(error, step), request.device));
                 }
             }
             mark();
