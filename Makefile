@@ -124,7 +124,7 @@ test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and doc
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo nextest run --workspace --locked --profile $(NEXTEST_PROFILE); \
 	else \
-		echo "cargo-nextest is not installed: cargo test takes its place (no time limit per test)"; \
+		echo "cargo-nextest is not installed: cargo test takes its place (ten minutes for all tests of a file together)"; \
 		timeout --kill-after=10 1200 cargo test --workspace --locked --lib --bins --tests; \
 	fi
 	timeout --kill-after=10 600 cargo test --workspace --locked --doc
@@ -156,7 +156,7 @@ LOOM := RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom CARGO_P
 
 .PHONY: loom
 loom: | check-tools ## models of the engine's protocol under loom (seconds); LOOM_MAX_PREEMPTIONS=4 for deeper ones
-	$(LOOM) timeout --kill-after=10 1800 cargo test -q -p mxrt-engine --lib --release --locked
+	MXRT_TEST_SECONDS=1700 $(LOOM) timeout --kill-after=10 1800 cargo test -q -p mxrt-engine --lib --release --locked
 
 .PHONY: mutants
 mutants: | check-tools ## break the engine in every way of the list and see whether the tests notice (an hour); ARGS="token fork" for some
@@ -177,7 +177,7 @@ soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulat
 
 .PHONY: soak
 soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
-	MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
+	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
 .PHONY: tsan
 tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
@@ -190,6 +190,10 @@ asan: | check-tools ## the engine's tests under AddressSanitizer (a minute after
 .PHONY: memcheck
 memcheck: | check-tools ## some of the engine's tests under valgrind
 	scripts/sanitize.sh memcheck
+
+.PHONY: exits
+exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less
+	MXRT_EXITS=$(or $(REPEAT),1000) $(PY) -m pytest tests/test_exits.py
 
 .PHONY: clean
 clean: ## remove everything that was built

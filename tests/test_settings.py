@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support import last_json, run_python
@@ -69,9 +71,33 @@ def test_winograd_can_be_switched_off_for_a_process_or_a_network() -> None:
     assert "winograd" not in last_json(run_python(PLAN.format("precision='exact'")))
 
 
+def test_a_network_computes_in_bf16_on_request_or_its_plan_says_that_it_cannot() -> None:
+    pointwise = PLAN.replace("kernel=(3, 3)", "kernel=(1, 1)").replace("pad=(1, 1)", "pad=(0, 0)")
+    assert pointwise != PLAN
+    plan = last_json(run_python(pointwise.format("precision='bf16'")))
+    assert ("direct bf16" in plan) != ("no AVX512-BF16" in plan)
+    assert "bf16" not in last_json(run_python(pointwise.format("")))
+    portable = last_json(run_python(pointwise.format("precision='bf16'"), env={"MXRT_ISA": "portable"}))
+    assert "no AVX512-BF16" in portable
+
+
+def test_a_file_of_measured_convolutions_goes_before_the_rules(tmp_path: Path) -> None:
+    table = tmp_path / "table.txt"
+    lines = [
+        f"{isa} {cache} single n1 64x28x28 {filters} k3x3 s1x1 d1x1 p1x1 g1 direct 1\n"
+        for isa in ("portable", "avx2", "avx512")
+        for cache in ("small", "medium", "large")
+        for filters in (16, 32, 64, 128)
+    ]
+    table.write_text("".join(lines))
+    plan = last_json(run_python(PLAN.format(""), env={"MXRT_TUNED": str(table)}))
+    assert "(tuned)" in plan and "winograd" not in plan
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
+        ("MXRT_TUNED", "/no/such/file", "No such file"),
         ("MXRT_PASSES", "-fuse_everything", "fuse_convolution"),
         ("MXRT_ISA", "mmx", "portable"),
         ("MXRT_CONV_WINOGRAD", "3", "2, 4"),

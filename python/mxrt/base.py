@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,12 +45,16 @@ class MXNetError(RuntimeError):
     attrs : the operator's attributes as text
     shapes, dtypes : of the operator's inputs
     device : where the operator ran, or None
+    request : number of the call of a model that the operator belonged to, or None
+    pushed_at : with ``MXRT_DEBUG=1``, the ``file:line`` that called the operator, or None
     """
 
     kind: str = "operator"
     op: str | None = None
     node: str | None = None
     device: str | None = None
+    request: int | None = None
+    pushed_at: str | None = None
 
     def __init__(
         self,
@@ -62,6 +67,8 @@ class MXNetError(RuntimeError):
         shapes: Sequence[tuple[int, ...]] = (),
         dtypes: Sequence[str] = (),
         device: str | None = None,
+        pushed_at: str | None = None,
+        request: int | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -73,6 +80,8 @@ class MXNetError(RuntimeError):
         self.shapes = tuple(shapes)
         self.dtypes = tuple(dtypes)
         self.device = device
+        self.pushed_at = pushed_at
+        self.request = request
 
     def __str__(self) -> str:
         return self.message
@@ -230,10 +239,31 @@ def _make_error(
     shapes: tuple[tuple[int, ...], ...],
     dtypes: tuple[str, ...],
     device: str | None,
+    pushed_at: str | None,
+    request: int | None,
 ) -> MXNetError:
     """The exception for a failure; called by the Rust border, which is the only other place that knows the kinds."""
     make = _CLASSES.get(kind, MXNetError)
-    return make(message, kind=kind, op=op, node=node, attrs=attrs, shapes=shapes, dtypes=dtypes, device=device)
+    return make(
+        message,
+        kind=kind,
+        op=op,
+        node=node,
+        attrs=attrs,
+        shapes=shapes,
+        dtypes=dtypes,
+        device=device,
+        pushed_at=pushed_at,
+        request=request,
+    )
+
+
+def _push_site() -> str:
+    """``file:line`` of the innermost caller outside of mxrt; called by the Rust border with ``MXRT_DEBUG=1``."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mxrt":
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def no_training(what: str) -> TrainingNotSupportedError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from . import _mxrt
 from .base import MXNetNotImplementedError, MXNetShapeError, dtype_name, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
@@ -34,6 +35,8 @@ class Executor:
         self._names = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         self._op = CachedOp(symbol)
+        # The arrays that the last call held, and the graph with them.
+        self._bound: tuple[list[NDArray | None], _mxrt.BoundOp] | None = None
         self._outputs: list[NDArray] | None = None
         # What a thread computed is what it gets from `outputs`, whatever others do meanwhile.
         self._mine = threading.local()
@@ -80,11 +83,20 @@ class Executor:
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
-        arrays = [given[n] if n in given else self._held(n) for n in self._names]
-        made = self._op(*arrays)
+        made = self._bind(given)(*[given[n] for n in self._names if n in given])
         outputs = made if isinstance(made, list) else [made]
         self._mine.outputs = self._outputs = outputs
         return outputs
+
+    def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp:
+        """The graph with the arrays that are not given."""
+        arrays = [None if name in given else self._held(name) for name in self._names]
+        last = self._bound
+        if last is not None and all(a is b for a, b in zip(last[0], arrays, strict=True)):
+            return last[1]
+        bound = self._op.bind(arrays)
+        self._bound = (arrays, bound)
+        return bound
 
     def _held(self, name: str) -> NDArray:
         return self.arg_dict[name] if name in self.arg_dict else self.aux_dict[name]

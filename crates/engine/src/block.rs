@@ -1,15 +1,18 @@
 //! Op blocks: one push, in 384 bytes of pooled memory.
 //!
 //! The first line holds everything an op with one variable needs, the second the closure (larger ones are boxed), the
-//! next three seven more accesses; the last line is touched by the profiler only. Further accesses live in an overflow array. Accesses stay in declared order, so "the first
-//! failed input" is a property of the program and not of addresses.
+//! next three seven more accesses; the last line is touched only by what most ops do not have: further accesses (in an
+//! overflow array), a device or priority, a request, the profiler. Accesses stay in declared order, so "the first failed
+//! input" is a property of the program and not of addresses.
 
 use crate::ctx::RunCtx;
 use crate::failure::{Failure, OpError};
+use crate::origin::Site;
 use crate::spec::{Access, DeviceId, Lane, OpKind, OpName, OpSpec};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::var::{Var, VarInner};
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::num::NonZeroU64;
 use std::ptr::{addr_of_mut, null_mut};
 
 /// Accesses that fit into a block.
@@ -140,6 +143,8 @@ pub(crate) const DOOMED: u8 = 16;
 pub(crate) const PROFILED: u8 = 32;
 /// Submits work to a device: what it depends on need not be complete there.
 pub(crate) const ON_DEVICE: u8 = 64;
+/// Knows its request, or the place that pushed it.
+const ORIGIN: u8 = 128;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {
@@ -157,13 +162,16 @@ pub(crate) struct OpBlock {
     rest: [Entry; INLINE_VARS - 1],
     /// Accesses from the ninth on.
     overflow: *mut Entry,
-    overflow_len: usize,
+    overflow_len: u32,
     pub priority: i32,
     pub device: DeviceId,
-    /// For the profiler: ticks, and the number of the running thread. Only written and read when the op is profiled.
+    /// For the profiler: number of the running thread, and ticks. Only written and read when the op is profiled.
+    pub runner: u32,
     pub pushed: u64,
     pub started: u64,
-    pub runner: u32,
+    /// Only written and read with the flag `ORIGIN`.
+    request: Option<NonZeroU64>,
+    site: ManuallyDrop<Option<Site>>,
 }
 
 #[cfg(not(loom))]
@@ -193,7 +201,7 @@ impl OpBlock {
         // SAFETY: contract; the overflow array exists exactly when the inline places are used up.
         unsafe {
             let n = (*op).nvars as usize;
-            if n < INLINE_VARS { n } else { INLINE_VARS + (*op).overflow_len }
+            if n < INLINE_VARS { n } else { INLINE_VARS + (*op).overflow_len as usize }
         }
     }
 
@@ -259,7 +267,8 @@ impl OpBlock {
             }
             if n >= INLINE_VARS {
                 let rest: Box<[Entry]> = spec.vars[INLINE_VARS..].iter().map(entry).collect();
-                addr_of_mut!((*op).overflow_len).write(rest.len());
+                let Ok(len) = u32::try_from(rest.len()) else { panic!("an op cannot have {n} variables") };
+                addr_of_mut!((*op).overflow_len).write(len);
                 addr_of_mut!((*op).overflow).write(Box::into_raw(rest).cast());
             }
             for (i, declared) in spec.vars.iter().take(INLINE_VARS).enumerate() {
@@ -282,9 +291,45 @@ impl OpBlock {
         unsafe {
             ManuallyDrop::drop(&mut (*op).name);
             if (*op).nvars as usize >= INLINE_VARS {
-                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut((*op).overflow, (*op).overflow_len)));
+                let len = (*op).overflow_len as usize;
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut((*op).overflow, len)));
+            }
+            if OpBlock::has(op, ORIGIN) {
+                ManuallyDrop::drop(&mut (*op).site);
             }
         }
+    }
+
+    /// Notes where the op comes from.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns, without an origin.
+    #[cold]
+    pub unsafe fn set_origin(op: *mut OpBlock, request: Option<NonZeroU64>, site: Option<Site>) {
+        // SAFETY: contract; plain writes drop nothing.
+        unsafe {
+            (*op).flags |= ORIGIN;
+            addr_of_mut!((*op).request).write(request);
+            addr_of_mut!((*op).site).write(ManuallyDrop::new(site));
+        }
+    }
+
+    /// The number of the request that the op belongs to.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns.
+    pub unsafe fn request(op: *mut OpBlock) -> Option<NonZeroU64> {
+        // SAFETY: contract; the request is written with its flag.
+        unsafe { if OpBlock::has(op, ORIGIN) { (*op).request } else { None } }
+    }
+
+    /// The place that pushed the op.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns.
+    pub unsafe fn site(op: *mut OpBlock) -> Option<String> {
+        // SAFETY: contract; the site is written with its flag.
+        unsafe { if OpBlock::has(op, ORIGIN) { (*(*op).site).as_ref().map(Site::to_string) } else { None } }
     }
 
     /// Where the op runs.

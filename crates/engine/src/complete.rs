@@ -1,4 +1,4 @@
-//! Running a ready op and completing it. Panics of user code are caught here and nowhere else.
+//! Running a ready op and completing it. Panics of user code are caught here, and for the later turns of ops in `parts.rs`.
 
 use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::cancel::cancelled;
@@ -10,6 +10,7 @@ use crate::profile;
 use crate::protocol::{Verdict, release};
 use crate::slot::{self, Slot};
 use std::any::Any;
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
@@ -274,10 +275,16 @@ impl Engine {
 /// # Safety
 /// `op` is filled and belongs to the caller, or to its run and token.
 #[cold]
-unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
-    // SAFETY: contract.
-    let (name, device) = unsafe { ((*op).name.as_str(), OpBlock::place(op)) };
-    error.into_failure(name, || device.to_string())
+pub(crate) unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
+    error.into_failure(|details| {
+        // SAFETY: contract.
+        unsafe {
+            details.op.get_or_insert_with(|| (*op).name.to_string());
+            details.device.get_or_insert_with(|| OpBlock::place(op).to_string());
+            details.pushed_at = details.pushed_at.take().or_else(|| OpBlock::site(op));
+            details.request = details.request.or_else(|| OpBlock::request(op).map(NonZeroU64::get));
+        }
+    })
 }
 
 /// The failure a strict op takes over: that of the first access, in declared order, that depends on an old value.

@@ -1,6 +1,7 @@
 //! What a running op sees of the engine, and the token by which an asynchronous op completes.
 
 use crate::block::{AsyncResult, Mode, OpBlock};
+use crate::complete::failure_from;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::spec::OpName;
@@ -9,6 +10,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::var::VarInner;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU64;
 
 /// Handed to the closure of an op while it runs. Numbers of accesses are those of [`OpSpec::vars`](crate::OpSpec::vars).
 pub struct RunCtx<'a> {
@@ -84,6 +86,13 @@ impl RunCtx<'_> {
         }
     }
 
+    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
+    /// For [`fail_write`](RunCtx::fail_write); an error that is returned is treated so anyway.
+    pub fn failure(&self, error: OpError) -> Failure {
+        // SAFETY: the op exists while the context does.
+        unsafe { failure_from(self.op, error) }
+    }
+
     /// Number of writes that had completed on the variable of access `i` when the op started.
     ///
     /// # Panics
@@ -128,6 +137,12 @@ impl RunCtx<'_> {
     pub(crate) fn op_name(&self) -> OpName {
         // SAFETY: the op exists while the context does.
         unsafe { (*(*self.op).name).clone() }
+    }
+
+    /// The place that pushed the op, and the number of its request, where these are known.
+    pub(crate) fn origin(&self) -> (Option<String>, Option<u64>) {
+        // SAFETY: the op exists while the context does.
+        unsafe { (OpBlock::site(self.op), OpBlock::request(self.op).map(NonZeroU64::get)) }
     }
 
     /// # Safety
@@ -177,6 +192,13 @@ impl OnComplete {
     pub(crate) fn name(&self) -> OpName {
         // SAFETY: the op exists while its token does.
         unsafe { OpName::clone(&(*self.op).name) }
+    }
+}
+
+impl OnComplete {
+    /// The op, which whoever gets it has to complete.
+    pub(crate) fn into_op(self) -> *mut OpBlock {
+        ManuallyDrop::new(self).op
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::block::Mode;
 use crate::clock::{self, Scale};
 use crate::engine::Engine;
+use crate::fork;
 use crate::running::Seen;
 use crate::slot;
 use crate::var::Var;
@@ -26,6 +27,15 @@ impl Engine {
             self.describe_waiters(&mut text, scale);
         });
         text
+    }
+
+    /// Whether somebody computes, waits, or could.
+    fn has_work(&'static self) -> bool {
+        self.with_gate(|| {
+            let queued = self.sched.summary().queued > 0;
+            let waiting = !self.waiters.list().is_empty() || self.epochs.threads_waiting() > 0;
+            queued || waiting || self.sched.tokens.free() < self.cores()
+        })
     }
 
     fn describe_pool(&self, text: &mut String) {
@@ -67,7 +77,8 @@ impl Engine {
         let _ = writeln!(text, "waiting:");
         for waiter in waiters.iter().take(MANY) {
             let time = scale.seconds_since(waiter.since);
-            let _ = writeln!(text, "  {} since {time:.3} s for {}", waiter.thread, describe_var(&waiter.var));
+            let what = if waiter.holds { "holds a guard of" } else { "for" };
+            let _ = writeln!(text, "  {} since {time:.3} s {what} {}", waiter.thread, describe_var(&waiter.var));
         }
         if waiters.len() > MANY {
             let _ = writeln!(text, "  and {} more", waiters.len() - MANY);
@@ -147,9 +158,17 @@ fn describe_var(var: &Var) -> String {
     })
 }
 
-/// Writes the state of an engine to standard error at every signal `SIGUSR1`, from a thread of its own. Only the first
+/// The state of all engines of the process that have something to do; of the first one if none has.
+fn dump_all() -> String {
+    let engines = fork::engines();
+    let busy: Vec<_> = engines.iter().filter(|e| e.has_work()).collect();
+    let shown = if busy.is_empty() { engines.iter().take(1).collect() } else { busy };
+    shown.into_iter().map(|engine| engine.dump() + "\n").collect()
+}
+
+/// Writes the state of the engines to standard error at every signal `SIGUSR1`, from a thread of its own. Only the first
 /// call does something; an error of the system is returned.
-pub fn dump_on_sigusr1(engine: &'static Engine) -> std::io::Result<()> {
+pub fn dump_on_sigusr1() -> std::io::Result<()> {
     use std::sync::atomic::{AtomicI32, Ordering};
     static PIPE: AtomicI32 = AtomicI32::new(-1);
     extern "C" fn wake(_: libc::c_int) {
@@ -172,7 +191,7 @@ pub fn dump_on_sigusr1(engine: &'static Engine) -> std::io::Result<()> {
         let mut byte = 0u8;
         // SAFETY: one byte into a byte that lives during the call.
         while unsafe { libc::read(ends[0], (&raw mut byte).cast(), 1) } != 0 {
-            eprintln!("{}", engine.dump());
+            eprint!("{}", dump_all());
         }
     })?;
     // SAFETY: a zeroed action is a valid one; the handler does what handlers may do.

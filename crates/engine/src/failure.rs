@@ -58,6 +58,11 @@ pub struct Details {
     pub dtypes: Vec<&'static str>,
     /// Device the operator ran on; filled in from the op when absent.
     pub device: Option<String>,
+    /// Where in the program the op was pushed, as `file:line`; filled in from the op, which knows it in debug builds and
+    /// where a border names it ([`PushSite`](crate::PushSite)).
+    pub pushed_at: Option<String>,
+    /// Number of the request ([`RequestScope`](crate::RequestScope)) that the op belongs to; filled in from the op.
+    pub request: Option<u64>,
 }
 
 /// The error an op returns. Derefs to [`Details`]; small, so that results stay cheap.
@@ -83,6 +88,8 @@ impl OpError {
             shapes: Vec::new(),
             dtypes: Vec::new(),
             device: None,
+            pushed_at: None,
+            request: None,
         };
         OpError(Box::new(Reason { details, inherited: None }))
     }
@@ -128,14 +135,13 @@ impl OpError {
         self.0.inherited.as_ref()
     }
 
-    /// The failure to keep.
-    pub(crate) fn into_failure(self, op: &str, device: impl FnOnce() -> String) -> Failure {
+    /// The failure to keep, with what the error left open.
+    pub(crate) fn into_failure(self, fill: impl FnOnce(&mut Details)) -> Failure {
         let Reason { mut details, inherited } = *self.0;
         if let Some(f) = inherited {
             return f;
         }
-        details.op.get_or_insert_with(|| op.to_owned());
-        details.device.get_or_insert_with(device);
+        fill(&mut details);
         Failure::new(details)
     }
 }
@@ -225,6 +231,16 @@ impl Failure {
     /// Device the operator ran on.
     pub fn device(&self) -> Option<&str> {
         self.0.details.device.as_deref()
+    }
+
+    /// Where in the program the op was pushed, if it was noted.
+    pub fn pushed_at(&self) -> Option<&str> {
+        self.0.details.pushed_at.as_deref()
+    }
+
+    /// Number of the request that the op belonged to.
+    pub fn request(&self) -> Option<u64> {
+        self.0.details.request
     }
 
     /// What sort of failure.

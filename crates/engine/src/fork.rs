@@ -41,6 +41,15 @@ pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// The engines of the process.
+pub(crate) fn engines() -> Vec<&'static Engine> {
+    let slot = slot::current();
+    slot.enter();
+    let engines = ENGINES.lock().clone();
+    slot.exit();
+    engines
+}
+
 /// Waits until every other thread is outside the engine, and keeps them out.
 unsafe extern "C" fn before_fork() {
     let own = slot::current();
@@ -136,7 +145,7 @@ unsafe extern "C" fn after_fork_child() {
     for engine in engines {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
-        engine.waiters.forget();
+        engine.sched.quietly(|| engine.waiters.forget_others(own.number));
         engine.forget_devices();
         if IMPATIENT.load(Ordering::Relaxed) {
             engine.closed.store(true, Ordering::SeqCst);

@@ -25,12 +25,14 @@ pub struct ParameterGate {
 impl ParameterGate {
     /// A gate in front of these variables. It is shut until everything pushed to write them before is complete. From now
     /// on they may only be written through the gate.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn new(engine: &'static Engine, parameters: &[Var]) -> Self {
         ParameterGate::announced(engine, parameters, |_| ())
     }
 
     /// The same; `announce` tells those who write the parameters of the gate before it waits for what they have pushed. When
     /// it returns nobody may push a write that does not pass the gate.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn announced(engine: &'static Engine, parameters: &[Var], announce: impl FnOnce(&ParameterGate)) -> Self {
         let gate = ParameterGate { engine, gate: engine.new_var(), parameters: parameters.into() };
         announce(&gate);
@@ -59,6 +61,7 @@ impl ParameterGate {
 
     /// Pushes an op that writes parameters. Requests pushed before finish on the old values; those pushed later start
     /// when it is complete. Several parameters written by one op become visible at once.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push<F>(&self, spec: OpSpec<'_>, run: F)
     where
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
@@ -67,6 +70,7 @@ impl ParameterGate {
     }
 
     /// The same for parameters of several gates; without any it is an ordinary push.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_through<F>(gates: &[ParameterGate], engine: &'static Engine, spec: OpSpec<'_>, run: F)
     where
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,

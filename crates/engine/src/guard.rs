@@ -4,31 +4,28 @@
 //! the guard is dropped. It is granted in whichever thread makes it ready, like a waiter, and is not counted by
 //! `wait_all`: a thread that holds a guard may call that.
 
-use crate::ctx::OnComplete;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError, WaitError};
 use crate::spec::Access;
 use crate::var::Var;
+use crate::wait::WaitCell;
 use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
-/// An access granted to nobody in particular. Dropping it gives the variable back.
-pub(crate) struct Grant(Option<OnComplete>);
+/// An access that this thread holds. Dropping it gives the variable back. It stays in its thread: a forked child gives back
+/// what threads held that do not exist there.
+pub(crate) struct Grant(Arc<WaitCell>, PhantomData<*const ()>);
 
 impl Grant {
-    pub fn new(token: OnComplete) -> Self {
-        Grant(Some(token))
-    }
-
-    fn end(&mut self, result: Result<(), OpError>) {
-        if let Some(token) = self.0.take() {
-            token.complete(result);
-        }
+    pub fn new(cell: Arc<WaitCell>) -> Self {
+        Grant(cell, PhantomData)
     }
 }
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        self.end(Ok(()));
+        self.0.give_back(Ok(()));
     }
 }
 
@@ -50,8 +47,8 @@ impl ReadGuard {
 
 impl WriteGuard {
     /// Ends the write without a value: whoever reads the variable gets this error.
-    pub fn fail(mut self, error: OpError) {
-        self.0.end(Err(error));
+    pub fn fail(self, error: OpError) {
+        self.0.0.give_back(Err(error));
     }
 }
 
@@ -59,7 +56,7 @@ impl Drop for WriteGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let message = "the thread that was writing this value panicked before it had finished";
-            self.0.end(Err(OpError::new(FailureKind::Panic, message)));
+            self.0.0.give_back(Err(OpError::new(FailureKind::Panic, message)));
         }
     }
 }
@@ -107,7 +104,7 @@ impl Engine {
     ) -> Result<Grant, WaitError> {
         let (failure, grant) = self.await_grant(var, access, poll)?;
         match failure.filter(|_| access == Access::Read) {
-            None => grant.ok_or(WaitError::Closed),
+            None => Ok(grant),
             Some(failure) => Err(told(failure)),
         }
     }

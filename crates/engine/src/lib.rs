@@ -45,6 +45,7 @@ mod guard;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
+mod origin;
 mod parts;
 pub mod profile;
 mod protocol;
@@ -75,6 +76,7 @@ pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
+pub use origin::{PushSite, RequestScope};
 pub use parts::Part;
 pub use sched::set_give_back_after;
 pub use slot::op_blocks;

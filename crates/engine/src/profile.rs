@@ -5,11 +5,13 @@
 
 use crate::block::{Mode, OpBlock, PROFILED};
 use crate::clock::{self, Scale};
+use crate::device::{DeviceRecord, device_records, device_trace};
 use crate::slot::{self, Slot};
 use crate::spec::{DeviceId, Lane, OpName};
 use crate::sync::global::Mutex;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -57,6 +59,8 @@ pub struct Record {
     pub reads: Vec<u64>,
     /// Variables it writes.
     pub writes: Vec<u64>,
+    /// Number of the request that it belongs to; see [`RequestScope`](crate::RequestScope).
+    pub request: Option<u64>,
     /// It failed, or did not run because an input had failed.
     pub failed: bool,
 }
@@ -70,6 +74,7 @@ struct Raw {
     ended: u64,
     /// Number of a variable, times two, plus one for a write.
     vars: [u64; NAMED_VARS],
+    request: Option<NonZeroU64>,
     thread: u32,
     device: DeviceId,
     nvars: u8,
@@ -136,6 +141,7 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
             started: (*op).started,
             ended,
             vars,
+            request: OpBlock::request(op),
             thread: (*op).runner,
             device: OpBlock::place(op),
             nvars: nvars as u8,
@@ -184,7 +190,9 @@ pub struct Snapshot {
     pub records: Vec<Record>,
     /// Names of the threads in `records`, by number.
     pub threads: HashMap<u32, String>,
-    /// Records that newer ones have replaced.
+    /// Ops on devices, by their own times there, in the order of their starts.
+    pub device_records: Vec<DeviceRecord>,
+    /// Records that newer ones have replaced, or that found no room.
     pub lost: u64,
 }
 
@@ -215,6 +223,11 @@ pub fn snapshot(clear: bool) -> Snapshot {
         all.lost += lost;
         all.records.extend(raw.into_iter().map(|r| r.translate(scale)));
     }
+    own.enter();
+    let (device_records, lost) = device_records(clear, |ticks| scale.micros(ticks));
+    own.exit();
+    all.device_records = device_records;
+    all.lost += lost;
     all.records.sort_by(|a, b| a.started.total_cmp(&b.started));
     own.enter();
     for record in &all.records {
@@ -239,6 +252,7 @@ impl Raw {
             thread: self.thread,
             reads: of(0),
             writes: of(1),
+            request: self.request.map(NonZeroU64::get),
             failed: self.failed,
             name: self.name,
         }
@@ -303,6 +317,7 @@ impl Snapshot {
             }
             written_by.extend(record.writes.iter().map(|v| (*v, record)));
         }
+        events.extend(device_trace(&self.device_records));
         events
     }
 }
@@ -313,7 +328,7 @@ fn event(name: &str, phase: &str, rest: &str) -> String {
 
 fn span(r: &Record) -> String {
     let rest = format!(
-        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"failed":{}}}"#,
+        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"request":{},"failed":{}}}"#,
         r.thread,
         r.started,
         (r.ended - r.started).max(0.0),
@@ -322,13 +337,14 @@ fn span(r: &Record) -> String {
         (r.started - r.queued).max(0.0),
         r.reads,
         r.writes,
+        r.request.map_or("null".to_owned(), |n| n.to_string()),
         r.failed,
     );
     event(r.name.as_str(), "X", &rest)
 }
 
 /// A JSON string.
-fn json_text(text: &str) -> String {
+pub(crate) fn json_text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     for c in text.chars() {

@@ -6,6 +6,7 @@ use crate::cancel::Limits;
 use crate::ctx::{OnComplete, RunCtx};
 use crate::engine::Engine;
 use crate::failure::OpError;
+use crate::origin::{self, Site};
 use crate::profile;
 use crate::slot::{self, Slot};
 use crate::spec::{OpKind, OpSpec};
@@ -17,40 +18,52 @@ const INLINE_DEPTH: u32 = 4;
 impl Engine {
     /// Pushes an op and returns at once. The op runs when everything it reads is complete and nobody else uses what it
     /// writes. An error it returns, or a panic, becomes a [`Failure`](crate::Failure) on everything it writes.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push<F>(&'static self, spec: OpSpec<'_>, run: F)
     where
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
     {
         let class = Class::from(spec.kind);
+        let caller = origin::caller();
         match Limits::of(&spec) {
             // SAFETY: the closure is of the type that the vtable treats it as.
-            None => self.push_as(&spec, class, |op| unsafe { SyncClosure::<F>::store(op, run) }),
-            // SAFETY: as above.
-            Some(limits) => self.push_as(&spec, class, |op| unsafe { SyncClosure::store(op, limits.before(run)) }),
+            None => self.push_as(&spec, class, caller, |op| unsafe { SyncClosure::<F>::store(op, run) }),
+            Some(limits) => {
+                let run = limits.before(run);
+                // SAFETY: as above.
+                self.push_as(&spec, class, caller, |op| unsafe { SyncClosure::store(op, run) })
+            }
         }
     }
 
     /// Pushes an op that submits work to a device. Its inputs need not be complete there.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn push_on_device<F>(&'static self, spec: OpSpec<'_>, run: F)
     where
         F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
     {
         let class = Class::from(spec.kind);
-        // SAFETY: in both the block belongs to the push and the closure is of the type that the vtable treats it as.
+        let caller = origin::caller();
         match Limits::of(&spec) {
-            None => self.push_as(&spec, class, |op| unsafe {
+            // SAFETY: the block belongs to the push; the closure is of the type that the vtable treats it as.
+            None => self.push_as(&spec, class, caller, |op| unsafe {
                 (*op).flags |= ON_DEVICE;
                 SyncClosure::<F>::store(op, run)
             }),
-            Some(limits) => self.push_as(&spec, class, |op| unsafe {
-                (*op).flags |= ON_DEVICE;
-                SyncClosure::store(op, limits.before(run))
-            }),
+            Some(limits) => {
+                let run = limits.before(run);
+                // SAFETY: as above.
+                self.push_as(&spec, class, caller, |op| unsafe {
+                    (*op).flags |= ON_DEVICE;
+                    SyncClosure::store(op, run)
+                })
+            }
         }
     }
 
     /// Pushes an op that is complete when its [`OnComplete`] is used, from any thread, during its run or later. Kind
     /// `NoSkip` and `Selective` ops run whatever they read; a strict one does not run when an input has failed.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_async<F>(&'static self, spec: OpSpec<'_>, run: F)
     where
         F: FnOnce(&RunCtx<'_>, OnComplete) + Send + 'static,
@@ -60,19 +73,26 @@ impl Engine {
             OpKind::Selective => Class::AsyncSelective,
             OpKind::NoSkip => Class::AsyncAlways,
         };
+        let caller = origin::caller();
         match Limits::of(&spec) {
             // SAFETY: the closure is of the type that the vtable treats it as.
-            None => self.push_as(&spec, class, |op| unsafe { AsyncClosure::<F>::store(op, run) }),
+            None => self.push_as(&spec, class, caller, |op| unsafe { AsyncClosure::<F>::store(op, run) }),
             Some(limits) => {
                 let run = limits.before_async(run);
                 // SAFETY: as above.
-                self.push_as(&spec, class, |op| unsafe { AsyncClosure::store(op, run) })
+                self.push_as(&spec, class, caller, |op| unsafe { AsyncClosure::store(op, run) })
             }
         }
     }
 
     #[inline]
-    pub(crate) fn push_as(&'static self, spec: &OpSpec<'_>, class: Class, store: impl FnOnce(*mut OpBlock)) {
+    pub(crate) fn push_as(
+        &'static self,
+        spec: &OpSpec<'_>,
+        class: Class,
+        caller: Option<Site>,
+        store: impl FnOnce(*mut OpBlock),
+    ) {
         let slot = slot::current();
         slot.enter();
         let op = slot.take_block();
@@ -84,6 +104,7 @@ impl Engine {
                 (*op).flags |= DOOMED;
             }
             store(op);
+            origin::stamp(slot, op, caller);
             if profile::is_on() && !class.runs_at_once() {
                 profile::stamp_push(op);
             }

@@ -239,6 +239,15 @@ impl Sched {
         Some(Job::Help(run))
     }
 
+    /// Runs `f`, which may queue ops, without waking or starting anybody: a forked child starts threads when it first uses
+    /// the engine, not within `fork`.
+    pub fn quietly(&self, f: impl FnOnce()) {
+        // A worker that searches is one that need not be woken.
+        self.lock().searching += 1;
+        f();
+        self.lock().searching -= 1;
+    }
+
     /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may go.
     fn has_rested(&self, parker: &Parker) -> bool {
         let rest = Duration::from_millis(GIVE_BACK_AFTER.load(Ordering::Relaxed));

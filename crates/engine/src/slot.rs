@@ -5,6 +5,7 @@ use crate::block::{Chain, OpBlock};
 use crate::bulk::{BY_ENGINE, Collection};
 use crate::engine::Engine;
 use crate::fork_gate;
+use crate::origin::Origin;
 use crate::profile::RingPlace;
 use crate::running::Running;
 use crate::sync;
@@ -47,6 +48,7 @@ pub(crate) struct Slot {
     /// Name of the thread that uses, or used last, the slot.
     pub name: GlobalMutex<String>,
     pub running: Running,
+    pub origin: Origin,
     pub ring: RingPlace,
 }
 
@@ -181,6 +183,7 @@ impl Slot {
             number,
             name: GlobalMutex::new(String::new()),
             running: Running::new(),
+            origin: Origin::default(),
             ring: RingPlace::new(null_mut()),
         }
     }

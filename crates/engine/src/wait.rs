@@ -1,10 +1,10 @@
 //! Waiting for variables. A wait that has to block is an op whose body is "notify": so several waits, callbacks and
 //! abandoned waits need no second mechanism. Its cell is shared, so nobody ever points into the stack of a waiter.
 
-use crate::block::{AsyncClosure, Class, Mode, SyncClosure};
+use crate::block::{AsyncClosure, Class, Mode, OpBlock, SyncClosure};
 use crate::clock;
 use crate::complete::{discard, panic_text};
-use crate::ctx::RunCtx;
+use crate::ctx::{OnComplete, RunCtx};
 use crate::device::{EventRef, HostWait};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError, WaitError};
@@ -12,10 +12,11 @@ use crate::guard::Grant;
 use crate::slot;
 use crate::spec::{Access, OpSpec};
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::var::{Var, VarInner};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -37,20 +38,30 @@ const WAITING: u32 = 0;
 const DONE: u32 = 1;
 const CLOSED: u32 = 2;
 
-/// What a waiter gets: the failure of the variable, and the grant if it asked for one. A waiter that has left does not
-/// take it; then it goes with the cell, which returns the grant.
+/// What a waiter gets.
 #[derive(Default)]
 struct Outcome {
     failure: Option<Failure>,
-    grant: Option<Grant>,
     /// What devices still had to do with the variable.
     device: Option<HostWait>,
+}
+
+/// What a waiter that wants to keep the variable asks for.
+struct Wanted {
+    engine: &'static Engine,
+    access: Access,
 }
 
 /// Shared by a waiting thread and the op that notifies it.
 pub(crate) struct WaitCell {
     state: AtomicU32,
     outcome: UnsafeCell<Outcome>,
+    /// The op of a guard, from its grant until it is given back; whoever takes it away completes it. Only touched by
+    /// threads inside the gate, so a fork never sees it half done.
+    held: AtomicPtr<OpBlock>,
+    wanted: Option<Wanted>,
+    /// Number of the waiting thread's slot: in a forked child only one thread exists.
+    slot: u32,
     thread: Thread,
     /// What the thread waits for, and since when (ticks).
     var: Var,
@@ -65,10 +76,13 @@ unsafe impl Sync for WaitCell {}
 unsafe impl Send for WaitCell {}
 
 impl WaitCell {
-    fn new(var: &Var) -> Arc<Self> {
+    fn new(var: &Var, wanted: Option<Wanted>) -> Arc<Self> {
         Arc::new(WaitCell {
             state: AtomicU32::new(WAITING),
             outcome: UnsafeCell::default(),
+            held: AtomicPtr::new(null_mut()),
+            wanted,
+            slot: slot::current().number,
             thread: std::thread::current(),
             var: var.clone(),
             since: clock::now(),
@@ -76,19 +90,64 @@ impl WaitCell {
         })
     }
 
-    fn notify(&self, outcome: Outcome) {
+    /// Tells the waiter. False: it has been told that there is nothing to wait for.
+    fn notify(&self, outcome: Outcome) -> bool {
         if self.state.load(Ordering::Relaxed) == CLOSED {
-            return;
+            return false;
         }
         // SAFETY: this op is the only writer, the waiter reads only after `DONE`.
         unsafe { *self.outcome.get() = outcome };
-        let _ = self.state.compare_exchange(WAITING, DONE, Ordering::Release, Ordering::Relaxed);
+        let told = self.state.compare_exchange(WAITING, DONE, Ordering::Release, Ordering::Relaxed).is_ok();
         self.thread.unpark();
+        told
+    }
+
+    /// Keeps the access that the token stands for until it is given back, and tells the waiter.
+    fn grant(&self, outcome: Outcome, token: OnComplete) {
+        self.held.store(token.into_op(), Ordering::Release);
+        if !self.notify(outcome) {
+            self.give_back(Ok(()));
+        }
+    }
+
+    /// Gives a kept access back, if it was not given back before.
+    pub fn give_back(&self, result: Result<(), OpError>) {
+        let Some(wanted) = &self.wanted else { return };
+        wanted.engine.with_gate(|| {
+            let op = self.held.swap(null_mut(), Ordering::AcqRel);
+            if !op.is_null() {
+                wanted.engine.waiters.remove(self);
+                // SAFETY: the op of the token that was kept; whoever takes the pointer away is the only one.
+                unsafe { wanted.engine.finish_async(op, result.map(|()| Vec::new())) };
+            }
+        });
+    }
+
+    /// In a forked child: the thread of this cell does not exist. What it would be granted, or holds, is given back; what
+    /// it was writing is lost.
+    fn lose_thread(&self) {
+        self.state.store(CLOSED, Ordering::Release);
+        let writes = self.wanted.as_ref().is_some_and(|wanted| wanted.access != Access::Read);
+        self.give_back(if writes { Err(lost_writer()) } else { Ok(()) });
     }
 
     fn close(&self) {
         let _ = self.state.compare_exchange(WAITING, CLOSED, Ordering::Release, Ordering::Relaxed);
         self.thread.unpark();
+    }
+}
+
+fn lost_writer() -> OpError {
+    let message = "the thread that was writing this value does not exist in this process: it was forked meanwhile";
+    OpError::new(FailureKind::NotCompleted, message)
+}
+
+impl Drop for WaitCell {
+    /// A waiter that has left does not take what it was granted.
+    fn drop(&mut self) {
+        if !self.held.load(Ordering::Acquire).is_null() {
+            self.give_back(Ok(()));
+        }
     }
 }
 
@@ -134,14 +193,15 @@ impl WaitCell {
     }
 }
 
-/// A waiting thread, as `dump` sees it.
+/// A thread that waits for a variable, or holds it by a guard, as `dump` sees it.
 pub(crate) struct Waiting {
     pub thread: String,
     pub var: Var,
     pub since: u64,
+    pub holds: bool,
 }
 
-/// Threads that wait for variables, so that closing the engine can wake them.
+/// Threads that wait for variables or hold guards: closing the engine wakes them, a forked child gives back what they had.
 pub(crate) struct Waiters(Mutex<Vec<Arc<WaitCell>>>);
 
 impl Waiters {
@@ -184,14 +244,17 @@ impl Waiters {
             thread: cell.thread.name().map_or_else(|| format!("{:?}", cell.thread.id()), str::to_owned),
             var: cell.var.clone(),
             since: cell.since,
+            holds: !cell.held.load(Ordering::Relaxed).is_null(),
         };
         list.iter().map(describe).collect()
     }
 
-    /// In a forked child, where the waiting threads do not exist.
-    pub fn forget(&self) {
-        let list = std::mem::take(&mut *self.0.lock());
-        drop(list);
+    /// In a forked child, where only the thread of slot number `own` exists.
+    pub fn forget_others(&self, own: u32) {
+        let (kept, lost): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *self.0.lock()).into_iter().partition(|c| c.slot == own);
+        kept.iter().for_each(|cell| self.add(cell));
+        lost.iter().for_each(|cell| cell.lose_thread());
     }
 }
 
@@ -233,6 +296,7 @@ impl Engine {
                 Some(wait) => self.call_when_over(wait, f),
             }
         });
+        self.start_what_was_queued();
     }
 
     /// Whether a read of the variable would be granted now.
@@ -242,7 +306,7 @@ impl Engine {
         let ready = var.locked(|state, inner| state.open_to(Mode::Read).then(|| look(inner)));
         let (ready, device) = (ready.is_some(), ready.flatten());
         if let Some(wait) = device {
-            let over = wait.is_over(&self.devices);
+            let over = wait.over(&self.devices);
             // Who asks again and again does the work of devices that have no thread.
             if !over {
                 self.devices.step();
@@ -250,10 +314,18 @@ impl Engine {
             return over;
         }
         // Who asks again and again must not do so for ever.
-        if !ready && self.bulks.any_open() {
-            self.flush_all_bulks();
+        if !ready {
+            if self.bulks.any_open() {
+                self.flush_all_bulks();
+            }
+            self.start_what_was_queued();
         }
         ready
+    }
+
+    /// In a forked child nobody may be running what was queued before the fork.
+    fn start_what_was_queued(&'static self) {
+        self.with_gate(|| self.sched.kick(self));
     }
 
     fn push_notify(
@@ -270,7 +342,7 @@ impl Engine {
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { SyncClosure::store(op, run) };
-        self.push_as(&OpSpec::new(name, &[(var, access)]), Class::Notify, store);
+        self.push_as(&OpSpec::new(name, &[(var, access)]), Class::Notify, None, store);
     }
 
     fn wait_for(
@@ -292,13 +364,15 @@ impl Engine {
             None => {}
         }
         let _eager = self.eager();
-        let cell = WaitCell::new(var);
+        let cell = WaitCell::new(var, None);
         self.with_gate(|| self.waiters.add(&cell));
         let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
         self.push_notify("wait", var, access, move |failure, device| {
-            notifier.notify(Outcome { failure, grant: None, device });
+            _ = notifier.notify(Outcome { failure, device });
         });
-        let outcome = self.block_on(&cell, &mut poll)?;
+        let outcome = self.block_on(&cell, &mut poll);
+        self.with_gate(|| self.waiters.remove(&cell));
+        let outcome = outcome?;
         match outcome.device {
             None => observe(outcome.failure),
             Some(device) => self.observe_on_device(outcome.failure, device, &mut poll),
@@ -317,13 +391,15 @@ impl Engine {
             return Err(WaitError::InsideOp);
         }
         let _eager = self.eager();
-        let cell = WaitCell::new(var);
+        let cell = WaitCell::new(var, None);
         self.with_gate(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         self.push_notify("export", var, access, move |failure, device| {
-            notifier.notify(Outcome { failure, grant: None, device });
+            _ = notifier.notify(Outcome { failure, device });
         });
-        let outcome = self.block_on(&cell, &mut Some(poll))?;
+        let outcome = self.block_on(&cell, &mut Some(poll));
+        self.with_gate(|| self.waiters.remove(&cell));
+        let outcome = outcome?;
         observe(outcome.failure)?;
         Ok(outcome.device.map_or_else(Vec::new, |device| device.events(&self.devices)))
     }
@@ -365,45 +441,49 @@ impl Engine {
         var: &Var,
         access: Access,
         mut poll: Option<&mut dyn FnMut() -> bool>,
-    ) -> Result<(Option<Failure>, Option<Grant>), WaitError> {
+    ) -> Result<(Option<Failure>, Grant), WaitError> {
         if slot::current().op_depth.get() != 0 {
             return Err(WaitError::InsideOp);
         }
         let _eager = self.eager();
-        let cell = WaitCell::new(var);
+        let cell = WaitCell::new(var, Some(Wanted { engine: self, access }));
         self.with_gate(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         let run = move |ctx: &RunCtx<'_>, token| {
             let device = HostWait::of_access(ctx, 0, Mode::from(access));
-            notifier.notify(Outcome { failure: ctx.failure_of(0), grant: Some(Grant::new(token)), device });
+            notifier.grant(Outcome { failure: ctx.failure_of(0), device }, token);
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { AsyncClosure::store(op, run) };
-        self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, store);
-        let mut outcome = self.block_on(&cell, &mut poll)?;
+        self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, None, store);
+        let mut outcome = match self.block_on(&cell, &mut poll) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.with_gate(|| self.waiters.remove(&cell));
+                return Err(error);
+            }
+        };
+        let grant = Grant::new(cell);
         if let Some(device) = outcome.device.take() {
             let late = device.finish(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
             outcome.failure = outcome.failure.or(late);
         }
-        Ok((outcome.failure, outcome.grant))
+        Ok((outcome.failure, grant))
     }
 
-    /// Sleeps until the cell's op has run. The cell is in the list of waiters, and leaves it here.
+    /// Sleeps until the cell's op has run. The cell is in the list of waiters.
     fn block_on(
         &'static self,
         cell: &WaitCell,
         poll: &mut Option<&mut dyn FnMut() -> bool>,
     ) -> Result<Outcome, WaitError> {
         if cell.state.load(Ordering::Acquire) != DONE {
-            // In a forked child nobody may be running what was queued before the fork.
-            self.with_gate(|| self.sched.kick(self));
+            self.start_what_was_queued();
             if self.closed.load(Ordering::SeqCst) {
                 cell.close();
             }
         }
-        let result = cell.sleep(self, poll);
-        self.with_gate(|| self.waiters.remove(cell));
-        result
+        cell.sleep(self, poll)
     }
 
     /// Runs `f` with the fork gate passed.

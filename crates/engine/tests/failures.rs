@@ -220,3 +220,37 @@ fn failing_a_duplicate_fails_the_variable() {
         assert_eq!(message_of(engine, &var).as_deref(), Some("why"));
     }
 }
+
+#[test]
+fn a_failure_names_the_place_that_pushed_the_op_and_its_request() {
+    for engine in every_kind() {
+        let (var, copy, later) = (engine.new_var(), engine.new_var(), engine.new_var());
+        let request = RequestScope::begin();
+        let line = line!() + 1;
+        fail(engine, &var, "here");
+        succeed(engine, &[(&var, Access::Read), (&copy, Access::Write)]);
+        {
+            let inner = RequestScope::begin();
+            assert_eq!(inner.id(), request.id(), "a request inside another one is the same");
+        }
+        let _site = PushSite::new("service.py:7".to_owned());
+        let id = request.id();
+        drop(request);
+        engine.push(OpSpec::new("late", &[(&later, Access::Write)]).kind(OpKind::Selective), |ctx| {
+            ctx.fail_write(0, ctx.failure(error("inside")));
+            Ok(())
+        });
+        let of = |v: &Var| match engine.wait_to_read(v) {
+            Err(WaitError::Failed(f)) => f,
+            other => panic!("{other:?}"),
+        };
+        let place = format!("{}:{line}", file!());
+        for var in [&var, &copy] {
+            assert_eq!(of(var).pushed_at(), cfg!(debug_assertions).then_some(place.as_str()));
+            assert_eq!(of(var).request(), Some(id));
+        }
+        let late = of(&later);
+        assert_eq!((late.op(), late.pushed_at(), late.request()), ("late", Some("service.py:7"), None));
+        assert!(RequestScope::begin().id() > id);
+    }
+}

@@ -147,6 +147,101 @@ fn an_op_may_fork() {
     }
 }
 
+#[test]
+fn guards_of_threads_that_a_child_lacks_hold_nobody_up_there() {
+    let _guard = watchdog(120);
+    for engine in every_kind() {
+        let (read, written, wanted, own) = (engine.new_var(), engine.new_var(), engine.new_var(), engine.new_var());
+        let (gate, held) = std::sync::mpsc::channel::<OnComplete>();
+        engine.push_async(OpSpec::new("held", &[(&wanted, Access::Write)]), move |_, token| gate.send(token).unwrap());
+        let mut token = Some(held.recv_timeout(Duration::from_secs(10)).unwrap());
+        let (stop, ready) = (AtomicBool::new(false), AtomicU64::new(0));
+        let keep = || {
+            ready.fetch_add(1, SeqCst);
+            while !stop.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let _guard = engine.read_guard(&read).unwrap();
+                keep();
+            });
+            s.spawn(|| {
+                let _guard = engine.write_guard(&written).unwrap();
+                keep();
+            });
+            s.spawn(|| {
+                ready.fetch_add(1, SeqCst);
+                let _guard = engine.write_guard(&wanted).unwrap();
+            });
+            while ready.load(SeqCst) < 3 || !engine.dump().contains("then guard (writes)") {
+                std::thread::yield_now();
+            }
+            let mine = engine.read_guard(&own).unwrap();
+            let mut mine = Some(mine);
+            let write = |var: &Var| engine.push(OpSpec::new("write", &[(var, Access::Write)]), |_| Ok(()));
+            let status = in_child(|| {
+                write(&read);
+                let lost = raised(engine.wait_to_read(&written)).unwrap_or_default();
+                write(&written);
+                write(&wanted);
+                token.take().unwrap().complete(Ok(()));
+                write(&own);
+                let kept = !engine.is_ready(&own);
+                drop(mine.take());
+                let checks = [
+                    engine.wait_to_read(&read).is_ok(),
+                    lost.contains("does not exist in this process"),
+                    engine.wait_to_read(&written).is_ok(),
+                    engine.wait_to_read(&wanted).is_ok(),
+                    kept,
+                    engine.wait_to_read(&own).is_ok(),
+                    engine.wait_all().is_ok(),
+                ];
+                checks.iter().position(|ok| !ok).map_or(0, |i| i as i32 + 1)
+            });
+            assert_eq!(status, 0, "{:?}: 14: hung; otherwise the failed check times 256", engine.kind());
+            // Here everything is held as before.
+            [&read, &written, &own].into_iter().for_each(write);
+            assert!(!engine.is_ready(&read) && !engine.is_ready(&written) && !engine.is_ready(&own));
+            drop(mine.take());
+            token.take().unwrap().complete(Ok(()));
+            stop.store(true, SeqCst);
+        });
+        engine.wait_all().unwrap();
+    }
+}
+
+#[test]
+fn queued_work_runs_in_a_child_that_only_asks_whether_it_is_done() {
+    let _guard = watchdog(120);
+    for (engine, by_callback) in pooled_kinds().flat_map(|engine| [(engine, false), (engine, true)]) {
+        let (var, busy) = (engine.new_var(), engine.new_var());
+        // Every core computes when the fork begins, so the last op is queued when it takes place.
+        for _ in 0..engine.cores() {
+            engine.push(OpSpec::new("busy", &[(&busy, Access::Read)]), |_| {
+                std::thread::sleep(Duration::from_millis(20));
+                Ok(())
+            });
+        }
+        engine.push(OpSpec::new("queued", &[(&var, Access::Write)]), |_| Ok(()));
+        let status = in_child(|| {
+            if by_callback {
+                let (send, receive) = std::sync::mpsc::channel();
+                engine.on_ready(&var, move |_| send.send(()).unwrap());
+                return receive.recv_timeout(Duration::from_secs(10)).is_err() as i32;
+            }
+            while !engine.is_ready(&var) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            0
+        });
+        assert_eq!(status, 0, "{:?}: 14: hung", engine.kind());
+        engine.wait_all().unwrap();
+    }
+}
+
 /// Leaves with ops queued and running, threads waiting and a failure nobody saw. Only acts in a process started for it.
 #[test]
 fn leaving_process() {

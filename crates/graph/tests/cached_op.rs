@@ -77,7 +77,7 @@ fn wrong_arguments_are_errors_of_the_call_that_name_them() {
     let op = compile(&two_outputs(), &[]);
     let x = array(&[2, 2], &[0.0; 4]);
     let message = |r: Result<_, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
-    assert!(message(op.call(&[&x]).map(|_| ())).contains("requires 2 inputs (x, w) but got 1"));
+    assert!(message(op.call(&[&x]).map(|_| ())).contains("requires 2 inputs but got 1; they are x, w"));
     let wrong = array(&[3, 2], &[0.0; 6]);
     let error = op.call(&[&x, &wrong]).map(|_| ()).expect_err("shapes differ");
     assert_eq!(error.kind, FailureKind::Shape);
@@ -226,4 +226,33 @@ fn plans_are_given_up_when_they_hold_too_many_bytes() {
     }
     assert_eq!(op.stats().built, 3);
     assert!(op.stats().plan_bytes > 1000, "{:?}", op.stats());
+}
+
+#[test]
+fn other_packings_of_the_same_weights_go_with_their_plans() {
+    let attrs = [("num_filter", "128"), ("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("no_bias", "True")];
+    let symbol = apply("Convolution", "c", &attrs, &[&var("x")]);
+    let weight = filled(&[128, 64, 3, 3], 0.1);
+    let op_of = |plans: usize| {
+        let cache = CacheLimit { plans, packed: 0, ..CacheLimit::default() };
+        let options = BuildOptions { cache, ..BuildOptions::default() };
+        CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), options).expect("the symbol compiles")
+    };
+    let call = |op: &CachedOp, size: usize| {
+        let out = op.call(&[&filled(&[1, 64, size, size], 1.0), &weight]).expect("the call is accepted");
+        out[0].wait_to_read().expect("nothing failed");
+        op.stats().constant_bytes
+    };
+    let sizes = [56, 7, 28, 5, 14, 1, 112, 9];
+    let alone: Vec<usize> = sizes.iter().map(|size| call(&op_of(1), *size)).collect();
+    let raw = weight.nbytes();
+    assert!(alone.iter().any(|bytes| *bytes > 2 * raw), "some kernels want much larger weights: {alone:?}");
+    let op = op_of(64);
+    for (size, alone) in sizes.iter().zip(&alone) {
+        let held = call(&op, *size);
+        assert!(held <= (raw + raw / 2).max(*alone) + 4096, "{held} bytes for {raw} of weights, {alone} needed");
+        assert!(held >= *alone, "what the last call needed is there");
+    }
+    assert!(op.stats().evicted > 0, "{:?}", op.stats());
+    assert_eq!(weight.to_bytes().expect("it has a value").len(), raw, "the weights themselves stay readable");
 }

@@ -67,7 +67,9 @@ fn set(engine: &'static Engine, target: &NDArray, value: f32) {
 }
 
 /// Keeps all cores of an engine busy until it is dropped.
-struct Busy(Vec<mpsc::Sender<()>>);
+struct Busy {
+    _cores: Vec<mpsc::Sender<()>>,
+}
 
 fn occupy(engine: &'static Engine) -> Busy {
     let hold = |_| {
@@ -82,7 +84,7 @@ fn occupy(engine: &'static Engine) -> Busy {
         running.recv().expect("the core is busy");
         release
     };
-    Busy((0..engine.cores()).map(hold).collect())
+    Busy { _cores: (0..engine.cores()).map(hold).collect() }
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
@@ -315,7 +317,7 @@ fn a_constant_that_cannot_be_computed_fails_what_reads_it() {
 
 /// Large enough to go through the queue.
 fn slow_net() -> Symbol {
-    let attrs = [("num_filter", "64"), ("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("no_bias", "True")];
+    let attrs = [("num_filter", "256"), ("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("no_bias", "True")];
     apply("Convolution", "conv", &attrs, &[&var("x")])
 }
 
@@ -324,7 +326,7 @@ fn slow_inputs(engine: &'static Engine, rows: usize) -> (NDArray, NDArray) {
         let count = shape.iter().product::<usize>();
         array(engine, shape, &(0..count).map(|i| ((i * 7 + i / 31) % 13) as f32 * 0.1 - 0.6).collect::<Vec<_>>())
     };
-    (fill(&[rows, 32, 56, 56]), fill(&[64, 32, 3, 3]))
+    (fill(&[rows, 32, 56, 56]), fill(&[256, 32, 3, 3]))
 }
 
 #[test]
@@ -465,7 +467,7 @@ fn rows_that_depend_on_each_other_stay_together() {
     let flags = CachedOpFlags::parse([("data_indices", "(0,)"), ("param_indices", "(1, 2)")]).expect("they parse");
     let op = CachedOp::new(engine, &shifted, &flags).expect("the symbol compiles");
     let with =
-        |rows: usize| [types[0].clone(), types[1].clone(), TensorType::new(types[0].dtype, [rows, 64].as_slice())];
+        |rows: usize| [types[0].clone(), types[1].clone(), TensorType::new(types[0].dtype, [rows, 256].as_slice())];
     assert!(op.plan_text(&with(3)).expect("there is a plan").starts_with("plan for"));
     assert!(op.plan_text(&with(1)).expect("there is a plan").starts_with("3 rows"));
 }
@@ -474,7 +476,7 @@ fn rows_that_depend_on_each_other_stay_together() {
 fn single_calls_are_served_between_the_parts_of_a_batch() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let op = compile(engine, &rows_apart());
-    let ((batch, w), (one, _)) = (slow_inputs(engine, 96), slow_inputs(engine, 1));
+    let ((batch, w), (one, _)) = (slow_inputs(engine, 64), slow_inputs(engine, 1));
     values(&op.call(&[&one, &w]).expect("the call is accepted")[0]);
     let busy = occupy(engine);
     let long = op.call(&[&batch, &w]).expect("the call is accepted");
@@ -486,14 +488,14 @@ fn single_calls_are_served_between_the_parts_of_a_batch() {
     });
     drop(busy);
     assert!(!told.recv().expect("the short call is answered"), "the batch was computed first");
-    assert_eq!(values(&long[0])[..64], values(&short[0])[..]);
+    assert_eq!(values(&long[0])[..256], values(&short[0])[..]);
 }
 
 #[test]
 fn a_batch_with_a_failed_parameter_fails_and_the_next_one_does_not() {
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let (x, w) = slow_inputs(engine, 4);
-    let bad = array(engine, &[64, 32, 3, 3], &[0.0; 64 * 32 * 9]);
+    let bad = array(engine, &[256, 32, 3, 3], &[0.0; 256 * 32 * 9]);
     spoil(engine, &bad);
     let op = compile(engine, &rows_apart());
     let out = op.call(&[&x, &bad]).expect("the call is accepted");

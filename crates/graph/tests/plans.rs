@@ -222,6 +222,30 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
 }
 
 #[test]
+fn element_wise_steps_overwrite_what_nobody_reads_afterwards() {
+    let x = var("data");
+    let dense = |name: &str, x: &Symbol| apply("FullyConnected", name, &[("num_hidden", "512")], &[x]);
+    let first = dense("a", &x);
+    // A single operator, and a chain whose second operand dies as well.
+    let single = apply("sigmoid", "s", &[], &[&first]);
+    let (b, c) = (dense("b", &single), dense("c", &single));
+    let chain = apply("exp", "e", &[], &[&apply("elemwise_mul", "m", &[], &[&b, &apply("tanh", "t", &[], &[&c])])]);
+    let read_later = apply("sigmoid", "kept", &[], &[&dense("d", &chain)]);
+    let symbol = apply("elemwise_sub", "out", &[], &[&dense("f", &read_later), &read_later]);
+    let passes = PassChoice::parse("-overwrite").expect("it is known");
+    let without = check_with(&symbol, &[4, 512], BuildOptions { passes, ..BuildOptions::default() });
+    let with = check(&symbol, &[4, 512]);
+    // What a step works on in the arena: with one operand it is that alone, with two it is both.
+    for (op, overwriting, apart) in
+        [("sigmoid", "arena 8192 B", "arena 16.4 KB"), ("_fused", "arena 16.4 KB", "arena 24.6 KB")]
+    {
+        let of_op = |text: &str, size: &str| text.lines().filter(|l| l.contains(op) && l.contains(size)).count();
+        assert!(of_op(&with, overwriting) > 0 && of_op(&with, apart) == 0, "{op}: {with}");
+        assert!(of_op(&without, apart) > 0 && of_op(&without, overwriting) == 0, "{op}: {without}");
+    }
+}
+
+#[test]
 fn exact_precision_means_no_winograd() {
     let symbol = conv("c", &var("data"), "64", &[]);
     let types: Vec<TensorType> = inputs(&symbol, &[1, 64, 28, 28]).iter().map(|a| a.tensor_type()).collect();

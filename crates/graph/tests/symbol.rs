@@ -56,6 +56,14 @@ fn operators_of_any_number_of_inputs_get_that_number() {
 }
 
 #[test]
+fn a_composition_by_position_names_the_symbols_and_the_variables() {
+    let block = apply("elemwise_add", "sum", &[], &[&var("left"), &var("right")]);
+    let error = block.compose(None, vec![(None, var("x"))]).err().map(|e| e.to_string());
+    let expected = "argument 0 of 'sum', 'x', names no variable that it is to replace; the variables are left, right";
+    assert!(error.is_some_and(|text| text.contains(expected)));
+}
+
+#[test]
 fn arguments_are_matched_by_keyword() {
     let make = |keys: &[&str]| {
         let arguments = keys.iter().map(|k| (Some(k.to_string()), var(&format!("my_{k}")))).collect();

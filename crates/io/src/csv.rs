@@ -1,7 +1,7 @@
 //! `CSVIter`: rows of comma-separated numbers as batches.
 
-use crate::DataError;
 use crate::batch::{BatchIter, BatchParams, Samples};
+use crate::{DataError, FileError};
 use mxrt_engine::Engine;
 use mxrt_tensor::{DType, Shape};
 use std::fs::File;
@@ -77,7 +77,7 @@ pub struct CsvSamples {
 
 impl CsvSamples {
     fn open(params: &CsvParams, dtype: DType) -> Result<CsvSamples, DataError> {
-        let rows = |uri: &str, shape: &Shape| Ok(Rows::new(files(uri)?, shape.clone(), dtype));
+        let rows = |uri: &str, shape: &Shape| Ok::<_, DataError>(Rows::new(files(uri)?, shape.clone(), dtype));
         Ok(CsvSamples {
             data: rows(&params.data_csv, &params.data_shape)?,
             label: params.label_csv.as_ref().map(|uri| rows(uri, &params.label_shape)).transpose()?,
@@ -141,7 +141,7 @@ fn files(uri: &str) -> Result<Vec<PathBuf>, DataError> {
 
 /// The files of a directory, by name, so that the order of samples does not depend on the file system.
 fn files_in(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
-    let failed = |error: std::io::Error| DataError::io("reading", &directory.to_string_lossy(), &error);
+    let failed = |error: std::io::Error| FileError::io("reading", &directory.to_string_lossy(), &error);
     let mut found = Vec::new();
     for entry in directory.read_dir().map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -218,13 +218,13 @@ impl Rows {
             self.start = 0;
             if let Some(reader) = &mut self.reader {
                 let path = &self.files[self.opened - 1];
-                let failed = |error| DataError::io("reading", &path.to_string_lossy(), &error);
+                let failed = |error| FileError::io("reading", &path.to_string_lossy(), &error);
                 if reader.read_until(b'\n', &mut self.text).map_err(failed)? > 0 {
                     return Ok(true);
                 }
             }
             let Some(path) = self.files.get(self.opened) else { return Ok(false) };
-            let failed = |error| DataError::open(&path.to_string_lossy(), &error);
+            let failed = |error| FileError::open(&path.to_string_lossy(), &error);
             self.reader = Some(BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?));
             self.opened += 1;
             self.line = 0;

@@ -4,10 +4,10 @@ use crate::prefetch::Problem;
 use mxrt_engine::{FailureKind, OpError};
 use std::io;
 
-/// Why a data iterator or a record file could not go on.
+/// What the system refused to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DataError {
-    /// A file could not be opened.
+pub enum FileError {
+    /// It could not be opened.
     #[error("Open \"{path}\": {reason}. {advice}")]
     Open {
         /// the file
@@ -17,7 +17,7 @@ pub enum DataError {
         /// how to go on
         advice: &'static str,
     },
-    /// The system failed to read or write a file.
+    /// It could not be read or written.
     #[error("{doing} '{path}' failed: {reason}")]
     Io {
         /// "reading" or "writing"
@@ -27,6 +27,14 @@ pub enum DataError {
         /// the system's words
         reason: String,
     },
+}
+
+/// Why a data iterator or a record file could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// The system refused a file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// No file where one should be.
     #[error(
         "Cannot find any files that matches the URI pattern {0}. Check the path; it is relative to the directory the program runs in"
@@ -54,18 +62,18 @@ pub enum DataError {
     Prefetch(Problem),
 }
 
-impl DataError {
-    pub(crate) fn open(path: &str, error: &io::Error) -> DataError {
-        DataError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
+impl FileError {
+    pub(crate) fn open(path: &str, error: &io::Error) -> FileError {
+        FileError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
     }
 
-    pub(crate) fn io(doing: &'static str, path: &str, error: &io::Error) -> DataError {
-        DataError::Io { doing, path: path.to_owned(), reason: reason(error) }
+    pub(crate) fn io(doing: &'static str, path: &str, error: &io::Error) -> FileError {
+        FileError::Io { doing, path: path.to_owned(), reason: reason(error) }
     }
 }
 
 /// How to go on when a file cannot be opened.
-pub(crate) fn advice(error: &io::Error) -> &'static str {
+fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",
         io::ErrorKind::PermissionDenied => "Check the permissions of the file and of the directories above it",
@@ -75,7 +83,7 @@ pub(crate) fn advice(error: &io::Error) -> &'static str {
 }
 
 /// The system's words without the error number that `std` adds.
-pub(crate) fn reason(error: &io::Error) -> String {
+fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),

@@ -10,5 +10,5 @@ pub mod prefetch;
 pub mod recordio;
 mod text;
 
-pub use error::DataError;
+pub use error::{DataError, FileError};
 pub use text::read_text;

@@ -3,7 +3,7 @@
 //! A record is stored as one part, or, where the magic number occurs in it at a multiple of four bytes, as several: the
 //! number is left out between them and put back when reading.
 
-use crate::DataError;
+use crate::{DataError, FileError};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -34,9 +34,9 @@ impl RecordReader {
     pub fn open(path: impl AsRef<Path>) -> Result<RecordReader, DataError> {
         let path = path.as_ref();
         let shown = path.to_string_lossy().into_owned();
-        let failed = |error: std::io::Error| DataError::open(&shown, &error);
+        let failed = |error: std::io::Error| FileError::open(&shown, &error);
         if path.is_dir() {
-            return Err(failed(std::io::Error::new(std::io::ErrorKind::IsADirectory, "Is a directory")));
+            return Err(failed(std::io::Error::new(std::io::ErrorKind::IsADirectory, "Is a directory")).into());
         }
         let file = File::open(path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
@@ -76,7 +76,7 @@ impl RecordReader {
         if position > self.size {
             return Err(self.damaged(position, format!("the file has only {} bytes", self.size)));
         }
-        self.file.seek(SeekFrom::Start(position)).map_err(|e| DataError::io("reading", &self.path, &e))?;
+        self.file.seek(SeekFrom::Start(position)).map_err(|e| FileError::io("reading", &self.path, &e))?;
         self.position = position;
         Ok(())
     }
@@ -113,7 +113,7 @@ impl RecordReader {
 
     fn fill(&mut self, start: u64, to: &mut [u8]) -> Result<(), DataError> {
         self.need(start, to.len() as u64)?;
-        self.file.read_exact(to).map_err(|e| DataError::io("reading", &self.path, &e))?;
+        self.file.read_exact(to).map_err(|e| FileError::io("reading", &self.path, &e))?;
         self.position += to.len() as u64;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl RecordWriter {
     /// Makes a new file, in place of one that may be there.
     pub fn create(path: impl AsRef<Path>) -> Result<RecordWriter, DataError> {
         let shown = path.as_ref().to_string_lossy().into_owned();
-        let file = File::create(path).map_err(|error| DataError::open(&shown, &error))?;
+        let file = File::create(path).map_err(|error| FileError::open(&shown, &error))?;
         Ok(RecordWriter { path: shown, file: BufWriter::new(file), position: 0 })
     }
 
@@ -163,14 +163,14 @@ impl RecordWriter {
 
     /// Hands everything to the system. Dropping the writer does too, but cannot report an error.
     pub fn flush(&mut self) -> Result<(), DataError> {
-        self.file.flush().map_err(|error| DataError::io("writing", &self.path, &error))
+        Ok(self.file.flush().map_err(|error| FileError::io("writing", &self.path, &error))?)
     }
 
     fn part(&mut self, kind: u32, content: &[u8]) -> Result<(), DataError> {
         let word = kind << LENGTH_BITS | content.len() as u32;
         let padding = &[0; 3][..content.len().next_multiple_of(4) - content.len()];
         for bytes in [&MAGIC.to_le_bytes()[..], &word.to_le_bytes(), content, padding] {
-            self.file.write_all(bytes).map_err(|error| DataError::io("writing", &self.path, &error))?;
+            self.file.write_all(bytes).map_err(|error| FileError::io("writing", &self.path, &error))?;
             self.position += bytes.len() as u64;
         }
         Ok(())
@@ -180,7 +180,7 @@ impl RecordWriter {
 /// Reads an `.idx` file: the key and position of each record, in the order of the file.
 pub fn read_index(path: impl AsRef<Path>) -> Result<Vec<(u64, u64)>, DataError> {
     let shown = path.as_ref().to_string_lossy();
-    let text = std::fs::read(&path).map_err(|error| DataError::io("reading", &shown, &error))?;
+    let text = std::fs::read(&path).map_err(|error| FileError::io("reading", &shown, &error))?;
     let mut index = Vec::new();
     for (i, line) in text.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
         let fields = std::str::from_utf8(line).ok().and_then(|line| line.split_once('\t'));

@@ -16,7 +16,7 @@ const ROUNDS: usize = 25;
 /// What a line of the table is about, channels in and out, size of the image, kernel, stride, padding.
 type Layer = (&'static str, [usize; 2], usize, [usize; 2], usize, [usize; 2]);
 
-const LAYERS: [Layer; 26] = [
+const LAYERS: [Layer; 29] = [
     ("1x1 64-64 @56", [64, 64], 56, [1, 1], 1, [0, 0]),
     ("1x1 64-256 @56", [64, 256], 56, [1, 1], 1, [0, 0]),
     ("1x1 256-64 @56", [256, 64], 56, [1, 1], 1, [0, 0]),
@@ -28,6 +28,9 @@ const LAYERS: [Layer; 26] = [
     ("1x1 2048-512 @7", [2048, 512], 7, [1, 1], 1, [0, 0]),
     ("1x1 512-2048 @7", [512, 2048], 7, [1, 1], 1, [0, 0]),
     ("1x1 1024-1024 @7", [1024, 1024], 7, [1, 1], 1, [0, 0]),
+    ("1x1 1024-1024 @14", [1024, 1024], 14, [1, 1], 1, [0, 0]),
+    ("1x1 1024-1024 @6", [1024, 1024], 6, [1, 1], 1, [0, 0]),
+    ("1x1 1024-1024 @28", [1024, 1024], 28, [1, 1], 1, [0, 0]),
     ("1x1/2 512-1024 @28", [512, 1024], 28, [1, 1], 2, [0, 0]),
     ("1x1 768-192 @17", [768, 192], 17, [1, 1], 1, [0, 0]),
     ("1x7 192-192 @17", [192, 192], 17, [1, 7], 1, [0, 3]),
@@ -44,6 +47,19 @@ const LAYERS: [Layer; 26] = [
     ("3x3 128-32 @14", [128, 32], 14, [3, 3], 1, [1, 1]),
     ("3x3/2 3-32 @224", [3, 32], 224, [3, 3], 2, [1, 1]),
 ];
+
+/// Zeros in huge pages where the system has them, as in the engine's arenas; never freed.
+fn huge(len: usize) -> &'static mut [f32] {
+    const PAGE: usize = 2 << 20;
+    let layout = std::alloc::Layout::from_size_align((len * 4).next_multiple_of(PAGE).max(PAGE), PAGE).expect("a size");
+    // SAFETY: the memory is fresh, large enough, zeroed after the advice, and never freed.
+    unsafe {
+        let start = std::alloc::alloc(layout);
+        libc::madvise(start.cast(), layout.size(), libc::MADV_HUGEPAGE);
+        start.write_bytes(0, layout.size());
+        std::slice::from_raw_parts_mut(start.cast(), len)
+    }
+}
 
 fn processor_time() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -77,12 +93,12 @@ fn main() {
         }
         let params = Conv2dParams { kernel, stride: [stride; 2], pad, ..Conv2dParams::square(inputs, outputs, 1) };
         let kernel = ConvKernel::select(params, [1, inputs, size, size], isa, options).expect("a sound convolution");
-        let mut packed = AlignedVec::zeroed(kernel.packed_len());
-        kernel.pack(&values(params.weight_len()), &mut packed);
+        let packed = huge(kernel.packed_len());
+        kernel.pack(&values(params.weight_len()), packed);
         let (xs, ys, par) = (kernel.input_shape(), kernel.output_shape(), Kept::default());
-        let (mut x, mut y) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()));
-        to_blocked(isa, &values(inputs * size * size), &mut BlockedMut::new(xs, &mut x), &par);
-        let mut scratch = AlignedVec::zeroed(kernel.scratch_len());
+        let (x, y) = (huge(xs.len()), huge(ys.len()));
+        to_blocked(isa, &values(inputs * size * size), &mut BlockedMut::new(xs, x), &par);
+        let scratch = huge(kernel.scratch_len());
         let work = (params.weight_len() * ys.h * ys.w) as f64;
         print!("{name:<20}");
         for cold in [false, true] {
@@ -92,8 +108,8 @@ fn main() {
                         black_box(evicted.chunks(16).map(|line| line[0]).sum::<f32>());
                     }
                     let begin = processor_time();
-                    let mut out = BlockedMut::new(ys, &mut y);
-                    kernel.run(Blocked::new(xs, &x), &packed, ConvEpilogue::default(), &mut out, &mut scratch, &par);
+                    let mut out = BlockedMut::new(ys, y);
+                    kernel.run(Blocked::new(xs, x), packed, ConvEpilogue::default(), &mut out, scratch, &par);
                     processor_time() - begin
                 })
                 .collect();

@@ -25,14 +25,15 @@ pub mod devices;
 mod settings;
 
 pub use mxrt_engine::{
-    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, OpError, WaitError, memory,
+    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, OpError, PushSite, RequestScope, WaitError,
+    memory,
 };
 pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice, StepReport};
 pub use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{
-    ConvSignature, ConvTable, Isa, KernelOptions, Measured, Method, Precision, RandomState, Winograd, measure,
+    ConvSignature, ConvTable, Isa, KernelOptions, Measured, Method, Precision, RandomState, Winograd, chosen, measure,
 };
 pub use mxrt_tensor::{
     Context, DType, DeviceType, Element, Launch, NDArray, PartialShape, ReadGuard, Shape, TensorRef, TensorType, launch,

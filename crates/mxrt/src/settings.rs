@@ -12,8 +12,9 @@ pub struct Settings {
     pub devices: DeviceSettings,
     /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
-    /// print what the engine is doing when the process gets SIGUSR1 (`MXRT_DEBUG`)
-    pub dump_on_signal: bool,
+    /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1; borders note where their
+    /// callers push operators, for [`Failure::pushed_at`](crate::Failure::pushed_at)
+    pub debug: bool,
 }
 
 /// What MXNet joins if bulks are switched on without a number.
@@ -36,7 +37,7 @@ impl Settings {
         settings.engine.bulk_size = bulk_size(env)?;
         settings.devices.sim = sim(env)?;
         settings.engine.drivers = devices::drivers(&settings.devices);
-        settings.dump_on_signal = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
+        settings.debug = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
         settings.engine.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
         settings.plans.kernel.winograd = match number(env, "MXRT_CONV_WINOGRAD")? {
             None | Some(1) => KernelOptions::default().winograd,
@@ -140,6 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_measured_convolutions_is_read_from_its_file() {
+        let path = std::env::temp_dir().join(format!("mxrt-settings-{}.txt", std::process::id()));
+        let path = path.to_str().unwrap();
+        let line = "avx2 medium single n1 64x56x56 64 k3x3 s1x1 d1x1 p1x1 g1 f4 280000";
+        std::fs::write(path, line).unwrap();
+        let tuned = read(&[("MXRT_TUNED", path)]).unwrap().plans.kernel.tuned;
+        std::fs::write(path, line.replace("f4", "fast")).unwrap();
+        let bad = read(&[("MXRT_TUNED", path)]).unwrap_err();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(tuned.map(ConvTable::len), Some(1));
+        assert!(bad.contains("line 1") && bad.contains("known: direct"), "{bad}");
+    }
+
+    #[test]
     fn without_variables_everything_is_as_by_default() {
         let settings = read(&[]).unwrap();
         assert_eq!(settings.engine.kind, Config::default().kind);
@@ -164,7 +179,7 @@ mod tests {
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
-        assert!(settings.dump_on_signal && settings.engine.bulk_size == BULK_SIZE);
+        assert!(settings.debug && settings.engine.bulk_size == BULK_SIZE);
         assert_eq!((settings.plans.cache.plans, settings.plans.cache.bytes), (5, 7 << 20));
         let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);
@@ -189,6 +204,8 @@ mod tests {
             read(&[("MXRT_SIM_MODE", "real")]).unwrap_err(),
             "MXRT_SIM_MODE is 'real'; expected one of threaded, pumped, scheduled"
         );
+        let tuned = read(&[("MXRT_TUNED", "/no/such/file")]).unwrap_err();
+        assert!(tuned.starts_with("MXRT_TUNED is '/no/such/file': "), "{tuned}");
         let passes = read(&[("MXRT_PASSES", "-fuse_all")]).unwrap_err();
         assert!(passes.contains("MXRT_PASSES") && passes.contains("fuse_convolution"), "{passes}");
     }

@@ -121,6 +121,7 @@ impl OpTest {
             outputs: &mut outs,
             workspace: workspace.bytes_mut(),
             packed: packed.as_ref().map(Aligned::bytes),
+            shared: None,
             random: self.def.random.then_some(RandomKey { seed: 7, position: 1 }),
         })?;
         drop(outs);

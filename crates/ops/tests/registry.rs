@@ -229,6 +229,7 @@ fn run_on_zeros(kernel: &dyn Kernel, signature: &Signature<'_>) {
         outputs: &mut outs,
         workspace: workspace.bytes_mut(),
         packed: packed.as_ref().map(Zeros::bytes),
+        shared: None,
         random: Some(RandomKey { seed: 1, position: 2 }),
     });
 }

@@ -81,13 +81,15 @@ fn run<'py>(
     let outputs = out_arrays(out)?;
     let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
+    let runtime = runtime::runtime()?;
+    let _site = runtime.push_site(py)?;
     let made = match op.quickly(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
         // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
         None => runtime::detached(py, || op.call(&inputs, outputs.as_deref(), &options))?,
     };
     let made = made.map_err(|e| errors::from_op(py, &e))?;
-    raise_if_naive(py, runtime::runtime()?, &made)?;
+    raise_if_naive(py, runtime, &made)?;
     results(py, made, out)
 }
 
@@ -181,6 +183,14 @@ impl CachedOp {
             runtime::detached(py, || self.op.plan_text(&types))?
         };
         text.map_err(|e| errors::from_op(py, &e))
+    }
+
+    /// The distinct convolutions of the compiled form for arrays like these, as a table of measured ones names them.
+    #[pyo3(signature = (*inputs))]
+    fn convolutions(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
+        let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
+        let found = runtime::detached(py, || self.op.convolutions(&types))?;
+        Ok(found.map_err(|e| errors::from_op(py, &e))?.iter().map(ToString::to_string).collect())
     }
 
     /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.

@@ -28,6 +28,7 @@ fn kind_name(kind: FailureKind) -> &'static str {
 }
 
 /// What an exception carries.
+#[derive(Default)]
 struct Facts<'a> {
     kind: &'a str,
     message: &'a str,
@@ -37,6 +38,8 @@ struct Facts<'a> {
     shapes: &'a [Vec<usize>],
     dtypes: &'a [&'static str],
     device: Option<&'a str>,
+    pushed_at: Option<&'a str>,
+    request: Option<u64>,
 }
 
 /// What is being done, in front of what went wrong.
@@ -69,6 +72,8 @@ fn object<'py>(py: Python<'py>, facts: &Facts<'_>) -> PyResult<Bound<'py, PyAny>
         PyTuple::new(py, shapes)?,
         PyTuple::new(py, facts.dtypes)?,
         facts.device,
+        facts.pushed_at,
+        facts.request,
     ))
 }
 
@@ -94,6 +99,8 @@ fn failure_facts(failure: &Failure) -> Facts<'_> {
         shapes: failure.shapes(),
         dtypes: failure.dtypes(),
         device: failure.device(),
+        pushed_at: failure.pushed_at(),
+        request: failure.request(),
     }
 }
 
@@ -131,6 +138,8 @@ pub(crate) fn from_op(py: Python<'_>, error: &OpError) -> PyErr {
             shapes: &details.shapes,
             dtypes: &details.dtypes,
             device: details.device.as_deref(),
+            pushed_at: details.pushed_at.as_deref(),
+            request: details.request,
         },
     )
 }
@@ -148,7 +157,6 @@ pub(crate) fn from_wait(py: Python<'_>, error: WaitError) -> PyErr {
 
 /// An error that belongs to no operator.
 pub(crate) fn plain(kind: &str, message: &str) -> PyErr {
-    Python::attach(|py| {
-        raise(py, &Facts { kind, message, op: "", node: None, attrs: &[], shapes: &[], dtypes: &[], device: None })
-    })
+    let facts = Facts { kind, message, ..Facts::default() };
+    Python::attach(|py| raise(py, &facts))
 }

@@ -4,6 +4,7 @@
 //! Python code may run; every wait gives the interpreter's lock back and looks for signals now and then
 //! ([`runtime::wait`]); threads of the engine never attach to Python.
 
+mod arithmetic;
 mod cached_op;
 mod control;
 mod convert;
@@ -18,6 +19,7 @@ mod profiler;
 mod runtime;
 mod symbol;
 mod testing;
+mod tune;
 
 use pyo3::prelude::*;
 
@@ -49,6 +51,8 @@ mod _mxrt {
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
     #[pymodule_export]
     use crate::testing::{SimStream, sim_check, sim_fail, sim_pending, sim_reseed, sim_stream};
+    #[pymodule_export]
+    use crate::tune::{measure_convolution, tuned_table};
     use pyo3::prelude::*;
 
     /// Version of this package, from the workspace's Cargo.toml.

@@ -1,12 +1,14 @@
 //! Arrays: the base class of `mxrt.nd.NDArray`, and functions that make, copy and index arrays.
 
+use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, Elements};
 use crate::{errors, runtime};
 use mxrt_tensor::index::{self, Region};
 use mxrt_tensor::{NDArray, Shape, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use std::borrow::Cow;
@@ -101,6 +103,102 @@ impl NDArrayBase {
     fn _shares_storage(&self, other: &NDArrayBase) -> bool {
         self.array.same_storage(&other.array)
     }
+
+    // ---- signs
+
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Add)
+    }
+
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Add)
+    }
+
+    fn __iadd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, other, Sign::Add)
+    }
+
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Sub)
+    }
+
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::ReflectedSub)
+    }
+
+    fn __isub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, other, Sign::Sub)
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Mul)
+    }
+
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Mul)
+    }
+
+    fn __imul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, other, Sign::Mul)
+    }
+
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Div)
+    }
+
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::ReflectedDiv)
+    }
+
+    fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, other, Sign::Div)
+    }
+
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::Mod)
+    }
+
+    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::ReflectedMod)
+    }
+
+    fn __imod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, other, Sign::Mod)
+    }
+
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        no_modulo(modulo)?;
+        apply(slf, other, Sign::Power)
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        no_modulo(modulo)?;
+        apply(slf, other, Sign::ReflectedPower)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        compare: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        apply(slf, other, Sign::from(compare))
+    }
+}
+
+/// `pow` with three arguments is for whole numbers.
+fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo {
+        None => Ok(()),
+        Some(_) => Err(PyTypeError::new_err("pow() of arrays takes no third argument")),
+    }
 }
 
 type Axes = Vec<(usize, isize)>;
@@ -154,6 +252,7 @@ pub(crate) fn copy_region(
     source: &NDArrayBase,
     from_: (usize, Axes),
 ) -> PyResult<()> {
+    let _site = runtime::runtime()?.push_site(py)?;
     index::copy_region(&target.array, region(into.0, into.1), &source.array, region(from_.0, from_.1))
         .map_err(|e| errors::from_op(py, &e))
 }
@@ -176,6 +275,7 @@ pub(crate) fn gather<'py>(
     source: &NDArrayBase,
     at: &Bound<'py, PyUntypedArray>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let _site = runtime::runtime()?.push_site(py)?;
     let shape = Shape::new(at.shape());
     let made = index::gather(&source.array, positions(at)?, shape).map_err(|e| errors::from_op(py, &e))?;
     wrap(py, made)
@@ -189,5 +289,6 @@ pub(crate) fn scatter(
     at: &Bound<'_, PyUntypedArray>,
     source: &NDArrayBase,
 ) -> PyResult<()> {
+    let _site = runtime::runtime()?.push_site(py)?;
     index::scatter(&target.array, positions(at)?, &source.array).map_err(|e| errors::from_op(py, &e))
 }

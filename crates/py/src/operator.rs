@@ -4,7 +4,7 @@ use crate::ndarray::{NDArrayBase, wrap};
 use crate::runtime::{self, Runtime};
 use crate::{convert, errors};
 use mxrt_engine::OpError;
-use mxrt_ops::{AttrDef, AttrKind, Attrs, Inputs, Invocation, OpDef, Outputs, registry};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, Given, Inputs, Invocation, OpDef, Outputs, registry};
 use mxrt_tensor::{Context, NDArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -166,8 +166,11 @@ pub(crate) fn operator_names() -> Vec<&'static str> {
     public.flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied())).collect()
 }
 
+/// Names of attributes and text.
+pub(crate) type AttrPairs = SmallVec<[(String, String); 4]>;
+
 /// Attributes as text, in the order given.
-pub(crate) fn attr_pairs(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<SmallVec<[(String, String); 4]>> {
+pub(crate) fn attr_pairs(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<AttrPairs> {
     let Some(attrs) = attrs else { return Ok(SmallVec::new()) };
     attrs
         .iter()
@@ -227,6 +230,36 @@ pub(crate) fn raise_if_naive(py: Python<'_>, runtime: &Runtime, made: &[NDArray]
     }
 }
 
+/// A call of an operator that was looked up.
+pub(crate) struct Call<'a> {
+    pub(crate) runtime: &'static Runtime,
+    pub(crate) def: &'static OpDef,
+    pub(crate) given: Given<'a>,
+    /// where the result lives when there is no input to tell
+    pub(crate) context: Context,
+}
+
+impl Call<'_> {
+    /// Pushes the operator. With the naive engine it has run then, and its failure is raised.
+    pub(crate) fn push(
+        &self,
+        py: Python<'_>,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+    ) -> PyResult<SmallVec<[NDArray; 2]>> {
+        let runtime = self.runtime;
+        let _site = runtime.push_site(py)?;
+        let (engine, random) = (runtime.engine, &*runtime.random);
+        let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
+        let push = || mxrt_ops::invoke_cached(&call, &runtime.bound, self.def, self.given, inputs, outputs);
+        // The naive engine computes in this thread, which must not keep others from running meanwhile.
+        let result = if runtime::is_naive(engine) { runtime::detached(py, push)? } else { push() };
+        let made = result.map_err(|e| errors::from_op(py, &e))?;
+        raise_if_naive(py, runtime, &made)?;
+        Ok(made)
+    }
+}
+
 /// Calls an operator by name.
 ///
 /// `inputs` are arrays in order; `attrs` maps names to values; `out` is an array or a list to be overwritten; `device` is
@@ -244,43 +277,38 @@ pub(crate) fn invoke<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let runtime = runtime::runtime()?;
     let arrays = extract_arrays(inputs)?;
-    let pairs = attr_pairs(attrs)?;
+    let mut pairs = attr_pairs(attrs)?;
     let outputs = out_arrays(out)?;
-    let work = || call(runtime, name, &arrays, &pairs, outputs.as_deref(), device.as_ref());
-    // The naive engine computes in this thread, which must not keep others from running meanwhile.
-    let result = if runtime::is_naive(runtime.engine) { runtime::detached(py, work)? } else { work() };
-    let made = result.map_err(|e| errors::from_op(py, &e))?;
-    raise_if_naive(py, runtime, &made)?;
-    results(py, made, out)
+    let (def, context) = find(name)
+        .and_then(|def| Ok((def, complete(def, &mut pairs, arrays.len(), device)?)))
+        .map_err(|e| errors::from_op(py, &e))?;
+    let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
+    let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.as_ref().map(|out| out.iter().collect());
+    let call = Call { runtime, def, given: Given::Text(&pairs), context };
+    results(py, call.push(py, &inputs, outputs.as_deref())?, out)
 }
 
-fn call(
-    runtime: &Runtime,
-    name: &str,
-    arrays: &[NDArray],
-    pairs: &[(String, String)],
-    outputs: Option<&[NDArray]>,
-    device: Option<&(String, i32)>,
-) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-    let def = find(name)?;
+/// Takes the context out of the attributes, unless the operator declares it, and adds the number of inputs where the
+/// operator counts them.
+fn complete(
+    def: &OpDef,
+    pairs: &mut AttrPairs,
+    inputs: usize,
+    device: Option<(String, i32)>,
+) -> Result<Context, OpError> {
     let context = match pairs.iter().find(|(key, _)| key == "ctx") {
         Some((_, text)) => parse_ctx(text)?,
-        None => device.map_or(Ok(Context::default()), |(kind, number)| convert::context((kind, *number)))?,
+        None => device.map_or(Ok(Context::default()), |(kind, number)| convert::context((&kind, number)))?,
     };
-    let count = arrays.len().to_string();
-    let counted = match def.inputs {
-        Inputs::Variadic { count: attr, .. } if !pairs.iter().any(|(key, _)| key == attr) => {
-            Some((attr, count.as_str()))
-        }
-        _ => None,
-    };
-    let given = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()));
-    let attrs = def.parse_attrs(given.filter(|(k, _)| *k != "ctx" || declares(def, "ctx")).chain(counted))?;
-    let invocation =
-        Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
-    let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
-    let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.map(|out| out.iter().collect());
-    mxrt_ops::invoke(&invocation, def, &attrs, &inputs, outputs.as_deref())
+    if !declares(def, "ctx") {
+        pairs.retain(|(key, _)| key != "ctx");
+    }
+    if let Inputs::Variadic { count, .. } = def.inputs
+        && !pairs.iter().any(|(key, _)| key == count)
+    {
+        pairs.push((count.to_owned(), inputs.to_string()));
+    }
+    Ok(context)
 }
 
 fn declares(def: &OpDef, attr: &str) -> bool {

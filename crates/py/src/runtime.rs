@@ -1,12 +1,13 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
 use crate::{control, errors};
-use mxrt::{BuildOptions, Settings};
+use mxrt::{BuildOptions, PushSite, Settings};
 use mxrt_engine::{Engine, EngineKind, WaitError};
-use mxrt_ops::RandomState;
+use mxrt_ops::{BoundCache, RandomState};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,22 @@ pub(crate) struct Runtime {
     pub(crate) engine: &'static Engine,
     pub(crate) random: Arc<RandomState>,
     pub(crate) plans: BuildOptions,
+    /// operators as late calls have bound them
+    pub(crate) bound: BoundCache,
+    /// note where callers push operators
+    debug: bool,
+}
+
+impl Runtime {
+    /// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's line.
+    pub(crate) fn push_site(&self, py: Python<'_>) -> PyResult<Option<PushSite>> {
+        if !self.debug {
+            return Ok(None);
+        }
+        static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let place = FIND.import(py, "mxrt.base", "_push_site")?.call0()?;
+        Ok(Some(PushSite::new(place.extract()?)))
+    }
 }
 
 /// Set when the interpreter begins to end.
@@ -49,10 +66,11 @@ fn start() -> Result<Runtime, String> {
         settings.engine.kind = kind;
     }
     let engine = Engine::start(settings.engine).map_err(|e| e.to_string())?;
-    if settings.dump_on_signal {
-        mxrt_engine::dump_on_sigusr1(engine).map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
+    if settings.debug {
+        mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
     }
-    Ok(Runtime { engine, random: Arc::new(RandomState::new(0)), plans: settings.plans })
+    let random = Arc::new(RandomState::new(0));
+    Ok(Runtime { engine, random, plans: settings.plans, bound: BoundCache::default(), debug: settings.debug })
 }
 
 /// True when `MXNET_ENGINE_TYPE=NaiveEngine`: operators run at the call, and raise there.

@@ -13,7 +13,7 @@ pub(crate) struct Chunk {
     pub(crate) engine: &'static Engine,
     pub(crate) var: Var,
     context: Context,
-    bytes: usize,
+    pub(crate) bytes: usize,
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
     block: OnceLock<Memory>,
     allocating: Mutex<()>,
@@ -251,9 +251,9 @@ impl NDArray {
         self
     }
 
-    /// A handle that nobody waits with: for the work that computes the value.
-    pub(crate) fn to_write(&self) -> NDArray {
-        NDArray { wanted: None, ..self.clone() }
+    /// What keeps the work that computes the value from being cancelled, if anything can.
+    pub(crate) fn awaited(&self) -> Option<Arc<Wanted>> {
+        self.wanted.clone()
     }
 
     /// Waits until everything pushed so far that writes this array is done; raises the failure it holds, if any.
@@ -274,7 +274,7 @@ impl NDArray {
 }
 
 /// Cancels the writes of a variable when nobody wants their result any more.
-struct Wanted {
+pub(crate) struct Wanted {
     engine: &'static Engine,
     var: Var,
 }

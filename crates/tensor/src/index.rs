@@ -3,6 +3,8 @@
 //! These move elements without looking at them; what a Python index means is decided by the caller.
 
 use crate::array::allocate;
+use crate::launch::device_of;
+use crate::params::push_writing;
 use crate::{DType, DeviceLaunch, Launch, NDArray, Shape, TensorType, device, launch, launch_on};
 use mxrt_engine::{Access, Cost, FailureKind, OpError, OpSpec};
 use smallvec::SmallVec;
@@ -113,6 +115,7 @@ macro_rules! by_width {
 }
 
 /// Copies the elements of one region into another of the same extents; pushes the work and returns.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Region) -> Result<(), OpError> {
     same_dtype(target, source)?;
     if into.shape() != from.shape() {
@@ -165,6 +168,7 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
 }
 
 /// Pushes work that changes a part of `target` and keeps the rest, and the failure it may hold.
+#[cfg_attr(debug_assertions, track_caller)]
 fn update(
     target: &NDArray,
     source: &NDArray,
@@ -175,9 +179,10 @@ fn update(
         return device::update_on(device, target, source, change);
     }
     let vars = [(source.var(), Access::Read), (target.var(), Access::Update)];
-    let spec = OpSpec::new("assign", &vars).cost(cost);
+    let spec = OpSpec::new("assign", &vars).cost(cost).device(device_of(target));
+    let (engine, written) = (target.engine(), [target]);
     let (target, source) = (target.clone(), source.clone());
-    target.engine().push(spec, move |ctx| {
+    push_writing(engine, &written, spec, move |ctx| {
         let from = source.chunk.block()?;
         let to = target.chunk.block()?;
         // SAFETY: the running operation holds a grant of the source's variable, so nobody else writes it; the view lies
@@ -223,6 +228,7 @@ fn copy_elements<T: bytemuck::Pod>(to_bytes: &mut [u8], into: &Region, from_byte
 }
 
 /// A new array of the given shape whose elements are those of `source` at the given positions.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn gather(source: &NDArray, positions: Vec<usize>, shape: Shape) -> Result<NDArray, OpError> {
     check_positions(source, &positions, &shape)?;
     let dtype = source.dtype();
@@ -262,6 +268,7 @@ fn gather_elements<T: bytemuck::Pod>(to: &mut [u8], from: &[u8], positions: &[us
 }
 
 /// Stores the elements of `source`, in order, at the given positions of `target`.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn scatter(target: &NDArray, positions: Vec<usize>, source: &NDArray) -> Result<(), OpError> {
     same_dtype(target, source)?;
     check_positions(target, &positions, source.shape())?;

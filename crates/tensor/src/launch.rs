@@ -1,11 +1,11 @@
 //! Pushing work that reads and writes arrays.
 
-use crate::array::allocate;
 use crate::params::push_writing;
-use crate::{NDArray, TensorMut, TensorRef};
-use mxrt_engine::memory::Block;
-use mxrt_engine::{Access, Cost, Engine, OpError, OpName, OpSpec, RunCtx};
+use crate::place::{Aside, Place, Typed};
+use crate::{NDArray, TensorMut, TensorRef, TensorType};
+use mxrt_engine::{Access, Cost, DeviceId, Engine, OpError, OpName, OpSpec, RunCtx};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// What to push: a name for messages and the profiler, the arrays read and written, and the expected cost.
 pub struct Launch<'a> {
@@ -19,119 +19,95 @@ pub struct Launch<'a> {
     pub cost: Cost,
 }
 
-pub(crate) type Arrays = SmallVec<[NDArray; 4]>;
+/// Types of the arrays of an operation: what need not be copied for every push of it.
+pub trait ArrayTypes: Send + Sync + 'static {
+    /// of the arrays that are read
+    fn inputs(&self) -> &[TensorType];
+    /// of the arrays that are written
+    fn outputs(&self) -> &[TensorType];
+}
+
+/// So many that a closure with them fits into an op of the engine.
+type Places = SmallVec<[Place; 3]>;
+
+struct OwnTypes {
+    inputs: SmallVec<[TensorType; 4]>,
+    outputs: SmallVec<[TensorType; 2]>,
+}
+
+impl ArrayTypes for OwnTypes {
+    fn inputs(&self) -> &[TensorType] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+}
 
 /// Pushes `body`, which will see the contents of the inputs and fill the outputs.
 ///
 /// An output may share storage with an input or with another output: it is then computed aside and copied over.
 /// If an input holds a failure the body does not run and the outputs take the failure over.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn launch<F>(engine: &'static Engine, launch: Launch<'_>, body: F)
 where
     F: FnOnce(&RunCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
 {
+    let types = Arc::new(OwnTypes {
+        inputs: launch.inputs.iter().map(|a| a.tensor_type()).collect(),
+        outputs: launch.outputs.iter().map(|a| a.tensor_type()).collect(),
+    });
+    launch_typed(engine, launch, types, |_, ctx, ins, outs| body(ctx, ins, outs));
+}
+
+/// [`launch`] for arrays that are exactly of these types, in this order.
+#[cfg_attr(debug_assertions, track_caller)]
+pub fn launch_typed<T, F>(engine: &'static Engine, launch: Launch<'_>, types: Arc<T>, body: F)
+where
+    T: ArrayTypes,
+    F: FnOnce(&T, &RunCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>]) -> Result<(), OpError> + Send + 'static,
+{
+    let arrays = launch.inputs.iter().chain(launch.outputs);
+    debug_assert!(arrays.clone().map(|a| a.tensor_type()).eq(types.inputs().iter().chain(types.outputs()).cloned()));
     let mut vars: SmallVec<[_; 8]> = launch.inputs.iter().map(|a| (a.var(), Access::Read)).collect();
     vars.extend(launch.outputs.iter().map(|a| (a.var(), write_access(a))));
-    let spec = OpSpec::new(launch.name, &vars).cost(launch.cost);
-    let inputs: Arrays = launch.inputs.iter().map(|a| (*a).clone()).collect();
-    let outputs = Outputs::new(launch.outputs);
-    push_writing(engine, launch.outputs, spec, move |ctx| run(ctx, &inputs, outputs, body));
+    let device = arrays.clone().next().map_or(DeviceId::cpu(0), |a| device_of(a));
+    let spec = OpSpec::new(launch.name, &vars).cost(launch.cost).device(device);
+    let places: Places = arrays.map(|a| Place::of(a)).collect();
+    let awaited: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.awaited()).collect();
+    if awaited.is_empty() {
+        return push_writing(engine, launch.outputs, spec, move |ctx| run(ctx, &*types, &places, body));
+    }
+    push_writing(engine, launch.outputs, spec, move |ctx| {
+        // Until now somebody wanted these values: this operation.
+        let _awaited = awaited;
+        run(ctx, &*types, &places, body)
+    });
+}
+
+/// The queue that work on an array waits in.
+pub(crate) fn device_of(array: &NDArray) -> DeviceId {
+    DeviceId::cpu(u16::try_from(array.context().device_id).unwrap_or(0))
 }
 
 pub(crate) fn write_access(array: &NDArray) -> Access {
     if array.covers_storage() { Access::Write } else { Access::Update }
 }
 
-fn run<F>(ctx: &RunCtx<'_>, inputs: &Arrays, mut outputs: Outputs, body: F) -> Result<(), OpError>
+fn run<T, F>(ctx: &RunCtx<'_>, types: &T, places: &[Place], body: F) -> Result<(), OpError>
 where
-    F: FnOnce(&RunCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>]) -> Result<(), OpError>,
+    T: ArrayTypes,
+    F: FnOnce(&T, &RunCtx<'_>, &[TensorRef<'_>], &mut [TensorMut<'_>]) -> Result<(), OpError>,
 {
-    outputs.separate(ctx.engine(), &mut inputs.iter())?;
+    let (read, written) = (types.inputs(), types.outputs());
+    let all: SmallVec<[Typed<'_>; 4]> = places.iter().zip(read.iter().chain(written)).collect();
+    let (inputs, outputs) = all.split_at(read.len().min(all.len()));
+    let mut aside = Aside::separate(ctx.engine(), inputs.iter().copied(), outputs)?;
     {
-        let ins = inputs.iter().map(readable).collect::<Result<SmallVec<[TensorRef<'_>; 4]>, OpError>>()?;
-        body(ctx, &ins, &mut outputs.writable()?)?;
+        let ins = inputs.iter().map(|(place, tensor)| place.readable(tensor));
+        let ins = ins.collect::<Result<SmallVec<[TensorRef<'_>; 4]>, OpError>>()?;
+        body(types, ctx, &ins, &mut aside.writable(outputs)?)?;
     }
-    outputs.finish()
-}
-
-/// The arrays that an operation writes.
-pub(crate) struct Outputs {
-    arrays: Arrays,
-    /// Memory in the place of an output that shares its own with something else.
-    aside: SmallVec<[Option<Block>; 2]>,
-}
-
-impl Outputs {
-    /// The handles that the operation keeps do not count as somebody who waits for the result.
-    pub fn new(arrays: &[&NDArray]) -> Outputs {
-        Outputs { arrays: arrays.iter().map(|a| a.to_write()).collect(), aside: SmallVec::new() }
-    }
-
-    /// Whether writing one of the arrays passes the gate of a set of parameters.
-    pub fn any_gate(&self) -> bool {
-        self.arrays.iter().any(|a| a.chunk.gates.any())
-    }
-
-    /// Makes memory for outputs that overlap what is read, or each other. Called once, before anything else.
-    pub fn separate(
-        &mut self,
-        engine: &'static Engine,
-        read: &mut dyn Iterator<Item = &NDArray>,
-    ) -> Result<(), OpError> {
-        let arrays = &self.arrays;
-        let mut shared: SmallVec<[bool; 4]> = smallvec::smallvec![false; arrays.len()];
-        for other in read {
-            for (shared, output) in shared.iter_mut().zip(arrays) {
-                *shared |= output.overlaps(other);
-            }
-        }
-        for (i, output) in arrays.iter().enumerate() {
-            let shared = shared[i] || arrays[..i].iter().any(|other| output.overlaps(other));
-            self.aside.push(if shared { Some(allocate(engine, output.nbytes())?) } else { None });
-        }
-        Ok(())
-    }
-
-    /// Only called while the running operation holds the grants of the arrays.
-    pub fn writable(&mut self) -> Result<SmallVec<[TensorMut<'_>; 4]>, OpError> {
-        self.arrays
-            .iter()
-            .zip(&mut self.aside)
-            .map(|(array, aside)| match aside {
-                Some(block) => {
-                    let bytes = &mut block.as_mut_slice()[..array.nbytes()];
-                    Ok(TensorMut::new(array.dtype(), array.shape(), bytes))
-                }
-                None => writable(array),
-            })
-            .collect()
-    }
-
-    /// Copies what was computed aside.
-    pub fn finish(self) -> Result<(), OpError> {
-        for (array, aside) in self.arrays.iter().zip(&self.aside) {
-            if let Some(block) = aside {
-                writable(array)?.bytes_mut().copy_from_slice(&block.as_slice()[..array.nbytes()]);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Only called while the running operation holds a grant of the array's variable.
-pub(crate) fn readable(array: &NDArray) -> Result<TensorRef<'_>, OpError> {
-    let block = array.chunk.block()?;
-    // SAFETY: the running operation named this array's variable, or the gate in front of it, so nobody else writes it; what
-    // the operation itself writes does not overlap (see `Outputs::separate`); the view lies inside the block by
-    // construction of `NDArray`.
-    let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr().add(array.offset), array.nbytes()) };
-    Ok(TensorRef::new(array.dtype(), array.shape(), bytes))
-}
-
-/// Only called while the running operation holds the write grant of the array's variable.
-fn writable(array: &NDArray) -> Result<TensorMut<'_>, OpError> {
-    let block = if array.covers_storage() { array.chunk.block_to_overwrite()? } else { array.chunk.block()? };
-    // SAFETY: the running operation holds the write grant of this array's variable, so nobody else reads or writes
-    // it, and `Outputs` hands out each byte at most once; the view lies inside the block by construction of `NDArray`.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr().add(array.offset), array.nbytes()) };
-    Ok(TensorMut::new(array.dtype(), array.shape(), bytes))
+    aside.finish(outputs)
 }

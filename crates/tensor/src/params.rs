@@ -94,6 +94,7 @@ impl std::fmt::Debug for ParameterSet {
 }
 
 /// Pushes an op that writes `outputs`, through the gates in front of them.
+#[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn push_writing<F>(engine: &'static Engine, outputs: &[&NDArray], spec: OpSpec<'_>, run: F)
 where
     F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,

@@ -1,9 +1,10 @@
 //! Pushing requests: calls of whole models. Beside what an operator has they read parameters through a gate, have a priority
 //! and a deadline, run in parts, and fail output by output.
 
-use crate::launch::{Arrays, Outputs, readable, write_access};
+use crate::launch::write_access;
 use crate::params::push_writing;
-use crate::{NDArray, ParameterSet, TensorMut, TensorRef};
+use crate::place::{Aside, Place, Typed, readable};
+use crate::{NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
 use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, Part, RunCtx};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -110,6 +111,7 @@ pub enum Progress {
 }
 
 /// Pushes a call. `body` runs whatever has failed among its inputs, until it is done; an error fails all outputs.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn launch_call<F>(engine: &'static Engine, call: Call<'_>, body: F)
 where
     F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError> + Send + 'static,
@@ -123,9 +125,9 @@ where
     let mut work = Work {
         inputs: call.inputs.iter().map(|a| (*a).clone()).collect(),
         params: call.params.cloned(),
-        outputs: Some(Outputs::new(call.outputs)),
+        outputs: call.outputs.iter().map(|a| (Place::of(a), a.tensor_type())).collect(),
         first_output,
-        state: None,
+        started: None,
         body,
     };
     // Writing a parameter goes through gates, which ops in parts do not.
@@ -143,13 +145,13 @@ where
 }
 
 struct Work<F> {
-    inputs: Arrays,
+    inputs: SmallVec<[NDArray; 4]>,
     params: Option<Arc<ParameterSet>>,
-    /// taken when the request is done
-    outputs: Option<Outputs>,
+    outputs: SmallVec<[(Place, TensorType); 2]>,
     /// number of the first write
     first_output: usize,
-    state: Option<State>,
+    /// once the request has begun, until it is done
+    started: Option<(State, Aside)>,
     body: F,
 }
 
@@ -158,26 +160,35 @@ where
     F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError>,
 {
     fn part(&mut self, ctx: &RunCtx<'_>) -> Result<Part, OpError> {
-        let Some(outputs) = &mut self.outputs else { return Ok(Part::Done(Vec::new())) };
-        let params = self.params.as_deref();
-        let state = match &self.state {
-            Some(state) => state,
+        let (params, first) = (self.params.as_deref(), self.first_output);
+        let outputs: SmallVec<[Typed<'_>; 2]> = self.outputs.iter().map(|(place, tensor)| (place, tensor)).collect();
+        let (state, mut aside) = match self.started.take() {
+            Some(started) => started,
             None => {
                 // Parameters can only be in the way of an output with a gate in front of it.
-                let parameters = params.filter(|_| outputs.any_gate()).map_or(&[][..], ParameterSet::arrays);
-                outputs.separate(ctx.engine(), &mut self.inputs.iter().chain(parameters))?;
-                self.state.insert(State::of(ctx, self.inputs.len(), params, self.first_output))
+                let any_gate = outputs.iter().any(|(place, _)| place.chunk.gates.any());
+                let parameters = params.filter(|_| any_gate).map_or(&[][..], ParameterSet::arrays);
+                let read: Vec<_> =
+                    self.inputs.iter().chain(parameters).map(|a| (Place::of(a), a.tensor_type())).collect();
+                let aside =
+                    Aside::separate(ctx.engine(), read.iter().map(|(place, tensor)| (place, tensor)), &outputs)?;
+                (State::of(ctx, self.inputs.len(), params, first), aside)
             }
         };
-        let inputs = Inputs { arrays: &self.inputs, params, state };
-        let mut writable = outputs.writable()?;
+        let inputs = Inputs { arrays: &self.inputs, params, state: &state };
+        let mut writable = aside.writable(&outputs)?;
         let progress = (self.body)(Turn { ctx, inputs, outputs: &mut writable })?;
         drop(writable);
-        let Progress::Done(fails) = progress else { return Ok(Part::Again) };
-        if let Some(outputs) = self.outputs.take() {
-            outputs.finish()?;
+        match progress {
+            Progress::Again => {
+                self.started = Some((state, aside));
+                Ok(Part::Again)
+            }
+            Progress::Done(fails) => {
+                aside.finish(&outputs)?;
+                Ok(Part::Done(fails.into_iter().map(|(output, failure)| (first + output, failure)).collect()))
+            }
         }
-        Ok(Part::Done(fails.into_iter().map(|(output, failure)| (self.first_output + output, failure)).collect()))
     }
 }
 

@@ -65,6 +65,13 @@ impl<'a> TensorRef<'a> {
         TensorRef { dtype, shape, bytes }
     }
 
+    /// An array whose content stands elsewhere: without bytes.
+    pub fn elsewhere(dtype: DType, shape: &'a Shape) -> TensorRef<'a> {
+        // Aligned as elements of any type are.
+        const NOTHING: &[u64] = &[];
+        TensorRef { dtype, shape, bytes: bytemuck::cast_slice(NOTHING) }
+    }
+
     /// The elements; an error when the array has another dtype.
     pub fn as_slice<T: Element>(&self) -> Result<&'a [T], OpError> {
         if !T::reads(self.dtype) {

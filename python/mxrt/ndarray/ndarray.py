@@ -346,8 +346,10 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     # ---- operators ---------------------------------------------------------------------------------------------
 
+    # Arithmetic and comparisons with arrays and numbers are in NDArrayBase.
+
     def __neg__(self) -> NDArray:
-        return _scalar("_mul_scalar", self, -1.0)
+        return self * -1.0
 
     def __pos__(self) -> NDArray:
         return self
@@ -355,87 +357,6 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     def __abs__(self) -> NDArray:
         made: NDArray = _invoke("abs", (self,))
         return made
-
-    def __add__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_add", "_plus_scalar")
-
-    __radd__ = __add__
-
-    def __iadd__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_add", "_plus_scalar", self)
-
-    def __sub__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_sub", "_minus_scalar")
-
-    def __rsub__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_sub", "_rminus_scalar")
-
-    def __isub__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_sub", "_minus_scalar", self)
-
-    def __mul__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_mul", "_mul_scalar")
-
-    __rmul__ = __mul__
-
-    def __imul__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_mul", "_mul_scalar", self)
-
-    def __truediv__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_div", "_div_scalar")
-
-    def __rtruediv__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_div", "_rdiv_scalar")
-
-    def __itruediv__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_div", "_div_scalar", self)
-
-    def __mod__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_mod", "_mod_scalar")
-
-    def __rmod__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_mod", "_rmod_scalar")
-
-    def __imod__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_mod", "_mod_scalar", self)
-
-    def __pow__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_power", "_power_scalar")
-
-    def __rpow__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_power", "_rpower_scalar")
-
-    def __eq__(self, other: object) -> NDArray:  # type: ignore[override]
-        return _binary(self, other, "broadcast_equal", "_equal_scalar")
-
-    def __ne__(self, other: object) -> NDArray:  # type: ignore[override]
-        return _binary(self, other, "broadcast_not_equal", "_not_equal_scalar")
-
-    def __gt__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_greater", "_greater_scalar")
-
-    def __ge__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_greater_equal", "_greater_equal_scalar")
-
-    def __lt__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_lesser", "_lesser_scalar")
-
-    def __le__(self, other: Any) -> NDArray:
-        return _binary(self, other, "broadcast_lesser_equal", "_lesser_equal_scalar")
-
-
-def _scalar(op: str, array: NDArray, number: Any, out: NDArray | None = None) -> NDArray:
-    made: NDArray = _invoke(op, (array,), {"scalar": float(number)}, out)
-    return made
-
-
-def _binary(left: NDArray, right: Any, with_array: str, with_number: str, out: NDArray | None = None) -> NDArray:
-    if isinstance(right, NDArray):
-        made: NDArray = _invoke(with_array, (left, right), None, out)
-        return made
-    if is_number(right):
-        return _scalar(with_number, left, right, out)
-    raise TypeError(f"type {type(right)} not supported")
 
 
 def _unpickle(values: np.ndarray[Any, Any], dtype: str, device_type: str, device_id: int) -> NDArray:

@@ -8,10 +8,12 @@ use super::open::OpenDevice;
 use super::outcome::{Enqueued, settle};
 use super::stream::{Stream, WaitSet};
 use super::sync_object::Garbage;
+use super::timing::Timing;
 use crate::block::Mode;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::failure::{FailureKind, OpError};
+use crate::profile;
 use crate::spec::{DeviceId, OpKind, OpSpec};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -30,6 +32,7 @@ pub struct DeviceCtx<'a> {
     /// Memory that this op may still use, although nobody owns it any more.
     retired: RefCell<Vec<DeviceBlock>>,
     finished: Cell<bool>,
+    timing: Cell<Option<Timing>>,
 }
 
 impl<'a> Deref for DeviceCtx<'a> {
@@ -43,6 +46,7 @@ impl Engine {
     /// Pushes an op that submits work to the device in `spec`. It runs when everything it depends on was submitted; the
     /// device keeps the order from there on. An error means that nothing was pushed: the device does not exist, cannot be
     /// opened, or is lost.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_device<F>(&'static self, spec: OpSpec<'_>, run: F) -> Result<(), OpError>
     where
         F: FnOnce(&DeviceCtx<'_>) -> Result<(), OpError> + Send + 'static,
@@ -77,9 +81,12 @@ impl<'a> DeviceCtx<'a> {
         let waits = waits.complete(&run.engine().devices);
         // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.
         stream.wait_for(&waits).map_err(|e| device.op_error(&e, "ordering an operator"))?;
-        let op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
+        let mut op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
+        op.origin = run.origin();
         op.set_inputs(inputs);
+        let timing = if profile::is_on() { Timing::start(stream) } else { None };
         Ok(DeviceCtx {
+            timing: Cell::new(timing),
             run,
             device,
             stream,
@@ -93,6 +100,9 @@ impl<'a> DeviceCtx<'a> {
     /// Records the end and notes it in every variable; only then the engine releases what depends on the op.
     fn finish(&self, result: Result<(), OpError>) -> Result<(), OpError> {
         self.finished.set(true);
+        if let Some(timing) = self.timing.take().and_then(Timing::end) {
+            self.op.set_timing(timing);
+        }
         let (event, recorded) = self.record();
         let Some(event) = event else { return recorded.and(result) };
         for mut block in self.retired.take() {
@@ -164,11 +174,9 @@ impl<'a> DeviceCtx<'a> {
                     let memory = var.with_sync(|sync| sync.memory().map(|m| m.ptr)).flatten();
                     TagAccess { var: var.id, memory, write: mode != Mode::Read }
                 });
-                // Memory of the op's own belongs to no variable: it goes by a number that none has.
-                let retired = self.retired.borrow();
-                let own =
-                    retired.iter().map(|block| TagAccess { var: !self.op.id, memory: Some(block.ptr), write: true });
-                let accesses = accesses.chain(own).collect();
+                // Memory of the op alone is known by the op's own number.
+                let own = |block: &DeviceBlock| TagAccess { var: self.op.id, memory: Some(block.ptr), write: true };
+                let accesses = accesses.chain(self.retired.borrow().iter().map(own)).collect();
                 Arc::new(Tag { op: self.op.id, name: self.op.name.clone(), device: self.device.id, accesses })
             })
             .clone()

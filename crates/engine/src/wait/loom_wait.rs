@@ -9,10 +9,10 @@ use loom::thread;
 #[test]
 fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
     model(|| {
-        let cell = WaitCell::new(&Var::new());
+        let cell = WaitCell::new(&Var::new(), None);
         let notifier = {
             let cell = cell.clone();
-            thread::spawn(move || cell.notify(Outcome { failure: Some(failure()), grant: None }))
+            thread::spawn(move || cell.notify(Some(failure())))
         };
         let closer = {
             let cell = cell.clone();
@@ -26,7 +26,7 @@ fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
         };
         if state == DONE {
             // SAFETY: told: the notifier does not touch the outcome again.
-            assert!(unsafe { (*cell.outcome.get()).failure.is_some() }, "told before the outcome was there");
+            assert!(unsafe { (*cell.outcome.get()).is_some() }, "told before the outcome was there");
         }
         notifier.join().unwrap();
         closer.join().unwrap();
@@ -47,7 +47,7 @@ fn no_waiter_sleeps_through_closing() {
                 shared.0.wake_all();
             })
         };
-        let cell = WaitCell::new(&Var::new());
+        let cell = WaitCell::new(&Var::new(), None);
         shared.0.add(&cell);
         if shared.1.load(Ordering::SeqCst) {
             cell.close();
@@ -63,7 +63,7 @@ fn no_waiter_sleeps_through_closing() {
 fn waiters_that_leave_at_the_same_time_leave_an_empty_list() {
     model(|| {
         let waiters = Arc::new(Waiters::new());
-        let cells: Vec<_> = (0..3).map(|_| WaitCell::new(&Var::new())).collect();
+        let cells: Vec<_> = (0..3).map(|_| WaitCell::new(&Var::new(), None)).collect();
         cells.iter().for_each(|cell| waiters.add(cell));
         let other = {
             let (waiters, cell) = (waiters.clone(), cells[0].clone());

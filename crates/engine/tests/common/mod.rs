@@ -5,6 +5,10 @@ use mxrt_engine::*;
 
 /// An engine of its own, so that failures of other tests are not seen.
 pub fn start(kind: EngineKind, cores: usize) -> &'static Engine {
+    // scripts/watch-test.sh asks a hanging test what its engines do.
+    if std::env::var_os("MXRT_DEBUG").is_some() {
+        dump_on_sigusr1().unwrap();
+    }
     Engine::start(Config { kind, cores: Some(cores), ..Config::default() }).unwrap()
 }
 
@@ -28,11 +32,13 @@ pub fn raised(result: Result<(), WaitError>) -> Option<String> {
 }
 
 /// Pushes an op that fails.
+#[track_caller]
 pub fn fail(engine: &'static Engine, var: &Var, message: &'static str) {
     engine.push(OpSpec::new("bad", &[(var, Access::Write)]), move |_| Err(error(message)));
 }
 
 /// Pushes an op that succeeds.
+#[track_caller]
 pub fn succeed(engine: &'static Engine, vars: &[(&Var, Access)]) {
     engine.push(OpSpec::new("good", vars), |_| Ok(()));
 }

@@ -5,7 +5,7 @@ use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::join::{Join, Joined, reads};
 use super::memory::{ALIGN, Lifetime, aligned, assign};
-use super::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
+use super::passes::{JOIN_IN_PLACE, OVERWRITE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{ConvSignature, Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
 use mxrt_tensor::TensorType;
@@ -20,11 +20,13 @@ pub struct CacheLimit {
     pub plans: usize,
     /// bytes of plans and of folded and packed weights
     pub bytes: usize,
+    /// bytes of folded and packed weights that are kept even if that is more than half as much again as the parameters
+    pub packed: usize,
 }
 
 impl Default for CacheLimit {
     fn default() -> Self {
-        CacheLimit { plans: 64, bytes: 1 << 30 }
+        CacheLimit { plans: 64, bytes: 1 << 30, packed: 16 << 20 }
     }
 }
 
@@ -50,6 +52,8 @@ pub(super) enum Place {
     Arena(usize),
     /// result of the call
     Output(usize),
+    /// where the step's first output lies, which overwrites it
+    Shared,
 }
 
 /// An operand: where it lies and what it is.
@@ -507,21 +511,38 @@ struct Layout<'a> {
     lifetimes: Vec<Lifetime>,
     /// arena values
     value_at: HashMap<Value, usize>,
+    /// by step: the input that its output overwrites
+    shared: Vec<Option<usize>>,
     /// workspace and per-request packing of each step
     extra: Vec<(Option<usize>, Option<usize>)>,
 }
 
 impl<'a> Layout<'a> {
     fn new(builder: &'a Builder<'a>, drafts: Vec<Draft>, in_place: &'a HashMap<Value, usize>) -> Layout<'a> {
-        let mut layout =
-            Layout { builder, drafts, in_place, lifetimes: Vec::new(), value_at: HashMap::new(), extra: Vec::new() };
+        let mut layout = Layout {
+            builder,
+            drafts,
+            in_place,
+            lifetimes: Vec::new(),
+            value_at: HashMap::new(),
+            shared: Vec::new(),
+            extra: Vec::new(),
+        };
         layout.lifetimes();
         layout
     }
 
     fn lifetimes(&mut self) {
+        let last_read = self.last_reads();
         for s in 0..self.drafts.len() {
+            let shared = self.overwritten(s, &last_read);
+            self.shared.push(shared);
             let draft = &self.drafts[s];
+            if let (Some(i), Some(output)) = (shared, draft.outputs.first())
+                && let Some(at) = self.value_at.get(&draft.inputs[i]).copied()
+            {
+                self.value_at.insert(*output, at);
+            }
             for value in &draft.inputs {
                 if let Some(i) = self.value_at.get(&self.builder.joined.place_of(*value).0) {
                     self.lifetimes[*i].last = s;
@@ -557,13 +578,38 @@ impl<'a> Layout<'a> {
         }
     }
 
+    /// For every value in the arena, the last step that reads it or a part of it.
+    fn last_reads(&self) -> HashMap<Value, usize> {
+        let reads = self.drafts.iter().enumerate().flat_map(|(s, draft)| draft.inputs.iter().map(move |v| (v, s)));
+        reads.map(|(value, s)| (self.builder.joined.place_of(*value).0, s)).collect()
+    }
+
+    /// The input that the output of a step can overwrite: nobody reads it afterwards, and both lie in the arena alone.
+    fn overwritten(&self, s: usize, last_read: &HashMap<Value, usize>) -> Option<usize> {
+        let draft = &self.drafts[s];
+        let (output, operand) = (draft.outputs.first()?, draft.step.outputs.first()?);
+        let alone =
+            |value: &Value| self.builder.joined.place_of(*value) == (*value, 0) && !self.in_place.contains_key(value);
+        if !self.builder.options.passes.runs(OVERWRITE) || !alone(output) || self.value_at.contains_key(output) {
+            return None;
+        }
+        let dies = |i: &usize| {
+            draft.inputs.get(*i).is_some_and(|value| {
+                let reads = draft.inputs.iter().filter(|v| self.builder.joined.place_of(**v).0 == *value).count();
+                let bytes = self.value_at.get(value).map(|at| self.lifetimes[*at].bytes);
+                alone(value) && reads == 1 && last_read.get(value) == Some(&s) && bytes == Some(operand.tensor.bytes())
+            })
+        };
+        draft.step.kernel.in_place().iter().copied().find(|i| dies(i))
+    }
+
     fn finish(self) -> (Vec<Step>, usize) {
         let (offsets, arena_bytes) = assign(&self.lifetimes);
-        let Layout { builder, drafts, in_place, lifetimes, value_at, extra } = self;
+        let Layout { builder, drafts, in_place, lifetimes, value_at, shared, extra } = self;
         let piece = |i: usize, written| Piece { offset: offsets[i], bytes: lifetimes[i].bytes, written };
         let mut steps: Vec<Step> = Vec::with_capacity(drafts.len());
         let mut written = Written::default();
-        for (draft, (workspace, packing)) in drafts.into_iter().zip(extra) {
+        for ((draft, shared), (workspace, packing)) in drafts.into_iter().zip(shared).zip(extra) {
             let Draft { mut step, inputs, outputs } = draft;
             let range = |value: &Value, bytes: usize| {
                 let (around, offset) = builder.joined.place_of(*value);
@@ -582,9 +628,10 @@ impl<'a> Layout<'a> {
                 let whole = piece(value_at[&around], written);
                 Piece { offset: whole.offset + offset, bytes, written }
             };
-            for (value, operand) in inputs.iter().zip(&mut step.inputs) {
+            for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
                 let bytes = operand.tensor.bytes();
                 operand.place = match value {
+                    _ if shared == Some(i) => Place::Shared,
                     Value::Input(i) => Place::Input(*i),
                     Value::Node(n, _) if builder.constant[*n] => Place::Const(builder.slot_of[&builder.key(*value)]),
                     Value::Node(..) => match in_place.get(value) {

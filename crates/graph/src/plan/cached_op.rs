@@ -11,8 +11,8 @@ use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
 use super::run::Request;
-use crate::symbol::Symbol;
-use mxrt_engine::{Cost, DeviceId, Engine, EngineKind, FailureKind, OpError, OpName, WaitError};
+use crate::symbol::{Symbol, first_names};
+use mxrt_engine::{Cost, DeviceId, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
@@ -177,16 +177,19 @@ impl CachedOp {
     ///
     /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
     /// raised when they are read.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         self.call_with(inputs, None, &CallOptions::default())
     }
 
     /// The same into arrays of the caller, whose shapes and dtypes must fit.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
         self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
     }
 
     /// The same with a place in the queue, into new arrays or those of the caller, which are returned.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_with(
         &self,
         inputs: &[&NDArray],
@@ -199,6 +202,7 @@ impl CachedOp {
 
     /// The same if it can be done in a few microseconds; None if there is no plan yet, or one that would run here for
     /// longer.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_call_quickly(
         &self,
         inputs: &[&NDArray],
@@ -228,6 +232,7 @@ impl CachedOp {
 
     /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
     /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan_text(
         &self,
         inputs: &[&NDArray],
@@ -244,6 +249,7 @@ impl CachedOp {
     /// The steps of the plan for these inputs, or of a part of a divided batch, and what each took in `runs` runs (after two
     /// more), in nanoseconds of `clock`, which is read in the thread that runs them. Waits for the runs; `poll` as for reading
     /// an array.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn measure_steps(
         &self,
         inputs: &[&NDArray],
@@ -329,7 +335,8 @@ impl CachedOp {
             return Ok(());
         }
         let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
-        let message = format!("CachedOp requires {} inputs ({}) but got {given}", names.len(), names.join(", "));
+        let listed = first_names(&names);
+        let message = format!("CachedOp requires {} inputs but got {given}; they are {listed}", names.len());
         Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
     }
 
@@ -375,6 +382,8 @@ impl CachedOp {
         let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
         if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
             self.consts.sweep();
+            // The next plan wants blocks of other sizes: those of the old one are of no use.
+            self.engine.memory().trim();
         }
         Ok(program)
     }
@@ -389,7 +398,7 @@ impl CachedOp {
             return Ok(None);
         }
         let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
-        let Some(division) = self.division(types, &divided)?.filter(|d| d.each < rows) else { return Ok(None) };
+        let Some(division) = self.division(types, &divided).filter(|d| d.each < rows) else { return Ok(None) };
         let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
         let part = some(division.each)?;
         let left = rows % division.each;
@@ -400,20 +409,23 @@ impl CachedOp {
     }
 
     /// How batches of rows like these are divided: decided once.
-    fn division(&self, types: &[TensorType], divided: &[bool]) -> Result<Option<Division>, OpError> {
+    fn division(&self, types: &[TensorType], divided: &[bool]) -> Option<Division> {
         let single: Signature = rows::with_rows(types, divided, 1).into();
         if let Some(known) = self.divisions.lock().get(&single) {
-            return Ok(*known);
+            return *known;
         }
-        let one = self.build(&single)?.cost_ns();
-        let together = self.build(&rows::with_rows(types, divided, rows::TOGETHER))?.cost_ns();
-        let division = Division::choose(one, together);
+        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
+        // What cannot be built for other numbers of rows is not divided.
+        let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
+            (Ok(one), Ok(together)) => Division::choose(one, together),
+            _ => None,
+        };
         let mut divisions = self.divisions.lock();
         if divisions.len() >= MAX_DIVISIONS {
             divisions.clear();
         }
         divisions.insert(single, division);
-        Ok(division)
+        division
     }
 
     fn results(
@@ -433,6 +445,7 @@ impl CachedOp {
     }
 
     /// Pushes a call whose inputs have been looked at.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn start(
         &self,
         program: Arc<Program>,
@@ -466,6 +479,7 @@ impl CachedOp {
         Ok(results)
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn push<F>(
         &self,
         program: &Program,
@@ -477,6 +491,8 @@ impl CachedOp {
     where
         F: FnMut(&Request<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
     {
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
         let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
         let outputs: SmallVec<[&NDArray; 2]> = launched.outputs.iter().collect();
         let call = Call {

@@ -321,6 +321,7 @@ impl Made<'_> {
                 outputs: &mut outputs,
                 workspace: &mut workspace.as_mut_slice()[..node.kernel.workspace()],
                 packed: packed.as_ref().map(|b| b.as_slice()),
+                shared: None,
                 random: None,
             };
             node.kernel.run(&mut call).map_err(|e| e.op(node.op).node(&*node.name))?;

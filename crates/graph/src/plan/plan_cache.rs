@@ -82,7 +82,7 @@ impl PlanCache {
     fn fits(&self, programs: &HashMap<Signature, Arc<Program>>, new: &Arc<Program>, raw: usize) -> bool {
         let all = Held::by(programs.values().chain([new]));
         let own = Held::by([new]).packed;
-        all.plans + all.computed <= self.limit.bytes && all.packed <= own.max(raw + raw / 2)
+        all.plans + all.computed <= self.limit.bytes && all.packed <= own.max(raw + raw / 2).max(self.limit.packed)
     }
 
     pub fn stats(&self) -> CacheStats {

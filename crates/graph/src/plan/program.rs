@@ -254,6 +254,8 @@ impl Parts {
         let slices = self.slices(first..first + count, outputs);
         let mut results = Vec::with_capacity(count);
         if self.side_by_side && count > 1 {
+            // Here all idle cores can help with constants; inside of a part they could not.
+            self.part.plans().into_iter().for_each(|plan| drop(plan.constants(request)));
             let cells: Vec<Mutex<(_, Option<Result<Failed, OpError>>)>> =
                 slices.into_iter().map(|slice| Mutex::new((slice, None))).collect();
             request.par.run(count, 0, &|k, _| {

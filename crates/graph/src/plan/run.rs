@@ -8,6 +8,7 @@ use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// What one request brings along.
 pub struct Request<'a> {
@@ -69,6 +70,15 @@ impl Plan {
         Ok((failed, marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect()))
     }
 
+    /// The constants for the parameters of a request; computed now if nobody did before.
+    pub fn constants(&self, request: &Request<'_>) -> Arc<ConstSet> {
+        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, device: request.device };
+        self.consts.current(&env, &|packing, inputs| {
+            let step = &self.steps[packing.step];
+            pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
+        })
+    }
+
     /// Runs all steps; `mark` is called before each of them and after the last.
     fn run_steps(
         &self,
@@ -76,11 +86,7 @@ impl Plan {
         outputs: &mut [TensorMut<'_>],
         mark: &mut dyn FnMut(),
     ) -> Result<Failed, OpError> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, device: request.device };
-        let consts = self.consts.current(&env, &|packing, inputs| {
-            let step = &self.steps[packing.step];
-            pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
-        });
+        let consts = self.constants(request);
         let mut random = request.random.iter().copied();
         let mut broken = Broken { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
         request.arena.lend(self.arena_bytes, &mut |arena| {
@@ -174,8 +180,12 @@ fn run_step(
     });
     let mut ins: SmallVec<[TensorRef<'_>; 4]> = SmallVec::new();
     for operand in &step.inputs {
-        ins.push(readable(operand, request, consts, &slices, &results)?);
+        ins.push(match operand.place {
+            Place::Shared => TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape),
+            _ => readable(operand, request, consts, &slices, &results)?,
+        });
     }
+    let shared = step.inputs.iter().position(|operand| operand.place == Place::Shared);
     let packed = match (step.packed, step.kernel.packing()) {
         (Some(Packed::Const(slot)), _) => Some(constant(consts, slot).ok_or_else(misplaced)?),
         (Some(Packed::Arena(_)), Some(packing)) => {
@@ -186,7 +196,7 @@ fn run_step(
         }
         _ => None,
     };
-    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random };
+    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random, shared };
     step.kernel.run(&mut call)
 }
 
@@ -213,6 +223,7 @@ fn readable<'a>(
             Slice::Read(bytes) => Some(*bytes),
             _ => None,
         },
+        Place::Shared => None,
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))

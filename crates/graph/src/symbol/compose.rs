@@ -63,11 +63,8 @@ fn named(symbol: &Symbol, arguments: Vec<(Option<String>, Symbol)>) -> Result<Ha
     let known = symbol.list_inputs();
     let names: HashSet<&str> = known.iter().map(String::as_str).collect();
     let mut entries = HashMap::new();
-    for (keyword, argument) in arguments {
-        let Some(keyword) = keyword else {
-            let message = "General composition only support kwargs for now: name the variable that is to be replaced";
-            return Err(GraphError::Value(message.to_owned()));
-        };
+    for (position, (keyword, argument)) in arguments.into_iter().enumerate() {
+        let Some(keyword) = keyword else { return Err(positional(symbol, position, &argument)) };
         if !names.contains(keyword.as_str()) {
             return Err(GraphError::UnknownArgument { context: "Symbol.Compose", name: keyword, known });
         }
@@ -81,4 +78,26 @@ fn named(symbol: &Symbol, arguments: Vec<(Option<String>, Symbol)>) -> Result<Ha
         }
     }
     Ok(entries)
+}
+
+fn positional(symbol: &Symbol, position: usize, argument: &Symbol) -> GraphError {
+    let quoted = |one: &Symbol| one.name().map_or_else(|| "a group".to_owned(), |name| format!("'{name}'"));
+    let known = symbol.list_inputs();
+    GraphError::Value(format!(
+        "General composition only support kwargs for now: argument {position} of {}, {}, names no variable that it is \
+         to replace; the variables are {}",
+        quoted(symbol),
+        quoted(argument),
+        first_names(&known)
+    ))
+}
+
+/// Names for a message: the first of many.
+pub(crate) fn first_names<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{}, and {more} more", shown.join(", ")),
+    }
 }

@@ -18,6 +18,7 @@ pub(crate) use create::{input_init, variable_name};
 pub(crate) use error::attr_error;
 pub(crate) use node::{NodeParts, post_order};
 
+pub(crate) use compose::first_names;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;

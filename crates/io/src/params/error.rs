@@ -1,32 +1,14 @@
 //! What can go wrong with a parameter file.
 
-use crate::error::{advice, reason};
+use crate::FileError;
 use mxrt_engine::{FailureKind, OpError, WaitError};
-use std::io;
 
 /// Why a parameter file could not be read or written. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum ParamsError {
-    /// The file could not be opened.
-    #[error("Open \"{path}\": {reason}. {advice}")]
-    Open {
-        /// the file
-        path: String,
-        /// the system's words
-        reason: String,
-        /// how to go on
-        advice: &'static str,
-    },
-    /// The system failed to read or write.
-    #[error("{doing} '{path}' failed: {reason}")]
-    Io {
-        /// "reading" or "writing"
-        doing: &'static str,
-        /// the file
-        path: String,
-        /// the system's words
-        reason: String,
-    },
+    /// The system refused the file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The bytes are not what the format prescribes.
     #[error("'{path}' is not a valid parameter file: {place}, byte {offset}: {found}. {advice}")]
     Malformed {
@@ -115,16 +97,6 @@ pub enum ParamsError {
     /// An array to be saved holds a failure, or waiting for it was interrupted.
     #[error("{0}")]
     Wait(WaitError),
-}
-
-impl ParamsError {
-    pub(super) fn open(path: &str, error: &io::Error) -> ParamsError {
-        ParamsError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
-    }
-
-    pub(super) fn io(doing: &'static str, path: &str, error: &io::Error) -> ParamsError {
-        ParamsError::Io { doing, path: path.to_owned(), reason: reason(error) }
-    }
 }
 
 impl From<ParamsError> for OpError {

@@ -3,6 +3,7 @@
 use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD, aux_arrays, storage_type};
 use super::source::Source;
 use super::{NpShape, ParamsError};
+use crate::FileError;
 use mxrt_tensor::{DType, Shape, TensorType};
 
 /// Bytes fetched at once while the small fields are read.
@@ -123,7 +124,7 @@ impl Reader<'_> {
     }
 
     fn read_at(&self, offset: u64, to: &mut [u8]) -> Result<(), ParamsError> {
-        self.source.read_at(offset, to).map_err(|error| ParamsError::io("reading", self.path, &error))
+        Ok(self.source.read_at(offset, to).map_err(|error| FileError::io("reading", self.path, &error))?)
     }
 
     /// The next few bytes, through a window so that small fields do not cost a system call each.

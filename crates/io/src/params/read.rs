@@ -3,6 +3,7 @@
 use super::index::{array_name, index};
 use super::source::Source;
 use super::{NpShape, Params, ParamsError};
+use crate::FileError;
 use mxrt_engine::{Engine, OpError};
 use mxrt_tensor::{Context, NDArray};
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ fn load_from(
         let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
         source
             .read_at(record.offset, &mut block.as_mut_slice()[..bytes])
-            .map_err(|error| ParamsError::io("reading", path, &error))?;
+            .map_err(|error| FileError::io("reading", path, &error))?;
         arrays.push(NDArray::from_block(engine, Context::cpu(0), record.tensor.clone(), block).map_err(memory)?);
     }
     if contents.names.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::format::{LIST_MAGIC, RECORD_V2, RECORD_V3};
 use super::{NpShape, Params, ParamsError};
+use crate::FileError;
 use mxrt_engine::{DeviceKind, WaitError};
 use mxrt_tensor::{Context, DeviceType, NDArray};
 use std::fs::{File, OpenOptions};
@@ -24,15 +25,16 @@ pub fn save(
     let shown = path.to_string_lossy();
     let existing = std::fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|m| m.is_dir()) {
-        return Err(ParamsError::open(&shown, &io::Error::new(io::ErrorKind::IsADirectory, "Is a directory")));
+        let error = io::Error::new(io::ErrorKind::IsADirectory, "Is a directory");
+        return Err(FileError::open(&shown, &error).into());
     }
     if existing.as_ref().is_some_and(|m| !m.is_file()) {
-        let file = OpenOptions::new().write(true).open(path).map_err(|e| ParamsError::open(&shown, &e))?;
+        let file = OpenOptions::new().write(true).open(path).map_err(|e| FileError::open(&shown, &e))?;
         return write_file(file, &shown, params, np_shape, poll).map(drop);
     }
     // A link is followed, so that it still is one afterwards.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (file, temporary) = Temporary::beside(&target).map_err(|e| ParamsError::open(&shown, &e))?;
+    let (file, temporary) = Temporary::beside(&target).map_err(|e| FileError::open(&shown, &e))?;
     let file = write_file(file, &shown, params, np_shape, poll)?;
     let written = || {
         if let Some(existing) = &existing {
@@ -41,7 +43,7 @@ pub fn save(
         file.sync_all()?;
         temporary.rename_to(&target)
     };
-    written().map_err(|e| ParamsError::io("writing", &shown, &e))
+    Ok(written().map_err(|e| FileError::io("writing", &shown, &e))?)
 }
 
 /// The bytes of a parameter file.
@@ -71,7 +73,7 @@ fn write_file(
 ) -> Result<File, ParamsError> {
     let mut out = BufWriter::with_capacity(1 << 16, file);
     write_list(&mut out, path, params, np_shape, poll)?;
-    out.into_inner().map_err(|e| ParamsError::io("writing", path, e.error()))
+    Ok(out.into_inner().map_err(|e| FileError::io("writing", path, e.error()))?)
 }
 
 fn write_list(
@@ -81,7 +83,7 @@ fn write_list(
     np_shape: NpShape,
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<(), ParamsError> {
-    let failed = |error: io::Error| ParamsError::io("writing", path, &error);
+    let failed = |error: io::Error| FileError::io("writing", path, &error);
     for field in [LIST_MAGIC, 0, params.len() as u64] {
         out.write_all(&field.to_le_bytes()).map_err(failed)?;
     }

@@ -9,17 +9,24 @@ use super::job::Job;
 use super::params::Conv2dParams;
 use super::tiles::{ConvTileArgs, conv_tile, two_row_tile};
 use crate::cache_class::CacheClass;
-use crate::gemm::tile::{Elements, Split, Tap, tile_size};
+use crate::gemm::tile::{Elements, Soon, Split, SplitEntries, Tap, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{LANES, Src};
+use crate::simd::{Entry, LANES, Src};
 
 /// Packed weights up to this part of the second-level cache, in eighths, stay there while all of them pass over a few rows.
 const CACHED_EIGHTHS: usize = 5;
 /// Rows that are finished for all output channels while their input is near.
 const BAND: usize = 4;
-/// Multiply-adds that a chunk should have at least.
+/// Multiply-adds that a chunk should have at least, and at most.
 const CHUNK_WORK: usize = 2 << 20;
+const MOST_WORK: usize = 16 << 20;
+
+/// Taps between two visits of the outputs, where weights come from far: their panel then stays in the first-level cache while
+/// the tiles of a chunk pass over it.
+const DEPTH: usize = 64;
+/// Chunks that a convolution with many weights is cut into at least.
+const LEAST_CHUNKS: usize = 16;
 
 /// Sums of at most so many products are made faster than the lines for them arrive.
 const SHORT_SUMS: usize = 48;
@@ -36,6 +43,10 @@ pub(super) struct Direct {
     planar: bool,
     parts: Vec<OutputPart>,
     packed_len: usize,
+    /// Taps between two visits of the outputs.
+    depth: usize,
+    /// Weights come from far, so that the tiles that read a panel share the requests for the next.
+    shared: bool,
     /// Output rows and parts that a chunk computes.
     chunk_rows: usize,
     chunk_parts: usize,
@@ -66,8 +77,11 @@ impl Direct {
         let (chunk_rows, chunk_parts) = if cached {
             (CHUNK_WORK.div_ceil(row_work).max(BAND), parts.len())
         } else {
+            // The more rows, the less often the weights are read.
             let part_work = (row_work * out[0] / parts.len()).max(1);
-            (CHUNK_WORK.div_ceil(row_work / parts.len() + 1).max(BAND), CHUNK_WORK.div_ceil(part_work))
+            let most_bands = part_work.div_ceil(CHUNK_WORK);
+            let bands = LEAST_CHUNKS.div_ceil(parts.len()).max(part_work / MOST_WORK).min(most_bands);
+            (out[0].div_ceil(bands).max(BAND), CHUNK_WORK.div_ceil(part_work))
         };
         Direct {
             params,
@@ -76,6 +90,8 @@ impl Direct {
             out,
             planar,
             packed_len,
+            depth: if cached { usize::MAX } else { DEPTH },
+            shared: !cached,
             chunk_rows: chunk_rows.min(out[0]),
             chunk_parts: chunk_parts.min(parts.len()),
             parts,
@@ -197,31 +213,67 @@ impl Direct {
 
     /// Some output rows of one part.
     fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], chunk: &Chunk, from: InputRows) {
+        let width = part.blocks * LANES;
+        let tiles = self.tiles(part, chunk);
+        let depth = if job.in_place { taps.len() } else { self.depth.min(taps.len()) };
+        let mut b = Src::new(job.packed).add(part.packed_at);
+        for (i, some) in taps.chunks(depth).enumerate() {
+            let len = some.iter().map(|tap| tap.count as usize * width).sum();
+            let stage =
+                Stage { taps: some, b, len, shared: self.shared, resumes: i > 0, pauses: (i + 1) * depth < taps.len() };
+            self.stage(job, part, &stage, &tiles, chunk, from);
+            b = b.add(len);
+        }
+        for block in part.first_block..part.first_block + part.blocks {
+            // SAFETY: `Job::new` checked the shape; these output rows of these blocks belong to this chunk.
+            unsafe { zero_halo(job.y, &job.ys, chunk.image, block, chunk.rows.clone()) }
+        }
+    }
+
+    /// How the rows of a chunk are cut into tiles.
+    fn tiles(&self, part: &OutputPart, chunk: &Chunk) -> Tiles {
+        let pixel = self.params.stride[1] * if self.planar { 1 } else { BLOCK };
+        let split = Split::new(self.out[1], tile_size(self.isa).rows);
+        let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
+        let pairs = two_row_tile(self.isa, self.elements, self.out[1], part.blocks, pixel);
+        let rows = chunk.rows.len();
+        let count = if pairs.is_some() { rows.div_ceil(2) } else { rows * split.parts };
+        Tiles { split, entries, pairs, count }
+    }
+
+    /// Some taps of all tiles of some rows of a part.
+    fn stage(
+        &self,
+        job: &Job<'_>,
+        part: &OutputPart,
+        stage: &Stage<'_>,
+        tiles: &Tiles,
+        chunk: &Chunk,
+        from: InputRows,
+    ) {
         let Conv2dParams { stride, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
         let (image, rows) = (chunk.image, chunk.rows.clone());
-        let pixel = stride[1] * xs.block;
-        let split = Split::new(self.out[1], tile_size(self.isa).rows);
-        let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
         let bias = job.bias_block::<2>(part.first_block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
-        let steps = (part.inputs.1 - part.inputs.0) * self.params.taps();
-        let fetch_outputs = steps <= SHORT_SUMS && job.fetches_outputs();
-        let two_rows = two_row_tile(self.isa, self.elements, self.out[1], part.blocks, pixel);
-        let mut row = rows.start;
+        let width = part.blocks * LANES;
+        let fetch_outputs = stage.len <= SHORT_SUMS * width && job.fetches_outputs();
+        let (mut row, mut pass) = (rows.start, 0);
         while row < rows.end {
-            let (two_rows, height) =
-                if row + 1 < rows.end { (two_rows, 1 + usize::from(two_rows.is_some())) } else { (None, 1) };
+            let pair = tiles.pairs.filter(|_| row + 1 < rows.end);
             let input_row = top + row * stride[0] - from.first;
-            for i in 0..split.parts {
-                let col = split.start(i);
+            for i in 0..tiles.split.parts {
+                let col = tiles.split.start(i);
                 let args = ConvTileArgs {
                     a: job.x.add(xs.padded_offset(from.image, 0, input_row, left + col * stride[1])),
-                    pixel,
+                    pixel: stride[1] * xs.block,
                     row: stride[0] * xs.row_stride(),
-                    taps: taps.as_ptr(),
-                    taps_len: taps.len(),
-                    b: Src::new(job.packed).add(part.packed_at),
+                    taps: stage.taps.as_ptr(),
+                    taps_len: stage.taps.len(),
+                    b: stage.b,
+                    soon: stage.soon(width, pass, tiles.count),
+                    resumes: stage.resumes,
+                    pauses: stage.pauses,
                     bias: Src::new(&bias),
                     residual: job.residual_at(image, part.first_block, row, col),
                     y: job.y.add(ys.offset(image, part.first_block, row, col)),
@@ -232,15 +284,44 @@ impl Direct {
                 };
                 // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
                 // output rows of these blocks belong to this chunk.
-                unsafe { two_rows.unwrap_or(entries.of(&split, i))(&args) }
+                unsafe { pair.unwrap_or(tiles.entries.of(&tiles.split, i))(&args) }
+                pass += 1;
             }
-            row += height;
-        }
-        for block in part.first_block..part.first_block + part.blocks {
-            // SAFETY: as above.
-            unsafe { zero_halo(job.y, ys, image, block, rows.clone()) }
+            row += 1 + usize::from(pair.is_some());
         }
     }
+}
+
+/// Taps that all tiles of a chunk pass over one after the other, and their weights.
+struct Stage<'t> {
+    taps: &'t [Tap],
+    b: Src,
+    /// Elements of the weights.
+    len: usize,
+    /// Whether the tiles share the requests for what follows.
+    shared: bool,
+    /// Whether others went before, and whether others follow.
+    resumes: bool,
+    pauses: bool,
+}
+
+impl Stage<'_> {
+    /// What tile number `pass` of `passes` requests: what follows the weights.
+    fn soon(&self, width: usize, pass: usize, passes: usize) -> Soon {
+        if !self.shared {
+            Soon::behind(self.b, width)
+        } else {
+            Soon::share(self.b.add(self.len), self.len, width, pass, passes)
+        }
+    }
+}
+
+/// The register tiles of some rows: those of one row and, where images are narrow, of two.
+struct Tiles {
+    split: Split,
+    entries: SplitEntries<ConvTileArgs>,
+    pairs: Option<Entry<ConvTileArgs>>,
+    count: usize,
 }
 
 /// How a run is cut into chunks; follows from shapes alone.

@@ -39,6 +39,8 @@ pub(super) struct Job<'a> {
     pub y: Dst,
     pub ys: BlockedShape,
     residual: Option<(Src, BlockedShape)>,
+    /// The output holds the residual until it is written.
+    pub in_place: bool,
     pub packed: &'a [f32],
     bias: Option<&'a [f32]>,
     pub limits: (f32, f32),
@@ -68,6 +70,7 @@ impl<'a> Job<'a> {
         let channels = expected.y.c;
         assert!(epilogue.bias.is_none_or(|b| b.len() == channels), "the bias needs {channels} elements");
         let (ys, dst) = (y.shape, y.dst());
+        let in_place = matches!(epilogue.residual, Residual::InPlace);
         let residual = match epilogue.residual {
             Residual::None => None,
             Residual::InPlace => Some((dst.as_src(), ys)),
@@ -77,7 +80,7 @@ impl<'a> Job<'a> {
             }
         };
         let limits = epilogue.activation.limits();
-        Job { x: x.src(), xs: x.shape, y: dst, ys, residual, packed, bias: epilogue.bias, limits }
+        Job { x: x.src(), xs: x.shape, y: dst, ys, residual, in_place, packed, bias: epilogue.bias, limits }
     }
 
     /// The same outputs from another input.

@@ -35,7 +35,7 @@ pub use params::Conv2dParams;
 pub use pointwise::{Pointwise, pointwise};
 pub use pool::{Pool2dParams, PoolKind, pool};
 pub use table::{ConvSignature, ConvTable, Tuned};
-pub use tune::{Measured, measure};
+pub use tune::{Measured, chosen, measure};
 
 #[cfg(test)]
 mod bf16_tests;

@@ -1,6 +1,6 @@
 //! Register tiles of convolutions: sums over taps with bias, residual and activation applied before they are stored.
 
-use crate::gemm::tile::{Elements, Tap, accumulate, tile_size, too_large};
+use crate::gemm::tile::{Elements, Soon, Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_pairs, entry_wide, prefetch_near};
 
@@ -25,6 +25,11 @@ pub(super) struct ConvTileArgs {
     pub taps: *const Tap,
     pub taps_len: usize,
     pub b: Src,
+    pub soon: Soon,
+    /// The output holds sums of earlier taps.
+    pub resumes: bool,
+    /// More taps follow: sums are stored as they are.
+    pub pauses: bool,
     /// N blocks of 16.
     pub bias: Src,
     pub residual: Option<ResidualAt>,
@@ -58,7 +63,22 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
                 }
             }
             let mut acc = [[s.zero(); N]; M];
-            accumulate::<S, M, N, WAYS, PIXEL, TURN>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b);
+            if x.resumes {
+                for n in 0..N {
+                    for m in 0..M {
+                        acc[m][n] = s.load(x.y.as_src(), n * x.y_block + at(m, x.y_row));
+                    }
+                }
+            }
+            accumulate::<S, M, N, WAYS, PIXEL, TURN>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b, x.soon);
+            if x.pauses {
+                for n in 0..N {
+                    for m in 0..M {
+                        s.store(x.y, n * x.y_block + at(m, x.y_row), acc[m][n]);
+                    }
+                }
+                return;
+            }
             let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
             for n in 0..N {
                 let bias = s.load(x.bias, n * LANES);

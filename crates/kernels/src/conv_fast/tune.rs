@@ -4,7 +4,7 @@ use super::blocked::{Blocked, BlockedMut};
 use super::convert::to_blocked;
 use super::job::ConvEpilogue;
 use super::kernel::ConvKernel;
-use super::method::{Method, Winograd};
+use super::method::{ConvOptions, Method, Winograd};
 use super::select::candidates;
 use super::table::ConvSignature;
 use crate::aligned::AlignedVec;
@@ -50,6 +50,12 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
     let mut measured: Vec<Measured> = runs.into_iter().map(Run::finish).collect();
     measured.sort_by_key(|m| m.ns);
     measured
+}
+
+/// What is chosen without a table of the caller's.
+pub fn chosen(signature: &ConvSignature, winograd: Winograd) -> Option<Method> {
+    let options = ConvOptions { winograd, precision: signature.precision, tuned: None };
+    ConvKernel::select(signature.params, signature.shape, signature.isa, options).map(|kernel| kernel.method())
 }
 
 /// One method with operands of its own.

@@ -33,6 +33,8 @@ pub(crate) enum Elements {
 /// second. Hardware prefetching alone does not keep up with panels that come from memory.
 const NEAR: usize = 128 * 16;
 const FAR: usize = 1024 * 16;
+/// How many taps ahead of its use a line of A is.
+const ROWS_AHEAD: usize = 2;
 /// Up to so many rows nothing but reading B takes time; the hardware follows one stream better without requests in between.
 const FEW_ROWS: usize = 4;
 
@@ -104,6 +106,8 @@ impl<A> SplitEntries<A> {
 /// displacement from one register. Few rows would leave the multiply-add units waiting for each other's results, so the
 /// steps are spread over `WAYS` sets of accumulators.
 ///
+/// `soon` says what of B is requested for the second-level cache.
+///
 /// From row `TURN` on, rows are counted from `a + turn`: a tile can hold two rows of a narrow image, which halves how often B is
 /// read. With `TURN = M` there is one run of rows and `turn` means nothing.
 ///
@@ -126,26 +130,36 @@ pub(crate) unsafe fn accumulate<
     turn: usize,
     taps: &[Tap],
     b: Src,
+    soon: Soon,
 ) {
+    let mut soon = soon;
     let rows = Rows::<TURN> { step: if ROW > 0 { ROW } else { row }, turn };
     let mut b = b;
     let mut more = [[[s.zero(); N]; M]; WAYS];
     more[0] = *acc;
-    for tap in taps {
+    for (t, tap) in taps.iter().enumerate() {
         let mut ap = a.add(tap.offset as usize);
+        // A line of every row of A, requested before its turn: rows of one pixel each have no stream for the hardware to follow.
+        let mut ahead = a.add(taps[(t + ROWS_AHEAD).min(taps.len() - 1)].offset as usize);
         // SAFETY: promised by the caller.
         unsafe {
             if tap.count == LANES as u32 {
-                for _ in 0..LANES / 4 {
+                for i in 0..LANES / 4 {
                     for u in 0..4 {
-                        step::<S, M, N, TURN>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES));
+                        if M > FEW_ROWS && i * 4 < M {
+                            prefetch_near(ahead, u * rows.step);
+                        }
+                        step::<S, M, N, TURN>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES), soon.at);
+                        soon.at = soon.at.add(soon.step);
                     }
+                    ahead = ahead.add(4 * rows.step);
                     b = b.add(4 * N * LANES);
                     ap = ap.add(4);
                 }
             } else {
                 for _ in 0..tap.count {
-                    step::<S, M, N, TURN>(s, &mut more[0], ap, 0, rows, b);
+                    step::<S, M, N, TURN>(s, &mut more[0], ap, 0, rows, b, soon.at);
+                    soon.at = soon.at.add(soon.step);
                     b = b.add(N * LANES);
                     ap = ap.add(1);
                 }
@@ -159,6 +173,29 @@ pub(crate) unsafe fn accumulate<
                 acc[m][n] = s.add(acc[m][n], more[way][m][n]);
             }
         }
+    }
+}
+
+/// Lines of B that will be wanted later: N of them are requested at every step.
+#[derive(Clone, Copy)]
+pub(crate) struct Soon {
+    pub at: Src,
+    /// Elements from one step's lines to the next step's.
+    pub step: usize,
+}
+
+impl Soon {
+    /// What follows on a panel `b` of `width` values a step, at the usual distance.
+    #[inline(always)]
+    pub(crate) fn behind(b: Src, width: usize) -> Soon {
+        Soon { at: b.add(FAR), step: width }
+    }
+
+    /// A part of the panel `next` that is as long as what `passes` tiles read one after the other: pass number `pass` requests
+    /// its share, so that what arrives from memory does so all the time and not only during the first pass.
+    #[inline(always)]
+    pub(crate) fn share(next: Src, len: usize, width: usize, pass: usize, passes: usize) -> Soon {
+        Soon { at: next.add(len / passes * pass), step: width.div_ceil(passes) }
     }
 }
 
@@ -181,6 +218,7 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize>(
     at: usize,
     rows: Rows<TURN>,
     b: Src,
+    soon: Src,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
@@ -189,7 +227,7 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize>(
             bv[n] = s.load(b, n * LANES);
             if M > FEW_ROWS {
                 prefetch_near(b, n * LANES + NEAR);
-                prefetch_far(b, n * LANES + FAR);
+                prefetch_far(soon, n * LANES);
             }
         }
         let turned = a.add(rows.turn);
@@ -231,7 +269,7 @@ impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, W
                     }
                 }
             }
-            accumulate::<S, M, N, WAYS, LANES, M>(s, &mut acc, x.a, LANES, 0, taps, x.b);
+            accumulate::<S, M, N, WAYS, LANES, M>(s, &mut acc, x.a, LANES, 0, taps, x.b, Soon::behind(x.b, N * LANES));
             for m in 0..M {
                 for n in 0..N {
                     s.store(x.c, (m * N + n) * LANES, acc[m][n]);

@@ -32,7 +32,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(value_error("the operands of an element-wise operator differ in size or layout"));
     }
     let chain = Chain::new(attrs, inputs.len())?;
-    Ok(named_kernel_fn(signature, chain.describe(), move |call| {
+    // Halos are written as well: what is overwritten has to lie like the output.
+    let in_place = (0..inputs.len()).filter(|i| inputs[*i] == y).collect();
+    Ok(in_place_kernel_fn(signature, chain.describe(), in_place, move |call| {
         let data = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         if y.len() == 0 {
@@ -49,8 +51,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
                 let left = y.halo.left * BLOCK;
                 line[..left].fill(0.0);
                 line[left + width..].fill(0.0);
-                let from = |i: usize| &data[i][offset(&inputs[i], image, block, r)..];
-                chain.run(&mut results, from, &mut line[left..left + width]);
+                let from = |i: usize| data[i].get(offset(&inputs[i], image, block, r)..).unwrap_or(&[]);
+                chain.run(&mut results, from, call.shared, &mut line[left..left + width]);
             }
         });
         Ok(())

@@ -178,6 +178,11 @@ impl Attrs {
         self.defs.0.iter().any(|d| d.name == name)
     }
 
+    /// Names and values, as files spell them.
+    pub fn pairs(&self) -> Vec<(String, String)> {
+        self.defs.0.iter().zip(&self.values).map(|(def, value)| (def.name.to_owned(), value.to_string())).collect()
+    }
+
     /// A whole number.
     pub fn int(&self, name: &str) -> i64 {
         self.opt_int(name).unwrap_or_else(|| wrong(name, "a whole number"))
@@ -345,9 +350,11 @@ fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpError> {
             }
             AttrValue::Float(value)
         }
-        AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(match text.to_ascii_lowercase().as_str() {
-            "true" | "1" => true,
-            "false" | "0" => false,
+        AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(match text {
+            "1" => true,
+            "0" => false,
+            _ if text.eq_ignore_ascii_case("true") => true,
+            _ if text.eq_ignore_ascii_case("false") => false,
             _ => return Err(wrong_format()),
         }),
         AttrKind::Shape | AttrKind::OptShape => {

@@ -2,7 +2,7 @@
 
 use super::RandomKey;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision};
+use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
@@ -27,6 +27,15 @@ impl Default for KernelOptions {
 }
 
 impl KernelOptions {
+    /// The transforms that `winograd` allows.
+    pub fn transforms(&self) -> Winograd {
+        match self.winograd {
+            0 | 1 => Winograd::Off,
+            2 | 3 => Winograd::F2,
+            _ => Winograd::F4,
+        }
+    }
+
     /// What a reader of the plan should know about them.
     pub fn note(&self) -> Option<&'static str> {
         let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
@@ -58,6 +67,8 @@ pub struct KernelCall<'a, 'o> {
     pub packed: Option<&'a [u8]>,
     /// this execution's piece of the random stream, for random operators
     pub random: Option<RandomKey>,
+    /// the input whose content stands in output 0 and is to be overwritten there; its entry in `inputs` has no content
+    pub shared: Option<usize>,
 }
 
 /// An operator bound to types. Immutable; results never depend on how many threads `par` uses.
@@ -73,6 +84,11 @@ pub trait Kernel: Send + Sync {
     /// Inputs (usually weights) that the kernel wants rearranged once and kept.
     fn packing(&self) -> Option<&dyn Packing> {
         None
+    }
+
+    /// Inputs of the size of output 0, any one of which it can overwrite: see [`KernelCall::shared`].
+    fn in_place(&self) -> &[usize] {
+        &[]
     }
 
     /// What was chosen, for `net.plan()` and the profiler.
@@ -112,6 +128,7 @@ struct FnKernel<F> {
     name: String,
     run: F,
     cost_ns: u64,
+    in_place: Vec<usize>,
 }
 
 impl<F> Kernel for FnKernel<F>
@@ -129,6 +146,10 @@ where
     fn cost_ns(&self) -> u64 {
         self.cost_ns
     }
+
+    fn in_place(&self) -> &[usize] {
+        &self.in_place
+    }
 }
 
 /// A kernel that is just a function. Its cost is estimated from the bytes it touches.
@@ -144,7 +165,15 @@ pub fn named_kernel_fn<F>(signature: &Signature<'_>, name: String, run: F) -> Bo
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4 })
+    in_place_kernel_fn(signature, name, Vec::new(), run)
+}
+
+/// The same for a kernel that can overwrite any one of these inputs.
+pub fn in_place_kernel_fn<F>(signature: &Signature<'_>, name: String, in_place: Vec<usize>, run: F) -> Box<dyn Kernel>
+where
+    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+{
+    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4, in_place })
 }
 
 /// The same for a kernel that is known to take so many nanoseconds.
@@ -152,7 +181,7 @@ pub fn costed_kernel_fn<F>(cost_ns: u64, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns })
+    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns, in_place: Vec::new() })
 }
 
 fn bytes_touched(signature: &Signature<'_>) -> u64 {

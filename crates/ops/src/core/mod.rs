@@ -1,6 +1,7 @@
 //! What an operator is: its definition, attributes, inference and kernels.
 
 mod attrs;
+mod bound;
 mod call;
 mod def;
 mod elementwise;
@@ -13,18 +14,20 @@ mod registry;
 mod support;
 
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
+pub use bound::{BoundCache, Given};
 pub use call::{DevicePar, EnginePar};
 pub use def::{Bind, Inputs, OpDef, Outputs};
 pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
-pub use invoke::{Invocation, invoke};
+pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
-    Kernel, KernelCall, KernelOptions, Packing, Signature, costed_kernel_fn, kernel_fn, named_kernel_fn, streaming_ns,
+    Kernel, KernelCall, KernelOptions, Packing, Signature, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
+    named_kernel_fn, streaming_ns,
 };
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
-pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, measure};
+pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
 pub use mxrt_kernels::isa::Isa;
 pub use mxrt_kernels::par::par_chunks_mut;
 pub use random::{RandomKey, RandomState};

@@ -34,12 +34,13 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(not_implemented("chains of element-wise operators are fused in float32 only"));
     }
     let chain = Chain::new(attrs, signature.inputs.len())?;
-    Ok(named_kernel_fn(signature, chain.describe(), move |call| {
+    let all = (0..signature.inputs.len()).collect();
+    Ok(in_place_kernel_fn(signature, chain.describe(), all, move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         par_chunks_mut(call.par, elements_mut(out)?, CHUNK, |i, out| {
             let mut results = chain.results();
-            chain.run(&mut results, |input| inputs[input].get(i * CHUNK..).unwrap_or(&[]), out);
+            chain.run(&mut results, |input| inputs[input].get(i * CHUNK..).unwrap_or(&[]), call.shared, out);
         });
         Ok(())
     }))
@@ -77,14 +78,26 @@ impl Chain {
         vec![[0.0; BLOCK]; self.program.steps.len()]
     }
 
-    /// Computes `out`; `input` gives the elements of an input that belong to it, in the same order.
-    pub(crate) fn run<'a>(&self, results: &mut Results, input: impl Fn(usize) -> &'a [f32], out: &mut [f32]) {
+    /// Computes `out`; `input` gives the elements of an input that belong to it, in the same order. Those of the input
+    /// `shared` stand in `out`.
+    pub(crate) fn run<'a>(
+        &self,
+        results: &mut Results,
+        input: impl Fn(usize) -> &'a [f32],
+        shared: Option<usize>,
+        out: &mut [f32],
+    ) {
         let last = self.program.steps.len() - 1;
+        let mut overwritten = [0.0; BLOCK];
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let n = out.len();
+            if shared.is_some() {
+                overwritten[..n].copy_from_slice(out);
+            }
             for (s, (function, reads)) in self.program.steps.iter().enumerate() {
                 let (before, here) = results.split_at_mut(s);
                 let read = |i: usize| match reads[i] {
+                    Source::Input(k) if shared == Some(k) => &overwritten[..n],
                     Source::Input(k) => &input(k)[at * BLOCK..][..n],
                     Source::Step(k) => &before[k][..n],
                 };

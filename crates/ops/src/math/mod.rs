@@ -42,11 +42,17 @@ use unary_op;
 
 /// A kernel that maps every element of input 0.
 pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-        let x = elements::<T>(&call.inputs[0])?;
-        elementwise::unary(call.par, function, x, elements_mut(&mut call.outputs[0])?);
-        Ok(())
-    })))
+    let in_place = if signature.outputs[..1] == signature.inputs[..1] { vec![0] } else { Vec::new() };
+    dispatch!(signature.inputs[0].dtype, numeric, T => {
+        Ok(in_place_kernel_fn(signature, "plain".to_owned(), in_place, move |call| {
+            let y = elements_mut(&mut call.outputs[0])?;
+            match call.shared {
+                Some(_) => elementwise::unary_inplace::<T>(call.par, function, y),
+                None => elementwise::unary(call.par, function, elements::<T>(&call.inputs[0])?, y),
+            }
+            Ok(())
+        }))
+    })
 }
 
 /// A kernel over two arrays of one shape.

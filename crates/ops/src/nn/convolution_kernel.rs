@@ -145,11 +145,7 @@ pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelO
         pad: two(&geometry.pad, 0)?,
         groups: geometry.groups,
     };
-    let winograd = match options.winograd {
-        0 | 1 => Winograd::Off,
-        2 | 3 => Winograd::F2,
-        _ => Winograd::F4,
-    };
+    let winograd = options.transforms();
     let KernelOptions { precision, tuned, isa, .. } = options;
     ConvKernel::select(params, [n, channels, height, width], isa, ConvOptions { winograd, precision, tuned })
 }

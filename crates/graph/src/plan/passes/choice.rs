@@ -1,6 +1,6 @@
 //! Which passes run.
 
-use super::{DIVIDE_BATCH, JOIN_IN_PLACE, PASSES, TYPED_PASSES};
+use super::{DIVIDE_BATCH, JOIN_IN_PLACE, OVERWRITE, PASSES, TYPED_PASSES};
 
 /// A choice of passes: all of them, unless some are switched off. Results stay right without any of them; they differ in
 /// speed, and in rounding.
@@ -38,7 +38,11 @@ impl PassChoice {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    PASSES.iter().map(|p| p.name).chain(TYPED_PASSES.iter().map(|p| p.name)).chain([JOIN_IN_PLACE, DIVIDE_BATCH])
+    PASSES.iter().map(|p| p.name).chain(TYPED_PASSES.iter().map(|p| p.name)).chain([
+        JOIN_IN_PLACE,
+        OVERWRITE,
+        DIVIDE_BATCH,
+    ])
 }
 
 fn bit(name: &str) -> Option<u64> {

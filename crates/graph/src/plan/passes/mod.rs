@@ -52,6 +52,10 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "assign_layouts", run: layout::run },
 ];
 
+/// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that nobody reads
+/// afterwards.
+pub const OVERWRITE: &str = "overwrite";
+
 /// Large batches of graphs that treat every row alone are run in parts, which can be switched off like a pass.
 pub const DIVIDE_BATCH: &str = "divide_batch";
 

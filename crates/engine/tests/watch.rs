@@ -1,0 +1,60 @@
+//! A test that hangs is ended, and says what its threads and engines were doing (`scripts/watch-test.sh`).
+#![cfg(target_os = "linux")]
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::process::{Command, Output};
+
+/// What a hanging test looks like: an op that does not end, one that waits for it, and a thread that waits for that.
+#[test]
+#[ignore = "hangs on purpose; run by the tests below"]
+fn an_op_that_never_ends() {
+    let engine = start(EngineKind::Threaded, 1);
+    let (var, copy) = (engine.new_var(), engine.new_var());
+    engine.push(OpSpec::new("endless", &[(&var, Access::Write)]), |_| {
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+    });
+    engine.push(OpSpec::new("behind it", &[(&var, Access::Read), (&copy, Access::Write)]), |_| Ok(()));
+    engine.wait_to_read(&copy).unwrap();
+}
+
+#[test]
+#[ignore = "fails on purpose; run by the tests below"]
+fn a_test_that_fails() {
+    std::process::exit(42);
+}
+
+fn watched(test: &str, debugger: &str) -> Output {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/watch-test.sh");
+    Command::new(script)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", test, "--nocapture"])
+        .env("MXRT_TEST_SECONDS", "2")
+        .env("MXRT_TEST_DEBUGGER", debugger)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_test_that_hangs_is_ended_and_its_engine_says_what_runs_and_who_waits() {
+    for debugger in ["any", "none"] {
+        let output = watched("an_op_that_never_ends", debugger);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(124), "{said}");
+        assert!(said.contains("HANG") && said.contains("has not ended after 2 s"), "{said}");
+        assert!(said.contains("endless on cpu(0) since"), "no word of what runs: {said}");
+        assert!(said.contains("an_op_that_never_ends since"), "no word of who waits: {said}");
+        assert!(said.contains(" an_op_that_neve"), "the waiting thread is missing: {said}");
+        if debugger == "none" {
+            assert!(said.contains("in system call"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_watched_test_ends_with_its_own_status() {
+    assert_eq!(watched("a_test_that_fails", "any").status.code(), Some(42));
+}

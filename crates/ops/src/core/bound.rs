@@ -1,0 +1,369 @@
+//! Operators bound to types: what imperative calls run, and a cache of them.
+
+use super::infer::infer_with_outputs;
+use super::invoke::{Invocation, context_of};
+use super::{Attrs, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Signature};
+use mxrt_engine::memory::ALIGN;
+use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
+use mxrt_kernels::Par;
+use mxrt_tensor::{
+    ArrayTypes, Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch_on, launch_typed,
+};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Operators cheaper than this run in the calling thread when a core is free (see `Cost`).
+const SMALL_NS: u64 = 200_000;
+
+/// An operator with attributes, types and the kernel chosen for them.
+pub(crate) struct Bound {
+    def: &'static OpDef,
+    attrs: Attrs,
+    inputs: SmallVec<[TensorType; 2]>,
+    outputs: SmallVec<[TensorType; 1]>,
+    kernel: Box<dyn Kernel>,
+    cost: Cost,
+}
+
+impl ArrayTypes for Bound {
+    fn inputs(&self) -> &[TensorType] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+}
+
+/// Says of an error which operator with which attributes and inputs it is about.
+fn describe(error: OpError, def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -> OpError {
+    error
+        .op(def.name)
+        .attrs(attrs.pairs())
+        .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
+        .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
+}
+
+impl Bound {
+    /// Infers the types of the outputs and chooses a kernel. `given` are the arrays of `out=`, if there are any.
+    pub fn new(
+        def: &'static OpDef,
+        attrs: Attrs,
+        options: KernelOptions,
+        inputs: &[&NDArray],
+        given: Option<&[&NDArray]>,
+    ) -> Result<Bound, OpError> {
+        let types: SmallVec<[TensorType; 2]> = inputs.iter().map(|a| a.tensor_type()).collect();
+        let chosen = (|| {
+            check_numbers(def, &attrs, inputs.len(), given)?;
+            let given: SmallVec<[TensorType; 2]> = given.unwrap_or(&[]).iter().map(|a| a.tensor_type()).collect();
+            let outputs = infer_with_outputs(def, &attrs, &types, &given)?;
+            let kernel = (def.bind)(&attrs, &Signature { inputs: &types, outputs: &outputs, options })?;
+            Ok((outputs, kernel))
+        })();
+        match chosen {
+            Ok((outputs, kernel)) => {
+                let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
+                Ok(Bound { def, attrs, inputs: types, outputs: outputs.into_iter().collect(), kernel, cost })
+            }
+            Err(error) => Err(describe(error, def, &attrs, &types)),
+        }
+    }
+
+    fn describe(&self, error: OpError) -> OpError {
+        describe(error, self.def, &self.attrs, &self.inputs)
+    }
+
+    /// Whether it was bound to inputs like these.
+    fn takes(&self, inputs: &[&NDArray]) -> bool {
+        inputs.len() == self.inputs.len() && inputs.iter().zip(&self.inputs).all(|(a, t)| has_type(a, t))
+    }
+
+    /// Whether these arrays, if there are any, are what it makes.
+    fn makes(&self, outputs: Option<&[&NDArray]>) -> bool {
+        outputs.is_none_or(|out| {
+            out.len() == self.outputs.len() && out.iter().zip(&self.outputs).all(|(a, t)| has_type(a, t))
+        })
+    }
+
+    /// Pushes it. Inputs and outputs are of the types that it was bound to.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn push(
+        self: &Arc<Bound>,
+        call: &Invocation<'_>,
+        inputs: &[&NDArray],
+        given: Option<&[&NDArray]>,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let context = context_of(call, inputs, given);
+        check_context(inputs, given, context).map_err(|e| self.describe(e))?;
+        let results: SmallVec<[NDArray; 2]> = match given {
+            Some(out) => out.iter().map(|a| (*a).clone()).collect(),
+            None => {
+                let made = self.outputs.iter().map(|t| NDArray::new(call.engine, context, t.clone()));
+                made.collect::<Result<_, OpError>>().map_err(|e| self.describe(e))?
+            }
+        };
+        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+        if let Some(device) = context.device() {
+            self.push_on(device, call, inputs, &outputs).map_err(|e| self.describe(e))?;
+            drop(outputs);
+            return Ok(results);
+        }
+        let spec = Launch { name: self.def.name.into(), inputs, outputs: &outputs, cost: self.cost };
+        if self.def.random {
+            let key = call.random.draw();
+            launch_typed(call.engine, spec, self.clone(), move |bound, ctx, ins, outs| {
+                bound.run(ctx, ins, outs, Some(key))
+            });
+        } else {
+            // A closure of its own, which fits into an op of the engine.
+            launch_typed(call.engine, spec, self.clone(), |bound, ctx, ins, outs| bound.run(ctx, ins, outs, None));
+        }
+        drop(outputs);
+        Ok(results)
+    }
+
+    /// The same kernel in the turn of a device, and in its memory.
+    fn push_on(
+        self: &Arc<Bound>,
+        device: DeviceId,
+        call: &Invocation<'_>,
+        inputs: &[&NDArray],
+        outputs: &[&NDArray],
+    ) -> Result<(), OpError> {
+        let key = self.def.random.then(|| call.random.draw());
+        let workspace = self.kernel.workspace().next_multiple_of(ALIGN);
+        let scratch = workspace + self.kernel.packing().map_or(0, |packing| packing.bytes());
+        let work = DeviceLaunch { scratch, ..DeviceLaunch::new(device, self.def.name, inputs, outputs) };
+        let bound = self.clone();
+        let body =
+            move |(), ctx: &KernelCtx<'_>, ins: &[TensorRef<'_>], outs: &mut [TensorMut<'_>], scratch: &mut [u8]| {
+                let (workspace, packed) = scratch.split_at_mut(workspace);
+                let done = bound.compute(&DevicePar(ctx), ins, outs, workspace, packed, key);
+                done.map_err(|e| bound.describe(e))
+            };
+        launch_on(call.engine, work, |_| (), body)
+    }
+
+    fn run(
+        &self,
+        ctx: &RunCtx<'_>,
+        inputs: &[TensorRef<'_>],
+        outputs: &mut [TensorMut<'_>],
+        random: Option<RandomKey>,
+    ) -> Result<(), OpError> {
+        let memory = ctx.engine().memory();
+        let alloc = |bytes| memory.alloc(bytes).map_err(OpError::from);
+        let mut compute = || {
+            let mut workspace = alloc(self.kernel.workspace())?;
+            let mut packed = self.kernel.packing().map(|packing| alloc(packing.bytes())).transpose()?;
+            let packed = packed.as_mut().map_or(&mut [][..], |block| block.as_mut_slice());
+            self.compute(&EnginePar(ctx), inputs, outputs, workspace.as_mut_slice(), packed, random)
+        };
+        compute().map_err(|e| self.describe(e))
+    }
+
+    /// Runs the kernel in memory that was made for it.
+    fn compute(
+        &self,
+        par: &dyn Par,
+        inputs: &[TensorRef<'_>],
+        outputs: &mut [TensorMut<'_>],
+        workspace: &mut [u8],
+        packed: &mut [u8],
+        random: Option<RandomKey>,
+    ) -> Result<(), OpError> {
+        let packed = match self.kernel.packing() {
+            None => None,
+            Some(packing) => {
+                let chosen = packing.inputs().iter().filter_map(|i| inputs.get(*i).copied());
+                let chosen: SmallVec<[TensorRef<'_>; 4]> = chosen.collect();
+                packing.pack(&chosen, &mut packed[..packing.bytes()])?;
+                Some(&*packed)
+            }
+        };
+        let workspace = &mut workspace[..self.kernel.workspace()];
+        self.kernel.run(&mut KernelCall { par, inputs, outputs, workspace, packed, shared: None, random })
+    }
+}
+
+fn has_type(array: &NDArray, tensor: &TensorType) -> bool {
+    array.dtype() == tensor.dtype && *array.shape() == tensor.shape
+}
+
+fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&NDArray]>) -> Result<(), OpError> {
+    let want = def.num_inputs(attrs);
+    if inputs != want {
+        let names = def.input_names(attrs).join(", ");
+        let message = format!("Operator {} expects {want} inputs ({names}), but got {inputs} instead.", def.name);
+        return Err(OpError::new(FailureKind::Value, message));
+    }
+    let made = def.num_outputs(attrs);
+    match outputs {
+        Some(out) if out.len() != made => {
+            let message = format!("{} makes {made} outputs, but out= holds {}", def.name, out.len());
+            Err(OpError::new(FailureKind::Value, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {
+    if let Some(elsewhere) = given.unwrap_or(&[]).iter().find(|a| a.context().device() != context.device()) {
+        let message = format!(
+            "out= is on {}, but the operator runs on {context}; give an array there, or copy the result with copyto",
+            elsewhere.context()
+        );
+        return Err(OpError::new(FailureKind::Device, message));
+    }
+    let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
+    match rest.iter().find(|a| a.context() != first.context()) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!(
+                "all inputs must live on one context, but one is on {} and another on {}; use as_in_context",
+                first.context(),
+                other.context()
+            );
+            Err(OpError::new(FailureKind::Device, message))
+        }
+    }
+}
+
+/// Attributes as a call gives them.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// names and text
+    Text(&'a [(String, String)]),
+    /// `scalar`, and nothing else
+    Scalar(f64),
+}
+
+impl Given<'_> {
+    fn parse(self, def: &OpDef) -> Result<Attrs, OpError> {
+        match self {
+            Given::Text(pairs) => def.parse_attrs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
+            Given::Scalar(number) => def.parse_attrs([("scalar", format!("{number:?}").as_str())]),
+        }
+    }
+
+    fn mix(self, mut hash: u64) -> u64 {
+        match self {
+            Given::Scalar(number) => mix(hash, number.to_bits()),
+            Given::Text(pairs) => {
+                for (name, text) in pairs {
+                    hash = text.bytes().chain(name.bytes()).fold(hash, |h, byte| mix(h, u64::from(byte)));
+                }
+                hash
+            }
+        }
+    }
+}
+
+/// As [`Given`], kept.
+enum Kept {
+    Text(SmallVec<[(String, String); 2]>),
+    Scalar(u64),
+}
+
+impl Kept {
+    fn is(&self, given: Given<'_>) -> bool {
+        match (self, given) {
+            (Kept::Text(kept), Given::Text(given)) => **kept == *given,
+            (Kept::Scalar(bits), Given::Scalar(number)) => *bits == number.to_bits(),
+            _ => false,
+        }
+    }
+}
+
+impl From<Given<'_>> for Kept {
+    fn from(given: Given<'_>) -> Kept {
+        match given {
+            Given::Text(pairs) => Kept::Text(pairs.iter().cloned().collect()),
+            Given::Scalar(number) => Kept::Scalar(number.to_bits()),
+        }
+    }
+}
+
+struct Entry {
+    given: Kept,
+    options: KernelOptions,
+    bound: Arc<Bound>,
+}
+
+impl Entry {
+    fn is(&self, def: &OpDef, given: Given<'_>, options: KernelOptions) -> bool {
+        std::ptr::eq(self.bound.def, def) && self.options == options && self.given.is(given)
+    }
+}
+
+/// Operators bound by late calls, so that the same call again need not parse, infer and choose. Has room for a fixed
+/// number of them; a new one takes the place of another.
+pub struct BoundCache {
+    places: Box<[Mutex<Option<Entry>>]>,
+}
+
+/// Places of a cache; a power of two.
+const PLACES: usize = 256;
+
+impl Default for BoundCache {
+    fn default() -> Self {
+        BoundCache { places: (0..PLACES).map(|_| Mutex::new(None)).collect() }
+    }
+}
+
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn place_of(def: &OpDef, given: Given<'_>, inputs: &[&NDArray]) -> usize {
+    let mut hash = given.mix(std::ptr::from_ref(def).addr() as u64);
+    for array in inputs {
+        hash = mix(hash, array.dtype() as u64);
+        hash = array.shape().iter().fold(hash, |h, n| mix(h, *n as u64));
+    }
+    (hash >> 32) as usize % PLACES
+}
+
+impl BoundCache {
+    /// The operator bound to these arguments.
+    pub(crate) fn get(
+        &self,
+        def: &'static OpDef,
+        given: Given<'_>,
+        options: KernelOptions,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+    ) -> Result<Arc<Bound>, OpError> {
+        let place = &self.places[place_of(def, given, inputs)];
+        // A place that another thread is using is no reason to wait, nor one whose user was lost in a fork.
+        if let Some(kept) = place.try_lock()
+            && let Some(entry) = kept.as_ref()
+            && entry.is(def, given, options)
+            && entry.bound.takes(inputs)
+            && entry.bound.makes(outputs)
+        {
+            return Ok(entry.bound.clone());
+        }
+        let attrs = given.parse(def)?;
+        // What is kept must not depend on arrays of `out=`; they may fit what is made without them.
+        match Bound::new(def, attrs.clone(), options, inputs, None) {
+            Ok(bound) if bound.makes(outputs) => {
+                let bound = Arc::new(bound);
+                let entry = Entry { given: Kept::from(given), options, bound: bound.clone() };
+                let old = place.try_lock().and_then(|mut kept| kept.replace(entry));
+                drop(old);
+                Ok(bound)
+            }
+            Err(error) if outputs.is_none() => Err(error),
+            _ => Ok(Arc::new(Bound::new(def, attrs, options, inputs, outputs)?)),
+        }
+    }
+}
+
+impl std::fmt::Debug for BoundCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BoundCache of {PLACES}")
+    }
+}

@@ -1,0 +1,125 @@
+//! `+`, `<` and the like: an operator for two arrays and one for an array and a number, chosen by the operand.
+
+use crate::ndarray::NDArrayBase;
+use crate::operator::{self, Call};
+use crate::{errors, runtime};
+use mxrt_ops::{Given, OpDef};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyFloat, PyInt};
+use std::sync::OnceLock;
+
+/// A sign with its two operators.
+#[derive(Clone, Copy)]
+pub(crate) enum Sign {
+    Add,
+    Sub,
+    ReflectedSub,
+    Mul,
+    Div,
+    ReflectedDiv,
+    Mod,
+    ReflectedMod,
+    Power,
+    ReflectedPower,
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterEqual,
+    Lesser,
+    LesserEqual,
+}
+
+/// By sign: the operator of two arrays, and that of an array and a number. An array on the left is never reflected.
+const NAMES: [(&str, &str); 16] = [
+    ("broadcast_add", "_plus_scalar"),
+    ("broadcast_sub", "_minus_scalar"),
+    ("broadcast_sub", "_rminus_scalar"),
+    ("broadcast_mul", "_mul_scalar"),
+    ("broadcast_div", "_div_scalar"),
+    ("broadcast_div", "_rdiv_scalar"),
+    ("broadcast_mod", "_mod_scalar"),
+    ("broadcast_mod", "_rmod_scalar"),
+    ("broadcast_power", "_power_scalar"),
+    ("broadcast_power", "_rpower_scalar"),
+    ("broadcast_equal", "_equal_scalar"),
+    ("broadcast_not_equal", "_not_equal_scalar"),
+    ("broadcast_greater", "_greater_scalar"),
+    ("broadcast_greater_equal", "_greater_equal_scalar"),
+    ("broadcast_lesser", "_lesser_scalar"),
+    ("broadcast_lesser_equal", "_lesser_equal_scalar"),
+];
+
+impl From<CompareOp> for Sign {
+    fn from(compare: CompareOp) -> Sign {
+        match compare {
+            CompareOp::Lt => Sign::Lesser,
+            CompareOp::Le => Sign::LesserEqual,
+            CompareOp::Eq => Sign::Equal,
+            CompareOp::Ne => Sign::NotEqual,
+            CompareOp::Gt => Sign::Greater,
+            CompareOp::Ge => Sign::GreaterEqual,
+        }
+    }
+}
+
+type Operators = Vec<(&'static OpDef, &'static OpDef)>;
+
+fn operators(py: Python<'_>, sign: Sign) -> PyResult<(&'static OpDef, &'static OpDef)> {
+    static FOUND: OnceLock<Operators> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found[sign as usize]);
+    }
+    let both = |(arrays, number): &(&str, &str)| Ok((operator::find(arrays)?, operator::find(number)?));
+    let found = NAMES.iter().map(both).collect::<Result<Operators, _>>().map_err(|e| errors::from_op(py, &e))?;
+    Ok(FOUND.get_or_init(|| found)[sign as usize])
+}
+
+/// What stands for all elements of an array: Python's and numpy's numbers.
+fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+        return value.extract();
+    }
+    static IS_NUMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    if IS_NUMBER.import(py, "mxrt.base", "is_number")?.call1((value,))?.is_truthy()? {
+        return py.get_type::<PyFloat>().call1((value,))?.extract();
+    }
+    Err(PyTypeError::new_err(format!("type {} not supported", value.get_type().str()?)))
+}
+
+fn run<'py>(
+    array: &Bound<'py, NDArrayBase>,
+    other: &Bound<'py, PyAny>,
+    sign: Sign,
+    out: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let (with_array, with_number) = operators(py, sign)?;
+    let left = &array.get().array;
+    let outputs: Option<&[_]> = if out.is_some() { Some(&[left]) } else { None };
+    let call = |def, given, inputs: &[_]| {
+        let call = Call { runtime: runtime::runtime()?, def, given, context: left.context() };
+        operator::results(py, call.push(py, inputs, outputs)?, out)
+    };
+    match other.cast::<NDArrayBase>() {
+        Ok(right) => call(with_array, Given::Text(&[]), &[left, &right.get().array]),
+        Err(_) => call(with_number, Given::Scalar(number(other)?), &[left]),
+    }
+}
+
+/// The result as a new array.
+pub(crate) fn apply<'py>(
+    array: &Bound<'py, NDArrayBase>,
+    other: &Bound<'py, PyAny>,
+    sign: Sign,
+) -> PyResult<Bound<'py, PyAny>> {
+    run(array, other, sign, None)
+}
+
+/// The result in the place of the array.
+pub(crate) fn assign<'py>(array: &Bound<'py, NDArrayBase>, other: &Bound<'py, PyAny>, sign: Sign) -> PyResult<()> {
+    run(array, other, sign, Some(array.as_any())).map(drop)
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Runs a program; a test binary that takes too long is ended, after what its threads and engines do was printed.
+#
+# cargo and cargo-nextest run everything through this script (.cargo/config.toml). A test has 100 seconds where it has a
+# process of its own (nextest), a whole binary 600; MXRT_TEST_SECONDS sets another time, 0 none. Stacks come from gdb or
+# eu-stack; where neither is installed, or may not look into the process, there are each thread's name, state and system
+# call. An engine's own account comes from the signal that MXRT_DEBUG makes it listen to.
+set -u
+limit=${MXRT_TEST_SECONDS:-$([ -n "${NEXTEST:-}" ] && echo 100 || echo 600)}
+# Only what cargo builds as a test lies there, and benchmarks, which take their time.
+case $1 in
+*/deps/*) [[ " $* " == *" --bench "* || " $* " == *" --list "* ]] && limit=0 ;;
+*) limit=0 ;;
+esac
+[ "$limit" = 0 ] && exec "$@"
+
+export MXRT_DEBUG=${MXRT_DEBUG-1}
+"$@" &
+child=$!
+sleep "$limit" &
+timer=$!
+told=''
+trap 'told=1; kill -TERM $child 2>/dev/null' TERM INT HUP
+
+# Whether the process has a handler for SIGUSR1, the tenth signal.
+listens() {
+  local mask
+  mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$child/status" 2>/dev/null)
+  [ -n "$mask" ] && (((0x$mask >> 9) & 1))
+}
+
+by_debugger() {
+  case ${MXRT_TEST_DEBUGGER:-any} in
+  any | gdb) command -v gdb >/dev/null && timeout 60 gdb -q -nx -batch -p $child -ex 'thread apply all backtrace 40' 2>/dev/null | grep -E '^(Thread|#)' && return ;;
+  esac
+  case ${MXRT_TEST_DEBUGGER:-any} in
+  any | eu-stack) command -v eu-stack >/dev/null && timeout 60 eu-stack -p $child 2>/dev/null && return ;;
+  esac
+  return 1
+}
+
+# What the kernel says of every thread. Reading it is allowed to this process, the parent, where it may not be to others.
+by_kernel() {
+  local task name state call line
+  for task in /proc/$child/task/*; do
+    name='' state='' call='' line=''
+    read -r name <"$task/comm"
+    while read -r line; do [[ $line == State:* ]] && state=${line#State:[[:space:]]} && break; done <"$task/status"
+    { read -r call <"$task/syscall"; } 2>/dev/null
+    echo "thread ${task##*/} $name: $state, in system call ${call%% *}"
+    { while read -r line; do echo "    $line"; done <"$task/stack"; } 2>/dev/null
+  done
+}
+
+wait -n
+status=$?
+if [ -n "$told" ] || ! kill -0 $child 2>/dev/null; then
+  kill $timer 2>/dev/null
+  # 127: the first wait has taken its status already.
+  wait $child
+  last=$?
+  [ $last -eq 127 ] && last=$status
+  exit $last
+fi
+{
+  echo "HANG: $* has not ended after $limit s"
+  if listens; then
+    kill -USR1 $child
+    sleep 1
+  else
+    echo "(its engines do not listen to SIGUSR1)"
+  fi
+  by_debugger || { echo "no stacks: neither gdb nor eu-stack is there and may look"; by_kernel; }
+} >&2
+{ kill -KILL $child && wait $child; } 2>/dev/null
+exit 124

@@ -1,0 +1,293 @@
+"""Calls of a network as requests: their place in the queue, deadlines, cancelling, batches beside single calls, rest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support import DIGITS, block_of, digits, in_threads, last_json, run_python
+
+KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice"]
+
+# A network, an input, and something that keeps the only core busy for a while.
+BUSY = """
+import json, sys, time
+import numpy as np
+import mxrt as mx
+
+folder = sys.argv[1]
+net = mx.gluon.SymbolBlock.imports(folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
+x = mx.nd.array(np.random.RandomState(0).rand(256, 1, 8, 8))
+net(x).wait_to_read()
+
+def busy():
+    blocker = mx.nd.ones((900, 900))
+    for _ in range(8):
+        blocker = mx.nd.dot(blocker, blocker) * 1e-3
+    return blocker
+"""
+
+
+def told(code: str, kind: str = "ThreadedEnginePerDevice") -> object:
+    return last_json(run_python(BUSY + code, DIGITS, env={"MXNET_ENGINE_TYPE": kind, "MXRT_CORES": "1"}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_past_its_deadline_raises_an_error_of_its_own(kind: str) -> None:
+    code = """
+said = []
+held = busy()
+try:
+    late = net(x, deadline=0)
+    late.asnumpy()
+except TimeoutError as error:
+    said += [type(error).__name__, isinstance(error, mx.base.MXNetError), str(error)]
+said.append(net(x, deadline=3600).shape[0])
+said.append(float(net(x).asnumpy().sum()) == float(net(x, priority=3, deadline=60.0).asnumpy().sum()))
+mx.nd.waitall()
+print(json.dumps(said))
+"""
+    name, is_mxnet, text, rows, same = told(code, kind)
+    assert (name, is_mxnet, rows, same) == ("MXNetTimeoutError", True, 256, True)
+    assert "deadline" in text and "allow more time" in text
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_a_deadline_is_a_number_of_seconds_from_now(mx, seconds: float) -> None:
+    net, x = block_of(mx), mx.nd.array(digits(1)[0])
+    with pytest.raises(ValueError, match=r"deadline=.*0 or more"):
+        net(x, deadline=seconds)
+    with pytest.raises(TypeError):
+        net(x, priority="high")
+    with pytest.raises(TypeError, match="hurry"):
+        net(x, hurry=True)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_urgent_calls_overtake_others(kind: str) -> None:
+    code = """
+order = []
+held = busy()
+calls = [(priority, net(x, priority=priority)) for priority in (0, -1, 2, 1)]
+for priority, y in calls:
+    y.add_done_callback(lambda _, priority=priority: order.append(priority))
+mx.nd.waitall()
+while len(order) < 4:
+    time.sleep(0.01)
+print(json.dumps(order))
+"""
+    assert told(code, kind) == [2, 1, 0, -1]
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_what_nobody_wants_is_not_computed_if_that_was_asked_for(kind: str) -> None:
+    code = """
+s = mx.sym.take(mx.sym.var("table"), mx.sym.var("index"), mode="raise", name="picked")
+op = mx.nd.CachedOp(s)
+table, bad = mx.nd.ones((3,)), mx.nd.array([9.0])
+
+def raised(act):
+    held = busy()
+    kept = act()
+    try:
+        mx.nd.waitall()
+        return None
+    except mx.base.MXNetError as error:
+        return error.node
+
+def cancelled():
+    y = op(table, bad)
+    y.cancel()
+    return y
+
+print(json.dumps([
+    raised(lambda: (op(table, bad), None)[1]),
+    raised(lambda: (op(table, bad, cancel_on_drop=True), None)[1]),
+    raised(lambda: op(table, bad, cancel_on_drop=True).reshape((1, 1))),
+    raised(cancelled),
+]))
+"""
+    assert told(code, kind) == ["picked", None, "picked", None]
+
+
+def test_awaiting_a_call_and_giving_up_cancels_it() -> None:
+    code = """
+import asyncio
+
+async def main():
+    # The input is not there before the cores have done what keeps them busy.
+    y = net(mx.nd.broadcast_add(x, busy()[:1, :1].reshape((1, 1, 1, 1))))
+    async def wait():
+        return await y
+    try:
+        await asyncio.wait_for(asyncio.ensure_future(wait()), 0.001)
+    except asyncio.TimeoutError:
+        pass
+    try:
+        y.asnumpy()
+        print(json.dumps("answered"))
+    except mx.base.MXNetError as error:
+        print(json.dumps(str(error)))
+
+asyncio.run(main())
+"""
+    assert "cancelled" in told(code)
+
+
+def test_modules_and_compiled_graphs_take_the_same_options(mx) -> None:
+    data = mx.sym.var("data")
+    symbol = mx.sym.FullyConnected(data, num_hidden=3, name="fc")
+    module = mx.mod.Module(symbol, label_names=None)
+    module.bind([("data", (2, 4))], for_training=False)
+    module.init_params(mx.init.One())
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))]), priority=1, deadline=60)
+    assert module.get_outputs()[0].asnumpy().tolist() == [[4.0] * 3] * 2
+    op = mx.nd.CachedOp(symbol)
+    weight, bias = mx.nd.ones((3, 4)), mx.nd.ones((3,))
+    bound = op.bind([None, weight, bias])
+    assert bound(mx.nd.ones((2, 4)), priority=-1).asnumpy().tolist() == [[5.0] * 3] * 2
+    bias[:] = 2
+    assert bound(mx.nd.ones((2, 4))).asnumpy().tolist() == [[6.0] * 3] * 2
+    with pytest.raises(mx.base.MXNetError, match="requires 3 inputs"):
+        op.bind([None, weight])
+    with pytest.raises(mx.base.MXNetError, match="takes 1 inputs beside its parameters, got 2"):
+        bound(mx.nd.ones((2, 4)), weight)
+    with pytest.raises(mx.base.MXNetError, match="same context"):
+        bound(mx.nd.ones((2, 4), ctx=mx.cpu(1)))
+
+
+@pytest.mark.parametrize("callers", [1, 2, 8, 64])
+def test_answers_have_the_same_bits_whatever_the_load_and_the_priorities(mx, resnet18: Path, callers: int) -> None:
+    net = mx.gluon.SymbolBlock.imports(
+        str(resnet18 / "resnet18_v1-symbol.json"), ["data"], str(resnet18 / "resnet18_v1-0000.params")
+    )
+    images = np.load(resnet18 / "resnet18_v1-input.npy")
+    single = np.concatenate([net(mx.nd.array(images[i : i + 1])).asnumpy() for i in range(4)])
+
+    def work(index: int) -> None:
+        for round_ in range(2):
+            rows = images[index % 4 :] if index % 3 == 0 else images[index % 4 : index % 4 + 1]
+            answer = net(mx.nd.array(rows), priority=(index + round_) % 3 - 1).asnumpy()
+            assert np.array_equal(answer, single[index % 4 : index % 4 + len(rows)]), f"caller {index}"
+
+    in_threads(callers, work)
+
+
+def test_a_large_batch_is_run_in_parts_and_says_so(mx, resnet18: Path) -> None:
+    net = mx.gluon.SymbolBlock.imports(
+        str(resnet18 / "resnet18_v1-symbol.json"), ["data"], str(resnet18 / "resnet18_v1-0000.params")
+    )
+    x = mx.nd.array(np.load(resnet18 / "resnet18_v1-input.npy"))
+    lines = net.plan(x, measure=True).splitlines()
+    assert lines[0] == "4 rows in parts of 1, several at a time, each on one core; of a part:"
+    assert lines[1].startswith("plan for float32(1, 3, 224, 224)")
+    assert all(line.endswith(" us") for line in lines[2:-1])
+    assert net.plan_cache_info()["plans"] == 2
+
+
+# ---- memory and rest -----------------------------------------------------------------------------------------------
+
+SHAPES = """
+import json, os, sys
+import numpy as np
+import mxrt as mx
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+folder = sys.argv[1]
+net = mx.gluon.SymbolBlock.imports(
+    folder + "/resnet18_v1-symbol.json", ["data"], folder + "/resnet18_v1-0000.params")
+seen = []
+for i in range(60):
+    size, rows = 32 + 8 * (i * 7 % 24), 1 + i * 5 % 7
+    net(mx.nd.array(np.ones((rows, 3, size, size), np.float32))).asnumpy()
+    seen.append(resident())
+facts = net.plan_cache_info()
+raw = sum(p.data().size * 4 for p in net.collect_params().values()) / 1e6
+print(json.dumps([max(seen[40:]) - max(seen[:20]), facts, raw]))
+"""
+
+
+@pytest.mark.timeout(180)
+def test_image_and_batch_sizes_that_change_with_every_call_do_not_grow_memory(resnet18: Path) -> None:
+    growth, facts, raw = last_json(run_python(SHAPES, resnet18, timeout=150))
+    assert growth < 40, f"{growth:.0f} MB more after 40 shapes than after 20"
+    assert facts["built"] > facts["plans"] + 5, "plans whose packed weights are too many are given up"
+    assert facts["constant_bytes"] / 1e6 < 2.5 * raw, facts
+
+
+REST = """
+import json, os, sys, time
+import numpy as np
+import mxrt as mx
+
+folder = sys.argv[1]
+net = mx.gluon.SymbolBlock.imports(folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
+x = mx.nd.array(np.random.RandomState(0).rand(2048, 1, 8, 8))
+
+def switches():
+    found = {}
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/status") as f:
+            facts = dict(line.rstrip().split(":", 1) for line in f)
+        if facts["Name"].strip().startswith("mxrt-"):
+            found[task] = int(facts["voluntary_ctxt_switches"])
+    return found
+
+for _ in range(20):
+    net(x).asnumpy()
+kept = mx._mxrt.info()["memory_cached"]
+time.sleep(12)
+left = mx._mxrt.info()["memory_cached"]
+before, ran = switches(), time.process_time()
+time.sleep(2)
+print(json.dumps([kept, left, before, switches(), time.process_time() - ran]))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux' /proc")
+@pytest.mark.timeout(60)
+def test_at_rest_memory_goes_back_and_nothing_wakes_up() -> None:
+    kept, left, before, after, ran = last_json(run_python(REST, DIGITS))
+    assert kept > 1e6, "arenas are kept for the next call"
+    assert left == 0, "after a rest they are not"
+    assert before and before == after, "a thread of the engine woke up"
+    assert ran < 0.02
+
+
+def test_fewer_threads_compute_when_the_environment_says_so() -> None:
+    code = "import json, mxrt as mx; print(json.dumps(mx._mxrt.info()['cores']))"
+    everything = len(os.sched_getaffinity(0))
+    assert last_json(run_python(code, env={"OMP_NUM_THREADS": "1"})) == 1
+    assert last_json(run_python(code, env={"OMP_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "2"})) <= min(
+        2, everything
+    )
+    assert last_json(run_python(code, env={"OMP_NUM_THREADS": "4096"})) <= everything
+    one = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
+    assert last_json(run_python(one + code)) == 1
+
+
+def test_a_quota_of_the_control_group_is_respected(tmp_path: Path) -> None:
+    group = Path("/sys/fs/cgroup/cpu") / f"mxrt-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "cpu.cfs_quota_us").write_text("100000")
+        (group / "cpu.cfs_period_us").write_text("100000")
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    code = f"""
+    import json, os
+    with open({str(group / "cgroup.procs")!r}, "w") as f:
+        f.write(str(os.getpid()))
+    import mxrt as mx
+    print(json.dumps(mx._mxrt.info()["cores"]))
+    """
+    try:
+        assert last_json(run_python(code)) == 1
+    finally:
+        group.rmdir()
