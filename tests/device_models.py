@@ -1,10 +1,10 @@
-"""A child of test_devices.py and of `make soak-devices`: models on simulated devices give the CPU's answer, bit for bit.
+"""A child of test_devices.py and of `make soak-devices`: models on simulated devices give the CPU's bits.
 
     device_models.py [--seeds N] [--threads N] [--zoo-dir DIR] NAME ...
 
-Every model runs on sim(0) and sim(1) at once, called from several threads, under as many seeds as asked for; each seed is
-another order of the devices' work, and the checker of the simulated devices says whether all of it was ordered. Then every
-operator of the graph runs by itself (Executor over all internal outputs). Prints one line of JSON.
+Every model runs on sim(0) and sim(1) at once, called from several threads, under as many seeds as asked for; each seed
+is another order of the devices' work, and the checker of the simulated devices says whether all of it was ordered. Then
+every operator of the graph runs by itself (Executor over all internal outputs). Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Model:
         group = mx.sym.Group([inner[i] for i, n in enumerate(inner.list_outputs()) if n not in symbol.list_inputs()])
         batch, xs = self.batches[0]
         values = {key.split(":", 1)[1]: value for key, value in mx.nd.load(self.case.params).items()}
-        values.update(zip(self.feeds, [mx.nd.array(a, dtype=a.dtype) for a in xs + self.case.label_arrays(batch)]))
+        given = [mx.nd.array(a, dtype=a.dtype) for a in xs + self.case.label_arrays(batch)]
+        values.update(zip(self.feeds, given, strict=True))
         results = []
         for ctx in (mx.cpu(), DEVICES[0]):
             there = {name: value.as_in_context(ctx) for name, value in values.items()}

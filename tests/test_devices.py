@@ -1,7 +1,7 @@
 """Models and arrays on devices, here simulated ones: what a user of a GPU sees.
 
-The devices of this process have threads and do their work at once. Children are given other kinds of engine, devices whose work
-waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``), or whose order a seed decides.
+The devices of this process have threads and do their work at once. Children are given other kinds of engine, devices
+whose work waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``), or whose order a seed decides.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ def test_memory_is_counted_bounded_and_given_back(mx) -> None:
             try:
                 make().wait_to_read()
             except MemoryError as error:
-                failed.append([type(error).__name__, error.op, error.device, isinstance(error, mx.base.MXNetMemoryError)])
+                kind = type(error).__name__
+                failed.append([kind, error.op, error.device, isinstance(error, mx.base.MXNetMemoryError)])
         assert (good * 2).sum().asscalar() == 16 and x.sum().asscalar() == 1 << 20
         sim.set_memory_limit(None)
         assert (x + 1).asnumpy().min() == 2
@@ -374,7 +375,9 @@ def test_a_full_size_network_gives_the_hosts_bits(mx, resnet18: Path, kind: str)
 
 
 def test_sixteen_threads_share_the_memory_of_a_device(mx) -> None:
-    found = device_models(ASYNC[0], 10, ["transformer"], "--threads", "16", MXRT_SIM_MODE="threaded", MXRT_SIM_DELAY_US="50")
+    found = device_models(
+        ASYNC[0], 10, ["transformer"], "--threads", "16", MXRT_SIM_MODE="threaded", MXRT_SIM_DELAY_US="50"
+    )
     assert found["models"][0]["calls"] >= 16 * 20
 
 
@@ -583,6 +586,41 @@ def address_of(capsule: object) -> tuple[int, int, int]:
     data = ctypes.c_uint64.from_address(pointer).value
     kind, number = (ctypes.c_int32 * 2).from_address(pointer + 8)
     return kind, number, data + ctypes.c_uint64.from_address(pointer + 40).value
+
+
+# ---- the profiler ---------------------------------------------------------------------------------------------------
+
+
+def test_the_profile_shows_what_devices_did_and_when(mx, tmp_path: Path) -> None:
+    done = run_python(
+        """
+        import json, sys, mxrt as mx
+        mx.profiler.set_config(filename=sys.argv[1])
+        x = mx.nd.ones((64, 64), ctx=mx.sim(0))
+        x.wait_to_read()
+        mx.profiler.set_state("run")
+        for _ in range(3):
+            y = mx.nd.dot(x, x)
+        z = y.as_in_context(mx.sim(1)).asnumpy()
+        mx.nd.waitall()
+        text, times = mx.profiler.dumps(), json.loads(mx.profiler.dumps(format="json"))["Time"]
+        mx.profiler.dump()
+        with open(sys.argv[1]) as file:
+            events = json.load(file)["traceEvents"]
+        lanes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        spans = [e for e in events if e.get("cat") == "device"]
+        print(json.dumps([text, times["device"], sorted(set(lanes.values())), spans, lanes]))
+        """,
+        tmp_path / "trace.json",
+        env={"MXNET_ENGINE_TYPE": ASYNC[0]},
+    )
+    text, device, names, spans, lanes = last_json(done)
+    assert "device\n====" in text and "dot @sim(0)" in text
+    assert device["dot @sim(0)"]["Count"] == 3 and 0 < device["dot @sim(0)"]["Min"] <= device["dot @sim(0)"]["Avg"]
+    assert {"sim(0)", "sim(1)"} <= set(names)
+    dots = [span for span in spans if span["name"] == "dot"]
+    assert len(dots) == 3 and all(lanes[str(span["pid"])] == "sim(0)" and span["dur"] > 0 for span in dots)
+    assert all(span["args"]["submitted_us"] <= span["ts"] and not span["args"]["failed"] for span in dots)
 
 
 # ---- processes ------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory
 class Context:
     """A device: ``Context('cpu', 0)``. As a ``with`` block it is where new arrays of this thread are made.
 
-    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory; an operator runs where
-    its inputs are.
+    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory; an operator runs
+    where its inputs are.
     """
 
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "cpu_pinned": 3, "cpu_shared": 5, **dict(_mxrt.device_kinds())}
@@ -74,8 +74,8 @@ class Context:
             _mxrt.trim_device(self._device)
 
     def memory_info(self) -> dict[str, Any]:
-        """Memory of the device in bytes: ``total``, ``in_use`` by arrays, ``cached`` for the next ones, the ``peak`` of what
-        was in use, and the ``limit`` if there is one.
+        """Memory of the device in bytes: ``total``, ``in_use`` by arrays, ``cached`` for the next ones, the ``peak`` of
+        what was in use, and the ``limit`` if there is one.
         """
         if self._is_host():
             found = _mxrt.info()

@@ -25,9 +25,9 @@ class Exchange:
     ) -> Any:
         """A capsule with the memory of the array, which stays until the consumer lets it go.
 
-        For an array on the host this waits until the value is there and nobody reads it, and there is no `stream`. For one
-        on a device the consumer's stream waits instead. What operators do with the array later is not ordered with what
-        the consumer does.
+        For an array on the host this waits until the value is there and nobody reads it, and there is no `stream`. For
+        one on a device the consumer's stream waits instead. What operators do with the array later is not ordered with
+        what the consumer does.
         """
         source, copied = self._for_consumer(dl_device, copy)
         return _mxrt.export_dlpack(source, stream, max_version, True, copied)
