@@ -130,8 +130,9 @@ impl ConstCache {
     }
 }
 
-/// States of the parameters that a plan remembers; more than one only where callers pass their own weights.
-const REMEMBERED: usize = 2;
+/// States of the parameters that a plan remembers; more than one only where callers pass their own weights, or where a model
+/// is on several devices.
+const REMEMBERED: usize = 4;
 
 /// The constant part of a plan.
 pub struct ConstPlan {
@@ -157,6 +158,8 @@ pub struct ConstEnv<'a> {
     pub par: &'a dyn Par,
     pub memory: &'static MemoryPool,
     pub inputs: &'a dyn GraphInputs,
+    /// where it runs, for failures
+    pub device: DeviceId,
 }
 
 impl ConstPlan {
@@ -245,17 +248,17 @@ impl ConstPlan {
             ConstSource::Value(value) => made.value(*value),
             ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
         };
-        let block = block.map_err(failure_of)?;
+        let block = block.map_err(|error| failure_of(error, made.env.device))?;
         self.cache.insert(slot, keys, &block);
         Ok(block)
     }
 }
 
-/// The failure that an error of a node becomes. Plans run on the CPU.
-pub fn failure_of(error: OpError) -> Failure {
+/// The failure that an error of a node becomes.
+pub fn failure_of(error: OpError, device: DeviceId) -> Failure {
     match error.inherited() {
         Some(failure) => failure.clone(),
-        None => Failure::new((*error.device(DeviceId::cpu(0).to_string())).clone()),
+        None => Failure::new((*error.device(device.to_string())).clone()),
     }
 }
 
