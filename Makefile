@@ -183,6 +183,10 @@ asan: | check-tools ## the engine's tests under AddressSanitizer (a minute after
 memcheck: | check-tools ## some of the engine's tests under valgrind
 	scripts/sanitize.sh memcheck
 
+.PHONY: exits
+exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less
+	MXRT_EXITS=$(or $(REPEAT),1000) $(PY) -m pytest tests/test_exits.py
+
 .PHONY: clean
 clean: ## remove everything that was built
 	rm -rf build dist target .venv .pytest_cache .mypy_cache .ruff_cache .benchmarks python/mxrt/_mxrt*.so

@@ -2,7 +2,8 @@
 """Break the engine on purpose, one rule at a time, and see whether its tests notice.
 
 The list is crates/engine/mutants/*.mutant. Each mutant is applied to a scratch copy of the crate, the tests it names
-are built and run (a filter may follow the name, `loom` means the models), then all the others until one fails. A mutant
+are built and run (a filter may follow the name, `loom` means the models, `sim/NAME` a test of the simulated device), then
+all the others until one fails. A mutant
 that does not compile or does not apply is an error of the list, not a kill. Nothing in the source tree is changed.
 
     scripts/mutants.py                 all of them, and a table
@@ -26,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates" / "engine"
+SIM = ROOT / "crates" / "sim"
 # Cheap ones first; what no test of its own names is looked for in this order.
 FAST = [
     "order",
@@ -44,9 +46,18 @@ FAST = [
     "fork_and_exit",
     "memory",
     "allocations",
+    "sim/order",
+    "sim/host",
+    "sim/memory",
+    "sim/errors",
+    "sim/exchange",
+    "sim/lifecycle",
+    "sim/programs",
     "loom",
 ]
-LIMIT = {"loom": 60, "serial_order": 40}
+LIMIT = {"loom": 60, "serial_order": 40, "sim/programs": 60}
+# Interleavings of each scenario on the simulated device.
+SIM_SEEDS = "200"
 
 
 @dataclass
@@ -114,42 +125,52 @@ def write(path, text):
 
 
 class Scratch:
-    """A workspace of its own that holds only the engine, without what its tests do not need."""
+    """A workspace of its own that holds only the engine and the simulated device, without what their tests do not need."""
 
     def __init__(self, where):
         self.where = where
         self.crate = where / "crates" / "engine"
         workspace = (ROOT / "Cargo.toml").read_text()
-        write(where / "Cargo.toml", re.sub(r"(?m)^members = .*", 'members = ["crates/engine"]', workspace))
+        members = 'members = ["crates/engine", "crates/sim"]'
+        write(where / "Cargo.toml", re.sub(r"(?m)^members = .*", members, workspace))
         if not (where / "Cargo.lock").exists():
             shutil.copy(ROOT / "Cargo.lock", where / "Cargo.lock")
-        manifest = (CRATE / "Cargo.toml").read_text()
-        manifest = re.sub(r"(?m)^criterion.*\n", "", manifest)
-        manifest = re.sub(r"(?ms)^\[\[bench\]\]\n.*?(?=^\[|\Z)", "", manifest)
-        write(self.crate / "Cargo.toml", manifest)
+        for source, copy in [(CRATE, self.crate), (SIM, where / "crates" / "sim")]:
+            manifest = (source / "Cargo.toml").read_text()
+            manifest = re.sub(r"(?m)^criterion.*\n", "", manifest)
+            manifest = re.sub(r"(?ms)^\[\[bench\]\]\n.*?(?=^\[|\Z)", "", manifest)
+            write(copy / "Cargo.toml", manifest)
 
     def restore(self, changed=None):
         """Makes the copy equal to the source, except for the changed files."""
         changed = changed or {}
+        self.copy(CRATE, self.crate, changed)
+        self.copy(SIM, self.where / "crates" / "sim", {})
+
+    @staticmethod
+    def copy(source, copy, changed):
+        """Makes one crate equal to its source, except for the changed files."""
         for folder in ("src", "tests"):
-            wanted = {p.relative_to(CRATE) for p in (CRATE / folder).rglob("*.rs")}
+            wanted = {p.relative_to(source) for p in (source / folder).rglob("*.rs")}
             for path in wanted:
-                write(self.crate / path, changed.get(str(path)) or (CRATE / path).read_text())
-            for path in list((self.crate / folder).rglob("*.rs")):
-                if path.relative_to(self.crate) not in wanted:
+                write(copy / path, changed.get(str(path)) or (source / path).read_text())
+            for path in list((copy / folder).rglob("*.rs")):
+                if path.relative_to(copy) not in wanted:
                     path.unlink()
 
     def build(self, test):
         """Builds a test; returns its executable, or the compiler's words."""
         env = dict(os.environ, CARGO_PROFILE_DEV_OPT_LEVEL="1", CARGO_PROFILE_DEV_DEBUG="0", CARGO_INCREMENTAL="1")
         env["CARGO_PROFILE_RELEASE_LTO"] = "off"
-        what = ["--test", test]
+        package, _, name = test.rpartition("/")
+        what = ["--test", name]
         env["CARGO_TARGET_DIR"] = str(self.where / "target")
         if test == "loom":
             what = ["--lib", "--release"]
             env["RUSTFLAGS"] = "--cfg loom"
             env["CARGO_TARGET_DIR"] = str(self.where / "target-loom")
-        command = ["cargo", "test", "-q", "-j", JOBS, "-p", "mxrt-engine", *what, "--no-run", "--message-format=json"]
+        command = ["cargo", "test", "-q", "-j", JOBS, "-p", "mxrt-" + (package or "engine")]
+        command += [*what, "--no-run", "--message-format=json"]
         done = subprocess.run(command, cwd=self.where, env=env, capture_output=True, text=True)
         messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode != 0:
@@ -160,11 +181,12 @@ class Scratch:
 
     def run(self, executable, test, words):
         """Runs a test; returns what failed, or None."""
-        limit = LIMIT.get(test, 25)
+        limit = LIMIT.get(test, 25) * PATIENCE
         begin = time.time()
         # On the slowest machines a test of a second takes ten; a hang takes for ever.
+        environment = dict(os.environ, MXRT_SIM_SEEDS=SIM_SEEDS)
         process = subprocess.Popen(
-            [executable, *words], cwd=self.crate, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [executable, *words], cwd=self.crate, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         try:
@@ -201,10 +223,16 @@ def describe(test, code, output):
     return f"{test}: {last[-1].split('::')[-1] + ', ' if last else ''}{how}"
 
 
+def test_file(test):
+    """Where the source of a test is."""
+    package, _, name = test.rpartition("/")
+    return (SIM if package == "sim" else CRATE) / "tests" / f"{name}.rs"
+
+
 def stages(mutant):
     """Tests to try, as (name, words): those the mutant names, then everything else."""
     named = [(t.split()[0], t.split()[1:]) for t in mutant.tests]
-    whole = [(t, []) for t in FAST if t == "loom" or (CRATE / "tests" / f"{t}.rs").exists()]
+    whole = [(t, []) for t in FAST if t == "loom" or test_file(t).exists()]
     return named + [stage for stage in whole if stage not in named]
 
 
@@ -257,7 +285,7 @@ def check_models(scratch, mutants):
 
 def main():
     """Command line."""
-    global JOBS
+    global JOBS, PATIENCE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only mutants whose name contains one of these")
     parser.add_argument("--check", action="store_true", help="only look whether every edit applies")
@@ -266,9 +294,10 @@ def main():
     parser.add_argument("--named-only", action="store_true", help="run only the tests that a mutant names")
     parser.add_argument("--scratch", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--table", type=Path, help="append every result to this file, and leave out what is in it")
+    parser.add_argument("--patience", type=int, default=1, help="times as long until a test counts as hanging")
     parser.add_argument("--jobs", default=str(os.cpu_count() or 1))
     arguments = parser.parse_args()
-    JOBS = arguments.jobs
+    JOBS, PATIENCE = arguments.jobs, arguments.patience
     mutants = [m for path in sorted((CRATE / "mutants").glob("*.mutant")) for m in parse(path)]
     names = [m.name for m in mutants]
     assert len(set(names)) == len(names), "two mutants have one name"

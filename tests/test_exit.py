@@ -1,11 +1,8 @@
-"""The end of the process and Ctrl-C: nothing crashes, nothing hangs, nothing is printed."""
+"""The end of the process and Ctrl-C: nothing crashes, nothing hangs, nothing is printed. More ways in test_exits.py."""
 
 from __future__ import annotations
 
 import statistics
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 
 from support import DIGITS, last_json, run_python
 
@@ -18,46 +15,6 @@ net = mx.gluon.SymbolBlock.imports(folder + "/digits_cnn-symbol.json", ["data"],
 with np.load(folder + "/eval.npz") as saved:
     images = saved["in.data"]
 """
-
-EXIT_BUSY = (
-    LOAD
-    + """
-batch, wait = int(sys.argv[2]), sys.argv[3]
-x = mx.nd.array(np.tile(images, (8, 1, 1, 1))[:batch])
-inside = threading.Semaphore(0)
-
-def work():
-    inside.release()
-    while True:
-        y = net(x)
-        if wait == "asnumpy":
-            y.asnumpy()
-        elif wait == "wait_to_read":
-            y.wait_to_read()
-        else:
-            mx.nd.waitall()
-
-for _ in range(8):
-    threading.Thread(target=work, daemon=True).start()
-for _ in range(8):
-    inside.acquire()
-time.sleep(float(sys.argv[4]))
-"""
-)
-
-
-@pytest.mark.timeout(600)
-def test_the_interpreter_may_end_while_8_daemon_threads_are_inside_a_model() -> None:
-    def once(number: int) -> tuple[int, str]:
-        batch = (1, 16, 256, 2048)[number % 4]
-        wait = ("asnumpy", "wait_to_read", "waitall")[number % 3]
-        result = run_python(EXIT_BUSY, DIGITS, batch, wait, 0.002 * (number % 25), timeout=60)
-        return result.returncode, result.stderr
-
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(once, range(50)))
-    bad = [(number, *result) for number, result in enumerate(results) if result != (0, "")]
-    assert not bad, f"{len(bad)} of 50 did not end cleanly; run, exit code, stderr: {bad[0]}"
 
 
 def test_unread_results_and_failures_do_not_disturb_the_end() -> None:

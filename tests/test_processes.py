@@ -1,4 +1,4 @@
-"""Child processes of every kind, and the end of a process in the middle of things."""
+"""Child processes of every kind."""
 
 from __future__ import annotations
 
@@ -210,55 +210,3 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     )
     assert last_json(result) == 0
-
-
-LEAVING = """
-import os, sys, threading, time
-import mxrt as mx
-x = mx.nd.ones((400, 400))
-for _ in range(30):
-    x = mx.nd.dot(x, x) * 1e-3
-how = sys.argv[1]
-if how in ("waiting threads", "os._exit"):
-    for _ in range(4):
-        threading.Thread(target=x.wait_to_read, daemon=True).start()
-if how == "sys.exit in a callback":
-    mx.nd.ones((1,)).add_done_callback(lambda a: sys.exit(5))
-    x.add_done_callback(lambda a: sys.exit(5))
-if how == "callback under way":
-    started = threading.Event()
-    def slow(a):
-        started.set()
-        time.sleep(0.3)
-    mx.nd.ones((1,)).add_done_callback(slow)
-    started.wait()
-if how == "bulk":
-    mx.engine.set_bulk_size(1000)
-    y = x + 1
-if how == "profiling":
-    mx.profiler.set_state("run")
-    y = x + 1
-if how == "failure":
-    x.cancel()
-    try:
-        (x + mx.nd.ones((3,)))
-    except mx.base.MXNetError:
-        pass
-time.sleep(float(sys.argv[2]))
-if how == "os._exit":
-    os._exit(0)
-"""
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        *("running operators", "waiting threads", "os._exit", "sys.exit in a callback", "callback under way"),
-        *("bulk", "profiling", "failure"),
-    ],
-)
-@pytest.mark.timeout(180)
-def test_leaving_in_the_middle_is_silent(how: str) -> None:
-    for delay in (0, 0.01, 0.1):
-        result = run_python(LEAVING, how, delay, timeout=40)
-        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), f"{how} after {delay} s"

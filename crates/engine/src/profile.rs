@@ -5,6 +5,7 @@
 
 use crate::block::{Mode, OpBlock, PROFILED};
 use crate::clock::{self, Scale};
+use crate::device::{DeviceRecord, device_records, device_trace};
 use crate::slot::{self, Slot};
 use crate::spec::{DeviceId, Lane, OpName};
 use crate::sync::global::Mutex;
@@ -32,6 +33,11 @@ pub fn set_on(on: bool) {
     ON.store(on, Ordering::Relaxed);
 }
 
+/// The number by which records know this thread.
+pub fn this_thread() -> u32 {
+    slot::current().number
+}
+
 /// Microseconds on the clock of the records.
 pub fn now_micros() -> f64 {
     Scale::measure().micros(clock::now())
@@ -54,7 +60,8 @@ pub struct Record {
     pub ended: f64,
     /// Number of the thread that ran it; see [`Snapshot::threads`].
     pub thread: u32,
-    /// Variables it reads, by [`Var::id`](crate::Var::id); at most eight accesses are noted.
+    /// Variables it reads, by [`Var::id`](crate::Var::id). Of more than eight accesses the first four and the last four are
+    /// noted.
     pub reads: Vec<u64>,
     /// Variables it writes.
     pub writes: Vec<u64>,
@@ -129,9 +136,11 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
     // SAFETY: contract; granted variables are alive.
     unsafe {
         let mut vars = [0; NAMED_VARS];
-        let nvars = OpBlock::len(op).min(NAMED_VARS);
+        let len = OpBlock::len(op);
+        let nvars = len.min(NAMED_VARS);
         for (i, place) in vars[..nvars].iter_mut().enumerate() {
-            let e = OpBlock::entry(op, i);
+            // Of many the first and the last: what an op writes is usually declared last.
+            let e = OpBlock::entry(op, if i < NAMED_VARS / 2 { i } else { len - nvars + i });
             *place = (*(*e).var).id << 1 | ((*e).mode() != Mode::Read) as u64;
         }
         let raw = Raw {
@@ -189,7 +198,9 @@ pub struct Snapshot {
     pub records: Vec<Record>,
     /// Names of the threads in `records`, by number.
     pub threads: HashMap<u32, String>,
-    /// Records that newer ones have replaced.
+    /// Ops on devices, by their own times there, in the order of their starts.
+    pub device_records: Vec<DeviceRecord>,
+    /// Records that newer ones have replaced, or that found no room.
     pub lost: u64,
 }
 
@@ -220,6 +231,11 @@ pub fn snapshot(clear: bool) -> Snapshot {
         all.lost += lost;
         all.records.extend(raw.into_iter().map(|r| r.translate(scale)));
     }
+    own.enter();
+    let (device_records, lost) = device_records(clear, |ticks| scale.micros(ticks));
+    own.exit();
+    all.device_records = device_records;
+    all.lost += lost;
     all.records.sort_by(|a, b| a.started.total_cmp(&b.started));
     own.enter();
     for record in &all.records {
@@ -309,6 +325,7 @@ impl Snapshot {
             }
             written_by.extend(record.writes.iter().map(|v| (*v, record)));
         }
+        events.extend(device_trace(&self.device_records));
         events
     }
 }
@@ -319,7 +336,7 @@ fn event(name: &str, phase: &str, rest: &str) -> String {
 
 fn span(r: &Record) -> String {
     let rest = format!(
-        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"request":{},"failed":{}}}"#,
+        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?}{},"failed":{}}}"#,
         r.thread,
         r.started,
         (r.ended - r.started).max(0.0),
@@ -328,14 +345,14 @@ fn span(r: &Record) -> String {
         (r.started - r.queued).max(0.0),
         r.reads,
         r.writes,
-        r.request.map_or("null".to_owned(), |n| n.to_string()),
+        r.request.map_or(String::new(), |n| format!(r#","request":{n}"#)),
         r.failed,
     );
     event(r.name.as_str(), "X", &rest)
 }
 
 /// A JSON string.
-fn json_text(text: &str) -> String {
+pub(crate) fn json_text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     for c in text.chars() {

@@ -306,7 +306,7 @@ impl Engine {
         let ready = var.locked(|state, inner| state.open_to(Mode::Read).then(|| look(inner)));
         let (ready, device) = (ready.is_some(), ready.flatten());
         if let Some(wait) = device {
-            let over = wait.is_over(&self.devices);
+            let over = wait.over(&self.devices);
             // Who asks again and again does the work of devices that have no thread.
             if !over {
                 self.devices.step();

@@ -7,7 +7,8 @@ use crate::world::{State, World};
 use crate::{Mode, SimConfig};
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::{
-    CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Kernel, StreamHandle, StreamKind,
+    Callback, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Kernel, StreamHandle,
+    StreamKind,
 };
 use std::any::Any;
 use std::fmt;
@@ -146,23 +147,25 @@ impl Device for SimDevice {
         self.world.drain(self.index)
     }
 
-    fn when_complete(&self, event: EventHandle, callback: Box<dyn FnOnce() + Send>) {
+    fn when_complete(&self, event: EventHandle, callback: Callback) {
         let mut state = self.world.lock();
         let Some(record) = state.last_record(event.0) else {
             drop(state);
-            return callback();
+            return callback(Err(classify(INVALID_HANDLE)));
         };
         let (world, logs, known) = (self.world.clone(), self.logs(), record.clone());
-        let callback = Box::new(move || {
-            if known.time().is_some() {
+        let callback = Box::new(move |result: Result<(), DeviceError>| {
+            if result.is_ok() {
                 world.lock().know(&known, Knows::Called, logs);
             }
-            callback();
+            callback(result);
         });
         let now = state.when_done(&record, callback);
+        // What was complete before the device was lost stays so.
+        let result = if record.time().is_some() { Ok(()) } else { state.usable(record.device) };
         drop(state);
         if let Some(callback) = now {
-            callback();
+            callback(result);
         }
     }
 

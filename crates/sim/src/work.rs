@@ -74,7 +74,7 @@ fn address(place: Place) -> *mut u8 {
 
 pub(crate) enum Item {
     Job { job: Job, submitted: u64 },
-    Record { record: Arc<Record> },
+    Record { record: Arc<Record>, submitted: u64 },
     Wait { record: Arc<Record> },
 }
 

@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::random::Random;
 use crate::work::{Item, Job, Record, Running};
 use crate::{Mode, SimConfig};
-use mxrt_engine::device::{DeviceError, DevicePtr, ErrorClass};
+use mxrt_engine::device::{Callback, DeviceError, DevicePtr, ErrorClass};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,8 +17,6 @@ const FIRST_STREAM: u64 = 0x7f5a_0000_0000;
 const STREAM_SPACE: u64 = 0x40;
 /// Longest time of a piece of work whose time nobody has set, in nanoseconds.
 const USUAL_TIME: u64 = 10_000;
-
-pub(crate) type Callback = Box<dyn FnOnce() + Send>;
 
 /// Simulated devices that can wait for each other. Clones are the same world.
 #[derive(Clone)]
@@ -58,6 +56,12 @@ struct Device {
     budget: usize,
 }
 
+impl Device {
+    fn has(&self, ptr: DevicePtr) -> bool {
+        self.memory.contains(ptr) || self.pinned.contains(ptr)
+    }
+}
+
 struct Stream {
     device: usize,
     queue: VecDeque<Item>,
@@ -75,13 +79,15 @@ struct Event {
 #[derive(Default)]
 pub(crate) struct Later {
     callbacks: Vec<Callback>,
+    lost: Option<DeviceError>,
     _items: Vec<Item>,
     _running: Vec<Running>,
 }
 
 impl Later {
     fn run(self) {
-        self.callbacks.into_iter().for_each(|callback| callback());
+        let result = || self.lost.clone().map_or(Ok(()), Err);
+        self.callbacks.into_iter().for_each(|callback| callback(result()));
     }
 }
 
@@ -224,7 +230,9 @@ impl World {
                 let clock = &mut state.streams[stream].clock;
                 *clock = time.max(*clock);
             }
-            Item::Record { record } => {
+            Item::Record { record, submitted } => {
+                let clock = &mut state.streams[stream].clock;
+                *clock = submitted.max(*clock);
                 let later = state.finish(&record, stream, self.0.now(&self.0.config));
                 self.0.changed.notify_all();
                 drop(state);
@@ -450,7 +458,7 @@ impl State {
     }
 
     fn check_memory(&mut self, tag: &Arc<mxrt_engine::device::Tag>, memory: &[DevicePtr], record: bool) {
-        for ptr in memory.iter().filter(|ptr| !self.devices.iter().any(|d| d.memory.contains(**ptr))) {
+        for ptr in memory.iter().filter(|ptr| !self.devices.iter().any(|d| d.has(**ptr))) {
             if record {
                 self.log.push(Entry::BadMemory { tag: tag.clone(), ptr: *ptr });
             }
@@ -464,11 +472,11 @@ impl State {
 
     /// Everything on the device ends here.
     fn lose(&mut self, device: usize, error: DeviceError) -> Later {
-        let mut later = Later::default();
+        let mut later = Later { lost: Some(error.clone()), ..Later::default() };
         self.devices[device].lost.get_or_insert(error);
         for stream in self.streams.iter_mut().filter(|s| s.device == device) {
             for item in stream.queue.drain(..) {
-                if let Item::Record { record } = &item {
+                if let Item::Record { record, .. } = &item {
                     later.callbacks.extend(self.callbacks.remove(&record.number).unwrap_or_default());
                 }
                 later._items.push(item);
@@ -530,7 +538,8 @@ impl State {
         if log {
             self.log.push(Entry::Record { stream, record: record.number });
         }
-        self.streams[stream].queue.push_back(Item::Record { record });
+        let submitted = self.host_clock;
+        self.streams[stream].queue.push_back(Item::Record { record, submitted });
         true
     }
 
@@ -555,7 +564,7 @@ impl State {
 
     /// Calls back when a record is done; the callback is returned if it is, or if its device is lost.
     pub fn when_done(&mut self, record: &Arc<Record>, callback: Callback) -> Option<Callback> {
-        if record.time().is_some() || self.devices[record.device].lost.is_some() {
+        if record.time().is_some() || self.usable(record.device).is_err() {
             return Some(callback);
         }
         self.callbacks.entry(record.number).or_default().push(callback);

@@ -237,6 +237,9 @@ class SymbolBlock(HybridBlock):
         """Arguments and parameters in the order of the graph's inputs."""
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
+        for value in args:
+            if not isinstance(value, NDArray):
+                raise self._wrong_type(value)
         with parameters.publishing:
             held = self._collect(args[0].context)
         return [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]

@@ -128,9 +128,12 @@ pub struct CopyJob {
     pub tag: Arc<Tag>,
 }
 
+/// What a device calls when it is done.
+pub type Callback = Box<dyn FnOnce(Result<(), DeviceError>) + Send>;
+
 /// A device that was opened. Calls may come from any thread. None of them waits for submitted work except
-/// [`host_wait`](Device::host_wait); none may be called from inside a callback of
-/// [`when_complete`](Device::when_complete) by the backend's own threads except `query` and `when_complete`.
+/// [`host_wait`](Device::host_wait) and [`synchronize`](Device::synchronize). Callbacks of
+/// [`when_complete`](Device::when_complete) make calls as well: they come from a thread that may.
 pub trait Device: Send + Sync {
     /// Bytes of its memory.
     fn total_memory(&self) -> usize;
@@ -160,8 +163,9 @@ pub trait Device: Send + Sync {
     /// Blocks until everything on the device is complete, that of other libraries included.
     fn synchronize(&self) -> Result<(), DeviceError>;
 
-    /// Calls back, in any thread, when the event's last record is complete or the device is lost; at once if it is.
-    fn when_complete(&self, event: EventHandle, callback: Box<dyn FnOnce() + Send>);
+    /// Calls back, in any thread, when the event's last record is complete, or with an error when the device is lost; at
+    /// once if it is.
+    fn when_complete(&self, event: EventHandle, callback: Callback);
 
     /// Memory of the device, aligned to at least 256 bytes.
     fn alloc(&self, bytes: usize) -> Result<DevicePtr, DeviceError>;

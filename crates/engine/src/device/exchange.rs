@@ -161,7 +161,8 @@ impl ImportStream {
     /// have been pushed for the variable yet.
     pub fn finish(self, var: &Var) -> Result<(), OpError> {
         let device = self.stream.device;
-        let event = self.stream.record(None).map_err(|e| device.op_error(&e, "importing an array"))?;
+        let event = device.engine.with_gate(|| self.stream.record(None));
+        let event = event.map_err(|e| device.op_error(&e, "importing an array"))?;
         let mut garbage = Garbage::default();
         let register = || var.inner().with_new_sync(|sync| sync.register_write(&event, 0, true, &mut garbage));
         device.engine.with_gate(register);
@@ -174,7 +175,7 @@ impl Drop for ExportGuard {
         if self.device.is_lost() {
             return;
         }
-        match self.stream.map(|stream| stream.record(None)) {
+        match self.stream.map(|stream| self.engine.with_gate(|| stream.record(None))) {
             Some(Ok(event)) => {
                 let mut garbage = Garbage::default();
                 let events = vec![event];

@@ -51,7 +51,7 @@ impl HostWait {
     }
 
     /// Whether everything is complete.
-    pub fn is_over(self, devices: &Devices) -> bool {
+    pub fn over(self, devices: &Devices) -> bool {
         self.events(devices).iter().all(|e| devices.is_over(e))
     }
 
@@ -64,7 +64,7 @@ impl HostWait {
     pub fn finish(self, engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<Option<Failure>, WaitError> {
         let HostWait { waits, writer, late } = self;
         for event in waits.complete(&engine.devices).events() {
-            match engine.devices.host_wait(event, poll) {
+            match engine.devices.host_wait(event, &mut || poll() && !engine.is_closed()) {
                 Ok(true) => {}
                 Ok(false) => return Err(engine.gave_up()),
                 // Whoever wrote the value has failed with this, or has not.
@@ -99,8 +99,8 @@ impl Devices {
         event.is_settled()
     }
 
-    /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give up, or the engine was
-    /// closed. An error: the device is lost.
+    /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give up. An error: the device
+    /// is lost.
     pub fn host_wait(&self, event: &EventRef, poll: &mut dyn FnMut() -> bool) -> Result<bool, OpError> {
         let device = event.stream.device;
         let mut asked = Instant::now();
@@ -115,7 +115,7 @@ impl Devices {
             match device.backend.host_wait(event.handle, POLL) {
                 Ok(true) => over(event),
                 Ok(false) if asked.elapsed() >= POLL => {
-                    if !poll() || device.engine.is_closed() {
+                    if !poll() {
                         return Ok(false);
                     }
                     asked = Instant::now();
@@ -130,7 +130,7 @@ impl Devices {
     pub fn synchronize(&self, engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         for event in self.last_events() {
             // What a lost device did not complete has failed, and is told as that.
-            if let Ok(false) = self.host_wait(&event, poll) {
+            if let Ok(false) = self.host_wait(&event, &mut || poll() && !engine.is_closed()) {
                 return Err(engine.gave_up());
             }
         }

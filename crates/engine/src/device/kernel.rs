@@ -34,22 +34,8 @@ impl Kernel {
     pub fn run(self) {
         let Kernel { body, op, .. } = self;
         let ctx = KernelCtx { op: &op };
-        let slot = slot::current();
-        // Waiting in here is refused, as inside any op.
-        slot.op_depth.set(slot.op_depth.get() + 1);
-        let result = catch_unwind(AssertUnwindSafe(|| body(&ctx)));
-        slot.op_depth.set(slot.op_depth.get() - 1);
-        match result {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => op.fail(error),
-            Err(payload) => op.fail(match payload.downcast::<OpError>() {
-                Ok(error) => *error,
-                Err(payload) => {
-                    let message = format!("operator {} panicked: {}", op.name, panic_text(&*payload));
-                    discard(payload);
-                    OpError::new(FailureKind::Panic, message)
-                }
-            }),
+        if let Err(error) = ctx.guarded(body) {
+            op.fail(error);
         }
     }
 }
@@ -84,6 +70,32 @@ impl KernelCtx<'_> {
     /// Fails exactly the write with number `i`; the first failure given to an access stays.
     pub fn fail_write(&self, i: usize, failure: Failure) {
         self.op.fail_write(i, failure);
+    }
+
+    /// The failure of an access as it is in the middle of the op: what a kernel before this one left, or the old value's.
+    pub(super) fn failure_so_far(&self, i: usize) -> Option<Failure> {
+        self.op.failure_so_far(i)
+    }
+
+    /// Runs a part of the op; what goes wrong is a failure of its own.
+    pub(super) fn call(&self, body: Box<Body>) -> Result<(), Failure> {
+        self.guarded(body).map_err(|error| self.op.failure_from(error))
+    }
+
+    /// Runs user code: panics become errors, and waiting in there is refused, as inside any op.
+    fn guarded(&self, body: Box<Body>) -> Result<(), OpError> {
+        let slot = slot::current();
+        slot.op_depth.set(slot.op_depth.get() + 1);
+        let result = catch_unwind(AssertUnwindSafe(|| body(self)));
+        slot.op_depth.set(slot.op_depth.get() - 1);
+        result.unwrap_or_else(|payload| match payload.downcast::<OpError>() {
+            Ok(error) => Err(*error),
+            Err(payload) => {
+                let message = format!("operator {} panicked: {}", self.op.name, panic_text(&*payload));
+                discard(payload);
+                Err(OpError::new(FailureKind::Panic, message))
+            }
+        })
     }
 
     /// Calls `body` for every chunk, one after the other: the chunks are those of

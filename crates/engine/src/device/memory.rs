@@ -107,6 +107,8 @@ impl Drop for DeviceBlock {
         let mut last = WaitSet::default();
         self.events.iter().filter(|e| !e.is_settled()).for_each(|e| last.add(e));
         match self.foreign.take() {
+            // Nobody gets it any more, and in a forked child nobody may touch the pool.
+            None if self.device.is_lost() => {}
             None => self.device.pool(self.origin).give(self.class, self.ptr, last.into_events()),
             Some(done) => when_all_complete(last.into_events(), done),
         }

@@ -11,21 +11,26 @@ mod op;
 mod open;
 mod outcome;
 mod park;
+mod parts;
 mod stream;
 mod sync_object;
+mod timing;
 
 pub use api::{
-    CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Place, StreamHandle, StreamKind, Tag,
-    TagAccess,
+    Callback, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Place, StreamHandle,
+    StreamKind, Tag, TagAccess,
 };
 pub use exchange::{ConsumerStream, DeviceMemoryRef, ExportGuard, ImportStream};
 pub use kernel::{Kernel, KernelCtx};
 pub use memory::DeviceStats;
 pub use op::DeviceCtx;
 pub use open::OpenDevice;
+pub use parts::Part;
+pub use timing::DeviceRecord;
 
 pub(crate) use event::EventRef;
 pub(crate) use host::HostWait;
 pub(crate) use open::{COMPUTE_STREAMS, Devices};
 pub(crate) use park::inherited_with_devices;
 pub(crate) use sync_object::{Extra, Garbage, SyncObject};
+pub(crate) use timing::{snapshot as device_records, trace_events as device_trace};

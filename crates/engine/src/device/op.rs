@@ -8,10 +8,12 @@ use super::open::OpenDevice;
 use super::outcome::{Enqueued, settle};
 use super::stream::{Stream, WaitSet};
 use super::sync_object::Garbage;
+use super::timing::Timing;
 use crate::block::Mode;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::failure::{FailureKind, OpError};
+use crate::profile;
 use crate::spec::{DeviceId, OpKind, OpSpec};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -30,6 +32,7 @@ pub struct DeviceCtx<'a> {
     /// Memory that this op may still use, although nobody owns it any more.
     retired: RefCell<Vec<DeviceBlock>>,
     finished: Cell<bool>,
+    timing: Cell<Option<Timing>>,
 }
 
 impl<'a> Deref for DeviceCtx<'a> {
@@ -81,7 +84,9 @@ impl<'a> DeviceCtx<'a> {
         let mut op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
         op.origin = run.origin();
         op.set_inputs(inputs);
+        let timing = if profile::is_on() { Timing::start(stream) } else { None };
         Ok(DeviceCtx {
+            timing: Cell::new(timing),
             run,
             device,
             stream,
@@ -95,6 +100,9 @@ impl<'a> DeviceCtx<'a> {
     /// Records the end and notes it in every variable; only then the engine releases what depends on the op.
     fn finish(&self, result: Result<(), OpError>) -> Result<(), OpError> {
         self.finished.set(true);
+        if let Some(timing) = self.timing.take().and_then(Timing::end) {
+            self.op.set_timing(timing);
+        }
         let (event, recorded) = self.record();
         let Some(event) = event else { return recorded.and(result) };
         for mut block in self.retired.take() {
@@ -166,7 +174,9 @@ impl<'a> DeviceCtx<'a> {
                     let memory = var.with_sync(|sync| sync.memory().map(|m| m.ptr)).flatten();
                     TagAccess { var: var.id, memory, write: mode != Mode::Read }
                 });
-                let accesses = accesses.collect();
+                // Memory of the op alone is known by the op's own number.
+                let own = |block: &DeviceBlock| TagAccess { var: self.op.id, memory: Some(block.ptr), write: true };
+                let accesses = accesses.chain(self.retired.borrow().iter().map(own)).collect();
                 Arc::new(Tag { op: self.op.id, name: self.op.name.clone(), device: self.device.id, accesses })
             })
             .clone()
@@ -242,6 +252,7 @@ impl<'a> DeviceCtx<'a> {
     fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
         let ptr = block.ptr;
         self.retired.borrow_mut().push(block);
+        *self.tag.borrow_mut() = None;
         Ok(ptr)
     }
 

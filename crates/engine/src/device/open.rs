@@ -8,7 +8,7 @@ use super::stream::Stream;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::spec::{DeviceId, DeviceKind, Lane};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Compute streams of a device, unless the configuration says otherwise.
@@ -20,6 +20,7 @@ pub struct OpenDevice {
     pub(crate) engine: &'static Engine,
     pub(crate) backend: Arc<dyn Device>,
     pub(crate) events: EventPool,
+    pub(crate) timing_events: EventPool,
     streams: OnceLock<Vec<&'static Stream>>,
     /// Streams of other libraries, made when they are first named.
     foreign: Mutex<Vec<(u64, &'static Stream)>>,
@@ -33,7 +34,11 @@ pub struct OpenDevice {
 pub(crate) struct Devices {
     drivers: Vec<Arc<dyn Driver>>,
     compute_streams: usize,
-    open: Mutex<Vec<&'static OpenDevice>>,
+    /// Held while one is opened.
+    opening: Mutex<()>,
+    /// The open ones: a list that is never freed, replaced when one is added. Looked at without a lock, so that a forked
+    /// child can.
+    open: AtomicPtr<Vec<&'static OpenDevice>>,
     /// A device is open: only then variables are looked at for its work.
     in_use: AtomicBool,
     /// One of them does its work in waiting threads only.
@@ -52,7 +57,8 @@ impl Devices {
         Devices {
             drivers,
             compute_streams: compute_streams.max(1),
-            open: Mutex::default(),
+            opening: Mutex::default(),
+            open: AtomicPtr::new(Box::leak(Box::default())),
             in_use: AtomicBool::new(false),
             stepped: AtomicBool::new(false),
             next_stream: AtomicU32::new(0),
@@ -65,16 +71,23 @@ impl Devices {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    pub fn all(&self) -> Vec<&'static OpenDevice> {
-        if !self.in_use() {
-            return Vec::new();
-        }
-        lock(&self.open).clone()
+    pub fn all(&self) -> &'static [&'static OpenDevice] {
+        // SAFETY: lists are never freed.
+        unsafe { &*self.open.load(Ordering::Acquire) }
     }
 
-    /// Every stream of every device.
+    fn add(&self, device: &'static OpenDevice) {
+        let longer: Vec<_> = self.all().iter().copied().chain([device]).collect();
+        self.open.store(Box::leak(Box::new(longer)), Ordering::Release);
+        if device.backend.is_stepped() {
+            self.stepped.store(true, Ordering::SeqCst);
+        }
+        self.in_use.store(true, Ordering::SeqCst);
+    }
+
+    /// Every stream of every device that is not lost.
     pub fn streams(&self) -> Vec<&'static Stream> {
-        self.all().into_iter().flat_map(OpenDevice::every_stream).collect()
+        self.all().iter().filter(|d| !d.is_lost()).flat_map(|d| d.every_stream()).collect()
     }
 
     /// The last record of every stream, if it is not known to be complete.
@@ -98,11 +111,7 @@ impl Devices {
 
     /// In a forked child no device works: streams and memory belong to the parent.
     pub fn forget(&self) {
-        let open = match self.open.try_lock() {
-            Ok(open) => open.clone(),
-            Err(_) => return,
-        };
-        for device in open {
+        for device in self.all() {
             let message = format!(
                 "{} cannot be used in a forked process; use the CPU there, or start the process by spawning",
                 device.id
@@ -120,8 +129,9 @@ impl Engine {
 
     /// The device, opened if it is not yet. An error says why it cannot be used.
     pub fn device(&'static self, id: DeviceId) -> Result<&'static OpenDevice, OpError> {
-        if let Some(open) = self.devices.all().into_iter().find(|d| d.id == id) {
-            return Ok(open);
+        let opened = || self.devices.all().iter().copied().find(|d| d.id == id);
+        if let Some(device) = opened() {
+            return Ok(device);
         }
         let error = |message: String| OpError::new(FailureKind::Device, message).device(id.to_string());
         let Some(driver) = self.devices.driver(id.kind()) else {
@@ -137,17 +147,13 @@ impl Engine {
             };
             return Err(error(message));
         }
-        let mut open = lock(&self.devices.open);
-        if let Some(device) = open.iter().find(|d| d.id == id) {
+        let _opening = lock(&self.devices.opening);
+        if let Some(device) = opened() {
             return Ok(device);
         }
         let backend = driver.open(id.index()).map_err(|e| error(format!("opening {id}: {e}")))?;
         let device = OpenDevice::new(self, id, backend).map_err(|e| error(format!("opening {id}: {e}")))?;
-        if device.backend.is_stepped() {
-            self.devices.stepped.store(true, Ordering::SeqCst);
-        }
-        open.push(device);
-        self.devices.in_use.store(true, Ordering::SeqCst);
+        self.devices.add(device);
         Ok(device)
     }
 
@@ -185,6 +191,7 @@ impl OpenDevice {
             engine,
             backend,
             events: EventPool::new(false, KEEP_EVENTS),
+            timing_events: EventPool::new(true, KEEP_EVENTS),
             streams: OnceLock::new(),
             foreign: Mutex::default(),
             turn: AtomicUsize::new(0),

@@ -2,6 +2,7 @@
 //! behind it.
 
 use super::event::EventRef;
+use super::timing::Timing;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError};
 use crate::spec::{DeviceId, OpName};
@@ -52,6 +53,7 @@ struct Status {
     error: Option<OpError>,
     single: Vec<(usize, Failure)>,
     keep: Vec<Box<dyn Any + Send>>,
+    timing: Option<Timing>,
 }
 
 /// The final word.
@@ -115,6 +117,11 @@ impl Enqueued {
         }
     }
 
+    /// The profiler wants to know when it ran.
+    pub fn set_timing(&self, timing: Timing) {
+        lock(&self.status).timing = Some(timing);
+    }
+
     /// Dropped when the op is complete on the device.
     pub fn keep(&self, value: Box<dyn Any + Send>) {
         lock(&self.status).keep.push(value);
@@ -126,6 +133,13 @@ impl Enqueued {
         self.failed_inputs().into_iter().find(|(j, _)| self.vars[*j] == var).map(|(_, f)| f)
     }
 
+    /// The failure a kernel gave to a write of this op, or that of the old value.
+    pub fn failure_so_far(&self, i: usize) -> Option<Failure> {
+        let var = *self.vars.get(i)?;
+        let written = lock(&self.status).single.iter().find(|(j, _)| self.vars[*j] == var).map(|(_, f)| f.clone());
+        written.or_else(|| self.failure_of_input(i))
+    }
+
     /// Failed old values in declared order; what came before is complete.
     pub fn failed_inputs(&self) -> Vec<(usize, Failure)> {
         let inputs = lock(&self.inputs);
@@ -134,6 +148,11 @@ impl Enqueued {
             Source::Pending(writer) => writer.failure(),
         };
         inputs.iter().filter_map(|input| Some((input.access, failure(input)?))).collect()
+    }
+
+    /// Whether anything it wrote has failed.
+    pub fn has_failed(&self) -> bool {
+        self.outcome.get().is_some_and(|o| o.all.is_some() || !o.single.is_empty())
     }
 
     /// What a write left, once the op is settled.
@@ -163,7 +182,7 @@ impl Enqueued {
             return;
         }
         let failed = self.failed_inputs();
-        let Status { error, mut single, keep } = std::mem::take(&mut *lock(&self.status));
+        let Status { error, mut single, keep, timing } = std::mem::take(&mut *lock(&self.status));
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
         let own = || error.map(|e| self.failure_from(e));
         let all = lost.or(inherited).or_else(own);
@@ -175,6 +194,9 @@ impl Enqueued {
         all.iter().chain(single.iter().map(|(_, f)| f)).for_each(|f| self.engine.record_failure(f));
         let _ = self.outcome.set(Outcome { all, single });
         drop(deciding);
+        if let Some(timing) = timing {
+            timing.resolve(self);
+        }
         let inputs = std::mem::take(&mut *lock(&self.inputs));
         // Data of the user: under no lock.
         drop((inputs, keep));

@@ -1,5 +1,6 @@
 //! Ops of the host whose inputs are still on a device: put aside until the device is done, so that no worker is blocked.
 
+use super::api::DeviceError;
 use super::event::EventRef;
 use super::open::Devices;
 use super::outcome::settle;
@@ -47,8 +48,8 @@ pub(crate) fn when_all_complete(events: Vec<EventRef>, callback: impl FnOnce() +
         let backend = event.stream.device.backend.clone();
         backend.when_complete(
             event.handle,
-            Box::new(move || {
-                arrived(&seen);
+            Box::new(move |result| {
+                arrived(&seen, result);
                 done();
             }),
         );
@@ -57,9 +58,12 @@ pub(crate) fn when_all_complete(events: Vec<EventRef>, callback: impl FnOnce() +
 }
 
 /// The device says that an event is complete, or that it is lost.
-fn arrived(event: &EventRef) {
-    if !event.stream.device.is_lost() {
-        event.stream.note_complete(event.seq);
+fn arrived(event: &EventRef, result: Result<(), DeviceError>) {
+    match result {
+        Ok(()) => event.stream.note_complete(event.seq),
+        Err(error) => {
+            event.stream.device.note_error(&error, "waiting for an operator");
+        }
     }
     event.stream.reap();
     settle(event);

@@ -132,12 +132,9 @@ impl SyncObject {
 
     /// The value was written by the host, as a whole: only then it has no old failure any more.
     pub fn healed(&mut self, garbage: &mut Garbage) {
-        garbage._failure = self.late.take();
+        // The failure of a writer that is complete is history as well.
         self.prune(garbage);
-        // The host has waited for the writer; if it is settled but was kept for its failure, that is history.
-        if self.writer.as_ref().is_some_and(|w| w.event.is_settled()) {
-            garbage._writer = self.writer.take();
-        }
+        garbage._failure = self.late.take();
         self.frozen = false;
     }
 

@@ -207,3 +207,21 @@ pub fn failure(result: Result<i64, WaitError>) -> Failure {
         other => panic!("expected a failure, got {other:?}"),
     }
 }
+
+/// A call that opens a gate, and one that waits for it and returns 1.
+pub fn gate() -> (impl Fn() + Send + 'static, impl Fn() -> i64 + Send + 'static) {
+    let gate = Arc::new((std::sync::Mutex::new(false), std::sync::Condvar::new()));
+    let other = gate.clone();
+    let open = move || {
+        *gate.0.lock().unwrap() = true;
+        gate.1.notify_all();
+    };
+    let pass = move || {
+        let mut is_open = other.0.lock().unwrap();
+        while !*is_open {
+            is_open = other.1.wait(is_open).unwrap();
+        }
+        1
+    };
+    (open, pass)
+}
