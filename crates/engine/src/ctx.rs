@@ -72,13 +72,6 @@ impl RunCtx<'_> {
         })
     }
 
-    /// The failure that an error of a part of this op is, with what the engine knows of the op. An op in parts asks the
-    /// context of any of its turns.
-    pub fn failure(&self, error: OpError) -> Failure {
-        // SAFETY: the op exists while the context does.
-        unsafe { failure_from(self.op, error) }
-    }
-
     /// Fails exactly the write with number `i`; the first failure given to an access stays. A read, or a number the op
     /// does not have, is ignored in release builds and a bug in debug builds.
     pub fn fail_write(&self, i: usize, failure: Failure) {

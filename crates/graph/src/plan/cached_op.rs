@@ -505,7 +505,8 @@ impl CachedOp {
         launch_call(self.engine, call, move |turn| {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
-            run(&Request { par: &par, memory, inputs: &inputs, random: &random }, turn.outputs)
+            let failure = |error| turn.ctx.failure(error);
+            run(&Request { par: &par, memory, inputs: &inputs, random: &random, failure: &failure }, turn.outputs)
         });
     }
 }

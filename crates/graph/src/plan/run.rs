@@ -1,7 +1,7 @@
 //! Running a plan: one request, step by step.
 
 use super::build::{Need, Operand, Packed, Place, Plan, Step};
-use super::consts::{ConstEnv, ConstSet, allocate, failure_of, pack_with};
+use super::consts::{ConstEnv, ConstSet, allocate, pack_with};
 use super::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Failure, FailureKind, OpError};
@@ -20,6 +20,8 @@ pub struct Request<'a> {
     pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
+    /// makes the failure of an error of a step
+    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
 }
 
 /// Results that could not be computed, by number, and why.
@@ -54,7 +56,8 @@ impl Plan {
 
     /// The constants for the parameters of a request; computed now if nobody did before.
     pub fn constants(&self, request: &Request<'_>) -> Arc<ConstSet> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs };
+        let env =
+            ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };
         self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
@@ -80,7 +83,7 @@ impl Plan {
                 continue;
             }
             if let Err(error) = run_step(step, request, &consts, arena.as_mut_slice(), outputs, key) {
-                broken.add(s, failure_of(describe(error, step)));
+                broken.add(s, (request.failure)(describe(error, step)));
             }
         }
         mark();
