@@ -41,6 +41,8 @@ FAST = [
     "guards",
     "bulk",
     "gate",
+    "parts",
+    "idle",
     "fork_and_exit",
     "memory",
     "allocations",

@@ -45,6 +45,7 @@ _OPTIONS = {
 _config: dict[str, Any] = dict(_OPTIONS)
 _lock = threading.Lock()
 _own_events: list[dict[str, Any]] = []
+_threads: dict[int, str] = {}
 _running = False
 _COLUMNS = {"total": 2, "count": 1, "min": 3, "max": 4, "avg": 5}
 
@@ -88,9 +89,10 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
         set_state("stop")
     events = _mxrt.profiler_events(finished)
     with _lock:
-        own = [json.dumps(event) for event in _own_events]
+        own = [json.dumps(event) for event in [*_names(), *_own_events]]
         if finished:
             _own_events.clear()
+            _threads.clear()
     body = ",\n".join(events + own)
     with open(_config["filename"], "w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit": "ms", "traceEvents": [\n' + body + "\n]}\n")
@@ -127,10 +129,10 @@ def _tables(tables: dict[str, _Rows]) -> str:
     titles = ("Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
     lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
     for title, rows in tables.items():
+        table = [titles, tuple("-" * len(name) for name in titles)]
+        table += [(row[0], str(row[1]), *(f"{value:.4f}" for value in row[2:])) for row in rows]
         lines += [title, "=" * 17]
-        lines.append(f"{titles[0]:<32}" + "".join(f"{name:>16}" for name in titles[1:]))
-        lines.append(f"{'----':<32}" + "".join(f"{'-' * len(name):>16}" for name in titles[1:]))
-        lines.extend(f"{row[0]:<32}{row[1]:>16}" + "".join(f"{value:>16.4f}" for value in row[2:]) for row in rows)
+        lines += [f"{name:<25}" + " ".join(f"{text:>16}" for text in rest) for name, *rest in table]
     return "\n".join(lines) + "\n"
 
 
@@ -138,8 +140,18 @@ def _tables(tables: dict[str, _Rows]) -> str:
 
 
 def _record(event: dict[str, Any]) -> None:
+    number = _mxrt.profiler_thread()
     with _lock:
-        _own_events.append({"pid": 0, "tid": f"python {threading.get_ident()}", **event})
+        _threads[number] = threading.current_thread().name
+        _own_events.append({"pid": 0, "tid": number, **event})
+
+
+def _names() -> list[dict[str, Any]]:
+    """What the threads that recorded something are called in Python."""
+    return [
+        {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": name}}
+        for number, name in _threads.items()
+    ]
 
 
 class Domain:

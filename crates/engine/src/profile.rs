@@ -33,6 +33,11 @@ pub fn set_on(on: bool) {
     ON.store(on, Ordering::Relaxed);
 }
 
+/// The number by which records know this thread.
+pub fn this_thread() -> u32 {
+    slot::current().number
+}
+
 /// Microseconds on the clock of the records.
 pub fn now_micros() -> f64 {
     Scale::measure().micros(clock::now())
@@ -55,7 +60,8 @@ pub struct Record {
     pub ended: f64,
     /// Number of the thread that ran it; see [`Snapshot::threads`].
     pub thread: u32,
-    /// Variables it reads, by [`Var::id`](crate::Var::id); at most eight accesses are noted.
+    /// Variables it reads, by [`Var::id`](crate::Var::id). Of more than eight accesses the first four and the last four are
+    /// noted.
     pub reads: Vec<u64>,
     /// Variables it writes.
     pub writes: Vec<u64>,
@@ -130,9 +136,11 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
     // SAFETY: contract; granted variables are alive.
     unsafe {
         let mut vars = [0; NAMED_VARS];
-        let nvars = OpBlock::len(op).min(NAMED_VARS);
+        let len = OpBlock::len(op);
+        let nvars = len.min(NAMED_VARS);
         for (i, place) in vars[..nvars].iter_mut().enumerate() {
-            let e = OpBlock::entry(op, i);
+            // Of many the first and the last: what an op writes is usually declared last.
+            let e = OpBlock::entry(op, if i < NAMED_VARS / 2 { i } else { len - nvars + i });
             *place = (*(*e).var).id << 1 | ((*e).mode() != Mode::Read) as u64;
         }
         let raw = Raw {
@@ -337,7 +345,7 @@ fn event(name: &str, phase: &str, rest: &str) -> String {
 
 fn span(r: &Record) -> String {
     let rest = format!(
-        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"request":{},"failed":{}}}"#,
+        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?}{},"failed":{}}}"#,
         r.thread,
         r.started,
         (r.ended - r.started).max(0.0),
@@ -346,7 +354,7 @@ fn span(r: &Record) -> String {
         (r.started - r.queued).max(0.0),
         r.reads,
         r.writes,
-        r.request.map_or("null".to_owned(), |n| n.to_string()),
+        r.request.map_or(String::new(), |n| format!(r#","request":{n}"#)),
         r.failed,
     );
     event(r.name.as_str(), "X", &rest)

@@ -76,8 +76,8 @@ impl Network {
         side: usize,
     ) -> Result<Network, Box<dyn Error>> {
         let base = format!("{}/{name}", asked.folder);
-        let symbol = Symbol::load_json(&io::read_text(&format!("{base}-symbol.json"))?)?.symbol;
-        let Params::Named(params) = params::load(engine, &format!("{base}-0000.params"), NpShape::Off)? else {
+        let symbol = Symbol::load_json(&io::read_text(format!("{base}-symbol.json"))?)?.symbol;
+        let Params::Named(params) = params::load(engine, format!("{base}-0000.params"), NpShape::Off)? else {
             return Err("the parameters have no names".into());
         };
         let short = |name: &str| name.split_once(':').map_or(name, |(_, short)| short).to_owned();

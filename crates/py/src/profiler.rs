@@ -10,6 +10,12 @@ pub(crate) fn profiler_switch(on: bool) {
     profile::set_on(on);
 }
 
+/// The number by which records know the calling thread.
+#[pyfunction]
+pub(crate) fn profiler_thread() -> u32 {
+    profile::this_thread()
+}
+
 /// Microseconds on the clock of the records.
 #[pyfunction]
 pub(crate) fn profiler_now() -> f64 {

@@ -201,9 +201,9 @@ class SymbolBlock(HybridBlock):
         """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on.
 
         ``precision="exact"`` computes convolutions without Winograd's algorithm, whose rounding errors are larger.
-        ``precision="bf16"`` lets convolutions and dense layers round what they multiply to bf16 where that is faster, with
-        errors of about 0.5 % of the largest answer; arrays stay float32. It needs a processor with AVX512-BF16; on others
-        everything is computed in float32, and the text of :meth:`plan` says so.
+        ``precision="bf16"`` lets convolutions and dense layers round what they multiply to bf16 where that is faster,
+        with errors of about 0.5 % of the largest answer; arrays stay float32. It needs a processor with AVX512-BF16; on
+        others everything is computed in float32, and the text of :meth:`plan` says so.
         """
         flags = {key: value for key, value in kwargs.items() if key in _FLAGS and value is not None}
         with parameters.publishing, self._lock:
@@ -233,15 +233,16 @@ class SymbolBlock(HybridBlock):
         op = self._op or self._compile()
         return op.convolutions(*self._every_input(args))
 
-    def _every_input(self, args: tuple[NDArray, ...]) -> list[NDArray]:
+    def _every_input(self, args: tuple[NDArray, ...]) -> list[NDArray | None]:
         """Arguments and parameters in the order of the graph's inputs."""
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
+        for value in args:
+            if not isinstance(value, NDArray):
+                raise self._wrong_type(value)
         with parameters.publishing:
             held = self._collect(args[0].context)
-        return [
-            array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)
-        ]
+        return [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
 
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.
