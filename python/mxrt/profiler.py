@@ -127,12 +127,12 @@ def _json(tables: dict[str, _Rows]) -> str:
 
 def _tables(tables: dict[str, _Rows]) -> str:
     titles = ("Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
-    heads = (titles, tuple("-" * len(title) for title in titles))
     lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
     for title, rows in tables.items():
-        cells = [(row[0], str(row[1]), *(f"{value:.4f}" for value in row[2:])) for row in rows]
+        table = [titles, tuple("-" * len(name) for name in titles)]
+        table += [(row[0], str(row[1]), *(f"{value:.4f}" for value in row[2:])) for row in rows]
         lines += [title, "=" * 17]
-        lines += [f"{name:<25}" + " ".join(f"{text:>16}" for text in rest) for name, *rest in (*heads, *cells)]
+        lines += [f"{name:<25}" + " ".join(f"{text:>16}" for text in rest) for name, *rest in table]
     return "\n".join(lines) + "\n"
 
 

@@ -170,9 +170,12 @@ where
         .map(|(i, (a, access))| Operand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write))
         .collect();
     let (scratch, strict) = (launch.scratch, launch.kind == OpKind::Strict);
-    let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(Cost::Small);
+    let awaited: SmallVec<[_; 2]> = inputs.iter().filter_map(|a| a.awaited()).collect();
+    let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
     let spec = OpSpec { kind: launch.kind, priority: launch.priority, deadline: launch.deadline, ..spec };
     engine.push_device(spec, move |ctx| {
+        // Until now somebody wanted these values: this operation.
+        let _awaited = awaited;
         let arguments = Arguments::gather(ctx, reads, writes, scratch)?;
         let prepared = prepare(ctx);
         ctx.launch(move |kernel| {
@@ -183,6 +186,11 @@ where
             arguments.run(|ins, outs, scratch| body(prepared, kernel, ins, outs, scratch))
         })
     })
+}
+
+/// Enqueueing takes no time and may be done by whoever pushes, unless that includes waiting for the device.
+fn cost(engine: &'static Engine) -> Cost {
+    if engine.kind().is_async() { Cost::Small } else { Cost::Large }
 }
 
 fn host(ctx: &DeviceCtx<'_>, ptr: DevicePtr) -> Result<Address, OpError> {
@@ -313,10 +321,12 @@ pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
 fn push_copy(device: DeviceId, lane: Lane, target: &NDArray, source: &NDArray) -> Result<(), OpError> {
     let access = if target.covers_storage() { Access::Write } else { Access::Update };
     let vars = [(source.var(), Access::Read), (target.var(), access)];
-    let spec = OpSpec::new("copy", &vars).device(device).lane(lane).cost(Cost::Small);
+    let spec = OpSpec::new("copy", &vars).device(device).lane(lane).cost(cost(source.engine()));
+    let awaited = source.awaited();
     let from = Side::of(source);
     let to = Side::of(target);
     source.engine().push_device(spec, move |ctx| {
+        let _awaited = awaited;
         let bytes = from.operand.nbytes;
         if bytes == 0 {
             return Ok(());
