@@ -45,7 +45,7 @@ _OPTIONS = {
 _config: dict[str, Any] = dict(_OPTIONS)
 _lock = threading.Lock()
 _own_events: list[dict[str, Any]] = []
-_threads: dict[int, str] = {}
+_threads: dict[int, list[str]] = {}  # a number is used again when its thread has ended
 _running = False
 _COLUMNS = {"total": 2, "count": 1, "min": 3, "max": 4, "avg": 5}
 
@@ -142,15 +142,17 @@ def _tables(tables: dict[str, _Rows]) -> str:
 def _record(event: dict[str, Any]) -> None:
     number = _mxrt.profiler_thread()
     with _lock:
-        _threads[number] = threading.current_thread().name
+        names = _threads.setdefault(number, [])
+        if (name := threading.current_thread().name) not in names:
+            names.append(name)
         _own_events.append({"pid": 0, "tid": number, **event})
 
 
 def _names() -> list[dict[str, Any]]:
     """What the threads that recorded something are called in Python."""
     return [
-        {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": name}}
-        for number, name in _threads.items()
+        {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": ", ".join(names[-4:])}}
+        for number, names in _threads.items()
     ]
 
 
@@ -190,6 +192,7 @@ class _Span:
 
     def start(self) -> None:
         """It begins now."""
+        _mxrt.profiler_thread()  # from now on the thread has a number of its own
         self._began = _mxrt.profiler_now()
 
     def stop(self) -> None:
