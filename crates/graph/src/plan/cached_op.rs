@@ -10,9 +10,9 @@ use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
-use super::run::Request;
+use super::run::{Arena, Request};
 use crate::symbol::{Symbol, first_names};
-use mxrt_engine::{Cost, DeviceId, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
+use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
@@ -517,8 +517,9 @@ impl CachedOp {
         launch_call(self.engine, call, move |turn| {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
-            let (arena, device) = (&memory, DeviceId::cpu(0));
-            run(&Request { par: &par, memory, arena, device, inputs: &inputs, random: &random }, turn.outputs)
+            let failure = |error| turn.ctx.failure(error);
+            let (arena, failure): (&dyn Arena, &(dyn Fn(OpError) -> Failure + Sync)) = (&memory, &failure);
+            run(&Request { par: &par, memory, arena, inputs: &inputs, random: &random, failure }, turn.outputs)
         });
         Ok(())
     }

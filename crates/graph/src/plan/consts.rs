@@ -7,7 +7,7 @@
 use super::inputs::GraphInputs;
 use super::ir::Value;
 use mxrt_engine::memory::{Block, MemoryPool};
-use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
+use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, Par};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
@@ -158,8 +158,8 @@ pub struct ConstEnv<'a> {
     pub par: &'a dyn Par,
     pub memory: &'static MemoryPool,
     pub inputs: &'a dyn GraphInputs,
-    /// where it runs, for failures
-    pub device: DeviceId,
+    /// makes failures of errors
+    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
 }
 
 impl ConstPlan {
@@ -248,17 +248,9 @@ impl ConstPlan {
             ConstSource::Value(value) => made.value(*value),
             ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
         };
-        let block = block.map_err(|error| failure_of(error, made.env.device))?;
+        let block = block.map_err(made.env.failure)?;
         self.cache.insert(slot, keys, &block);
         Ok(block)
-    }
-}
-
-/// The failure that an error of a node becomes.
-pub fn failure_of(error: OpError, device: DeviceId) -> Failure {
-    match error.inherited() {
-        Some(failure) => failure.clone(),
-        None => Failure::new((*error.device(device.to_string())).clone()),
     }
 }
 

@@ -48,7 +48,8 @@ where
         let inputs = DeviceInputs { sources: &sources, first_param, arrays: ins, keys, failures: failures(ctx) };
         let (par, arena) = (DevicePar(ctx), LentArena(Mutex::new(arena)));
         let memory = engine.memory();
-        let request = Request { par: &par, memory, arena: &arena, device, inputs: &inputs, random: &random };
+        let failure = |error| ctx.failure(error);
+        let request = Request { par: &par, memory, arena: &arena, inputs: &inputs, random: &random, failure: &failure };
         loop {
             if let Progress::Done(failed) = run(&request, outs)? {
                 failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));

@@ -1,10 +1,10 @@
 //! Running a plan: one request, step by step.
 
 use super::build::{Need, Operand, Packed, Place, Plan, Step};
-use super::consts::{ConstEnv, ConstSet, allocate, failure_of, pack_with};
+use super::consts::{ConstEnv, ConstSet, allocate, pack_with};
 use super::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
+use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
@@ -18,12 +18,12 @@ pub struct Request<'a> {
     pub memory: &'static MemoryPool,
     /// where the arena comes from
     pub arena: &'a dyn Arena,
-    /// where the request runs, for failures
-    pub device: DeviceId,
     /// arguments, in the order of the graph's inputs
     pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
+    /// makes the failure of an error of a step
+    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
 }
 
 /// Memory for the values inside a plan.
@@ -72,7 +72,8 @@ impl Plan {
 
     /// The constants for the parameters of a request; computed now if nobody did before.
     pub fn constants(&self, request: &Request<'_>) -> Arc<ConstSet> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, device: request.device };
+        let env =
+            ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };
         self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
@@ -98,7 +99,7 @@ impl Plan {
                     continue;
                 }
                 if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
-                    broken.add(s, failure_of(describe(error, step), request.device));
+                    broken.add(s, (request.failure)(describe(error, step)));
                 }
             }
             mark();
