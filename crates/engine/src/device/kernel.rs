@@ -2,8 +2,8 @@
 
 use super::api::Tag;
 use super::outcome::Enqueued;
-use crate::complete::{discard, panic_text};
-use crate::failure::{Failure, FailureKind, OpError};
+use crate::complete::panic_error;
+use crate::failure::{Failure, OpError};
 use crate::memory::Raw;
 use crate::slot;
 use std::cell::Cell;
@@ -88,14 +88,7 @@ impl KernelCtx<'_> {
         slot.op_depth.set(slot.op_depth.get() + 1);
         let result = catch_unwind(AssertUnwindSafe(|| body(self)));
         slot.op_depth.set(slot.op_depth.get() - 1);
-        result.unwrap_or_else(|payload| match payload.downcast::<OpError>() {
-            Ok(error) => Err(*error),
-            Err(payload) => {
-                let message = format!("operator {} panicked: {}", self.op.name, panic_text(&*payload));
-                discard(payload);
-                Err(OpError::new(FailureKind::Panic, message))
-            }
-        })
+        result.unwrap_or_else(|payload| Err(panic_error(self.op.name.as_str(), payload)))
     }
 
     /// Calls `body` for every chunk, one after the other: the chunks are those of

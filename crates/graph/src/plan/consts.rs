@@ -7,7 +7,7 @@
 use super::inputs::GraphInputs;
 use super::ir::Value;
 use mxrt_engine::memory::{Block, MemoryPool};
-use mxrt_engine::{Failure, FailureKind, OpError};
+use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, Par};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
@@ -130,8 +130,9 @@ impl ConstCache {
     }
 }
 
-/// States of the parameters that a plan remembers; more than one only where callers pass their own weights.
-const REMEMBERED: usize = 2;
+/// States of the parameters that a plan remembers; more than one only where callers pass their own weights, or where a model
+/// is on several devices.
+const REMEMBERED: usize = 4;
 
 /// The constant part of a plan.
 pub struct ConstPlan {
@@ -250,6 +251,14 @@ impl ConstPlan {
         let block = block.map_err(made.env.failure)?;
         self.cache.insert(slot, keys, &block);
         Ok(block)
+    }
+}
+
+/// The failure that an error of a node becomes.
+pub fn failure_of(error: OpError, device: DeviceId) -> Failure {
+    match error.inherited() {
+        Some(failure) => failure.clone(),
+        None => Failure::new((*error.device(device.to_string())).clone()),
     }
 }
 

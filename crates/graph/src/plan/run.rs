@@ -14,14 +14,30 @@ use std::sync::Arc;
 pub struct Request<'a> {
     /// splits loops over idle cores
     pub par: &'a dyn Par,
-    /// where the arena comes from
+    /// where constants live
     pub memory: &'static MemoryPool,
+    /// where the arena comes from
+    pub arena: &'a dyn Arena,
     /// arguments, in the order of the graph's inputs
     pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
     /// makes the failure of an error of a step
     pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
+}
+
+/// Memory for the values inside a plan.
+pub trait Arena: Sync {
+    /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
+}
+
+/// A block of memory for each run.
+impl Arena for &'static MemoryPool {
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        run(allocate(self, bytes)?.as_mut_slice());
+        Ok(())
+    }
 }
 
 /// Results that could not be computed, by number, and why.
@@ -72,21 +88,22 @@ impl Plan {
         mark: &mut dyn FnMut(),
     ) -> Result<Failed, OpError> {
         let consts = self.constants(request);
-        let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
         let mut broken = Broken { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
-        for (s, step) in self.steps.iter().enumerate() {
+        request.arena.lend(self.arena_bytes, &mut |arena| {
+            for (s, step) in self.steps.iter().enumerate() {
+                mark();
+                let key = if step.random { random.next() } else { None };
+                if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
+                    broken.add(s, failure);
+                    continue;
+                }
+                if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
+                    broken.add(s, (request.failure)(describe(error, step)));
+                }
+            }
             mark();
-            let key = if step.random { random.next() } else { None };
-            if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
-                broken.add(s, failure);
-                continue;
-            }
-            if let Err(error) = run_step(step, request, &consts, arena.as_mut_slice(), outputs, key) {
-                broken.add(s, (request.failure)(describe(error, step)));
-            }
-        }
-        mark();
+        })?;
         let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
         Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
     }
