@@ -47,6 +47,8 @@ pub(crate) struct State {
     log: Log,
     times: Vec<(String, u64)>,
     pumping: bool,
+    /// Callbacks that could not be made at once.
+    deferred: Vec<Later>,
 }
 
 struct Device {
@@ -112,6 +114,7 @@ impl World {
             log: Log::new(),
             times: Vec::new(),
             pumping: false,
+            deferred: Vec::new(),
         };
         World(Arc::new(Shared {
             config,
@@ -129,6 +132,11 @@ impl World {
         state.log.clear();
         state.faults = Faults::default();
         state.times.clear();
+    }
+
+    /// Goes on with the random numbers of this seed: another order of what is done from now on.
+    pub fn reseed(&self, seed: u64) {
+        self.lock().random = Random::new(seed);
     }
 
     /// Makes a later call fail.
@@ -191,7 +199,7 @@ impl World {
 
     /// Does one step of submitted work; false: there is none that could be done now.
     pub fn step(&self) -> bool {
-        if self.0.stepping.swap(true, Ordering::Acquire) {
+        if matches!(self.0.config.mode, Mode::Threaded { .. }) || self.0.stepping.swap(true, Ordering::Acquire) {
             return false;
         }
         let stepped = self.step_alone();
@@ -201,6 +209,11 @@ impl World {
 
     fn step_alone(&self) -> bool {
         let mut state = self.lock();
+        if let Some(later) = state.deferred.pop() {
+            drop(state);
+            later.run();
+            return true;
+        }
         let ready: Vec<usize> = (0..state.streams.len()).filter(|s| state.can_go_on(*s)).collect();
         if ready.is_empty() {
             return false;
@@ -290,14 +303,28 @@ impl World {
         match state.faults.next(device, call) {
             None => Ok(state),
             Some(error) => {
-                let later =
-                    if error.class == ErrorClass::Lost { state.lose(device, error.clone()) } else { Later::default() };
-                self.0.changed.notify_all();
-                drop(state);
-                later.run();
+                if error.class == ErrorClass::Lost {
+                    let later = state.lose(device, error.clone());
+                    self.defer(state, later);
+                }
                 Err(error)
             }
         }
+    }
+
+    /// Calls back later: the caller may hold locks that callbacks take.
+    fn defer(&self, mut state: MutexGuard<'_, State>, later: Later) {
+        match self.0.config.mode {
+            Mode::Threaded { .. } => {
+                drop(state);
+                spawn("sim-lost", move || later.run());
+            }
+            Mode::Scheduled { .. } | Mode::Pumped { .. } => {
+                state.deferred.push(later);
+                drop(state);
+            }
+        }
+        self.0.changed.notify_all();
     }
 
     /// Something can be done now: whoever does it is told.
@@ -325,7 +352,7 @@ impl World {
         loop {
             while self.step() {}
             let state = self.lock();
-            if !(0..state.streams.len()).any(|s| state.can_go_on(s)) {
+            if state.deferred.is_empty() && !(0..state.streams.len()).any(|s| state.can_go_on(s)) {
                 drop(self.0.changed.wait_timeout(state, Duration::from_millis(100)));
             }
         }

@@ -5,13 +5,14 @@ use super::consts::ConstCache;
 use super::describe::{StepReport, StepTimes};
 use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
+use super::on_device;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
-use super::run::Request;
+use super::run::{Arena, Request};
 use crate::symbol::{Symbol, first_names};
-use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
+use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
@@ -279,12 +280,12 @@ impl CachedOp {
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
         let program = self.prepare(inputs)?;
-        let results = self.results(&program, inputs, &CallOptions::default())?;
+        let results = self.results(&program, inputs, None, &CallOptions::default())?;
         let program_of_op = program.clone();
         let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
         self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
             Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
-        });
+        })?;
         for result in &results {
             if let Err(error) = result.read(poll) {
                 return Ok(Err(error));
@@ -431,9 +432,11 @@ impl CachedOp {
         &self,
         program: &Program,
         inputs: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let context = inputs.first().map_or_else(Context::default, |a| a.context());
+        let first = inputs.first().copied().or_else(|| params?.arrays().first());
+        let context = first.map_or_else(Context::default, |a| a.context());
         let make = |t: &TensorType| {
             let array = NDArray::new(self.engine, context, t.clone())?;
             Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
@@ -453,7 +456,7 @@ impl CachedOp {
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let results = match outputs {
-            None => self.results(&program, data, options)?,
+            None => self.results(&program, data, params, options)?,
             Some(outputs) => {
                 fits(outputs, program.outputs())?;
                 outputs.iter().map(|a| (*a).clone()).collect()
@@ -472,7 +475,7 @@ impl CachedOp {
                 Some(failed) => Progress::Done(failed),
                 None => Progress::Again,
             })
-        });
+        })?;
         Ok(results)
     }
 
@@ -484,7 +487,8 @@ impl CachedOp {
         launched: Launched<'_>,
         options: &CallOptions,
         mut run: F,
-    ) where
+    ) -> Result<(), OpError>
+    where
         F: FnMut(&Request<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
     {
         // What fails in here names the request.
@@ -501,12 +505,23 @@ impl CachedOp {
             deadline: options.deadline,
             in_parts: launched.in_parts,
         };
+        let context = launched.context();
+        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
+            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
+            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
+        }
+        if let Some(device) = context.device() {
+            return on_device::push(self.engine, device, &call, program, sources, random, run);
+        }
         let sources = sources.clone();
         launch_call(self.engine, call, move |turn| {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
-            run(&Request { par: &par, memory, inputs: &inputs, random: &random }, turn.outputs)
+            let failure = |error| turn.ctx.failure(error);
+            let (arena, failure): (&dyn Arena, &(dyn Fn(OpError) -> Failure + Sync)) = (&memory, &failure);
+            run(&Request { par: &par, memory, arena, inputs: &inputs, random: &random, failure }, turn.outputs)
         });
+        Ok(())
     }
 }
 
@@ -522,6 +537,13 @@ struct Launched<'a> {
 impl<'a> Launched<'a> {
     fn new(inputs: &'a [&'a NDArray], outputs: &'a [NDArray]) -> Launched<'a> {
         Launched { inputs, params: None, outputs, cost: Cost::Large, in_parts: false }
+    }
+
+    /// Where the call runs.
+    fn context(&self) -> Context {
+        let params = self.params.and_then(|set| set.arrays().first());
+        let array = self.inputs.first().copied().or(params).or(self.outputs.first());
+        array.map_or_else(Context::default, |a| a.context())
     }
 }
 

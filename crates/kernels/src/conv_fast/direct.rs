@@ -7,7 +7,7 @@
 use super::blocked::{BLOCK, zero_halo};
 use super::job::Job;
 use super::params::Conv2dParams;
-use super::tiles::{ConvTileArgs, conv_tile, two_row_tile};
+use super::tiles::{ConvTileArgs, ResidualAt, conv_tile, turning_tile, two_row_tile};
 use crate::cache_class::CacheClass;
 use crate::gemm::tile::{Elements, Soon, Split, SplitEntries, Tap, tile_size};
 use crate::isa::Isa;
@@ -99,8 +99,7 @@ impl Direct {
     }
 
     pub(super) fn name(&self) -> String {
-        let size = tile_size(self.isa);
-        let rows = Split::new(self.out[1], size.rows).rows(0);
+        let rows = Split::tiles(self.out[1], self.isa).rows(0);
         let blocks = self.parts.iter().map(|p| p.blocks).max().unwrap_or(1);
         let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
         format!("direct{elements} {rows}x{blocks} {}", self.isa)
@@ -232,13 +231,22 @@ impl Direct {
 
     /// How the rows of a chunk are cut into tiles.
     fn tiles(&self, part: &OutputPart, chunk: &Chunk) -> Tiles {
+        let cols = self.out[1];
         let pixel = self.params.stride[1] * if self.planar { 1 } else { BLOCK };
-        let split = Split::new(self.out[1], tile_size(self.isa).rows);
-        let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
-        let pairs = two_row_tile(self.isa, self.elements, self.out[1], part.blocks, pixel);
-        let rows = chunk.rows.len();
-        let count = if pairs.is_some() { rows.div_ceil(2) } else { rows * split.parts };
-        Tiles { split, entries, pairs, count }
+        let along = |total: usize, turns: Turns| {
+            let split = Split::tiles(total, self.isa);
+            let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
+            Tiles { split, entries, cols, turns }
+        };
+        if let Some(two_rows) = two_row_tile(self.isa, self.elements, cols, part.blocks, pixel) {
+            return along(cols, Turns::TwoRows(two_rows));
+        }
+        // A line of all pixels, unless rows divide into whole tiles or are so short that a tile could hold two ends. What is left
+        // over at the end of the line lies in the last row.
+        let most = tile_size(self.isa).rows;
+        let turning = std::array::from_fn(|i| turning_tile(self.isa, i + 1, pixel));
+        let turns = turning[0].is_some() && cols + 1 >= most && !cols.is_multiple_of(most) && chunk.rows.len() > 1;
+        if turns { along(cols * chunk.rows.len(), Turns::Line(turning)) } else { along(cols, Turns::Never) }
     }
 
     /// Some taps of all tiles of some rows of a part.
@@ -253,41 +261,35 @@ impl Direct {
     ) {
         let Conv2dParams { stride, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
-        let (image, rows) = (chunk.image, chunk.rows.clone());
         let bias = job.bias_block::<2>(part.first_block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
-        let width = part.blocks * LANES;
+        let (width, pixel) = (part.blocks * LANES, stride[1] * xs.block);
         let fetch_outputs = stage.len <= SHORT_SUMS * width && job.fetches_outputs();
-        let (mut row, mut pass) = (rows.start, 0);
-        while row < rows.end {
-            let pair = tiles.pairs.filter(|_| row + 1 < rows.end);
+        let passes = tiles.count(chunk.rows.len());
+        for (pass, Place { row, col, entry }) in tiles.places(chunk.rows.clone()).enumerate() {
             let input_row = top + row * stride[0] - from.first;
-            for i in 0..tiles.split.parts {
-                let col = tiles.split.start(i);
-                let args = ConvTileArgs {
-                    a: job.x.add(xs.padded_offset(from.image, 0, input_row, left + col * stride[1])),
-                    pixel: stride[1] * xs.block,
-                    row: stride[0] * xs.row_stride(),
-                    taps: stage.taps.as_ptr(),
-                    taps_len: stage.taps.len(),
-                    b: stage.b,
-                    soon: stage.soon(width, pass, tiles.count),
-                    resumes: stage.resumes,
-                    pauses: stage.pauses,
-                    bias: Src::new(&bias),
-                    residual: job.residual_at(image, part.first_block, row, col),
-                    y: job.y.add(ys.offset(image, part.first_block, row, col)),
-                    y_block: ys.block_stride(),
-                    y_row: ys.row_stride(),
-                    fetch_outputs,
-                    limits: job.limits,
-                };
-                // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
-                // output rows of these blocks belong to this chunk.
-                unsafe { pair.unwrap_or(tiles.entries.of(&tiles.split, i))(&args) }
-                pass += 1;
-            }
-            row += 1 + usize::from(pair.is_some());
+            let residual = job.residual_at(chunk.image, part.first_block, row, col);
+            let args = ConvTileArgs {
+                a: job.x.add(xs.padded_offset(from.image, 0, input_row, left + col * stride[1])),
+                pixel,
+                row: stride[0] * xs.row_stride() - col * pixel,
+                taps: stage.taps.as_ptr(),
+                taps_len: stage.taps.len(),
+                b: stage.b,
+                soon: stage.soon(width, pass, passes),
+                resumes: stage.resumes,
+                pauses: stage.pauses,
+                bias: Src::new(&bias),
+                residual: residual.map(|r| ResidualAt { row: r.row - col * BLOCK, ..r }),
+                y: job.y.add(ys.offset(chunk.image, part.first_block, row, col)),
+                y_block: ys.block_stride(),
+                y_row: ys.row_stride() - col * BLOCK,
+                fetch_outputs,
+                limits: job.limits,
+            };
+            // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
+            // output rows of these blocks belong to this chunk.
+            unsafe { entry(&args) }
         }
     }
 }
@@ -316,12 +318,67 @@ impl Stage<'_> {
     }
 }
 
-/// The register tiles of some rows: those of one row and, where images are narrow, of two.
+/// The register tiles of some rows.
 struct Tiles {
+    /// Cuts a row, or all of them.
     split: Split,
     entries: SplitEntries<ConvTileArgs>,
-    pairs: Option<Entry<ConvTileArgs>>,
-    count: usize,
+    cols: usize,
+    turns: Turns,
+}
+
+/// Most pixels of a turning tile before its turn.
+const MOST_TURN: usize = 5;
+
+/// Whether tiles go on in the next row.
+enum Turns {
+    /// Every row is cut for itself.
+    Never,
+    /// Two rows of a narrow image make one tile.
+    TwoRows(Entry<ConvTileArgs>),
+    /// All rows are cut as one line of pixels; tiles by the pixels before the turn.
+    Line([Option<Entry<ConvTileArgs>>; MOST_TURN]),
+}
+
+/// Where a tile begins, and what computes it.
+struct Place {
+    row: usize,
+    col: usize,
+    entry: Entry<ConvTileArgs>,
+}
+
+impl Tiles {
+    /// Tiles of so many rows.
+    fn count(&self, rows: usize) -> usize {
+        match self.turns {
+            Turns::Never => rows * self.split.parts,
+            Turns::TwoRows(_) => rows.div_ceil(2),
+            Turns::Line(_) => self.split.parts,
+        }
+    }
+
+    fn places(&self, rows: std::ops::Range<usize>) -> impl Iterator<Item = Place> + '_ {
+        (0..self.count(rows.len())).map(move |i| {
+            let cut = |i: usize| (self.split.start(i), self.entries.of(&self.split, i));
+            match &self.turns {
+                Turns::Never => {
+                    let (col, entry) = cut(i % self.split.parts);
+                    Place { row: rows.start + i / self.split.parts, col, entry }
+                }
+                Turns::TwoRows(pair) => {
+                    let row = rows.start + 2 * i;
+                    Place { row, col: 0, entry: if row + 1 < rows.end { *pair } else { cut(0).1 } }
+                }
+                Turns::Line(turning) => {
+                    let (at, entry) = cut(i);
+                    let (row, col) = (at / self.cols, at % self.cols);
+                    let before = self.cols - col;
+                    let turned = turning.get(before - 1).copied().flatten().filter(|_| before < self.split.rows(i));
+                    Place { row: rows.start + row, col, entry: turned.unwrap_or(entry) }
+                }
+            }
+        })
+    }
 }
 
 /// How a run is cut into chunks; follows from shapes alone.

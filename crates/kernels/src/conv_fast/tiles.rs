@@ -14,13 +14,14 @@ pub(super) struct ResidualAt {
     pub row: usize,
 }
 
-/// Arguments of a tile of M pixels, of one row or of two whole ones, times N blocks of output channels.
+/// Arguments of a tile of M pixels, of one row or from the end of one to the beginning of the next, times N blocks of output
+/// channels.
 pub(super) struct ConvTileArgs {
     /// The input pixel under the first tap of the first output.
     pub a: Src,
     /// Elements between the input pixels of neighbouring outputs.
     pub pixel: usize,
-    /// Elements between the input rows of neighbouring output rows.
+    /// From the input pixel of the first output to that of the first output in the next row, in elements.
     pub row: usize,
     pub taps: *const Tap,
     pub taps_len: usize,
@@ -35,6 +36,7 @@ pub(super) struct ConvTileArgs {
     pub residual: Option<ResidualAt>,
     pub y: Dst,
     pub y_block: usize,
+    /// From the first output to the first in the next row, in elements.
     pub y_row: usize,
     /// Request the lines of the outputs before the sums are made.
     pub fetch_outputs: bool,
@@ -122,6 +124,8 @@ pub(super) fn conv_tile(isa: Isa, elements: Elements, rows: usize, blocks: usize
         (Isa::Avx512, _, 2) => tiles!(entry_wide, 2),
         (Isa::Avx512, _, _) => tiles!(entry_wide, 0),
         (_, _, 16) => tiles!(entry_narrow(isa), 16, 1: 1/4 2/2 3/1 4/1 5/1 6/1),
+        (_, _, 32) => tiles!(entry_narrow(isa), 32, 1: 1/4 2/2 3/1 4/1 5/1 6/1),
+        (_, _, 2) => tiles!(entry_narrow(isa), 2, 1: 1/4 2/2 3/1 4/1 5/1 6/1),
         _ => tiles!(entry_narrow(isa), 0, 1: 1/4 2/2 3/1 4/1 5/1 6/1),
     }
 }
@@ -151,6 +155,26 @@ pub(super) fn two_row_tile(
     match (isa.or_best(), elements) {
         (Isa::Avx512, Elements::Pairs) => wide!(entry_pairs: 4 8 5 10 6 12 7 14),
         (Isa::Avx512, Elements::Single) => wide!(entry_wide: 4 8 5 10 6 12 7 14),
+        _ => None,
+    }
+}
+
+/// The largest tile of pixels `pixel` elements apart of which the first `turn` end a row and the others begin the next, where there
+/// is one: for instruction sets with small tiles, into which rows seldom divide.
+pub(super) fn turning_tile(isa: Isa, turn: usize, pixel: usize) -> Option<Entry<ConvTileArgs>> {
+    macro_rules! narrow {
+        ($($turn:literal)*) => {
+            match (turn, pixel) {
+                $(
+                    ($turn, 16) => Some(entry_narrow::<ConvTile<6, 1, 1, 16, $turn>>(isa)),
+                    ($turn, 32) => Some(entry_narrow::<ConvTile<6, 1, 1, 32, $turn>>(isa)),
+                )*
+                _ => None,
+            }
+        };
+    }
+    match isa.or_best() {
+        Isa::Avx2 => narrow!(1 2 3 4 5),
         _ => None,
     }
 }

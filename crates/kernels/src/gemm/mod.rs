@@ -146,7 +146,7 @@ impl Sgemm {
 
     fn cut(&self) -> Cut {
         let size = tile_size(self.isa);
-        let rows = Split::new(self.m, size.rows);
+        let rows = Split::tiles(self.m, self.isa);
         let panels = self.n.div_ceil(self.panel());
         let bands = rows.parts.div_ceil(ROW_TILES);
         let row_tiles = rows.parts.div_ceil(bands);

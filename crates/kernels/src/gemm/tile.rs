@@ -54,36 +54,54 @@ pub(crate) fn tile_size(isa: Isa) -> TileSize {
     }
 }
 
-/// Cuts `total` rows into the fewest tiles of at most `max`, as even as possible; larger ones first.
+/// Rows cut into tiles of two sizes, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     pub parts: usize,
-    small: usize,
-    larger: usize,
+    /// Tiles of the first size.
+    leading: usize,
+    sizes: [usize; 2],
 }
 
 impl Split {
+    /// The fewest tiles of at most `max` rows, as even as possible; larger ones first.
     pub(crate) fn new(total: usize, max: usize) -> Split {
         let parts = total.div_ceil(max).max(1);
-        Split { parts, small: total / parts, larger: total % parts }
+        let small = total / parts;
+        Split { parts, leading: total % parts, sizes: [small + 1, small] }
+    }
+
+    /// Tiles for `isa`. Large ones are about as fast as the largest, so that even ones are best; of small ones only the largest is
+    /// fast, so that all are of that size but for what is left over.
+    pub(crate) fn tiles(total: usize, isa: Isa) -> Split {
+        let max = tile_size(isa).rows;
+        match isa.or_best() {
+            Isa::Avx512 => Split::new(total, max),
+            _ => Split { parts: total.div_ceil(max).max(1), leading: total / max, sizes: [max, total % max] },
+        }
     }
 
     /// Rows of part `i`.
     #[inline(always)]
     pub(crate) fn rows(&self, i: usize) -> usize {
-        self.small + usize::from(i < self.larger)
+        self.sizes[usize::from(i >= self.leading)]
     }
 
     /// First row of part `i`.
     #[inline(always)]
     pub(crate) fn start(&self, i: usize) -> usize {
-        self.small * i + i.min(self.larger)
+        let leading = i.min(self.leading);
+        self.sizes[0] * leading + self.sizes[1] * (i - leading)
     }
 
     /// An entry per part size: `pick(rows)` is called at most twice.
     pub(crate) fn entries<A>(&self, pick: impl Fn(usize) -> Entry<A>) -> SplitEntries<A> {
-        let small = pick(self.small.max(1));
-        SplitEntries { small, large: if self.larger > 0 { pick(self.small + 1) } else { small } }
+        let [large, small] = self.sizes;
+        match (self.leading, self.parts - self.leading) {
+            (0, _) => SplitEntries { large: pick(small.max(1)), small: pick(small.max(1)) },
+            (_, 0) => SplitEntries { large: pick(large), small: pick(large) },
+            _ => SplitEntries { large: pick(large), small: pick(small) },
+        }
     }
 }
 
@@ -96,14 +114,14 @@ pub(crate) struct SplitEntries<A> {
 impl<A> SplitEntries<A> {
     #[inline(always)]
     pub(crate) fn of(&self, split: &Split, i: usize) -> Entry<A> {
-        if i < split.larger { self.large } else { self.small }
+        if i < split.leading { self.large } else { self.small }
     }
 }
 
 /// `acc[m][n] += sum over steps of A[m][step] * B[step][n]`.
 ///
 /// `ROW` is the distance between rows of A in elements, or 0 to take it from `row`: a constant makes every row of A a constant
-/// displacement from one register. Few rows would leave the multiply-add units waiting for each other's results, so the
+/// displacement from one register. One below 16 stands for planes, where every tap is one value. Few rows would leave the multiply-add units waiting for each other's results, so the
 /// steps are spread over `WAYS` sets of accumulators.
 ///
 /// `soon` says what of B is requested for the second-level cache.
@@ -139,27 +157,31 @@ pub(crate) unsafe fn accumulate<
     more[0] = *acc;
     for (t, tap) in taps.iter().enumerate() {
         let mut ap = a.add(tap.offset as usize);
-        // A line of every row of A, requested before its turn: rows of one pixel each have no stream for the hardware to follow.
-        let mut ahead = a.add(taps[(t + ROWS_AHEAD).min(taps.len() - 1)].offset as usize);
         // SAFETY: promised by the caller.
         unsafe {
-            if tap.count == LANES as u32 {
+            if ROW > 0 && ROW < LANES {
+                // Planes: every tap is one value.
+                step::<S, M, N, TURN, false>(s, &mut more[0], ap, 0, rows, b, b);
+                b = b.add(N * LANES);
+            } else if tap.count == LANES as u32 {
+                // A line of every row of A, requested before its turn: rows of one pixel have no stream for the hardware to
+                // follow.
+                let mut ahead = a.add(taps[(t + ROWS_AHEAD).min(taps.len() - 1)].offset as usize);
                 for i in 0..LANES / 4 {
                     for u in 0..4 {
-                        if M > FEW_ROWS && i * 4 < M {
-                            prefetch_near(ahead, u * rows.step);
+                        if ROW > 0 && M > FEW_ROWS && i * 4 < M {
+                            prefetch_near(ahead, u * ROW);
                         }
-                        step::<S, M, N, TURN>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES), soon.at);
+                        step::<S, M, N, TURN, true>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES), soon.at);
                         soon.at = soon.at.add(soon.step);
                     }
-                    ahead = ahead.add(4 * rows.step);
+                    ahead = ahead.add(4 * ROW);
                     b = b.add(4 * N * LANES);
                     ap = ap.add(4);
                 }
             } else {
                 for _ in 0..tap.count {
-                    step::<S, M, N, TURN>(s, &mut more[0], ap, 0, rows, b, soon.at);
-                    soon.at = soon.at.add(soon.step);
+                    step::<S, M, N, TURN, false>(s, &mut more[0], ap, 0, rows, b, b);
                     b = b.add(N * LANES);
                     ap = ap.add(1);
                 }
@@ -211,7 +233,7 @@ struct Rows<const TURN: usize> {
 /// # Safety
 /// Element `at` of every row m < M and `b[.. N * 16]` must be readable.
 #[inline(always)]
-unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize>(
+unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize, const FETCH: bool>(
     s: S,
     acc: &mut [[S::V; N]; M],
     a: Src,
@@ -225,7 +247,7 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize>(
         let mut bv = [s.zero(); N];
         for n in 0..N {
             bv[n] = s.load(b, n * LANES);
-            if M > FEW_ROWS {
+            if FETCH && M > FEW_ROWS {
                 prefetch_near(b, n * LANES + NEAR);
                 prefetch_far(soon, n * LANES);
             }
@@ -330,6 +352,14 @@ mod tests {
                     at += split.rows(i);
                 }
                 assert_eq!(at, total);
+            }
+            for isa in Isa::ALL {
+                let split = Split::tiles(total, isa);
+                let sizes: Vec<usize> = (0..split.parts).map(|i| split.rows(i)).collect();
+                assert_eq!(sizes.iter().sum::<usize>(), total, "{isa}");
+                assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes.iter().all(|s| *s <= tile_size(isa).rows), "{isa}");
+                assert!((0..split.parts).all(|i| split.start(i) == sizes[..i].iter().sum::<usize>()), "{isa}");
+                assert!(sizes.iter().all(|s| *s > 0), "{isa} {total}");
             }
         }
     }

@@ -214,7 +214,7 @@ impl AtLoad {
             let channels = BLOCK.min(inputs - block * BLOCK);
             *tap = Tap { offset: (block * count * BLOCK) as u32, count: channels as u32 };
         }
-        let split = Split::new(count, tile_size(self.isa).rows);
+        let split = Split::tiles(count, self.isa);
         let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks.len()));
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.points());
         for point in 0..self.points() {

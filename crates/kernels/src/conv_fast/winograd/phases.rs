@@ -167,7 +167,7 @@ impl Phases {
     fn part(&self, job: &Job<'_>, tiles: &TileRow, blocks: Range<usize>, v: Src, m: Dst) {
         let (width, depth) = (blocks.len() * BLOCK, self.depth());
         let tap = Tap { offset: 0, count: depth as u32 };
-        let split = Split::new(self.grid[1], tile_size(self.isa).rows);
+        let split = Split::tiles(self.grid[1], self.isa);
         let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks.len()));
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * depth * SQUARE);
         let fetched = if job.fetches_outputs() { OUTS.min(self.out[0] - tiles.row * OUTS) * self.out[1] } else { 0 };
