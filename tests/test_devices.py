@@ -300,7 +300,7 @@ def test_a_lost_device_takes_what_is_on_it_and_nothing_else(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_kinds_differ_in_what_is_done_when_a_call_returns(kind: str) -> None:
-    """The devices do nothing before somebody waits for them: the engine, or for kinds with ``Async`` only the program."""
+    """The devices do nothing before somebody waits: the engine, or for kinds with ``Async`` only the program."""
     done = run_python(
         """
         import json, sys, time, mxrt as mx
