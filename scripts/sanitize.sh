@@ -7,10 +7,10 @@
 #
 # First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then random programs for
 # SECONDS (20), then the kernels' tests on every instruction set there is: not under ThreadSanitizer (kernels start no
-# threads), and under valgrind, which knows no AVX-512, only those that take seconds. Anything reported ends the script with
-# status 1; the reports are in build/sanitize/. BUDGET=60 in the environment: the runs, builds not counted, take that many
-# seconds together; what there is no time for is named. Where the compiler has no sanitizers the script says so and ends
-# with status 0.
+# threads), and under valgrind, which knows no AVX-512, only those that take seconds. ONLY=kernels runs these alone.
+# Anything reported ends the script with status 1; the reports are in build/sanitize/. BUDGET=60 in the environment: the
+# runs, builds not counted, take that many seconds together; what there is no time for is named. Where the compiler has no
+# sanitizers the script says so and ends with status 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:?thread, address or memcheck}
@@ -107,6 +107,7 @@ check() {
     grep -E '^SUMMARY|Invalid|Conditional|panicked|HANG' "$logs/$kind-$name.log" | cut -c1-200 | sort | uniq -c | head -n 20 || true
   fi
 }
+[ "${ONLY:-}" = kernels ] && tests=() && seconds=0
 for test in "${tests[@]}"; do
   time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
   program=$(executable mxrt-engine --test "$test")

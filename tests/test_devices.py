@@ -300,7 +300,7 @@ def test_a_lost_device_takes_what_is_on_it_and_nothing_else(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_kinds_differ_in_what_is_done_when_a_call_returns(kind: str) -> None:
-    """The devices do nothing before somebody waits: the engine, or for kinds with ``Async`` only the program."""
+    """The devices do nothing before somebody waits: the engine, or with ``Async`` only the program."""
     done = run_python(
         """
         import json, sys, time, mxrt as mx
@@ -606,8 +606,9 @@ def test_the_profile_shows_what_devices_did_and_when(mx, tmp_path: Path) -> None
         x = mx.nd.ones((64, 64), ctx=mx.sim(0))
         x.wait_to_read()
         mx.profiler.set_state("run")
-        for _ in range(3):
-            y = mx.nd.dot(x, x)
+        made = [mx.nd.dot(x, x) for _ in range(3)]
+        for y in made:
+            y.wait_to_read()
         z = y.as_in_context(mx.sim(1)).asnumpy()
         mx.nd.waitall()
         text, times = mx.profiler.dumps(), json.loads(mx.profiler.dumps(format="json"))["Time"]

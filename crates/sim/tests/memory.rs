@@ -123,7 +123,7 @@ fn aux_buffers_carry_events() {
                     Ok(())
                 })?;
                 ctx.launch(move |_| {
-                    // SAFETY: as above.
+                    // SAFETY: as above; the kernel before this one has written it.
                     unsafe { number(to).write(number(aside).read()) };
                     Ok(())
                 })
@@ -154,7 +154,7 @@ fn delayed_alloc_regrow() {
         let pushed = rig.engine.push_device(spec, |ctx| {
             let to = ctx.alloc(0, 4 * BYTES)?;
             ctx.launch(move |_| {
-                // SAFETY: memory of this op's variable.
+                // SAFETY: memory of this op's variable, four times as large.
                 unsafe { number(to).add(BYTES / 8 * 3).write(9) };
                 Ok(())
             })

@@ -10,9 +10,9 @@ use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
-use super::run::{Arena, Request};
+use super::run::Request;
 use crate::symbol::{Symbol, first_names};
-use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, WaitError};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
@@ -518,8 +518,9 @@ impl CachedOp {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
             let failure = |error| turn.ctx.failure(error);
-            let (arena, failure): (&dyn Arena, &(dyn Fn(OpError) -> Failure + Sync)) = (&memory, &failure);
-            run(&Request { par: &par, memory, arena, inputs: &inputs, random: &random, failure }, turn.outputs)
+            let request =
+                Request { par: &par, memory, arena: &memory, failure: &failure, inputs: &inputs, random: &random };
+            run(&request, turn.outputs)
         });
         Ok(())
     }
