@@ -167,6 +167,14 @@ mutants-check: | check-tools ## whether the list of mutants still fits the sourc
 	$(PYTHON) scripts/mutants.py --check
 
 SECONDS_OF_SOAK := $(or $(SECONDS_TO_RUN),3600)
+SEEDS_OF_DEVICES ?= 100
+.PHONY: soak-devices
+soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulated devices in 100 orders of their work, against the CPU's bits; SEEDS_OF_DEVICES=10 for a tenth
+	@mkdir -p build/zoo
+	for kind in ThreadedEngineAsync ThreadedEnginePerDeviceAsync; do \
+		MXNET_ENGINE_TYPE=$$kind $(PY) tests/device_models.py --seeds $(SEEDS_OF_DEVICES) --zoo-dir build/zoo \
+			$$(cd tests/models && ls -d */ zoo/*/ | sed 's,/$$,,' | grep -v '^zoo$$\|^__'); done
+
 .PHONY: soak
 soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
 	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
@@ -181,12 +189,16 @@ tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after 
 	scripts/sanitize.sh thread $(SECONDS_TO_RUN)
 
 .PHONY: asan
-asan: | check-tools ## the engine's tests under AddressSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
+asan: | check-tools ## the tests of engine and kernels under AddressSanitizer (minutes after the build); SECONDS_TO_RUN=600 for longer
 	scripts/sanitize.sh address $(SECONDS_TO_RUN)
 
 .PHONY: memcheck
-memcheck: | check-tools ## some of the engine's tests under valgrind
+memcheck: | check-tools ## some of the tests of engine and kernels under valgrind
 	scripts/sanitize.sh memcheck
+
+.PHONY: check-aarch64
+check-aarch64: | check-tools ## whether the kernels compile where none of their instruction sets is (rustup target add aarch64-unknown-linux-gnu)
+	cargo check -p mxrt-kernels --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: exits
 exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# The engine's tests under a sanitizer, on the stable compiler.
+# The tests of the engine, and of the kernels, under a sanitizer, on the stable compiler.
 #
 #   scripts/sanitize.sh thread   [SECONDS]   ThreadSanitizer: unordered accesses
 #   scripts/sanitize.sh address  [SECONDS]   AddressSanitizer: use after free, double free, overflow
 #   scripts/sanitize.sh memcheck             valgrind's memcheck on a few tests, with the ordinary build
 #
-# First a mistake made on purpose must be found (tests/canary.rs). Then the tests run, then random programs for SECONDS
-# (20). Anything reported ends the script with status 1; the reports are in build/sanitize/. BUDGET=60 in the environment:
-# the runs, builds not counted, take that many seconds together; what there is no time for is named. Where the compiler has
-# no sanitizers the script says so and ends with status 0.
+# First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then random programs for
+# SECONDS (20), then the kernels' tests on every instruction set there is: not under ThreadSanitizer (kernels start no
+# threads), and under valgrind, which knows no AVX-512, only those that take seconds. ONLY=kernels runs these alone.
+# Anything reported ends the script with status 1; the reports are in build/sanitize/. BUDGET=60 in the environment: the
+# runs, builds not counted, take that many seconds together; what there is no time for is named. Where the compiler has no
+# sanitizers the script says so and ends with status 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:?thread, address or memcheck}
@@ -61,8 +63,11 @@ if [ "$kind" != memcheck ]; then
   fi
 fi
 
+# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test edges` or `mxrt-kernels --lib`.
 executable() {
-  cargo test -q -j "$jobs" --locked -p mxrt-engine --target $target --test "$1" --no-run --message-format=json |
+  local package=$1
+  shift
+  cargo test -q -j "$jobs" --locked -p "$package" --target $target "$@" --no-run --message-format=json |
     grep -o '"executable":"[^"]*"' | tail -n 1 | cut -d'"' -f4
 }
 
@@ -84,7 +89,7 @@ time_left() {
 }
 
 status=0
-run canary "$(executable canary)" --ignored --exact $canary || status=$?
+run canary "$(executable mxrt-engine --test canary)" --ignored --exact $canary || status=$?
 if [ $status -eq 0 ] || ! grep -q "$says" "$logs/$kind-canary.log"; then
   echo "$kind: the mistake made on purpose was NOT found (status $status, $logs/$kind-canary.log)"
   exit 1
@@ -102,9 +107,10 @@ check() {
     grep -E '^SUMMARY|Invalid|Conditional|panicked|HANG' "$logs/$kind-$name.log" | cut -c1-200 | sort | uniq -c | head -n 20 || true
   fi
 }
+[ "${ONLY:-}" = kernels ] && tests=() && seconds=0
 for test in "${tests[@]}"; do
   time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
-  program=$(executable "$test")
+  program=$(executable mxrt-engine --test "$test")
   check "$test" "$program" ${MXRT_SANITIZE_ARGS:-}
 done
 if [ -n "$budget" ] && [ "$seconds" -gt $((budget - spent)) ]; then
@@ -112,6 +118,14 @@ if [ -n "$budget" ] && [ "$seconds" -gt $((budget - spent)) ]; then
 fi
 if [ "$seconds" -gt 0 ]; then
   export MXRT_SOAK_SECONDS=$seconds
-  check soak "$(executable soak)" --nocapture
+  check soak "$(executable mxrt-engine --test soak)" --nocapture
+fi
+if [ "$kind" != thread ] && ! time_left; then
+  echo "$kind: kernels: left out, the $budget seconds are used up"
+elif [ "$kind" != thread ]; then
+  some=()
+  [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity same_bits whole_blocks plain_layout)
+  kernels=$(executable mxrt-kernels --lib)
+  check kernels "$kernels" "${some[@]}"
 fi
 exit $bad

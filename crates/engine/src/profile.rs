@@ -282,22 +282,31 @@ pub struct Total {
     pub max: f64,
 }
 
+fn sums(times: impl Iterator<Item = (String, f64)>) -> Vec<Total> {
+    let mut by_name: HashMap<String, Total> = HashMap::new();
+    for (name, time) in times {
+        let none = || Total { name: name.clone(), count: 0, total: 0.0, min: f64::INFINITY, max: 0.0 };
+        let total = by_name.entry(name.clone()).or_insert_with(none);
+        total.count += 1;
+        total.total += time;
+        total.min = total.min.min(time);
+        total.max = total.max.max(time);
+    }
+    let mut totals: Vec<Total> = by_name.into_values().collect();
+    totals.sort_by(|a, b| a.name.cmp(&b.name));
+    totals
+}
+
 impl Snapshot {
     /// Sums by name, in the order of names.
     pub fn totals(&self) -> Vec<Total> {
-        let mut by_name: HashMap<&str, Total> = HashMap::new();
-        for record in &self.records {
-            let (name, time) = (record.name.as_str(), record.ended - record.started);
-            let none = || Total { name: name.to_owned(), count: 0, total: 0.0, min: f64::INFINITY, max: 0.0 };
-            let total = by_name.entry(name).or_insert_with(none);
-            total.count += 1;
-            total.total += time;
-            total.min = total.min.min(time);
-            total.max = total.max.max(time);
-        }
-        let mut totals: Vec<Total> = by_name.into_values().collect();
-        totals.sort_by(|a, b| a.name.cmp(&b.name));
-        totals
+        sums(self.records.iter().map(|r| (r.name.as_str().to_owned(), r.ended - r.started)))
+    }
+
+    /// Sums of what ran on devices by name and device, of the times measured there.
+    pub fn device_totals(&self) -> Vec<Total> {
+        let time = |r: &DeviceRecord| (format!("{} @{}", r.name, r.device), (r.ended - r.started).max(0.0));
+        sums(self.device_records.iter().map(time))
     }
 
     /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running times by thread, and

@@ -1,17 +1,24 @@
 //! Where a network's time goes: processor time of every step of its plan, on one core.
 //!
-//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--runs N] [--batch N] NAME[@SIDE]...`
+//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--tune] [--runs N] [--batch N] NAME[@SIDE]...`
 //!
 //! FOLDER holds NAME-symbol.json and NAME-0000.params of networks with one input `data` and images of three channels, 224
 //! pixels on a side unless said otherwise (299 for inceptionv3). Settings come from the environment, as always; one core is
 //! used. A row per step: best and median microseconds, multiply-adds as GFLOP/s and operands as GB/s at the median, the
 //! kernel, the node. Processor time leaves out what other programs take of the core, though not of caches and memory.
 //! Networks take turns, run by run, so that what disturbs one disturbs all.
+//!
+//! With `--tune` the methods of every convolution are measured instead. What comes out is a table for `MXRT_TUNED` of those for
+//! which another method than the chosen one was faster by 5 % or more.
 
 use mxrt::params::{self, NpShape, Params};
-use mxrt::{CachedOp, CachedOpFlags, Context, Engine, NDArray, Settings, StepReport, Symbol, io};
+use mxrt::{
+    CachedOp, CachedOpFlags, Context, ConvTable, Engine, NDArray, Settings, StepReport, Symbol, TensorType, Winograd,
+    chosen, io, measure,
+};
 use std::collections::HashMap;
 use std::error::Error;
+use std::time::Duration;
 
 /// Turns that the runs are spread over.
 const TURNS: usize = 5;
@@ -22,13 +29,21 @@ struct Asked {
     networks: Vec<(String, usize)>,
     summary: bool,
     bf16: bool,
+    tune: bool,
     runs: usize,
     batch: usize,
 }
 
 fn asked() -> Result<Asked, Box<dyn Error>> {
-    let mut asked =
-        Asked { folder: String::new(), networks: Vec::new(), summary: false, bf16: false, runs: 20, batch: 1 };
+    let mut asked = Asked {
+        folder: String::new(),
+        networks: Vec::new(),
+        summary: false,
+        bf16: false,
+        tune: false,
+        runs: 20,
+        batch: 1,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = |what: &str| -> Result<usize, Box<dyn Error>> {
@@ -38,6 +53,7 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
             "--bench" => {}
             "--summary" => asked.summary = true,
             "--bf16" => asked.bf16 = true,
+            "--tune" => asked.tune = true,
             "--runs" => asked.runs = number("--runs")?,
             "--batch" => asked.batch = number("--batch")?,
             folder if asked.folder.is_empty() => asked.folder = folder.to_owned(),
@@ -111,6 +127,32 @@ fn best_and_median(mut ns: Vec<u64>) -> (f64, f64) {
     (at(0), at(ns.len() / 2))
 }
 
+/// Prints what the choice of methods should have been.
+fn tune(networks: &[Network], settings: &Settings) -> Result<(), Box<dyn Error>> {
+    let mut signatures = Vec::new();
+    for network in networks {
+        let types: Vec<TensorType> = network.inputs.iter().map(|a| a.tensor_type()).collect();
+        signatures.extend(network.op.convolutions(&types)?);
+    }
+    signatures.sort_unstable();
+    signatures.dedup();
+    let winograd = if settings.plans.kernel.winograd < 4 { Winograd::F2 } else { Winograd::F4 };
+    let mut table = ConvTable::default();
+    for signature in signatures {
+        let Some(chosen) = chosen(&signature, winograd) else { continue };
+        let measured = measure(&signature, winograd, Duration::from_millis(200));
+        let (Some(best), Some(now)) = (measured.first(), measured.iter().find(|m| m.method == chosen)) else {
+            continue;
+        };
+        if best.ns * 105 < now.ns * 100 {
+            println!("# {} us, {} {} us", best.ns / 1000, now.name, now.ns / 1000);
+            table.insert(signature, best.method, best.ns);
+        }
+    }
+    print!("{table}");
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let asked = asked()?;
     if asked.networks.is_empty() {
@@ -122,6 +164,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::start(settings.engine.clone())?;
     let load = |(name, side): &(String, usize)| Network::load(engine, &settings, &asked, name, *side);
     let mut networks: Vec<Network> = asked.networks.iter().map(load).collect::<Result<_, _>>()?;
+    if asked.tune {
+        return tune(&networks, &settings);
+    }
     for _ in 0..TURNS {
         for network in &mut networks {
             network.run(asked.runs.div_ceil(TURNS))?;

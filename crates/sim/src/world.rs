@@ -136,6 +136,11 @@ impl World {
         state.times.clear();
     }
 
+    /// Goes on with the random numbers of this seed: another order of what is done from now on.
+    pub fn reseed(&self, seed: u64) {
+        self.lock().random = Random::new(seed);
+    }
+
     /// Makes a later call fail.
     pub fn inject(&self, fault: Fault) {
         self.lock().faults.add(fault);

@@ -67,6 +67,11 @@ impl KernelCtx<'_> {
         self.op.failed_inputs().into_iter().map(|(i, _)| i)
     }
 
+    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
+    pub fn failure(&self, error: OpError) -> Failure {
+        self.op.failure_from(error)
+    }
+
     /// Fails exactly the write with number `i`; the first failure given to an access stays.
     pub fn fail_write(&self, i: usize, failure: Failure) {
         self.op.fail_write(i, failure);

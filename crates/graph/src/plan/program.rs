@@ -95,6 +95,11 @@ impl Program {
         }
     }
 
+    /// Bytes that a request works on at a time, if its parts run one after the other.
+    pub fn arena_bytes(&self) -> usize {
+        self.plans().iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
+    }
+
     /// Whether a request has several turns on a machine with so many cores.
     pub fn takes_turns(&self, cores: usize) -> bool {
         match &self.body {

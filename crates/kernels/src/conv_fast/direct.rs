@@ -265,6 +265,9 @@ impl Direct {
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
         let (width, pixel) = (part.blocks * LANES, stride[1] * xs.block);
         let fetch_outputs = stage.len <= SHORT_SUMS * width && job.fetches_outputs();
+        // Rounded inputs were just written. Of others the first part brings near what the others read, unless much lies between.
+        let first = self.shared || part.first_block == self.parts[chunk.parts.start].first_block;
+        let fetch_rows = first && self.elements == Elements::Single;
         let passes = tiles.count(chunk.rows.len());
         for (pass, Place { row, col, entry }) in tiles.places(chunk.rows.clone()).enumerate() {
             let input_row = top + row * stride[0] - from.first;
@@ -276,7 +279,7 @@ impl Direct {
                 taps: stage.taps.as_ptr(),
                 taps_len: stage.taps.len(),
                 b: stage.b,
-                soon: stage.soon(width, pass, passes),
+                soon: Soon { rows: fetch_rows, ..stage.soon(width, pass, passes) },
                 resumes: stage.resumes,
                 pauses: stage.pauses,
                 bias: Src::new(&bias),

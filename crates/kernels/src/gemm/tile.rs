@@ -169,7 +169,7 @@ pub(crate) unsafe fn accumulate<
                 let mut ahead = a.add(taps[(t + ROWS_AHEAD).min(taps.len() - 1)].offset as usize);
                 for i in 0..LANES / 4 {
                     for u in 0..4 {
-                        if ROW > 0 && M > FEW_ROWS && i * 4 < M {
+                        if soon.rows && ROW > 0 && M > FEW_ROWS && i * 4 < M {
                             prefetch_near(ahead, u * ROW);
                         }
                         step::<S, M, N, TURN, true>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES), soon.at);
@@ -204,20 +204,22 @@ pub(crate) struct Soon {
     pub at: Src,
     /// Elements from one step's lines to the next step's.
     pub step: usize,
+    /// Whether rows of A are requested, too.
+    pub rows: bool,
 }
 
 impl Soon {
     /// What follows on a panel `b` of `width` values a step, at the usual distance.
     #[inline(always)]
     pub(crate) fn behind(b: Src, width: usize) -> Soon {
-        Soon { at: b.add(FAR), step: width }
+        Soon { at: b.add(FAR), step: width, rows: false }
     }
 
     /// A part of the panel `next` that is as long as what `passes` tiles read one after the other: pass number `pass` requests
     /// its share, so that what arrives from memory does so all the time and not only during the first pass.
     #[inline(always)]
     pub(crate) fn share(next: Src, len: usize, width: usize, pass: usize, passes: usize) -> Soon {
-        Soon { at: next.add(len / passes * pass), step: width.div_ceil(passes) }
+        Soon { at: next.add(len / passes * pass), step: width.div_ceil(passes), rows: false }
     }
 }
 
