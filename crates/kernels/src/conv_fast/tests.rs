@@ -445,6 +445,30 @@ fn an_outlier_leaks_into_its_tile_under_winograd_and_not_at_all_without() {
     assert!((1e-4..1e-1).contains(&leak), "the documented leak is a few millionths of the outlier, got {leak}");
 }
 
+#[test]
+fn an_infinity_spreads_over_its_tile_under_winograd_and_no_further() {
+    let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(32, 32, 3) };
+    let mut case = Case::new(params, 1, [16, 16], 4);
+    case.x[5 * 16 + 5] = f32::INFINITY;
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let bad = |kernel: ConvKernel| {
+            let y = case.run_nchw(&kernel, &Serial);
+            let plane: Vec<bool> = y[..256].iter().map(|v| !v.is_finite()).collect();
+            assert!((4..7).all(|row| plane[row * 16 + 4..row * 16 + 7].iter().all(|bad| *bad)), "{isa}: who sees it");
+            assert!(
+                plane.iter().enumerate().all(|(at, bad)| !bad || (at / 16 < 12 && at % 16 < 12)),
+                "{isa}: far away"
+            );
+            plane.iter().filter(|bad| **bad).count()
+        };
+        assert_eq!(bad(case.select(isa, Winograd::Off)), 9, "{isa}");
+        for scheme in [Scheme::F2, Scheme::F4] {
+            let at_load = |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa));
+            assert!(bad(case.with(isa, at_load)) > 9, "{isa} {scheme:?}: the documented spread");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn conversion_to_blocked_and_back_is_exact(

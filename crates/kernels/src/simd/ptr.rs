@@ -93,6 +93,7 @@ impl Src {
     ///
     /// # Safety
     /// `self[at + i]` must be readable for every bit i of `mask`.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) unsafe fn masked_block(self, at: usize, mask: u16) -> *const f32 {
         self.check(at, (u16::BITS - mask.leading_zeros()) as usize);
