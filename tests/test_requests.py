@@ -203,20 +203,20 @@ folder = sys.argv[1]
 net = mx.gluon.SymbolBlock.imports(
     folder + "/resnet18_v1-symbol.json", ["data"], folder + "/resnet18_v1-0000.params")
 seen = []
-for i in range(60):
-    size, rows = 32 + 8 * (i * 7 % 24), 1 + i * 5 % 7
+for i in range(3 * 20):  # three times the same shapes
+    size, rows = 32 + 32 * (i % 5), 1 + i % 4
     net(mx.nd.array(np.ones((rows, 3, size, size), np.float32))).asnumpy()
     seen.append(resident())
 facts = net.plan_cache_info()
 raw = sum(p.data().size * 4 for p in net.collect_params().values()) / 1e6
-print(json.dumps([max(seen[40:]) - max(seen[:20]), facts, raw]))
+print(json.dumps([max(seen[40:]) - max(seen[:20]), facts, raw, seen]))
 """
 
 
 @pytest.mark.timeout(180)
 def test_image_and_batch_sizes_that_change_with_every_call_do_not_grow_memory(resnet18: Path) -> None:
-    growth, facts, raw = last_json(run_python(SHAPES, resnet18, timeout=150))
-    assert growth < 40, f"{growth:.0f} MB more after 40 shapes than after 20"
+    growth, facts, raw, seen = last_json(run_python(SHAPES, resnet18, timeout=150))
+    assert growth < 25, f"{growth:.0f} MB more in the third round of the same shapes than in the first: {seen}"
     assert facts["evicted"] > 5, "plans whose packed weights are too many are given up"
     assert facts["constant_bytes"] / 1e6 < 4 * raw, facts
 

@@ -303,3 +303,16 @@ fn nested_bulk() {
         assert!(unobserved(rig).is_empty());
     });
 }
+
+#[test]
+fn a_host_op_learns_of_every_failure_although_it_waits_for_a_stream_once() {
+    every_seed(|rig, seed| {
+        let [a, b, c] = rig.cells();
+        rig.fails("first", 0, &[], &[&a], "the first of two");
+        rig.op("second", 0, &[], &[&b], |_| 1);
+        // Both are complete, and the host has not asked yet: it asks for the latest only.
+        while rig.world.step() {}
+        rig.host("host", &[&b, &a], &[&c], |v| v[0]);
+        assert_eq!(failure(rig.read(&c)).message(), "the first of two", "seed {seed}");
+    });
+}
