@@ -167,9 +167,22 @@ mutants-check: | check-tools ## whether the list of mutants still fits the sourc
 	$(PYTHON) scripts/mutants.py --check
 
 SECONDS_OF_SOAK := $(or $(SECONDS_TO_RUN),3600)
+SEEDS_OF_DEVICES ?= 100
+.PHONY: soak-devices
+soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulated devices in 100 orders of their work, against the CPU's bits; SEEDS_OF_DEVICES=10 for a tenth
+	@mkdir -p build/zoo
+	for kind in ThreadedEngineAsync ThreadedEnginePerDeviceAsync; do \
+		MXNET_ENGINE_TYPE=$$kind $(PY) tests/device_models.py --seeds $(SEEDS_OF_DEVICES) --zoo-dir build/zoo \
+			$$(cd tests/models && ls -d */ zoo/*/ | sed 's,/$$,,' | grep -v '^zoo$$\|^__'); done
+
 .PHONY: soak
 soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
 	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
+
+SEEDS := $(or $(SEEDS_TO_RUN),20000)
+.PHONY: soak-devices
+soak-devices: | check-tools ## the scenarios of the simulated device with 20,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
+	MXRT_SIM_SEEDS=$(SEEDS) cargo test -q -p mxrt-sim --locked --tests
 
 .PHONY: tsan
 tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer

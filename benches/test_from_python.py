@@ -21,6 +21,20 @@ def test_add_one_and_wait(benchmark, count: int) -> None:
 
 
 @pytest.mark.benchmark(group="b + 1")
+def test_add_one_to_one_element_until_it_returns(benchmark) -> None:
+    b = mx.nd.ones((1,))
+    b.wait_to_read()
+    benchmark(lambda: b + 1)
+
+
+@pytest.mark.benchmark(group="b + 1")
+def test_identity_cached_op_with_asnumpy(benchmark) -> None:
+    op = mx.nd.CachedOp(mx.sym.identity(mx.sym.var("data")))
+    b = mx.nd.ones((1,))
+    benchmark(lambda: op(b).asnumpy())
+
+
+@pytest.mark.benchmark(group="b + 1")
 def test_add_one_a_thousand_times_then_wait(benchmark) -> None:
     b = mx.nd.ones((16,))
 

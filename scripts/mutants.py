@@ -2,9 +2,9 @@
 """Break the engine on purpose, one rule at a time, and see whether its tests notice.
 
 The list is crates/engine/mutants/*.mutant. Each mutant is applied to a scratch copy of the crate, the tests it names
-are built and run (a filter may follow the name, `loom` means the models, `sim/NAME` a test of the simulated device), then
-all the others until one fails. A mutant
-that does not compile or does not apply is an error of the list, not a kill. Nothing in the source tree is changed.
+are built and run (a filter may follow the name, `loom` means the models, `sim/NAME` a test of the simulated device),
+then all the others until one fails. A mutant that does not compile or does not apply is an error of the list, not a
+kill. Nothing in the source tree is changed.
 
     scripts/mutants.py                 all of them, and a table
     scripts/mutants.py token fork      those whose name contains one of the words
@@ -41,6 +41,8 @@ FAST = [
     "guards",
     "bulk",
     "gate",
+    "parts",
+    "idle",
     "fork_and_exit",
     "memory",
     "allocations",
@@ -123,7 +125,7 @@ def write(path, text):
 
 
 class Scratch:
-    """A workspace of its own that holds only the engine and the simulated device, without what their tests do not need."""
+    """A workspace of its own: the engine and the simulated device, without what their tests do not need."""
 
     def __init__(self, where):
         self.where = where

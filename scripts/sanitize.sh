@@ -8,16 +8,21 @@
 # First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then random programs for
 # SECONDS (20), then the kernels' tests on every instruction set there is: not under ThreadSanitizer (kernels start no
 # threads), and under valgrind, which knows no AVX-512, only those that take seconds. ONLY=kernels runs these alone.
-# Anything reported ends the script with status 1; the reports are in build/sanitize/.
+# Anything reported ends the script with status 1; the reports are in build/sanitize/. BUDGET=60 in the environment: the
+# runs, builds not counted, take that many seconds together; what there is no time for is named. Where the compiler has no
+# sanitizers the script says so and ends with status 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:?thread, address or memcheck}
 seconds=${2:-20}
 jobs=${JOBS:-$(nproc)}
-target=x86_64-unknown-linux-gnu
+target=$(rustc -vV | sed -n 's/^host: //p')
+budget=${BUDGET:-}
+spent=0
 logs=build/sanitize
 mkdir -p "$logs"
-tests=(order failures waiting edges leaks races guards bulk basics serial_order memory)
+# The likeliest to find something first: there may not be time for all.
+tests=(races guards waiting bulk gate parts order failures edges leaks idle memory basics serial_order)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/sanitize-$kind"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 found=66
@@ -49,6 +54,15 @@ memcheck)
   ;;
 esac
 
+# The compiler brings what has to be linked, or does not.
+if [ "$kind" != memcheck ]; then
+  runtime=$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-*_rt.${kind:0:1}san.a
+  if ! compgen -G "$runtime" >/dev/null; then
+    echo "skip: this Rust has no ${kind} sanitizer for $target (x86_64 and aarch64 Linux have it)"
+    exit 0
+  fi
+fi
+
 # executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test edges` or `mxrt-kernels --lib`.
 executable() {
   local package=$1
@@ -63,7 +77,15 @@ run() {
   shift
   local checker=()
   [ "$kind" = memcheck ] && checker=(valgrind -q --error-exitcode=$found --fair-sched=yes)
-  (cd crates/engine && timeout --kill-after=10 900 "${checker[@]}" "$@") >"$log" 2>&1
+  local begin=$SECONDS status=0
+  (cd crates/engine && timeout --kill-after=10 900 "${checker[@]}" "$@") >"$log" 2>&1 || status=$?
+  spent=$((spent + SECONDS - begin))
+  return $status
+}
+
+# Whether there is time for another test.
+time_left() {
+  [ -z "$budget" ] || [ $spent -lt "$budget" ]
 }
 
 status=0
@@ -87,14 +109,20 @@ check() {
 }
 [ "${ONLY:-}" = kernels ] && tests=() && seconds=0
 for test in "${tests[@]}"; do
+  time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
   program=$(executable mxrt-engine --test "$test")
   check "$test" "$program" ${MXRT_SANITIZE_ARGS:-}
 done
+if [ -n "$budget" ] && [ "$seconds" -gt $((budget - spent)) ]; then
+  seconds=$((budget > spent ? budget - spent : 0))
+fi
 if [ "$seconds" -gt 0 ]; then
   export MXRT_SOAK_SECONDS=$seconds
   check soak "$(executable mxrt-engine --test soak)" --nocapture
 fi
-if [ "$kind" != thread ]; then
+if [ "$kind" != thread ] && ! time_left; then
+  echo "$kind: kernels: left out, the $budget seconds are used up"
+elif [ "$kind" != thread ]; then
   some=()
   [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity same_bits whole_blocks plain_layout)
   kernels=$(executable mxrt-kernels --lib)

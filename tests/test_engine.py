@@ -277,6 +277,10 @@ def test_the_profiler_counts_what_ran_while_it_was_on(mx, profiler) -> None:
     assert operators["dot"]["Count"] == 4 and "exp" not in operators
     assert 0 < operators["dot"]["Min"] <= operators["dot"]["Avg"] <= operators["dot"]["Max"]
     table = profiler.dumps(reset=True)
+    head = (
+        "Name                          Total Count        Time (ms)    Min Time (ms)    Max Time (ms)    Avg Time (ms)"
+    )
+    assert head in table.splitlines(), "the columns are MXNet's"
     row = next(line.split() for line in table.splitlines() if line.startswith("dot"))
     assert row[1] == "4" and float(row[2]) > 0
     assert "dot" not in profiler.dumps()
@@ -303,6 +307,28 @@ def test_the_trace_is_a_chrome_trace(mx, profiler, tmp_path) -> None:
     assert any(e["ph"] == "i" and e["name"] == "here" for e in events)
     starts = {e["id"] for e in events if e["ph"] == "s"}
     assert starts and starts == {e["id"] for e in events if e["ph"] == "f"}
+
+
+def test_the_trace_shows_requests_and_threads_by_their_names(mx, profiler, tmp_path) -> None:
+    op = mx.nd.CachedOp(mx.sym.var("data") * 2)
+    x = mx.nd.ones((2, 3))
+    profiler.set_state("run")
+
+    def call() -> None:
+        with profiler.Event("mine"):
+            op(x).wait_to_read()
+            op(x).wait_to_read()
+
+    caller = threading.Thread(target=call, name="caller-1")
+    caller.start()
+    caller.join()
+    profiler.dump()
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    mine = next(e for e in events if e["name"] == "mine")
+    assert names[mine["tid"]] == "caller-1"
+    requests = [e["args"]["request"] for e in events if "request" in e.get("args", {})]
+    assert len(requests) == 2 and requests[0] < requests[1]
 
 
 def test_wrong_options_are_refused(mx) -> None:

@@ -12,7 +12,13 @@ import pytest
 
 from support import DIGITS, run_python
 
-KINDS = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
+KINDS = (
+    "NaiveEngine",
+    "ThreadedEngine",
+    "ThreadedEnginePerDevice",
+    "ThreadedEngineAsync",
+    "ThreadedEnginePerDeviceAsync",
+)
 
 PRELUDE = """
 import os, pickle, sys, threading
@@ -174,6 +180,7 @@ PROMISES = {
                 return error
         answers = in_threads(50, request)
         assert [i for i, a in enumerate(answers) if isinstance(a, MXNetError)] == [30]
+        assert answers[30].op and answers[30].node and answers[30].shapes and answers[30].device == "cpu(0)"
     """,
     "parameters are not poisoned by whoever reads them": """
         weight = mx.nd.ones((3, 3))

@@ -32,6 +32,7 @@ from . import (
     random,
     runtime,
     symbol,
+    testing,
     util,
 )
 from . import initializer as init
@@ -41,7 +42,7 @@ from . import random as rnd
 from . import symbol as sym
 from .attribute import AttrScope
 from .base import MXNetError
-from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
+from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, sim
 from .executor import Executor
 from .ndarray import NDArray, waitall
 from .symbol import Symbol, Variable
@@ -86,8 +87,10 @@ __all__ = [
     "rnd",
     "runtime",
     "set_memory_limit",
+    "sim",
     "sym",
     "symbol",
+    "testing",
     "util",
     "waitall",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `mxrt demo`, `mxrt bench`, `mxrt info`, `mxrt --version`."""
+"""The command line: `mxrt demo`, `mxrt bench`, `mxrt tune`, `mxrt info`, `mxrt --version`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,9 @@ def version() -> str:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    try:
-        from . import demo
+    from . import demo
 
-        return demo.main(quick=args.quick)
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
-
-
-def _bench(args: argparse.Namespace) -> int:
-    try:
-        from . import bench
-
-        return bench.main(args)
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
+    return demo.main(quick=args.quick)
 
 
 def processor() -> str:
@@ -79,20 +65,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="trained and full-size models, many callers, caught failures (a minute)")
     demo.add_argument("--quick", action="store_true", help="a tenth of the callers and of the time")
     demo.set_defaults(run=_demo)
-    from . import bench as measuring
+    from . import bench, tune
 
-    bench = commands.add_parser(
+    measure = commands.add_parser(
         "bench", help="a model of yours: images per second, latency, memory, a table of its layers"
     )
-    measuring.add_arguments(bench)
-    bench.set_defaults(run=_bench)
+    bench.add_arguments(measure)
+    measure.set_defaults(run=bench.main)
+    choose = commands.add_parser(
+        "tune", help="a model of yours: measure how to compute its convolutions and save it in a table"
+    )
+    tune.add_arguments(choose)
+    choose.set_defaults(run=tune.main)
     info = commands.add_parser("info", help="versions, processor, engine and settings, for a report")
     info.set_defaults(run=_info)
     args = parser.parse_args(argv)
     if not hasattr(args, "run"):
         parser.print_help()
         return 2
-    return int(args.run(args))
+    try:
+        return int(args.run(args))
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 from typing import Any, ClassVar
 
-__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info", "num_gpus"]
+from . import _mxrt
+
+__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info", "num_gpus", "sim"]
 
 
 class Context:
     """A device: ``Context('cpu', 0)``. As a ``with`` block it is where new arrays of this thread are made.
 
-    All ``cpu(i)`` share one memory and one pool of threads.
+    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory; an operator runs
+    where its inputs are.
     """
 
-    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
-    devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
+    devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "cpu_pinned": 3, "cpu_shared": 5, **dict(_mxrt.device_kinds())}
+    devtype2str: ClassVar[dict[int, str]] = {number: name for name, number in devstr2type.items()}
 
     __slots__ = ("_device",)
     _device: tuple[str, int]
@@ -30,7 +33,7 @@ class Context:
 
     @property
     def device_type(self) -> str:
-        """Kind of device: ``cpu``, ``gpu``, ``cpu_pinned`` or ``cpu_shared``."""
+        """Kind of device: ``cpu``, ``cpu_pinned``, ``cpu_shared``, ``gpu`` or ``sim``."""
         return self._device[0]
 
     @property
@@ -62,8 +65,37 @@ class Context:
     def __reduce__(self) -> tuple[Any, ...]:
         return Context, self._device
 
+    def _is_host(self) -> bool:
+        return self._device[0].startswith("cpu")
+
     def empty_cache(self) -> None:
-        """Accepted for compatibility: memory is given back to the system when it is not needed."""
+        """Gives memory that no array uses back to the device. The host does that by itself."""
+        if not self._is_host():
+            _mxrt.trim_device(self._device)
+
+    def memory_info(self) -> dict[str, Any]:
+        """Memory of the device in bytes: ``total``, ``in_use`` by arrays, ``cached`` for the next ones, the ``peak`` of
+        what was in use, and the ``limit`` if there is one.
+        """
+        if self._is_host():
+            found = _mxrt.info()
+            names = ("in_use", "cached", "peak", "limit")
+            return {"total": None, **{name: found[f"memory_{name}"] for name in names}}
+        return _mxrt.device_stats(self._device)
+
+    def set_memory_limit(self, limit: int | None) -> None:
+        """Bounds the memory of arrays on the device, in bytes; None: its size is the bound.
+
+        The operator that would need more fails with ``mx.base.MXNetMemoryError``; others go on.
+        """
+        from .base import MXNetValueError
+
+        if limit is not None and limit < 0:
+            raise MXNetValueError(f"set_memory_limit: the limit is {limit}; expected a number of bytes, or None")
+        if self._is_host():
+            _mxrt.set_memory_limit(limit)
+        else:
+            _mxrt.set_device_limit(self._device, limit)
 
     @staticmethod
     def default_ctx() -> Context:
@@ -95,17 +127,26 @@ def cpu_pinned(device_id: int = 0) -> Context:
 
 
 def gpu(device_id: int = 0) -> Context:
-    """A GPU context. It can be named, but this build of mxrt makes no arrays there."""
+    """A GPU context. This build has no driver for GPUs; ``MXRT_SIM_GPUS=2`` simulates two."""
     return Context("gpu", device_id)
 
 
+def sim(device_id: int = 0) -> Context:
+    """A simulated device: it computes on the CPU what the CPU would, but in its own memory, later, and in any order
+    that the dependencies allow. For testing programs that are meant for GPUs.
+
+    There are two; ``MXRT_SIM_DEVICES`` changes that.
+    """
+    return Context("sim", device_id)
+
+
 def num_gpus() -> int:
-    """How many GPUs this build of mxrt can use: none."""
-    return 0
+    """How many GPUs there are: none, but for those that ``MXRT_SIM_GPUS`` simulates."""
+    return _mxrt.device_count("gpu")
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Free and total memory of a GPU."""
-    from .base import MXNetDeviceError
-
-    raise MXNetDeviceError(f"gpu({device_id}) is not available: this build of mxrt computes on the CPU only")
+    """Free and total memory of a GPU, in bytes."""
+    found = gpu(device_id).memory_info()
+    total = found["total"] if found["limit"] is None else min(found["total"], found["limit"])
+    return max(total - found["in_use"], 0), found["total"]

@@ -45,6 +45,7 @@ _OPTIONS = {
 _config: dict[str, Any] = dict(_OPTIONS)
 _lock = threading.Lock()
 _own_events: list[dict[str, Any]] = []
+_threads: dict[int, list[str]] = {}  # a number is used again when its thread has ended
 _running = False
 _COLUMNS = {"total": 2, "count": 1, "min": 3, "max": 4, "avg": 5}
 
@@ -80,6 +81,7 @@ def resume(profile_process: str = "worker") -> None:
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Writes what was recorded to the file of :func:`set_config`, for ``chrome://tracing`` or https://ui.perfetto.dev.
+    Every device is a process of its own there, with a lane for each of its streams.
 
     ``finished``: recording ends, and what was written is forgotten.
     """
@@ -87,16 +89,17 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
         set_state("stop")
     events = _mxrt.profiler_events(finished)
     with _lock:
-        own = [json.dumps(event) for event in _own_events]
+        own = [json.dumps(event) for event in [*_names(), *_own_events]]
         if finished:
             _own_events.clear()
+            _threads.clear()
     body = ",\n".join(events + own)
     with open(_config["filename"], "w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit": "ms", "traceEvents": [\n' + body + "\n]}\n")
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """Times by operator, as a table or as JSON.
+    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices, measured there.
 
     ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is forgotten.
     """
@@ -104,29 +107,32 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
         raise MXNetValueError(f"profiler.dumps: format is {format!r}; expected 'table' or 'json'")
     if sort_by not in _COLUMNS:
         raise MXNetValueError(f"profiler.dumps: sort_by is {sort_by!r}; expected one of {', '.join(_COLUMNS)}")
-    rows = [
-        (name, count, total, low, high, total / count) for name, count, total, low, high in _mxrt.profiler_totals(reset)
-    ]
-    rows.sort(key=lambda row: row[_COLUMNS[sort_by]], reverse=not ascending)
-    return _json(rows) if format == "json" else _table(rows)
+    tables: dict[str, _Rows] = {}
+    for title, found in zip(("operator", "device"), _mxrt.profiler_totals(reset), strict=True):
+        rows = [(name, count, total, low, high, total / count) for name, count, total, low, high in found]
+        rows.sort(key=lambda row: row[_COLUMNS[sort_by]], reverse=not ascending)
+        if rows or title == "operator":
+            tables[title] = rows
+    return _json(tables) if format == "json" else _tables(tables)
 
 
 _Rows = list[tuple[str, int, float, float, float, float]]
 
 
-def _json(rows: _Rows) -> str:
+def _json(tables: dict[str, _Rows]) -> str:
     titles = ("Count", "Total", "Min", "Max", "Avg")
-    operators = {row[0]: dict(zip(titles, row[1:], strict=True)) for row in rows}
-    return json.dumps({"Time": {"operator": operators}, "Memory": {}, "Unit": {"Time": "ms", "Memory": "KB"}})
+    times = {title: {row[0]: dict(zip(titles, row[1:], strict=True)) for row in rows} for title, rows in tables.items()}
+    return json.dumps({"Time": times, "Memory": {}, "Unit": {"Time": "ms", "Memory": "KB"}})
 
 
-def _table(rows: _Rows) -> str:
+def _tables(tables: dict[str, _Rows]) -> str:
     titles = ("Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
-    lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries.", "operator"]
-    lines.append("=" * 17)
-    lines.append(f"{titles[0]:<32}" + "".join(f"{title:>16}" for title in titles[1:]))
-    lines.append(f"{'----':<32}" + "".join(f"{'-' * len(title):>16}" for title in titles[1:]))
-    lines.extend(f"{row[0]:<32}{row[1]:>16}" + "".join(f"{value:>16.4f}" for value in row[2:]) for row in rows)
+    lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
+    for title, rows in tables.items():
+        table = [titles, tuple("-" * len(name) for name in titles)]
+        table += [(row[0], str(row[1]), *(f"{value:.4f}" for value in row[2:])) for row in rows]
+        lines += [title, "=" * 17]
+        lines += [f"{name:<25}" + " ".join(f"{text:>16}" for text in rest) for name, *rest in table]
     return "\n".join(lines) + "\n"
 
 
@@ -134,8 +140,20 @@ def _table(rows: _Rows) -> str:
 
 
 def _record(event: dict[str, Any]) -> None:
+    number = _mxrt.profiler_thread()
     with _lock:
-        _own_events.append({"pid": 0, "tid": f"python {threading.get_ident()}", **event})
+        names = _threads.setdefault(number, [])
+        if (name := threading.current_thread().name) not in names:
+            names.append(name)
+        _own_events.append({"pid": 0, "tid": number, **event})
+
+
+def _names() -> list[dict[str, Any]]:
+    """What the threads that recorded something are called in Python."""
+    return [
+        {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": ", ".join(names[-4:])}}
+        for number, names in _threads.items()
+    ]
 
 
 class Domain:
@@ -174,6 +192,7 @@ class _Span:
 
     def start(self) -> None:
         """It begins now."""
+        _mxrt.profiler_thread()  # from now on the thread has a number of its own
         self._began = _mxrt.profiler_now()
 
     def stop(self) -> None:

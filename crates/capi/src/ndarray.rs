@@ -148,7 +148,7 @@ pub unsafe extern "C" fn MXNDArrayGetContext(
     guard(|| {
         let context = get::<NDArray>(handle)?.context();
         // SAFETY: the caller promises a place for the number.
-        unsafe { put(out_dev_type, context.device_type as c_int, "out_dev_type")? };
+        unsafe { put(out_dev_type, context.device_type.code(), "out_dev_type")? };
         // SAFETY: the caller promises a place for the number.
         unsafe { put(out_dev_id, context.device_id, "out_dev_id") }
     })

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const OPS: usize = 4096;
+const MILLION: usize = 1_000_000;
 
 fn start(kind: EngineKind, cores: usize) -> &'static Engine {
     Engine::start(Config { kind, cores: Some(cores), ..Config::default() }).unwrap()
@@ -35,6 +36,44 @@ fn empty_ops(c: &mut Criterion) {
         }
         group.finish();
     }
+}
+
+/// Pushes a million empty ops over 64 variables of its own. Every few thousand it waits for one that it pushed shortly
+/// before, so that what is under way stays bounded.
+fn pipeline(engine: &'static Engine, cost: Cost) {
+    let vars: Vec<Var> = (0..64).map(|_| engine.new_var()).collect();
+    for i in 0..MILLION {
+        let access = [(&vars[i % vars.len()], Access::Write)];
+        engine.push(OpSpec::new("empty", &access).cost(cost), |_| Ok(()));
+        if i % OPS == OPS - 1 {
+            engine.wait_to_read(&vars[(i + vars.len() / 2) % vars.len()]).unwrap();
+        }
+    }
+}
+
+/// A million pushes in a row, from one thread and from eight; the time of one op is the reciprocal of the throughput.
+fn pipelined(c: &mut Criterion) {
+    let mut group = c.benchmark_group("a million pipelined ops");
+    group.sample_size(10).measurement_time(Duration::from_secs(8));
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    for threads in [1, 8] {
+        group.throughput(Throughput::Elements((threads * MILLION) as u64));
+        for (name, cost) in [("inline", Cost::Small), ("pool", Cost::Large)] {
+            // One thread pushes and one works; with eight every core works.
+            let engine = start(EngineKind::ThreadedPerDevice, if threads == 1 { 1 } else { cores });
+            group.bench_function(BenchmarkId::new(name, format!("{threads} threads")), |b| {
+                b.iter(|| {
+                    std::thread::scope(|s| {
+                        for _ in 0..threads {
+                            s.spawn(|| pipeline(engine, cost));
+                        }
+                    });
+                    engine.wait_all().unwrap();
+                });
+            });
+        }
+    }
+    group.finish();
 }
 
 /// Eight threads push to one engine, each over variables of its own; then one waits for all.
@@ -124,6 +163,36 @@ fn wakes(c: &mut Criterion) {
     group.finish();
 }
 
+/// What one small op costs above its own time, from the push until its caller goes on: run by the caller, or by a worker.
+fn small_ops(c: &mut Criterion) {
+    const WORK: Duration = Duration::from_micros(20);
+    let mut group = c.benchmark_group("op of 20 us, push and wait, beyond its own time");
+    for (name, cost) in [("inline", Cost::Small), ("handed over", Cost::Large)] {
+        let engine = start(EngineKind::ThreadedPerDevice, 2);
+        let var = engine.new_var();
+        group.bench_function(name, |b| {
+            b.iter_custom(|rounds| {
+                let own = Arc::new(AtomicU64::new(0));
+                let begin = Instant::now();
+                for _ in 0..rounds {
+                    let own = own.clone();
+                    engine.push(OpSpec::new("small", &[(&var, Access::Write)]).cost(cost), move |_| {
+                        let begin = Instant::now();
+                        while begin.elapsed() < WORK {
+                            std::hint::spin_loop();
+                        }
+                        own.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                        Ok(())
+                    });
+                    engine.wait_to_read(&var).unwrap();
+                }
+                begin.elapsed().saturating_sub(Duration::from_nanos(own.load(Ordering::Relaxed)))
+            });
+        });
+    }
+    group.finish();
+}
+
 /// What the profiler costs: the same ops, recorded.
 fn profiled(c: &mut Criterion) {
     let mut group = c.benchmark_group("empty op, profiled");
@@ -173,5 +242,5 @@ fn shapes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, empty_ops, profiled, eight_pushers, shapes, wakes);
+criterion_group!(benches, empty_ops, pipelined, profiled, eight_pushers, shapes, wakes, small_ops);
 criterion_main!(benches);

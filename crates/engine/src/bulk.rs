@@ -179,10 +179,15 @@ impl Engine {
     /// The op is ready, counted, and belongs to the caller; if true is returned it does not any more.
     #[inline]
     pub(crate) unsafe fn put_off(&'static self, slot: &'static Slot, op: *mut OpBlock) {
-        if let Some(other) = slot.bulk.engine().filter(|e| !std::ptr::eq(*e, self)) {
-            // SAFETY: engines are never freed.
-            let other: &'static Engine = unsafe { &*other };
-            other.flush_slot(slot);
+        match slot.bulk.engine() {
+            Some(other) if !std::ptr::eq(other, self) => {
+                // SAFETY: engines are never freed.
+                let other: &'static Engine = unsafe { &*other };
+                other.flush_slot(slot);
+            }
+            Some(_) => {}
+            // Somebody who waited may have taken what was counted.
+            None => slot.bulk_count.set(0),
         }
         // SAFETY: contract.
         let waited_for = unsafe { slot.bulk.add(&self.bulks, self, op) };

@@ -33,6 +33,11 @@ pub fn set_on(on: bool) {
     ON.store(on, Ordering::Relaxed);
 }
 
+/// The number by which records know this thread.
+pub fn this_thread() -> u32 {
+    slot::current().number
+}
+
 /// Microseconds on the clock of the records.
 pub fn now_micros() -> f64 {
     Scale::measure().micros(clock::now())
@@ -55,7 +60,8 @@ pub struct Record {
     pub ended: f64,
     /// Number of the thread that ran it; see [`Snapshot::threads`].
     pub thread: u32,
-    /// Variables it reads, by [`Var::id`](crate::Var::id); at most eight accesses are noted.
+    /// Variables it reads, by [`Var::id`](crate::Var::id). Of more than eight accesses the first four and the last four are
+    /// noted.
     pub reads: Vec<u64>,
     /// Variables it writes.
     pub writes: Vec<u64>,
@@ -130,9 +136,11 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
     // SAFETY: contract; granted variables are alive.
     unsafe {
         let mut vars = [0; NAMED_VARS];
-        let nvars = OpBlock::len(op).min(NAMED_VARS);
+        let len = OpBlock::len(op);
+        let nvars = len.min(NAMED_VARS);
         for (i, place) in vars[..nvars].iter_mut().enumerate() {
-            let e = OpBlock::entry(op, i);
+            // Of many the first and the last: what an op writes is usually declared last.
+            let e = OpBlock::entry(op, if i < NAMED_VARS / 2 { i } else { len - nvars + i });
             *place = (*(*e).var).id << 1 | ((*e).mode() != Mode::Read) as u64;
         }
         let raw = Raw {
@@ -274,22 +282,31 @@ pub struct Total {
     pub max: f64,
 }
 
+fn sums(times: impl Iterator<Item = (String, f64)>) -> Vec<Total> {
+    let mut by_name: HashMap<String, Total> = HashMap::new();
+    for (name, time) in times {
+        let none = || Total { name: name.clone(), count: 0, total: 0.0, min: f64::INFINITY, max: 0.0 };
+        let total = by_name.entry(name.clone()).or_insert_with(none);
+        total.count += 1;
+        total.total += time;
+        total.min = total.min.min(time);
+        total.max = total.max.max(time);
+    }
+    let mut totals: Vec<Total> = by_name.into_values().collect();
+    totals.sort_by(|a, b| a.name.cmp(&b.name));
+    totals
+}
+
 impl Snapshot {
     /// Sums by name, in the order of names.
     pub fn totals(&self) -> Vec<Total> {
-        let mut by_name: HashMap<&str, Total> = HashMap::new();
-        for record in &self.records {
-            let (name, time) = (record.name.as_str(), record.ended - record.started);
-            let none = || Total { name: name.to_owned(), count: 0, total: 0.0, min: f64::INFINITY, max: 0.0 };
-            let total = by_name.entry(name).or_insert_with(none);
-            total.count += 1;
-            total.total += time;
-            total.min = total.min.min(time);
-            total.max = total.max.max(time);
-        }
-        let mut totals: Vec<Total> = by_name.into_values().collect();
-        totals.sort_by(|a, b| a.name.cmp(&b.name));
-        totals
+        sums(self.records.iter().map(|r| (r.name.as_str().to_owned(), r.ended - r.started)))
+    }
+
+    /// Sums of what ran on devices by name and device, of the times measured there.
+    pub fn device_totals(&self) -> Vec<Total> {
+        let time = |r: &DeviceRecord| (format!("{} @{}", r.name, r.device), (r.ended - r.started).max(0.0));
+        sums(self.device_records.iter().map(time))
     }
 
     /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running times by thread, and
@@ -328,7 +345,7 @@ fn event(name: &str, phase: &str, rest: &str) -> String {
 
 fn span(r: &Record) -> String {
     let rest = format!(
-        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?},"request":{},"failed":{}}}"#,
+        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?}{},"failed":{}}}"#,
         r.thread,
         r.started,
         (r.ended - r.started).max(0.0),
@@ -337,7 +354,7 @@ fn span(r: &Record) -> String {
         (r.started - r.queued).max(0.0),
         r.reads,
         r.writes,
-        r.request.map_or("null".to_owned(), |n| n.to_string()),
+        r.request.map_or(String::new(), |n| format!(r#","request":{n}"#)),
         r.failed,
     );
     event(r.name.as_str(), "X", &rest)

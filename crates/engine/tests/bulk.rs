@@ -232,6 +232,29 @@ fn a_thread_that_ends_leaves_nothing_behind() {
 }
 
 #[test]
+fn what_a_waiter_has_taken_does_not_count_for_the_next_bulk() {
+    let _guard = watchdog(60);
+    for engine in pooled_kinds() {
+        let (var, ran) = (engine.new_var(), Arc::new(AtomicUsize::new(0)));
+        let push = || engine.push(small("x", &[(&var, Access::Update)]), adds(&ran));
+        engine.set_bulk_size(3);
+        push();
+        push();
+        in_thread(|| engine.wait_to_read(&var).unwrap());
+        assert_eq!(ran.load(SeqCst), 2, "a waiter takes what others have collected");
+        push();
+        push();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(ran.load(SeqCst), 2, "the bulk was handed over before it was full");
+        push();
+        while ran.load(SeqCst) < 5 {
+            std::thread::yield_now();
+        }
+        engine.set_bulk_size(0);
+    }
+}
+
+#[test]
 fn the_configuration_gives_the_size() {
     let _guard = watchdog(60);
     let config = Config { cores: Some(1), bulk_size: 3, ..Config::default() };

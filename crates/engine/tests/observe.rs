@@ -113,6 +113,32 @@ fn the_profiler_keeps_the_newest_records() {
 }
 
 #[test]
+fn a_record_names_the_request_and_what_is_written_although_much_is_read() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    for engine in every_kind() {
+        let vars: Vec<Var> = (0..20).map(|_| engine.new_var()).collect();
+        let mut accesses: Vec<_> = vars.iter().map(|v| (v, Access::Read)).collect();
+        accesses[19].1 = Access::Write;
+        profile::snapshot(true);
+        profile::set_on(true);
+        let request = RequestScope::begin();
+        engine.push(OpSpec::new("plan", &accesses), |_| Ok(()));
+        let id = request.id();
+        drop(request);
+        engine.push(OpSpec::new("alone", &[(&vars[0], Access::Read)]), |_| Ok(()));
+        engine.wait_all().unwrap();
+        profile::set_on(false);
+        let snapshot = profile::snapshot(true);
+        let of = |name: &str| snapshot.records.iter().find(|r| r.name.as_str() == name).unwrap();
+        assert_eq!((of("plan").request, of("alone").request), (Some(id), None));
+        assert_eq!((of("plan").reads.len(), of("plan").writes.as_slice()), (7, &[vars[19].id()][..]));
+        let trace = snapshot.trace_events().join("\n");
+        assert!(trace.contains(&format!("\"request\":{id}")) && !trace.contains("null"), "{trace}");
+    }
+}
+
+#[test]
 fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
     let _guard = watchdog(60);
     let _alone = PROFILER.lock();
@@ -169,6 +195,7 @@ fn a_dump_shows_the_queue_of_an_awaited_variable() {
             std::thread::yield_now();
         };
         assert!(text.contains("being read by 1; then writer (writes), wait (reads)"), "{text}");
+        assert!(text.contains(&format!("holds a guard of variable {}", var.id())), "{text}");
         drop(held);
     });
 }

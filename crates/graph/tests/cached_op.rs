@@ -250,7 +250,7 @@ fn other_packings_of_the_same_weights_go_with_their_plans() {
     let op = op_of(64);
     for (size, alone) in sizes.iter().zip(&alone) {
         let held = call(&op, *size);
-        assert!(held <= (raw + raw / 2).max(*alone) + 4096, "{held} bytes for {raw} of weights, {alone} needed");
+        assert!(held <= alone + raw + raw / 2 + 4096, "{held} bytes for {raw} of weights, {alone} needed");
         assert!(held >= *alone, "what the last call needed is there");
     }
     assert!(op.stats().evicted > 0, "{:?}", op.stats());

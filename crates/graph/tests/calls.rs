@@ -492,6 +492,24 @@ fn single_calls_are_served_between_the_parts_of_a_batch() {
 }
 
 #[test]
+fn requests_that_wait_hold_no_arena() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let op = compile(engine, &rows_apart());
+    let (x, w) = slow_inputs(engine, 1);
+    let before = engine.memory().stats().in_use;
+    values(&op.call(&[&x, &w]).expect("the call is accepted")[0]);
+    // Packed weights stay, the rest is what one request needs.
+    let alone = engine.memory().stats().peak - before;
+    let busy = occupy(engine);
+    let queued: Vec<_> = (0..200).map(|_| op.call(&[&x, &w]).expect("the call is accepted")).collect();
+    drop(busy);
+    engine.wait_all().expect("nothing failed");
+    let results: usize = queued.iter().map(|out| out[0].nbytes()).sum();
+    let together = engine.memory().stats().peak - before;
+    assert!(together <= 2 * alone + results, "{together} bytes for 200 requests on two cores, {alone} for one");
+}
+
+#[test]
 fn a_batch_with_a_failed_parameter_fails_and_the_next_one_does_not() {
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let (x, w) = slow_inputs(engine, 4);

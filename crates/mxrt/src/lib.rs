@@ -21,6 +21,7 @@
 //! `examples/rust/serve.rs` in the repository loads a model from its files and serves it from several threads.
 #![forbid(unsafe_code)]
 
+pub mod devices;
 mod settings;
 
 pub use mxrt_engine::{

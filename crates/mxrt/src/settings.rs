@@ -1,5 +1,6 @@
 //! The environment variables, read in one place for every border.
 
+use crate::devices::{self, DeviceSettings, SimSettings, SimWork};
 use crate::{BuildOptions, Config, ConvTable, EngineKind, Isa, KernelOptions, PassChoice};
 
 /// What the environment decides.
@@ -7,6 +8,8 @@ use crate::{BuildOptions, Config, ConvTable, EngineKind, Isa, KernelOptions, Pas
 pub struct Settings {
     /// for [`Engine::start`](crate::Engine::start)
     pub engine: Config,
+    /// what the drivers in `engine` were made of
+    pub devices: DeviceSettings,
     /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
     /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1; borders note where their
@@ -21,7 +24,9 @@ impl Settings {
     /// Reads `MXNET_ENGINE_TYPE`, `MXRT_CORES` (or `OMP_NUM_THREADS` and `MXNET_CPU_WORKER_NTHREADS` together),
     /// `MXNET_EXEC_BULK_EXEC_INFERENCE` and `MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`, `MXRT_DEBUG`,
     /// `MXRT_MEMORY_LIMIT_MB`, `MXRT_CONV_WINOGRAD`, `MXRT_ISA`, `MXRT_TUNED` (file of a [`ConvTable`]), `MXRT_PASSES`,
-    /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB` through `env`, usually `|name| std::env::var(name).ok()`.
+    /// `MXRT_PLAN_CACHE` (plans per model) and `MXRT_PLAN_CACHE_MB`, and for simulated devices `MXRT_SIM_DEVICES`, `MXRT_SIM_GPUS`,
+    /// `MXRT_SIM_SEED`, `MXRT_SIM_DELAY_US`, `MXRT_SIM_MODE`, `MXRT_SIM_CHECK`,
+    /// `MXRT_SIM_IGNORE_WAITS` and `MXRT_SIM_MEMORY_MB`, through `env`, usually `|name| std::env::var(name).ok()`.
     /// An error names the variable, its value and what it may be.
     pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
@@ -30,6 +35,8 @@ impl Settings {
         }
         settings.engine.cores = cores(env)?;
         settings.engine.bulk_size = bulk_size(env)?;
+        settings.devices.sim = sim(env)?;
+        settings.engine.drivers = devices::drivers(&settings.devices);
         settings.debug = env("MXRT_DEBUG").is_some_and(|text| !matches!(text.trim(), "" | "0"));
         settings.engine.memory_limit = number(env, "MXRT_MEMORY_LIMIT_MB")?.map(|mb| mb.saturating_mul(1 << 20));
         settings.plans.kernel.winograd = match number(env, "MXRT_CONV_WINOGRAD")? {
@@ -82,6 +89,25 @@ fn bulk_size(env: &dyn Fn(&str) -> Option<String>) -> Result<usize, String> {
         Some(_) => size.unwrap_or(BULK_SIZE),
         None => size.unwrap_or(0),
     })
+}
+
+/// Simulated devices.
+fn sim(env: &dyn Fn(&str) -> Option<String>) -> Result<SimSettings, String> {
+    let mut sim = SimSettings::default();
+    sim.devices = number(env, "MXRT_SIM_DEVICES")?.unwrap_or(sim.devices);
+    sim.gpus = number(env, "MXRT_SIM_GPUS")?.unwrap_or(sim.gpus);
+    sim.seed = number(env, "MXRT_SIM_SEED")?.unwrap_or(0) as u64;
+    sim.max_delay_us = number(env, "MXRT_SIM_DELAY_US")?.unwrap_or(0) as u64;
+    sim.memory = number(env, "MXRT_SIM_MEMORY_MB")?.map(|mb| mb.saturating_mul(1 << 20));
+    let on = |name| given(env, name).is_some_and(|text| text.trim() != "0");
+    sim.record = on("MXRT_SIM_CHECK");
+    sim.ignore_waits = on("MXRT_SIM_IGNORE_WAITS");
+    if let Some(word) = given(env, "MXRT_SIM_MODE") {
+        let known = SimWork::WORDS.iter().find(|(name, _)| *name == word.trim());
+        let words = SimWork::WORDS.map(|(name, _)| name).join(", ");
+        sim.work = known.ok_or_else(|| format!("MXRT_SIM_MODE is '{word}'; expected one of {words}"))?.1;
+    }
+    Ok(sim)
 }
 
 /// The table of measured convolutions in a file; it stays for as long as the process.
@@ -158,6 +184,10 @@ mod tests {
         let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);
         assert!(!settings.plans.passes.runs("drop_dead") && settings.plans.passes.runs("merge_equal"));
+        let sim = read(&[("MXRT_SIM_GPUS", "2"), ("MXRT_SIM_DEVICES", "0"), ("MXRT_SIM_MODE", "scheduled")]).unwrap();
+        assert!(
+            sim.devices.sim.gpus == 2 && sim.devices.sim.devices == 0 && sim.devices.sim.work == SimWork::Scheduled
+        );
         assert_eq!(read(&[("OMP_NUM_THREADS", "1,4")]).unwrap().engine.cores, Some(1));
     }
 
@@ -170,6 +200,10 @@ mod tests {
         assert!(read(&[("MXRT_CONV_WINOGRAD", "3")]).unwrap_err().contains("expected 0 (off), 2, 4 or 1"));
         let isa = read(&[("MXRT_ISA", "mmx")]).unwrap_err();
         assert!(isa.contains("MXRT_ISA") && isa.contains("portable"), "{isa}");
+        assert_eq!(
+            read(&[("MXRT_SIM_MODE", "real")]).unwrap_err(),
+            "MXRT_SIM_MODE is 'real'; expected one of threaded, pumped, scheduled"
+        );
         let tuned = read(&[("MXRT_TUNED", "/no/such/file")]).unwrap_err();
         assert!(tuned.starts_with("MXRT_TUNED is '/no/such/file': "), "{tuned}");
         let passes = read(&[("MXRT_PASSES", "-fuse_all")]).unwrap_err();

@@ -88,7 +88,12 @@ fn run<'py>(
         // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
         None => runtime::detached(py, || op.call(&inputs, outputs.as_deref(), &options))?,
     };
-    let made = made.map_err(|e| errors::from_op(py, &e))?;
+    let made = made.map_err(|mut error| {
+        if let Some(first) = inputs.first() {
+            error.device.get_or_insert_with(|| first.context().to_string());
+        }
+        errors::from_op(py, &error)
+    })?;
     raise_if_naive(py, runtime, &made)?;
     results(py, made, out)
 }

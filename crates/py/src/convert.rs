@@ -1,6 +1,7 @@
 //! Values on their way between Python and Rust.
 
 use half::f16;
+use mxrt::devices;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{Context, DType, DeviceType, TensorRef};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -40,16 +41,14 @@ fn tuple_text<'py>(items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) -> P
 /// Device type and number, as `mxrt.context` passes them.
 pub(crate) fn context(device: (&str, i32)) -> Result<Context, OpError> {
     let (kind, number) = device;
-    match Context::parse(kind) {
-        Some(context) if context.device_type == DeviceType::Gpu => Err(OpError::new(
-            FailureKind::Device,
-            format!("{kind}({number}) is not available: this build of mxrt computes on the CPU only; use mx.cpu()"),
-        )),
+    let known = |device_type| !matches!(device_type, DeviceType::Device(kind) if !devices::is_known(kind));
+    match Context::parse(kind).filter(|context| known(context.device_type)) {
         Some(context) => Ok(Context { device_id: number, ..context }),
-        None => Err(OpError::new(
-            FailureKind::Value,
-            format!("unknown device type '{kind}'; known: cpu, cpu_pinned, cpu_shared, gpu"),
-        )),
+        None => {
+            let kinds = devices::kinds().map(|kind| kind.to_string()).collect::<Vec<_>>().join(", ");
+            let message = format!("unknown device type '{kind}'; known: cpu, cpu_pinned, cpu_shared, {kinds}");
+            Err(OpError::new(FailureKind::Value, message))
+        }
     }
 }
 

@@ -8,6 +8,8 @@ mod arithmetic;
 mod cached_op;
 mod control;
 mod convert;
+mod devices;
+mod dlpack;
 mod errors;
 mod files;
 mod ndarray;
@@ -16,6 +18,7 @@ mod operator;
 mod profiler;
 mod runtime;
 mod symbol;
+mod testing;
 mod tune;
 
 use pyo3::prelude::*;
@@ -29,6 +32,10 @@ mod _mxrt {
     #[pymodule_export]
     use crate::convert::{attr_text, dtype_code, dtype_of_code};
     #[pymodule_export]
+    use crate::devices::{device_count, device_kinds, device_stats, set_device_limit, trim_device};
+    #[pymodule_export]
+    use crate::dlpack::{dlpack_device, export_dlpack, import_dlpack, share_numpy};
+    #[pymodule_export]
     use crate::files::{CSVReader, load_arrays, load_buffer, save_arrays};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
@@ -37,11 +44,13 @@ mod _mxrt {
     #[pymodule_export]
     use crate::operator::{Operator, get_operator, invoke, operator_names};
     #[pymodule_export]
-    use crate::profiler::{profiler_events, profiler_now, profiler_switch, profiler_totals};
+    use crate::profiler::{profiler_events, profiler_now, profiler_switch, profiler_thread, profiler_totals};
     #[pymodule_export]
     use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
+    #[pymodule_export]
+    use crate::testing::{SimStream, sim_check, sim_fail, sim_pending, sim_reseed, sim_stream};
     #[pymodule_export]
     use crate::tune::{measure_convolution, tuned_table};
     use pyo3::prelude::*;

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
+use std::borrow::Cow;
 
 /// Copies of up to this many bytes are made without giving the interpreter's lock back.
 const QUICK_COPY: usize = 64 * 1024;
@@ -62,9 +63,9 @@ impl NDArrayBase {
 
     /// Device type and number.
     #[getter]
-    fn _device(&self) -> (&'static str, i32) {
+    fn _device(&self) -> (Cow<'static, str>, i32) {
         let context = self.array.context();
-        (context.type_name(), context.device_id)
+        (context.device_type.name(), context.device_id)
     }
 
     /// Waits until the value is there; raises the failure of the operator that should have made it.

@@ -318,7 +318,7 @@ fn declares(def: &OpDef, attr: &str) -> bool {
 /// The `ctx` attribute of operators that make arrays: `cpu(0)`.
 fn parse_ctx(text: &str) -> Result<Context, OpError> {
     match Context::parse(text) {
-        Some(context) => convert::context((context.type_name(), context.device_id)),
+        Some(context) => convert::context((&context.device_type.name(), context.device_id)),
         None => convert::context((text, 0)),
     }
 }

@@ -10,6 +10,12 @@ pub(crate) fn profiler_switch(on: bool) {
     profile::set_on(on);
 }
 
+/// The number by which records know the calling thread.
+#[pyfunction]
+pub(crate) fn profiler_thread() -> u32 {
+    profile::this_thread()
+}
+
 /// Microseconds on the clock of the records.
 #[pyfunction]
 pub(crate) fn profiler_now() -> f64 {
@@ -24,9 +30,16 @@ pub(crate) fn profiler_events(py: Python<'_>, clear: bool) -> PyResult<Vec<Strin
 
 type Row = (String, u64, f64, f64, f64);
 
-/// By operator: name, number of calls, and sum, shortest and longest of the times in milliseconds.
+/// By operator: name, number of calls, and sum, shortest and longest of the times in milliseconds. Then the same of what ran
+/// on devices, by the times there.
 #[pyfunction]
-pub(crate) fn profiler_totals(py: Python<'_>, clear: bool) -> PyResult<Vec<Row>> {
-    let totals = runtime::detached(py, move || profile::snapshot(clear).totals())?;
-    Ok(totals.into_iter().map(|t| (t.name, t.count, t.total / 1e3, t.min / 1e3, t.max / 1e3)).collect())
+pub(crate) fn profiler_totals(py: Python<'_>, clear: bool) -> PyResult<(Vec<Row>, Vec<Row>)> {
+    let (host, devices) = runtime::detached(py, move || {
+        let found = profile::snapshot(clear);
+        (found.totals(), found.device_totals())
+    })?;
+    let rows = |totals: Vec<profile::Total>| {
+        totals.into_iter().map(|t| (t.name, t.count, t.total / 1e3, t.min / 1e3, t.max / 1e3)).collect()
+    };
+    Ok((rows(host), rows(devices)))
 }

@@ -54,8 +54,14 @@ pub(crate) fn started() -> Option<&'static Engine> {
     RUNTIME.get()?.as_ref().ok().map(|runtime| runtime.engine)
 }
 
+/// What the environment says, read once.
+pub(crate) fn settings() -> Result<&'static Settings, &'static String> {
+    static SETTINGS: OnceLock<Result<Settings, String>> = OnceLock::new();
+    SETTINGS.get_or_init(|| Settings::from_environment(&|name| std::env::var(name).ok())).as_ref()
+}
+
 fn start() -> Result<Runtime, String> {
-    let mut settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+    let mut settings = settings()?.clone();
     if let Some(kind) = control::chosen_kind() {
         settings.engine.kind = kind;
     }

@@ -65,6 +65,16 @@ pub struct SimDevice {
 const INVALID_HANDLE: i32 = 400;
 
 impl SimDevice {
+    /// Its world, for tests.
+    pub fn world(&self) -> World {
+        self.world.clone()
+    }
+
+    /// Its number there.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// A stream as another library would make it; its number can be given to `export_to`.
     pub fn new_foreign_stream(&self) -> u64 {
         self.world.lock().new_stream(self.index)

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+mod state;
+
 /// Numbers of streams begin here: above 2^32, so that whoever cuts them is found out.
 const FIRST_STREAM: u64 = 0x7f5a_0000_0000;
 const STREAM_SPACE: u64 = 0x40;
@@ -47,6 +49,8 @@ pub(crate) struct State {
     log: Log,
     times: Vec<(String, u64)>,
     pumping: bool,
+    /// Callbacks that could not be made at once.
+    deferred: Vec<Later>,
 }
 
 struct Device {
@@ -112,6 +116,7 @@ impl World {
             log: Log::new(),
             times: Vec::new(),
             pumping: false,
+            deferred: Vec::new(),
         };
         World(Arc::new(Shared {
             config,
@@ -129,6 +134,11 @@ impl World {
         state.log.clear();
         state.faults = Faults::default();
         state.times.clear();
+    }
+
+    /// Goes on with the random numbers of this seed: another order of what is done from now on.
+    pub fn reseed(&self, seed: u64) {
+        self.lock().random = Random::new(seed);
     }
 
     /// Makes a later call fail.
@@ -191,7 +201,7 @@ impl World {
 
     /// Does one step of submitted work; false: there is none that could be done now.
     pub fn step(&self) -> bool {
-        if self.0.stepping.swap(true, Ordering::Acquire) {
+        if matches!(self.0.config.mode, Mode::Threaded { .. }) || self.0.stepping.swap(true, Ordering::Acquire) {
             return false;
         }
         let stepped = self.step_alone();
@@ -201,6 +211,11 @@ impl World {
 
     fn step_alone(&self) -> bool {
         let mut state = self.lock();
+        if let Some(later) = state.deferred.pop() {
+            drop(state);
+            later.run();
+            return true;
+        }
         let ready: Vec<usize> = (0..state.streams.len()).filter(|s| state.can_go_on(*s)).collect();
         if ready.is_empty() {
             return false;
@@ -290,14 +305,28 @@ impl World {
         match state.faults.next(device, call) {
             None => Ok(state),
             Some(error) => {
-                let later =
-                    if error.class == ErrorClass::Lost { state.lose(device, error.clone()) } else { Later::default() };
-                self.0.changed.notify_all();
-                drop(state);
-                later.run();
+                if error.class == ErrorClass::Lost {
+                    let later = state.lose(device, error.clone());
+                    self.defer(state, later);
+                }
                 Err(error)
             }
         }
+    }
+
+    /// Calls back later: the caller may hold locks that callbacks take.
+    fn defer(&self, mut state: MutexGuard<'_, State>, later: Later) {
+        match self.0.config.mode {
+            Mode::Threaded { .. } => {
+                drop(state);
+                spawn("sim-lost", move || later.run());
+            }
+            Mode::Scheduled { .. } | Mode::Pumped { .. } => {
+                state.deferred.push(later);
+                drop(state);
+            }
+        }
+        self.0.changed.notify_all();
     }
 
     /// Something can be done now: whoever does it is told.
@@ -325,7 +354,7 @@ impl World {
         loop {
             while self.step() {}
             let state = self.lock();
-            if !(0..state.streams.len()).any(|s| state.can_go_on(s)) {
+            if state.deferred.is_empty() && !(0..state.streams.len()).any(|s| state.can_go_on(s)) {
                 drop(self.0.changed.wait_timeout(state, Duration::from_millis(100)));
             }
         }
@@ -431,163 +460,5 @@ fn delay(random: &mut Random, max_us: u64) {
         0 => {}
         us if us < 20 => (0..us).for_each(|_| std::thread::yield_now()),
         us => std::thread::sleep(Duration::from_micros(us)),
-    }
-}
-
-impl State {
-    pub fn usable(&self, device: usize) -> Result<(), DeviceError> {
-        self.devices[device].lost.clone().map_or(Ok(()), Err)
-    }
-
-    fn can_go_on(&self, stream: usize) -> bool {
-        let stream = &self.streams[stream];
-        match (&stream.running, stream.queue.front()) {
-            (Running::Begun { .. } | Running::Ending { .. }, _) => true,
-            (Running::Busy, _) | (Running::Nothing, None) => false,
-            // What waits for a lost device goes on: what it computes is nobody's.
-            (Running::Nothing, Some(Item::Wait { record })) => {
-                record.time().is_some() || self.devices[record.device].lost.is_some()
-            }
-            (Running::Nothing, Some(_)) => true,
-        }
-    }
-
-    fn time_of(&mut self, name: &str) -> u64 {
-        let set = self.times.iter().rev().find(|(prefix, _)| name.starts_with(prefix.as_str())).map(|(_, time)| *time);
-        set.unwrap_or_else(|| 1 + self.random.below(USUAL_TIME))
-    }
-
-    fn check_memory(&mut self, tag: &Arc<mxrt_engine::device::Tag>, memory: &[DevicePtr], record: bool) {
-        for ptr in memory.iter().filter(|ptr| !self.devices.iter().any(|d| d.has(**ptr))) {
-            if record {
-                self.log.push(Entry::BadMemory { tag: tag.clone(), ptr: *ptr });
-            }
-        }
-    }
-
-    fn finish(&mut self, record: &Arc<Record>, stream: usize, now: Option<u64>) -> Later {
-        record.finish(now.unwrap_or(self.streams[stream].clock));
-        Later { callbacks: self.callbacks.remove(&record.number).unwrap_or_default(), ..Later::default() }
-    }
-
-    /// Everything on the device ends here.
-    fn lose(&mut self, device: usize, error: DeviceError) -> Later {
-        let mut later = Later { lost: Some(error.clone()), ..Later::default() };
-        self.devices[device].lost.get_or_insert(error);
-        for stream in self.streams.iter_mut().filter(|s| s.device == device) {
-            for item in stream.queue.drain(..) {
-                if let Item::Record { record, .. } = &item {
-                    later.callbacks.extend(self.callbacks.remove(&record.number).unwrap_or_default());
-                }
-                later._items.push(item);
-            }
-            if !matches!(stream.running, Running::Busy) {
-                later._running.push(std::mem::replace(&mut stream.running, Running::Nothing));
-            }
-        }
-        later
-    }
-
-    /// The host learns that a record is done.
-    pub fn know(&mut self, record: &Record, how: Knows, log: bool) {
-        if log {
-            self.log.push(Entry::Known { record: record.number, how });
-        }
-    }
-
-    pub fn new_stream(&mut self, device: usize) -> u64 {
-        let stream = Stream { device, queue: VecDeque::new(), running: Running::Nothing, clock: 0, has_thread: false };
-        self.streams.push(stream);
-        FIRST_STREAM + (self.streams.len() as u64 - 1) * STREAM_SPACE
-    }
-
-    /// The place of a stream by its number.
-    pub fn stream(&self, device: usize, number: u64) -> Option<usize> {
-        let place = usize::try_from(number.checked_sub(FIRST_STREAM)? / STREAM_SPACE).ok()?;
-        let exact = number % STREAM_SPACE == FIRST_STREAM % STREAM_SPACE;
-        self.streams.get(place).filter(|s| s.device == device && exact).map(|_| place)
-    }
-
-    /// A stream with a number of its own on each device: the default ones.
-    pub fn reserved_stream(&mut self, device: usize, number: u64) -> u64 {
-        let known = self.reserved.iter().find(|(d, n, _)| (*d, *n) == (device, number)).map(|(_, _, place)| *place);
-        let place = known.unwrap_or_else(|| {
-            self.new_stream(device);
-            self.reserved.push((device, number, self.streams.len() - 1));
-            self.streams.len() - 1
-        });
-        FIRST_STREAM + place as u64 * STREAM_SPACE
-    }
-
-    pub fn new_event(&mut self) -> u64 {
-        let number = self.next_event;
-        self.next_event += 1;
-        self.events.insert(number, Event::default());
-        number
-    }
-
-    pub fn free_event(&mut self, number: u64) {
-        self.events.remove(&number);
-    }
-
-    pub fn record(&mut self, stream: usize, event: u64, log: bool) -> bool {
-        let Some(event) = self.events.get_mut(&event) else { return false };
-        let record = Record::new(self.next_record, self.streams[stream].device);
-        self.next_record += 1;
-        event.last = Some(record.clone());
-        if log {
-            self.log.push(Entry::Record { stream, record: record.number });
-        }
-        let submitted = self.host_clock;
-        self.streams[stream].queue.push_back(Item::Record { record, submitted });
-        true
-    }
-
-    /// The last record of an event; `None`: it was never recorded.
-    pub fn last_record(&self, event: u64) -> Option<Arc<Record>> {
-        self.events.get(&event)?.last.clone()
-    }
-
-    pub fn wait(&mut self, stream: usize, record: Arc<Record>, log: bool) {
-        if log {
-            self.log.push(Entry::Wait { stream, record: record.number });
-        }
-        self.streams[stream].queue.push_back(Item::Wait { record });
-    }
-
-    pub fn submit(&mut self, stream: usize, job: Job, log: bool) {
-        if log {
-            self.log.push(Entry::Work { stream, tag: job.tag().clone() });
-        }
-        self.streams[stream].queue.push_back(Item::Job { job, submitted: self.host_clock });
-    }
-
-    /// Calls back when a record is done; the callback is returned if it is, or if its device is lost.
-    pub fn when_done(&mut self, record: &Arc<Record>, callback: Callback) -> Option<Callback> {
-        if record.time().is_some() || self.usable(record.device).is_err() {
-            return Some(callback);
-        }
-        self.callbacks.entry(record.number).or_default().push(callback);
-        None
-    }
-
-    pub fn alloc(&mut self, device: usize, bytes: usize, pinned: bool) -> Option<DevicePtr> {
-        let device = &mut self.devices[device];
-        match pinned {
-            true => device.pinned.alloc(bytes, usize::MAX),
-            false => device.memory.alloc(bytes, device.budget),
-        }
-    }
-
-    pub fn free(&mut self, device: usize, ptr: DevicePtr, pinned: bool, log: bool) -> bool {
-        if log && !pinned {
-            self.log.push(Entry::Free { ptr });
-        }
-        let device = &mut self.devices[device];
-        if pinned { device.pinned.free(ptr) } else { device.memory.free(ptr) }
-    }
-
-    pub fn host_clock(&self) -> u64 {
-        self.host_clock
     }
 }

@@ -208,8 +208,7 @@ fn kinds_serve_devices_differently() {
         }
         release.store(1, SeqCst);
         rig.engine.wait_all().unwrap();
-        let order = order.lock().unwrap().clone();
-        order
+        order.lock().unwrap().clone()
     };
     for kind in [EngineKind::Threaded, EngineKind::ThreadedAsync] {
         assert_eq!(order_of(kind), [0, 1, 2, 3, 4, 5], "{kind}");

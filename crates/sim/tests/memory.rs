@@ -117,9 +117,16 @@ fn aux_buffers_carry_events() {
             let spec = OpSpec::new(name, &vars).device(sim(0)).stream(stream).cost(Cost::Small);
             let pushed = rig.engine.push_device(spec, move |ctx: &DeviceCtx<'_>| {
                 let (to, aside) = (ctx.alloc(0, BYTES)?, ctx.scratch(BYTES)?);
-                // SAFETY (both): memory of this op until its event is complete.
-                ctx.launch(move |_| unsafe { Ok(number(aside).write(value)) })?;
-                ctx.launch(move |_| unsafe { Ok(number(to).write(number(aside).read())) })
+                ctx.launch(move |_| {
+                    // SAFETY: memory of this op until its event is complete.
+                    unsafe { number(aside).write(value) };
+                    Ok(())
+                })?;
+                ctx.launch(move |_| {
+                    // SAFETY: as above; the kernel before this one has written it.
+                    unsafe { number(to).write(number(aside).read()) };
+                    Ok(())
+                })
             });
             pushed.unwrap();
         };
@@ -146,8 +153,11 @@ fn delayed_alloc_regrow() {
         let spec = OpSpec::new("grow", &vars).device(sim(0)).stream(2).cost(Cost::Small);
         let pushed = rig.engine.push_device(spec, |ctx| {
             let to = ctx.alloc(0, 4 * BYTES)?;
-            // SAFETY: memory of this op's variable.
-            ctx.launch(move |_| unsafe { Ok(number(to).add(BYTES / 8 * 3).write(9)) })
+            ctx.launch(move |_| {
+                // SAFETY: memory of this op's variable, four times as large.
+                unsafe { number(to).add(BYTES / 8 * 3).write(9) };
+                Ok(())
+            })
         });
         pushed.unwrap();
         assert_ne!(x.memory().unwrap().ptr, old);
@@ -262,7 +272,12 @@ fn everything_is_back_when_it_is_quiet() {
         assert_eq!((stats.in_use, stats.cached > 0), (0, true), "seed {seed}");
         rig.engine.trim_device(sim(0)).unwrap();
         let stats = rig.engine.device_stats(sim(0)).unwrap();
-        assert_eq!((stats.cached, stats.live_events), (0, 0), "seed {seed}");
+        assert_eq!(
+            (stats.cached, stats.live_events),
+            (0, 0),
+            "seed {seed}: {stats:?}, {} events",
+            rig.world.live_events()
+        );
         assert_eq!(rig.world.live_events(), stats.free_events);
     }
     assert!(!rig.world.log().iter().any(|e| matches!(e, mxrt_sim::Entry::Known { how: Knows::Called, .. })));

@@ -1,9 +1,10 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
+use crate::memory::Memory;
 use crate::params::Gates;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
-use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
+use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +15,7 @@ pub(crate) struct Chunk {
     context: Context,
     pub(crate) bytes: usize,
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
-    block: OnceLock<Block>,
+    block: OnceLock<Memory>,
     allocating: Mutex<()>,
     /// Sets of parameters that the storage belongs to: who writes it passes their gates.
     pub(crate) gates: Gates,
@@ -22,31 +23,47 @@ pub(crate) struct Chunk {
 
 impl Chunk {
     /// The memory, allocated and zeroed now if nobody did before.
-    pub(crate) fn block(&self) -> Result<&Block, OpError> {
-        if let Some(block) = self.block.get() {
-            return Ok(block);
+    pub(crate) fn block(&self) -> Result<&Memory, OpError> {
+        match self.block.get() {
+            Some(block) => Ok(block),
+            None => self.make_block(true),
+        }
+    }
+
+    /// The memory for an operator that overwrites all of it: nothing is cleared.
+    pub(crate) fn block_to_overwrite(&self) -> Result<&Memory, OpError> {
+        match self.block.get() {
+            Some(block) => Ok(block),
+            None => self.make_block(false),
+        }
+    }
+
+    fn make_block(&self, cleared: bool) -> Result<&Memory, OpError> {
+        if self.context.device().is_some() {
+            let message = format!("an array on {} has no memory that the host works on", self.context);
+            return Err(OpError::new(FailureKind::Device, message));
         }
         let _one_at_a_time = self.allocating.lock();
         if let Some(block) = self.block.get() {
             return Ok(block);
         }
         let mut block = allocate(self.engine, self.bytes)?;
-        block.as_mut_slice().fill(0);
-        Ok(self.block.get_or_init(|| block))
+        if cleared {
+            block.as_mut_slice().fill(0);
+        }
+        Ok(self.block.get_or_init(|| block.into()))
     }
+}
 
-    /// The memory for an operator that overwrites all of it: nothing is cleared.
-    pub(crate) fn block_to_overwrite(&self) -> Result<&Block, OpError> {
-        if let Some(block) = self.block.get() {
-            return Ok(block);
-        }
-        let _one_at_a_time = self.allocating.lock();
-        if let Some(block) = self.block.get() {
-            return Ok(block);
-        }
-        let block = allocate(self.engine, self.bytes)?;
-        Ok(self.block.get_or_init(|| block))
+/// Opens the device at its first use; an error says why it cannot be used.
+#[cold]
+fn check(engine: &'static Engine, context: Context, device: DeviceId) -> Result<(), OpError> {
+    if i32::from(device.index()) != context.device_id {
+        let message =
+            format!("{context}: invalid number, there are {} such devices", engine.device_count(device.kind()));
+        return Err(OpError::new(FailureKind::Device, message));
     }
+    engine.device(device).map(drop)
 }
 
 pub(crate) fn allocate(engine: &'static Engine, bytes: usize) -> Result<Block, OpError> {
@@ -76,6 +93,9 @@ impl NDArray {
         let bytes = tensor.checked_bytes().filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
             OpError::new(FailureKind::Memory, format!("an array of {tensor} is larger than the address space"))
         })?;
+        if let Some(device) = context.device() {
+            check(engine, context, device)?;
+        }
         Ok(NDArray {
             chunk: Arc::new(Chunk {
                 engine,
@@ -106,7 +126,10 @@ impl NDArray {
         }
         let mut block = allocate(engine, bytes.len())?;
         block.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
-        NDArray::from_block(engine, context, tensor, block)
+        match context.device() {
+            None => NDArray::from_block(engine, context, tensor, block),
+            Some(_) => NDArray::from_block(engine, Context::cpu(0), tensor, block)?.copy_to_context(context),
+        }
     }
 
     /// An array holding a copy of `values` (row-major).
@@ -119,19 +142,32 @@ impl NDArray {
         NDArray::from_bytes(engine, context, TensorType::new(T::DTYPE, shape), bytemuck::cast_slice(values))
     }
 
-    /// An array around memory that is already filled; `block` must hold at least the elements of `tensor`.
+    /// An array of the host around memory that is already filled; `block` must hold at least the elements of `tensor`.
     pub fn from_block(
         engine: &'static Engine,
         context: Context,
         tensor: TensorType,
         block: Block,
     ) -> Result<NDArray, OpError> {
+        NDArray::from_memory(engine, context, tensor, block.into())
+    }
+
+    pub(crate) fn from_memory(
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        memory: Memory,
+    ) -> Result<NDArray, OpError> {
         let array = NDArray::new(engine, context, tensor)?;
-        if block.len() < array.chunk.bytes {
-            let message = format!("{} bytes are too few for {}", block.len(), array.tensor_type());
+        if context.device().is_some() {
+            let message = format!("memory of the host cannot be that of an array on {context}");
+            return Err(OpError::new(FailureKind::Device, message));
+        }
+        if memory.len() < array.chunk.bytes {
+            let message = format!("{} bytes are too few for {}", memory.len(), array.tensor_type());
             return Err(OpError::new(FailureKind::Value, message));
         }
-        array.chunk.block.get_or_init(|| block);
+        array.chunk.block.get_or_init(|| memory);
         Ok(array)
     }
 
@@ -168,6 +204,11 @@ impl NDArray {
     /// Bytes of this view.
     pub fn nbytes(&self) -> usize {
         self.shape.size() * self.dtype.size()
+    }
+
+    /// Bytes of the whole storage.
+    pub(crate) fn storage_bytes(&self) -> usize {
+        self.chunk.bytes
     }
 
     /// True when this view is the whole storage: writing it replaces everything the variable stands for.

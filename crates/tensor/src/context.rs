@@ -1,19 +1,46 @@
 //! Where an array lives.
 
+use mxrt_engine::{DeviceId, DeviceKind};
+use std::borrow::Cow;
 use std::fmt;
 
-/// Kind of device, with MXNet's codes.
+/// Kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(i32)]
 pub enum DeviceType {
     /// host memory
-    Cpu = 1,
-    /// CUDA device
-    Gpu = 2,
+    Cpu,
     /// page-locked host memory
-    CpuPinned = 3,
+    CpuPinned,
     /// host memory shared between processes
-    CpuShared = 5,
+    CpuShared,
+    /// memory of a device, of the kind with this name
+    Device(DeviceKind),
+}
+
+/// DLPack's number for devices that have none of their own; MXNet has no such devices.
+const EXTENSION: i32 = 12;
+
+impl DeviceType {
+    /// MXNet's number.
+    pub fn code(self) -> i32 {
+        match self {
+            DeviceType::Cpu => 1,
+            DeviceType::Device(DeviceKind::GPU) => 2,
+            DeviceType::CpuPinned => 3,
+            DeviceType::CpuShared => 5,
+            DeviceType::Device(_) => EXTENSION,
+        }
+    }
+
+    /// Its name, as in `cpu(0)`.
+    pub fn name(self) -> Cow<'static, str> {
+        match self {
+            DeviceType::Cpu => "cpu".into(),
+            DeviceType::CpuPinned => "cpu_pinned".into(),
+            DeviceType::CpuShared => "cpu_shared".into(),
+            DeviceType::Device(kind) => kind.to_string().into(),
+        }
+    }
 }
 
 /// A device: type and number. `cpu(i)` are queues over one pool of threads and one memory.
@@ -31,17 +58,24 @@ impl Context {
         Context { device_type: DeviceType::Cpu, device_id }
     }
 
-    /// The name MXNet prints for the device type.
-    pub fn type_name(self) -> &'static str {
-        match self.device_type {
-            DeviceType::Cpu => "cpu",
-            DeviceType::Gpu => "gpu",
-            DeviceType::CpuPinned => "cpu_pinned",
-            DeviceType::CpuShared => "cpu_shared",
+    /// The memory of a device.
+    pub fn on(device: DeviceId) -> Context {
+        match device.is_cpu() {
+            true => Context::cpu(device.index().into()),
+            false => Context { device_type: DeviceType::Device(device.kind()), device_id: device.index().into() },
         }
     }
 
-    /// Parses `cpu`, `cpu(1)`, `gpu(0)` and so on, as the `ctx` attribute of creation operators spells it.
+    /// The device whose memory arrays lie in; `None`: the host's. A number no device can have becomes the largest.
+    pub fn device(self) -> Option<DeviceId> {
+        match self.device_type {
+            DeviceType::Device(kind) => Some(DeviceId::new(kind, u16::try_from(self.device_id).unwrap_or(u16::MAX))),
+            _ => None,
+        }
+    }
+
+    /// Parses `cpu`, `cpu(1)`, `gpu(0)` and so on, as the `ctx` attribute of creation operators spells it. What is no kind of
+    /// host memory is the name of a device; whether there is such a device turns out when it is used.
     pub fn parse(text: &str) -> Option<Context> {
         let (name, id) = match text.split_once('(') {
             None => (text, 0),
@@ -49,12 +83,20 @@ impl Context {
         };
         let device_type = match name {
             "cpu" => DeviceType::Cpu,
-            "gpu" => DeviceType::Gpu,
             "cpu_pinned" => DeviceType::CpuPinned,
             "cpu_shared" => DeviceType::CpuShared,
+            name if (1..=6).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_lowercase()) => {
+                DeviceType::Device(DeviceKind::named(name))
+            }
             _ => return None,
         };
         Some(Context { device_type, device_id: id })
+    }
+}
+
+impl fmt::Display for DeviceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
     }
 }
 
@@ -66,6 +108,6 @@ impl Default for Context {
 
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({})", self.type_name(), self.device_id)
+        write!(f, "{}({})", self.device_type, self.device_id)
     }
 }

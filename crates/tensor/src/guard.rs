@@ -1,34 +1,62 @@
 //! Reading an array from outside the engine.
 
-use crate::{NDArray, TensorRef};
-use mxrt_engine::{Failure, WaitError};
+use crate::{Context, NDArray, TensorRef};
+use mxrt_engine::{Failure, OpError, WaitError};
 
-/// The right to read an array: writers wait until it is dropped.
+/// The right to read an array: writers wait until it is dropped. An array on a device is read as a copy.
 pub struct ReadGuard<'a> {
-    array: &'a NDArray,
+    array: Source<'a>,
     _granted: mxrt_engine::ReadGuard,
+}
+
+enum Source<'a> {
+    Array(&'a NDArray),
+    Copy(NDArray),
 }
 
 impl<'a> ReadGuard<'a> {
     pub(crate) fn acquire(array: &'a NDArray, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'a>, WaitError> {
-        let granted = array.engine().read_guard_with(array.var(), poll)?;
+        let array = match array.context().device() {
+            None => Source::Array(array),
+            Some(_) => Source::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
+        };
+        let granted = array.get().engine().read_guard_with(array.get().var(), poll)?;
         // Memory of an array that nobody ever wrote is made here.
-        match array.chunk.block() {
+        match array.get().chunk.block() {
             Ok(_) => Ok(ReadGuard { array, _granted: granted }),
-            Err(error) => Err(WaitError::Failed(Failure::new((*error).clone()))),
+            Err(error) => Err(failed(error)),
         }
     }
 
     /// The content.
     pub fn tensor(&self) -> TensorRef<'_> {
-        let bytes = match self.array.chunk.block() {
+        let array = self.array.get();
+        let bytes = match array.chunk.block() {
             // SAFETY: this guard holds a read grant of the array's variable, so no writer runs; the view lies inside the
             // block by construction of `NDArray`.
-            Ok(block) => unsafe {
-                std::slice::from_raw_parts(block.as_ptr().add(self.array.offset), self.array.nbytes())
-            },
+            Ok(block) => unsafe { std::slice::from_raw_parts(block.as_ptr().add(array.offset), array.nbytes()) },
             Err(_) => unreachable!("acquire made sure that the block exists"),
         };
-        TensorRef::new(self.array.dtype(), self.array.shape(), bytes)
+        TensorRef::new(array.dtype(), array.shape(), bytes)
+    }
+}
+
+impl Source<'_> {
+    fn get(&self) -> &NDArray {
+        match self {
+            Source::Array(array) => array,
+            Source::Copy(array) => array,
+        }
+    }
+}
+
+/// A failure that is found outside of operators.
+fn failed(error: OpError) -> WaitError {
+    match error.inherited() {
+        Some(failure) => {
+            failure.mark_observed();
+            WaitError::Failed(failure.clone())
+        }
+        None => WaitError::Failed(Failure::new((*error).clone())),
     }
 }

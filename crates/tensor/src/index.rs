@@ -5,7 +5,7 @@
 use crate::array::allocate;
 use crate::launch::device_of;
 use crate::params::push_writing;
-use crate::{DType, Launch, NDArray, Shape, TensorType, launch};
+use crate::{DType, DeviceLaunch, Launch, NDArray, Shape, TensorType, device, launch, launch_on};
 use mxrt_engine::{Access, Cost, FailureKind, OpError, OpSpec};
 use smallvec::SmallVec;
 
@@ -46,6 +46,12 @@ impl Region {
             if reach < 0 { low += reach } else { high += reach }
         }
         low >= 0 && high < size as i128
+    }
+
+    /// Calls `visit` with the position of every element, in order.
+    pub(crate) fn each(&self, mut visit: impl FnMut(isize)) {
+        let (n, step) = self.axes.last().copied().unwrap_or((1, 1));
+        self.rows(|start| (0..n as isize).for_each(|i| visit(start as isize + i * step)));
     }
 
     /// Calls `visit` with the first position of each innermost row; returns length and distance within a row.
@@ -124,8 +130,30 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     }
     let dtype = target.dtype();
     let bytes = into.shape().size().saturating_mul(dtype.size());
+    let all = into == Region::whole(target.shape());
+    if source.context().device() != target.context().device() {
+        let whole = all && from == Region::whole(source.shape());
+        // A write to the host may have to pass the gates of parameters, which ops on a device do not.
+        if whole && target.context().device().is_some() {
+            return device::copy(target, source);
+        }
+        return copy_region(target, into, &source.copy_to_context(target.context())?, from);
+    }
     // Writing all of it replaces what was there, failures included; a part keeps the rest.
-    if into == Region::whole(target.shape()) {
+    if all {
+        if let Some(device) = target.context().device() {
+            let (inputs, outputs) = ([source], [target]);
+            let work = DeviceLaunch::new(device, "copy", &inputs, &outputs);
+            return launch_on(
+                target.engine(),
+                work,
+                |_| (),
+                move |(), _, ins, outs, _| {
+                    by_width!(dtype, copy_elements(outs[0].bytes_mut(), &into, ins[0].bytes(), &from));
+                    Ok(())
+                },
+            );
+        }
         let spec = Launch { name: "copy".into(), inputs: &[source], outputs: &[target], cost: cost(bytes) };
         launch(target.engine(), spec, move |_, ins, outs| {
             let (from_bytes, to_bytes) = (ins[0].bytes(), outs[0].bytes_mut());
@@ -136,13 +164,20 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     }
     update(target, source, cost(bytes), move |to_bytes, from_bytes| {
         by_width!(dtype, copy_elements(to_bytes, &into, from_bytes, &from));
-    });
-    Ok(())
+    })
 }
 
 /// Pushes work that changes a part of `target` and keeps the rest, and the failure it may hold.
 #[cfg_attr(debug_assertions, track_caller)]
-fn update(target: &NDArray, source: &NDArray, cost: Cost, change: impl FnOnce(&mut [u8], &[u8]) + Send + 'static) {
+fn update(
+    target: &NDArray,
+    source: &NDArray,
+    cost: Cost,
+    change: impl FnOnce(&mut [u8], &[u8]) + Send + 'static,
+) -> Result<(), OpError> {
+    if let Some(device) = target.context().device() {
+        return device::update_on(device, target, source, change);
+    }
     let vars = [(source.var(), Access::Read), (target.var(), Access::Update)];
     let spec = OpSpec::new("assign", &vars).cost(cost).device(device_of(target));
     let (engine, written) = (target.engine(), [target]);
@@ -167,6 +202,7 @@ fn update(target: &NDArray, source: &NDArray, cost: Cost, change: impl FnOnce(&m
         change(to_bytes, from_bytes);
         Ok(())
     });
+    Ok(())
 }
 
 fn copy_elements<T: bytemuck::Pod>(to_bytes: &mut [u8], into: &Region, from_bytes: &[u8], from: &Region) {
@@ -197,6 +233,20 @@ pub fn gather(source: &NDArray, positions: Vec<usize>, shape: Shape) -> Result<N
     check_positions(source, &positions, &shape)?;
     let dtype = source.dtype();
     let out = NDArray::new(source.engine(), source.context(), TensorType::new(dtype, shape))?;
+    if let Some(device) = source.context().device() {
+        let (inputs, outputs) = ([source], [&out]);
+        let work = DeviceLaunch::new(device, "gather", &inputs, &outputs);
+        launch_on(
+            source.engine(),
+            work,
+            |_| (),
+            move |(), _, ins, outs, _| {
+                by_width!(dtype, gather_elements(outs[0].bytes_mut(), ins[0].bytes(), &positions));
+                Ok(())
+            },
+        )?;
+        return Ok(out);
+    }
     let spec = Launch {
         name: "gather".into(),
         inputs: &[source],
@@ -222,11 +272,13 @@ fn gather_elements<T: bytemuck::Pod>(to: &mut [u8], from: &[u8], positions: &[us
 pub fn scatter(target: &NDArray, positions: Vec<usize>, source: &NDArray) -> Result<(), OpError> {
     same_dtype(target, source)?;
     check_positions(target, &positions, source.shape())?;
+    if source.context().device() != target.context().device() {
+        return scatter(target, positions, &source.copy_to_context(target.context())?);
+    }
     let dtype: DType = target.dtype();
     update(target, source, cost(positions.len() * dtype.size()), move |to, from| {
         by_width!(dtype, scatter_elements(to, from, &positions));
-    });
-    Ok(())
+    })
 }
 
 fn scatter_elements<T: bytemuck::Pod>(to: &mut [u8], from: &[u8], positions: &[usize]) {

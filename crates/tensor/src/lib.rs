@@ -4,10 +4,13 @@
 
 mod array;
 mod context;
+mod device;
 mod dtype;
+mod exchange;
 mod guard;
 pub mod index;
 mod launch;
+mod memory;
 mod params;
 mod place;
 mod request;
@@ -16,9 +19,12 @@ mod view;
 
 pub use array::NDArray;
 pub use context::{Context, DeviceType};
+pub use device::{DeviceLaunch, launch_on};
 pub use dtype::{DType, Element, UnknownDType};
+pub use exchange::{DeviceImport, Shared};
 pub use guard::ReadGuard;
 pub use launch::{ArrayTypes, Launch, launch, launch_typed};
+pub use mxrt_engine::device::ConsumerStream;
 pub use params::ParameterSet;
 pub use request::{Call, Inputs, Progress, Turn, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};

@@ -55,14 +55,15 @@ pub struct ParameterSet {
 }
 
 impl ParameterSet {
-    /// A gate in front of these arrays.
+    /// A gate in front of these arrays. Those on a device have none: whoever reads them there names them.
     pub fn new(engine: &'static Engine, arrays: Vec<NDArray>) -> Arc<ParameterSet> {
-        let vars: Vec<Var> = arrays.iter().map(|a| a.var().clone()).collect();
+        let on_host = |array: &&NDArray| array.context().device().is_none();
+        let vars: Vec<Var> = arrays.iter().filter(on_host).map(|a| a.var().clone()).collect();
         let alive = Arc::new(());
         let gate = engine.without_fork(|| {
             ParameterGate::announced(engine, &vars, |gate| {
                 let mut seen = HashSet::new();
-                for array in arrays.iter().filter(|a| seen.insert(a.var().id())) {
+                for array in arrays.iter().filter(on_host).filter(|a| seen.insert(a.var().id())) {
                     array.chunk.gates.add(gate, &alive);
                 }
             })

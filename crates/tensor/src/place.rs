@@ -1,6 +1,7 @@
 //! Where arrays lie, for the operations that read and write them.
 
 use crate::array::{Chunk, allocate};
+use crate::memory::Memory;
 use crate::{NDArray, TensorMut, TensorRef, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Engine, FailureKind, OpError};
@@ -23,7 +24,7 @@ impl Place {
     }
 
     /// Address of the first byte; an error if an array of this type would not lie inside the block.
-    fn address(&self, block: &Block, tensor: &TensorType) -> Result<*mut u8, OpError> {
+    fn address(&self, block: &Memory, tensor: &TensorType) -> Result<*mut u8, OpError> {
         match self.offset.checked_add(tensor.bytes()) {
             // SAFETY: the offset is inside the block.
             Some(end) if end <= block.len() => Ok(unsafe { block.as_ptr().add(self.offset) }),

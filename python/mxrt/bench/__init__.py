@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base import MXNetError
 from . import model, show
-from .measure import measure
+from .measure import Task, measure
 from .model import UsageError
 from .peers import NAMES, PeerError, interpreters
 
@@ -35,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=PATH",
         help="a peer that is installed for another interpreter (repeatable)",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("default", "exact", "bf16"),
+        default="default",
+        help="as in hybridize: exact does without Winograd convolution, bf16 rounds where that is faster",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(
@@ -83,7 +89,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     symbol_file, params_file = model.find(args.model, args.params)
     graph = model.load(symbol_file)
     shapes = model.input_shapes(graph, params_file, args.shape)
-    report = measure(symbol_file, params_file, graph, shapes, callers, args.seconds, peers, _note)
+    what = Task(symbol_file, params_file, graph, shapes, args.precision)
+    report = measure(what, callers, args.seconds, peers, _note)
     _note("")
     return report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,30 @@ from . import to_onnx
 from .peer import engines
 from .peers import PeerError, Process
 
-__all__ = ["RAMP", "Peers"]
+__all__ = ["RAMP", "Peers", "Task"]
 
 # Of every measurement this part passes before anything counts: the callers start one after another.
 RAMP = 0.2
 # So long each setting of a peer is tried for a number of callers before the best is measured.
 TRY_SECONDS = 0.5
 
-Shapes = Mapping[str, tuple[int, ...]]
 Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is measured."""
+
+    symbol_file: Path
+    params_file: Path | None
+    graph: Symbol
+    shapes: Mapping[str, tuple[int, ...]]
+    precision: str
+
+    @property
+    def params(self) -> str | None:
+        """The parameter file by name, if there is one."""
+        return str(self.params_file) if self.params_file else None
 
 
 class Peers:
@@ -32,14 +48,11 @@ class Peers:
     def __init__(
         self,
         pythons: Mapping[str, str],
-        symbol_file: Path,
-        params_file: Path | None,
-        graph: Symbol,
+        task: Task,
         net: SymbolBlock,
-        shapes: Shapes,
         note: Note,
     ) -> None:
-        self.shapes, self.note = shapes, note
+        self.task, self.note = task, note
         self.left_out: dict[str, str] = {}
         self.loaded: dict[str, Process] = {}
         self.version: dict[str, str] = {}
@@ -48,29 +61,22 @@ class Peers:
         self.runs: dict[str, list[dict[str, Any]]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="mxrt-bench-")
         if pythons:
-            self._model = self._files(pythons, symbol_file, params_file, graph, net)
+            self._model = self._files(pythons, net)
         for name, python in pythons.items():
             if name not in self.left_out:
                 self._start(name, python)
 
-    def _files(
-        self,
-        pythons: Mapping[str, str],
-        symbol_file: Path,
-        params_file: Path | None,
-        graph: Symbol,
-        net: SymbolBlock,
-    ) -> engines.Model:
-        folder = Path(self._folder.name)
-        model = engines.Model(symbol=str(symbol_file), params=str(params_file), onnx=None, inputs=list(self.shapes))
-        if params_file is None:  # the same random numbers for everybody
+    def _files(self, pythons: Mapping[str, str], net: SymbolBlock) -> engines.Model:
+        folder, task = Path(self._folder.name), self.task
+        model = engines.Model(symbol=str(task.symbol_file), params=task.params, onnx=None, inputs=list(task.shapes))
+        if task.params is None:  # the same random numbers for everybody
             net.export(str(folder / "model"))
             model["params"] = str(folder / "model-0000.params")
         if set(pythons) & {"onnxruntime", "openvino"}:
             self.note("writing the model as ONNX")
             values = {name: one.data().asnumpy() for name, one in net.collect_params().items()}
             try:
-                to_onnx.export(graph, values, self.shapes, folder / "model.onnx")
+                to_onnx.export(task.graph, values, task.shapes, folder / "model.onnx")
                 model["onnx"] = str(folder / "model.onnx")
             except to_onnx.Untranslatable as error:
                 self.left_out |= dict.fromkeys(
@@ -84,11 +90,16 @@ class Peers:
             process = Process(name, python)
             self.loaded[name] = process
             first = next(iter(engines.settings(name, 1, engines.cores()).values()))
-            self.version[name] = process.ask("load", model=self._model, setting=first)["version"]
-            process.ask("inputs", shapes=[list(shape) for shape in self.shapes.values()])
+            self.version[name] = self._load(name, first)["version"]
+            process.ask("inputs", shapes=[list(shape) for shape in self.task.shapes.values()])
             self.runs[name] = []
         except PeerError as error:
             self._drop(name, error)
+
+    def _load(self, name: str, setting: Mapping[str, Any]) -> dict[str, Any]:
+        reduced = name == "openvino" and self.task.precision == "bf16"
+        precision = {"INFERENCE_PRECISION_HINT": "bf16"} if reduced else {}
+        return self.loaded[name].ask("load", model=self._model, setting={**setting, **precision})
 
     def _drop(self, name: str, error: PeerError) -> None:
         self.left_out[name] = str(error).removeprefix(f"{name}: ")
@@ -115,7 +126,7 @@ class Peers:
             for setting, content in engines.settings(name, callers, engines.cores()).items():
                 self.note(f"{name}, callers: {callers}: trying {setting}")
                 try:
-                    self.loaded[name].ask("load", model=self._model, setting=content)
+                    self._load(name, content)
                     one = self._ask(name, callers, TRY_SECONDS)
                 except PeerError as error:
                     self._drop(name, error)
@@ -123,7 +134,7 @@ class Peers:
                 rates[setting] = (one["images_per_second"], content)
             else:
                 self.setting[name] = max(rates, key=lambda setting: rates[setting][0])
-                self.loaded[name].ask("load", model=self._model, setting=rates[self.setting[name]][1])
+                self._load(name, rates[self.setting[name]][1])
 
     def ask(self, name: str, callers: int, seconds: float) -> dict[str, Any] | None:
         """One turn; None when it fails, or has failed before."""
@@ -144,6 +155,7 @@ class Peers:
             {
                 "engine": name,
                 "version": self.version[name],
+                "precision": "bf16" if name == "openvino" and self.task.precision == "bf16" else "float32",
                 "largest_difference": self.difference[name],
                 "runs": runs,
             }

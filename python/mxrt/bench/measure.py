@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,36 +12,27 @@ import numpy as np
 from .. import _mxrt
 from ..gluon import SymbolBlock
 from ..ndarray import array, waitall
-from ..symbol import Symbol
-from .compare import RAMP, Peers
+from .compare import RAMP, Peers, Task
 from .peer import engines, load
 
-__all__ = ["measure"]
+__all__ = ["Task", "measure"]
 
 # Engines are compared in so many turns, one after the other in each.
 TURNS = 3
 # What becomes of the numbers of several turns: of most the median, of these something else.
 TOGETHER: dict[str, Callable[[Any], Any]] = {"requests": sum, "max_ms": max, "others": max, "resident_mb": max}
 
-Shapes = Mapping[str, tuple[int, ...]]
 Note = Callable[[str], None]
 
 
-def measure(
-    symbol_file: Path,
-    params_file: Path | None,
-    graph: Symbol,
-    shapes: Shapes,
-    callers: Sequence[int],
-    seconds: float,
-    peers: Mapping[str, str],
-    note: Note,
-) -> dict[str, Any]:
+def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[str, str], note: Note) -> dict[str, Any]:
     """The report on one model; `note` is told what is being done."""
     begin = time.perf_counter()
-    net = SymbolBlock.imports(str(symbol_file), list(shapes), str(params_file) if params_file else None)
-    if params_file is None:
+    shapes = task.shapes
+    net = SymbolBlock.imports(str(task.symbol_file), list(shapes), task.params)
+    if task.params is None:
         net.initialize()
+    net.hybridize(precision=task.precision)
     loaded = time.perf_counter()
     numbers = engines.random_inputs(list(shapes.values()))
     feeds = [array(one) for one in numbers]
@@ -57,7 +47,7 @@ def measure(
         seen = load.closed_loop(lambda _: _caller(net, numbers), count, seconds * (1 - RAMP), seconds * RAMP)
         return load.summary(seen, batch)
 
-    others = Peers(peers, symbol_file, params_file, graph, net, shapes, note)
+    others = Peers(peers, task, net, note)
     try:
         others.compare(expected)
         runs = []
@@ -71,8 +61,9 @@ def measure(
     waitall()
     facts = _mxrt.info()
     return {
-        "model": str(symbol_file),
-        "parameters": str(params_file) if params_file else None,
+        "model": str(task.symbol_file),
+        "parameters": task.params,
+        "precision": task.precision,
         "inputs": {name: list(shape) for name, shape in shapes.items()},
         "version": facts["version"],
         "cores": facts["cores"],

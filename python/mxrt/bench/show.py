@@ -20,7 +20,8 @@ def as_text(report: dict[str, Any]) -> str:
     """The report as tables."""
     inputs = ", ".join(f"{name} {tuple(shape)}" for name, shape in report["inputs"].items())
     weights = report["parameters"] or "none found: random numbers"
-    lines = [f"{report['model']}", f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores", ""]
+    precision = "" if report["precision"] == "default" else f"; precision {report['precision']}"
+    lines = [report["model"], f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores{precision}", ""]
     lines += report["plan"]
     lines += [
         "",
@@ -78,7 +79,7 @@ def _remarks(report: dict[str, Any]) -> list[str]:
         )
     for peer in report["peers"]:
         lines.append(
-            f"{peer['engine']} {peer['version']}, float32, in its best setting for each number of callers; "
+            f"{peer['engine']} {peer['version']}, {peer['precision']}, in its best setting for each number of callers; "
             f"largest difference of its answer to mxrt's {peer['largest_difference']:.1e}"
         )
     lines += [f"{name} is left out: {reason}" for name, reason in report["peers_left_out"].items()]

@@ -233,15 +233,16 @@ class SymbolBlock(HybridBlock):
         op = self._op or self._compile()
         return op.convolutions(*self._every_input(args))
 
-    def _every_input(self, args: tuple[NDArray, ...]) -> list[NDArray]:
+    def _every_input(self, args: tuple[NDArray, ...]) -> list[NDArray | None]:
         """Arguments and parameters in the order of the graph's inputs."""
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
+        for value in args:
+            if not isinstance(value, NDArray):
+                raise self._wrong_type(value)
         with parameters.publishing:
             held = self._collect(args[0].context)
-        return [
-            array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)
-        ]
+        return [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
 
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.

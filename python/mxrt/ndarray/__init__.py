@@ -37,6 +37,7 @@ from .creation import (
     concatenate,
     empty,
     eye,
+    from_dlpack,
     from_numpy,
     full,
     histogram,
@@ -45,6 +46,8 @@ from .creation import (
     onehot_encode,
     ones,
     split_v2,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
     zeros,
 )
 from .ndarray import NDArray, waitall
@@ -63,6 +66,7 @@ __all__ = [
     "empty",
     "equal",
     "eye",
+    "from_dlpack",
     "from_numpy",
     "full",
     "greater",
@@ -93,6 +97,8 @@ __all__ = [
     "sparse",
     "split_v2",
     "subtract",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
     "true_divide",
     "waitall",
     "zeros",

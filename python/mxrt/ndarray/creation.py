@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _mxrt
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number
-from ..context import Context
+from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "concatenate",
     "empty",
     "eye",
+    "from_dlpack",
     "from_numpy",
     "full",
     "histogram",
@@ -26,6 +27,8 @@ __all__ = [
     "onehot_encode",
     "ones",
     "split_v2",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
     "zeros",
 ]
 
@@ -124,16 +127,41 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
 def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray:
     """An array from a numpy array, with its dtype.
 
-    The elements are copied; with ``zero_copy`` the source becomes read-only, as in MXNet, where it is shared.
+    With ``zero_copy`` both share the elements, and numpy's array becomes read-only, as in MXNet. Elements that are
+    read-only already, or not aligned, are copied.
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")
     if zero_copy and not ndarray.flags.c_contiguous:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    made: NDArray = _mxrt.from_numpy(np.ascontiguousarray(ndarray).reshape(ndarray.shape), _device(None))
+    made: NDArray
+    if zero_copy and ndarray.size and ndarray.flags.behaved:
+        made = _mxrt.share_numpy(ndarray)
+    else:
+        made = _mxrt.from_numpy(np.array(ndarray, order="C", subok=False), _device(cpu() if zero_copy else None))
     if zero_copy:
         ndarray.flags.writeable = False
     return made
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """An array that shares its memory with `dlpack`: a DLPack capsule, or an array of any library with ``__dlpack__``.
+
+    Elements that do not lie row by row, and read-only ones, are copied. What the other library does with the memory
+    later is not ordered with operators.
+    """
+    made: NDArray = _mxrt.import_dlpack(dlpack)
+    return made
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """A DLPack capsule for somebody who only reads. Waits for the value."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """A DLPack capsule for somebody who writes. Waits for the value, and until nobody reads it any more."""
+    return data.to_dlpack_for_write()
 
 
 def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:

@@ -23,6 +23,7 @@ from ..base import (
 )
 from ..context import Context, current_context
 from . import _indexing as indexing
+from ._exchange import Exchange
 from ._reshape import shape_argument, target_shape
 
 __all__ = ["NDArray", "waitall"]
@@ -30,7 +31,7 @@ __all__ = ["NDArray", "waitall"]
 _invoke = _mxrt.invoke
 
 
-class NDArray(_mxrt.NDArrayBase, OperatorMethods, Awaitable):
+class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     """A multi-dimensional array.
 
     Operators return at once; the value is computed in the background, and whoever needs it (``asnumpy``,

@@ -164,7 +164,7 @@ pub trait Device: Send + Sync {
     fn synchronize(&self) -> Result<(), DeviceError>;
 
     /// Calls back, in any thread, when the event's last record is complete, or with an error when the device is lost; at
-    /// once if it is.
+    /// once if it is. Never from inside another call: the caller of that may hold locks which the callback takes.
     fn when_complete(&self, event: EventHandle, callback: Callback);
 
     /// Memory of the device, aligned to at least 256 bytes.

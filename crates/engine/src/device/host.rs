@@ -94,6 +94,8 @@ impl Devices {
     /// Whether an event is complete (its outcome is known then) or its device lost. Asks the device.
     pub fn is_over(&self, event: &EventRef) -> bool {
         if !event.is_settled() && event.is_complete() {
+            // Also what came before it on the stream: a set of waits names only the latest.
+            event.stream.reap();
             settle(event);
         }
         event.is_settled()

@@ -2,8 +2,8 @@
 
 use super::api::Tag;
 use super::outcome::Enqueued;
-use crate::complete::{discard, panic_text};
-use crate::failure::{Failure, FailureKind, OpError};
+use crate::complete::panic_error;
+use crate::failure::{Failure, OpError};
 use crate::memory::Raw;
 use crate::slot;
 use std::cell::Cell;
@@ -67,6 +67,11 @@ impl KernelCtx<'_> {
         self.op.failed_inputs().into_iter().map(|(i, _)| i)
     }
 
+    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
+    pub fn failure(&self, error: OpError) -> Failure {
+        self.op.failure_from(error)
+    }
+
     /// Fails exactly the write with number `i`; the first failure given to an access stays.
     pub fn fail_write(&self, i: usize, failure: Failure) {
         self.op.fail_write(i, failure);
@@ -88,14 +93,7 @@ impl KernelCtx<'_> {
         slot.op_depth.set(slot.op_depth.get() + 1);
         let result = catch_unwind(AssertUnwindSafe(|| body(self)));
         slot.op_depth.set(slot.op_depth.get() - 1);
-        result.unwrap_or_else(|payload| match payload.downcast::<OpError>() {
-            Ok(error) => Err(*error),
-            Err(payload) => {
-                let message = format!("operator {} panicked: {}", self.op.name, panic_text(&*payload));
-                discard(payload);
-                Err(OpError::new(FailureKind::Panic, message))
-            }
-        })
+        result.unwrap_or_else(|payload| Err(panic_error(self.op.name.as_str(), payload)))
     }
 
     /// Calls `body` for every chunk, one after the other: the chunks are those of

@@ -6,6 +6,8 @@ mod event;
 mod exchange;
 mod host;
 mod kernel;
+#[cfg(all(test, loom))]
+mod loom_devices;
 mod memory;
 mod op;
 mod open;

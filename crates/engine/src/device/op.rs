@@ -5,9 +5,9 @@ use super::event::EventRef;
 use super::kernel::{Kernel, KernelCtx};
 use super::memory::{DeviceBlock, Origin};
 use super::open::OpenDevice;
-use super::outcome::{Enqueued, settle};
+use super::outcome::{Enqueued, Input, Source, settle};
 use super::stream::{Stream, WaitSet};
-use super::sync_object::Garbage;
+use super::sync_object::{Garbage, SyncObject};
 use super::timing::Timing;
 use crate::block::Mode;
 use crate::ctx::RunCtx;
@@ -74,9 +74,15 @@ impl<'a> DeviceCtx<'a> {
         device.usable()?;
         let (mut waits, mut inputs) = (WaitSet::default(), Vec::new());
         for (access, mode) in run.primary_accesses() {
-            run.var_of(access).with_sync(|sync| {
-                sync.before_device_op(access, mode, stream.number, &mut waits, &mut inputs);
-            });
+            let var = run.var_of(access);
+            let look = |sync: &mut SyncObject| sync.before_device_op(mode, stream.number, &mut waits);
+            let on_device = var.with_sync(look).flatten();
+            // SAFETY: the op holds a grant of the variable.
+            let on_host = unsafe { (*var.failure.get()).clone() };
+            let source = on_host.map(Source::Failed).or(on_device);
+            if let Some(source) = source.filter(|_| mode != Mode::Write) {
+                inputs.push(Input { access, updated: mode == Mode::Update, source });
+            }
         }
         let waits = waits.complete(&run.engine().devices);
         // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.

@@ -97,7 +97,7 @@ impl Devices {
 
     /// Does a step of the devices that need it; false: there is nothing to do.
     pub fn step(&self) -> bool {
-        self.stepped.load(Ordering::Relaxed) && self.all().iter().any(|d| !d.is_lost() && d.backend.step())
+        self.stepped.load(Ordering::Relaxed) && self.all().iter().any(|d| d.backend.step())
     }
 
     /// Whether waiting threads have to call [`step`](Self::step).
@@ -111,6 +111,7 @@ impl Devices {
 
     /// In a forked child no device works: streams and memory belong to the parent.
     pub fn forget(&self) {
+        self.stepped.store(false, Ordering::SeqCst);
         for device in self.all() {
             let message = format!(
                 "{} cannot be used in a forked process; use the CPU there, or start the process by spawning",

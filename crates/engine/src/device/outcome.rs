@@ -36,6 +36,7 @@ pub(crate) struct Input {
     pub source: Source,
 }
 
+#[derive(Clone)]
 pub(crate) enum Source {
     Failed(Failure),
     Pending(Writer),
@@ -142,12 +143,13 @@ impl Enqueued {
 
     /// Failed old values in declared order; what came before is complete.
     pub fn failed_inputs(&self) -> Vec<(usize, Failure)> {
-        let inputs = lock(&self.inputs);
-        let failure = |input: &Input| match &input.source {
-            Source::Failed(failure) => Some(failure.clone()),
+        // Asking a device may find out that it is lost, and that looks at the inputs of every op: not under their lock.
+        let inputs: Vec<(usize, Source)> = lock(&self.inputs).iter().map(|i| (i.access, i.source.clone())).collect();
+        let failure = |source: Source| match source {
+            Source::Failed(failure) => Some(failure),
             Source::Pending(writer) => writer.failure(),
         };
-        inputs.iter().filter_map(|input| Some((input.access, failure(input)?))).collect()
+        inputs.into_iter().filter_map(|(access, source)| Some((access, failure(source)?))).collect()
     }
 
     /// Whether anything it wrote has failed.
@@ -172,16 +174,18 @@ impl Enqueued {
             Source::Pending(writer) if !writer.event.is_settled() => Some(writer.event.clone()),
             _ => None,
         };
-        lock(&self.inputs).iter().filter_map(pending).collect()
+        let all: Vec<EventRef> = lock(&self.inputs).iter().filter_map(pending).collect();
+        // One that is not complete now, although the op is, was never waited for: nothing is known of it.
+        all.into_iter().filter(|event| event.is_complete()).collect()
     }
 
     /// Decides. The op is complete or lost, all its inputs are settled.
     fn decide(&self, lost: Option<Failure>) {
+        let failed = if lost.is_some() { Vec::new() } else { self.failed_inputs() };
         let deciding = lock(&self.deciding);
         if self.outcome.get().is_some() {
             return;
         }
-        let failed = self.failed_inputs();
         let Status { error, mut single, keep, timing } = std::mem::take(&mut *lock(&self.status));
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
         let own = || error.map(|e| self.failure_from(e));
@@ -203,26 +207,28 @@ impl Enqueued {
     }
 }
 
-/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on. Without recursion: chains of
-/// ops can be long.
+/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on; does nothing if it is not
+/// complete. Without recursion: chains of ops can be long.
 pub(crate) fn settle(event: &EventRef) {
     if event.is_settled() {
         return;
     }
     let mut stack = vec![event.clone()];
     while let Some(top) = stack.last() {
-        let Some(op) = &top.op else {
-            top.mark_settled();
-            stack.pop();
-            continue;
+        // Nothing can be said before it is complete. What it depends on is, then, or its device is lost.
+        if !top.is_complete() {
+            return;
+        }
+        let lost = top.stream.device.lost().filter(|_| top.seq > top.stream.completed());
+        let missing = match (&top.op, &lost) {
+            (Some(op), None) if !top.is_settled() => op.unsettled_inputs(),
+            _ => Vec::new(),
         };
-        let missing = op.unsettled_inputs();
         if missing.is_empty() {
-            if !top.is_settled() {
-                let incomplete = top.seq > top.stream.completed();
-                op.decide(top.stream.device.lost().filter(|_| incomplete));
-                top.mark_settled();
+            if let Some(op) = top.op.as_ref().filter(|_| !top.is_settled()) {
+                op.decide(lost);
             }
+            top.mark_settled();
             stack.pop();
         } else {
             stack.extend(missing);

@@ -3,10 +3,9 @@
 use super::api::DeviceError;
 use super::event::EventRef;
 use super::open::Devices;
-use super::outcome::settle;
+use super::outcome::{Source, settle};
 use super::stream::WaitSet;
 use crate::block::{COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
-use crate::ctx::failure_of;
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::slot::{self, Slot};
@@ -17,13 +16,27 @@ use std::sync::{Arc, PoisonError};
 /// An op that waits for events.
 pub(crate) struct Parked {
     engine: &'static Engine,
-    op: AtomicPtr<OpBlock>,
+    op: Aside,
+}
+
+/// An op that belongs to whoever takes it first.
+pub(super) struct Aside(AtomicPtr<OpBlock>);
+
+impl Aside {
+    pub fn new(op: *mut OpBlock) -> Self {
+        Aside(AtomicPtr::new(op))
+    }
+
+    /// Null: somebody else has it.
+    pub fn take(&self) -> *mut OpBlock {
+        self.0.swap(null_mut(), Ordering::AcqRel)
+    }
 }
 
 impl Parked {
     /// The devices are done with what the op needs, or lost.
     fn send_on(&self) {
-        let op = self.op.swap(null_mut(), Ordering::AcqRel);
+        let op = self.op.take();
         if !op.is_null() {
             // SAFETY: the op was put aside by its owner, and is taken once.
             unsafe { self.engine.unpark(op) };
@@ -99,7 +112,7 @@ impl Engine {
                 self.count_push(slot, op);
             }
         }
-        let parked = Arc::new(Parked { engine: self, op: AtomicPtr::new(op) });
+        let parked = Arc::new(Parked { engine: self, op: Aside::new(op) });
         self.devices.note_parked(&parked);
         when_all_complete(events, move || parked.send_on());
         true
@@ -175,7 +188,9 @@ impl Devices {
     }
 }
 
-/// The failure a strict op takes over, with those that devices found.
+/// The failure a strict op takes over, with those that devices found. An op on a device does not wait to know: if an
+/// earlier input may still turn out to have failed it is submitted, and inherits when that is decided. So which failure
+/// it takes over does not depend on time.
 ///
 /// # Safety
 /// All accesses of `op` are granted.
@@ -183,9 +198,25 @@ impl Devices {
 pub(crate) unsafe fn inherited_with_devices(op: *mut OpBlock) -> Option<Failure> {
     // SAFETY: contract: a grant keeps the variable alive and its failure stable.
     unsafe {
-        (0..OpBlock::len(op)).find_map(|i| {
+        let on_device = OpBlock::has(op, ON_DEVICE);
+        for i in 0..OpBlock::len(op) {
             let e = OpBlock::entry(op, i);
-            matches!((*e).mode(), Mode::Read | Mode::Update).then(|| failure_of(&*(*e).var)).flatten()
-        })
+            if !matches!((*e).mode(), Mode::Read | Mode::Update) {
+                continue;
+            }
+            if let Some(failure) = &*(*(*e).var).failure.get() {
+                return Some(failure.clone());
+            }
+            let failure = match (*(*e).var).with_sync(|sync| sync.source()).flatten() {
+                None => None,
+                Some(Source::Failed(failure)) => Some(failure),
+                Some(Source::Pending(writer)) if on_device && !writer.event.is_settled() => return None,
+                Some(Source::Pending(writer)) => writer.failure(),
+            };
+            if failure.is_some() {
+                return failure;
+            }
+        }
+        None
     }
 }

@@ -5,7 +5,7 @@
 
 use super::event::EventRef;
 use super::memory::DeviceBlock;
-use super::outcome::{Input, Source, Writer};
+use super::outcome::{Source, Writer};
 use super::stream::WaitSet;
 use crate::block::Mode;
 use crate::failure::Failure;
@@ -47,15 +47,8 @@ pub(crate) struct Garbage {
 }
 
 impl SyncObject {
-    /// What an op on `stream` has to wait for there, and what it depends on besides.
-    pub fn before_device_op(
-        &self,
-        access: usize,
-        mode: Mode,
-        stream: u32,
-        waits: &mut WaitSet,
-        inputs: &mut Vec<Input>,
-    ) {
+    /// What an op on `stream` has to wait for there, and what is known of the old value.
+    pub fn before_device_op(&self, mode: Mode, stream: u32, waits: &mut WaitSet) -> Option<Source> {
         let elsewhere = |event: &EventRef| event.stream.number != stream;
         // A reader of this stream came after the writer, so the stream is behind the writer.
         let ordered = mode == Mode::Read && self.readers.iter().any(|e| !elsewhere(e));
@@ -66,14 +59,11 @@ impl SyncObject {
             self.readers.iter().filter(|e| elsewhere(e)).for_each(|e| waits.add(e));
             waits.every_stream |= self.frozen;
         }
-        if mode != Mode::Write
-            && let Some(source) = self.source()
-        {
-            inputs.push(Input { access, updated: mode == Mode::Update, source });
-        }
+        self.source()
     }
 
-    fn source(&self) -> Option<Source> {
+    /// What is known of the value's failure: it has failed, or who will say.
+    pub fn source(&self) -> Option<Source> {
         match (&self.late, &self.writer) {
             (Some(failure), _) => Some(Source::Failed(failure.clone())),
             (None, Some(writer)) => Some(Source::Pending(writer.clone())),

@@ -58,8 +58,9 @@ impl Timing {
     /// Marks the beginning; `None`: the device refuses, and the op is not measured.
     #[cold]
     pub fn start(stream: &'static Stream) -> Option<Timing> {
-        let started = mark(stream)?;
-        Some(Timing { stream, submitted: (clock::now(), stream.device.backend.now()), started, ended: None })
+        // Before the mark, which may be reached at once.
+        let submitted = (clock::now(), stream.device.backend.now());
+        Some(Timing { stream, submitted, started: mark(stream)?, ended: None })
     }
 
     /// Marks the end.

@@ -12,7 +12,7 @@ fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
         let cell = WaitCell::new(&Var::new(), None);
         let notifier = {
             let cell = cell.clone();
-            thread::spawn(move || cell.notify(Some(failure())))
+            thread::spawn(move || cell.notify(Outcome { failure: Some(failure()), device: None }))
         };
         let closer = {
             let cell = cell.clone();
@@ -26,7 +26,7 @@ fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
         };
         if state == DONE {
             // SAFETY: told: the notifier does not touch the outcome again.
-            assert!(unsafe { (*cell.outcome.get()).is_some() }, "told before the outcome was there");
+            assert!(unsafe { (*cell.outcome.get()).failure.is_some() }, "told before the outcome was there");
         }
         notifier.join().unwrap();
         closer.join().unwrap();

@@ -13,6 +13,9 @@ use std::sync::{Arc, Weak};
 /// Programs that are found without looking at the parameters.
 const KNOWN: usize = 8;
 
+/// The programs of the last calls.
+type Known = SmallVec<[(Signature, Weak<Program>); KNOWN]>;
+
 /// A compiled symbol together with arrays for some of its inputs, usually the parameters. These are read through one gate,
 /// so that a call costs the same however many there are.
 ///
@@ -26,7 +29,7 @@ pub struct BoundOp {
     /// positions of the data among the inputs
     data: Vec<usize>,
     context: Option<Context>,
-    known: RwLock<SmallVec<[(Signature, Weak<Program>); KNOWN]>>,
+    known: RwLock<Known>,
 }
 
 impl BoundOp {

@@ -20,7 +20,8 @@ pub struct CacheLimit {
     pub plans: usize,
     /// bytes of plans and of folded and packed weights
     pub bytes: usize,
-    /// bytes of folded and packed weights that are kept even if that is more than half as much again as the parameters
+    /// bytes of folded and packed weights, beside those of the newest plan, that are kept even if that is more than 1.5 times
+    /// the parameters
     pub packed: usize,
 }
 

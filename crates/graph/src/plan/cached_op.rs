@@ -5,6 +5,7 @@ use super::consts::ConstCache;
 use super::describe::{StepReport, StepTimes};
 use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
+use super::on_device;
 use super::passes;
 use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
@@ -279,12 +280,12 @@ impl CachedOp {
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
         let program = self.prepare(inputs)?;
-        let results = self.results(&program, inputs, &CallOptions::default())?;
+        let results = self.results(&program, inputs, None, &CallOptions::default())?;
         let program_of_op = program.clone();
         let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
         self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
             Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
-        });
+        })?;
         for result in &results {
             if let Err(error) = result.read(poll) {
                 return Ok(Err(error));
@@ -431,9 +432,11 @@ impl CachedOp {
         &self,
         program: &Program,
         inputs: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let context = inputs.first().map_or_else(Context::default, |a| a.context());
+        let first = inputs.first().copied().or_else(|| params?.arrays().first());
+        let context = first.map_or_else(Context::default, |a| a.context());
         let make = |t: &TensorType| {
             let array = NDArray::new(self.engine, context, t.clone())?;
             Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
@@ -453,7 +456,7 @@ impl CachedOp {
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let results = match outputs {
-            None => self.results(&program, data, options)?,
+            None => self.results(&program, data, params, options)?,
             Some(outputs) => {
                 fits(outputs, program.outputs())?;
                 outputs.iter().map(|a| (*a).clone()).collect()
@@ -472,7 +475,7 @@ impl CachedOp {
                 Some(failed) => Progress::Done(failed),
                 None => Progress::Again,
             })
-        });
+        })?;
         Ok(results)
     }
 
@@ -484,7 +487,8 @@ impl CachedOp {
         launched: Launched<'_>,
         options: &CallOptions,
         mut run: F,
-    ) where
+    ) -> Result<(), OpError>
+    where
         F: FnMut(&Request<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
     {
         // What fails in here names the request.
@@ -501,12 +505,24 @@ impl CachedOp {
             deadline: options.deadline,
             in_parts: launched.in_parts,
         };
+        let context = launched.context();
+        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
+            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
+            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
+        }
+        if let Some(device) = context.device() {
+            return on_device::push(self.engine, device, &call, program, sources, random, run);
+        }
         let sources = sources.clone();
         launch_call(self.engine, call, move |turn| {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
-            run(&Request { par: &par, memory, inputs: &inputs, random: &random }, turn.outputs)
+            let failure = |error| turn.ctx.failure(error);
+            let request =
+                Request { par: &par, memory, arena: &memory, failure: &failure, inputs: &inputs, random: &random };
+            run(&request, turn.outputs)
         });
+        Ok(())
     }
 }
 
@@ -522,6 +538,13 @@ struct Launched<'a> {
 impl<'a> Launched<'a> {
     fn new(inputs: &'a [&'a NDArray], outputs: &'a [NDArray]) -> Launched<'a> {
         Launched { inputs, params: None, outputs, cost: Cost::Large, in_parts: false }
+    }
+
+    /// Where the call runs.
+    fn context(&self) -> Context {
+        let params = self.params.and_then(|set| set.arrays().first());
+        let array = self.inputs.first().copied().or(params).or(self.outputs.first());
+        array.map_or_else(Context::default, |a| a.context())
     }
 }
 

@@ -7,7 +7,7 @@
 use super::inputs::GraphInputs;
 use super::ir::Value;
 use mxrt_engine::memory::{Block, MemoryPool};
-use mxrt_engine::{DeviceId, Failure, FailureKind, OpError};
+use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, Par};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
@@ -130,8 +130,9 @@ impl ConstCache {
     }
 }
 
-/// States of the parameters that a plan remembers; more than one only where callers pass their own weights.
-const REMEMBERED: usize = 2;
+/// States of the parameters that a plan remembers; more than one only where callers pass their own weights, or where a model
+/// is on several devices.
+const REMEMBERED: usize = 4;
 
 /// The constant part of a plan.
 pub struct ConstPlan {
@@ -157,6 +158,8 @@ pub struct ConstEnv<'a> {
     pub par: &'a dyn Par,
     pub memory: &'static MemoryPool,
     pub inputs: &'a dyn GraphInputs,
+    /// makes failures of errors
+    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
 }
 
 impl ConstPlan {
@@ -245,17 +248,9 @@ impl ConstPlan {
             ConstSource::Value(value) => made.value(*value),
             ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
         };
-        let block = block.map_err(failure_of)?;
+        let block = block.map_err(made.env.failure)?;
         self.cache.insert(slot, keys, &block);
         Ok(block)
-    }
-}
-
-/// The failure that an error of a node becomes. Plans run on the CPU.
-pub fn failure_of(error: OpError) -> Failure {
-    match error.inherited() {
-        Some(failure) => failure.clone(),
-        None => Failure::new((*error.device(DeviceId::cpu(0).to_string())).clone()),
     }
 }
 

@@ -13,6 +13,7 @@ mod inputs;
 mod ir;
 mod join;
 mod memory;
+mod on_device;
 pub mod passes;
 mod plan_cache;
 mod program;

@@ -62,7 +62,7 @@ impl PlanCache {
     }
 
     /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of the parameters that it
-    /// reads: packed weights beside those of this program may take half as much again. Returns whether any was given up.
+    /// reads: packed weights beside those of this program may take 1.5 times as much. Returns whether any was given up.
     pub fn insert(&self, types: &[TensorType], program: &Arc<Program>, raw: usize) -> bool {
         program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
         self.built.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl PlanCache {
     fn fits(&self, programs: &HashMap<Signature, Arc<Program>>, new: &Arc<Program>, raw: usize) -> bool {
         let all = Held::by(programs.values().chain([new]));
         let own = Held::by([new]).packed;
-        all.plans + all.computed <= self.limit.bytes && all.packed <= own.max(raw + raw / 2).max(self.limit.packed)
+        all.plans + all.computed <= self.limit.bytes && all.packed - own <= (raw + raw / 2).max(self.limit.packed)
     }
 
     pub fn stats(&self) -> CacheStats {

@@ -12,8 +12,8 @@ use mxrt_ops::RandomKey;
 use mxrt_tensor::{TensorMut, TensorType};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A request looks whether others wait about this often.
 const TURN_NS: u64 = 30_000_000;
@@ -30,7 +30,7 @@ pub struct Program {
 }
 
 enum Body {
-    Whole(Plan),
+    Whole(Box<Plan>),
     Parts(Parts),
 }
 
@@ -60,7 +60,7 @@ pub struct Cursor {
 impl Program {
     pub fn whole(plan: Plan) -> Program {
         let (outputs, cost_ns) = (plan.outputs().to_vec(), plan.cost_ns());
-        Program { body: Body::Whole(plan), outputs, cost_ns, last_used: AtomicU64::new(0) }
+        Program { body: Body::Whole(Box::new(plan)), outputs, cost_ns, last_used: AtomicU64::new(0) }
     }
 
     pub fn parts(parts: Parts, outputs: Vec<TensorType>) -> Program {
@@ -90,9 +90,14 @@ impl Program {
     /// The plan, and those of its parts.
     pub fn plans(&self) -> SmallVec<[&Plan; 2]> {
         match &self.body {
-            Body::Whole(plan) => smallvec::smallvec![plan],
+            Body::Whole(plan) => smallvec::smallvec![&**plan],
             Body::Parts(p) => p.part.plans().into_iter().chain(p.rest.iter().flat_map(|r| r.plans())).collect(),
         }
+    }
+
+    /// Bytes that a request works on at a time, if its parts run one after the other.
+    pub fn arena_bytes(&self) -> usize {
+        self.plans().iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
     }
 
     /// Whether a request has several turns on a machine with so many cores.
@@ -251,13 +256,12 @@ impl Parts {
         if self.side_by_side && count > 1 {
             // Here all idle cores can help with constants; inside of a part they could not.
             self.part.plans().into_iter().for_each(|plan| drop(plan.constants(request)));
-            let cells: Vec<Mutex<(_, Option<Result<Failed, OpError>>)>> =
-                slices.into_iter().map(|slice| Mutex::new((slice, None))).collect();
+            let slices: Vec<_> = slices.into_iter().map(Mutex::new).collect();
+            let done: Vec<_> = (0..count).map(|_| OnceLock::new()).collect();
             request.par.run(count, 0, &|k, _| {
-                let (slice, result) = &mut *cells[k].lock();
-                *result = Some(run(first + k, slice));
+                let _ = done[k].set(run(first + k, &mut slices[k].lock()));
             });
-            results.extend(cells.into_iter().filter_map(|cell| cell.into_inner().1));
+            results.extend(done.into_iter().filter_map(OnceLock::into_inner));
         } else {
             results.extend(slices.into_iter().enumerate().map(|(k, mut slice)| run(first + k, &mut slice)));
         }

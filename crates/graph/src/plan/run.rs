@@ -1,7 +1,7 @@
 //! Running a plan: one request, step by step.
 
 use super::build::{Need, Operand, Packed, Place, Plan, Step};
-use super::consts::{ConstEnv, ConstSet, allocate, failure_of, pack_with};
+use super::consts::{ConstEnv, ConstSet, allocate, pack_with};
 use super::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Failure, FailureKind, OpError};
@@ -14,12 +14,30 @@ use std::sync::Arc;
 pub struct Request<'a> {
     /// splits loops over idle cores
     pub par: &'a dyn Par,
-    /// where the arena comes from
+    /// where constants live
     pub memory: &'static MemoryPool,
+    /// where the arena comes from
+    pub arena: &'a dyn Arena,
     /// arguments, in the order of the graph's inputs
     pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
+    /// makes the failure of an error of a step
+    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
+}
+
+/// Memory for the values inside a plan.
+pub trait Arena: Sync {
+    /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
+}
+
+/// A block of memory for each run.
+impl Arena for &'static MemoryPool {
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        run(allocate(self, bytes)?.as_mut_slice());
+        Ok(())
+    }
 }
 
 /// Results that could not be computed, by number, and why.
@@ -54,7 +72,8 @@ impl Plan {
 
     /// The constants for the parameters of a request; computed now if nobody did before.
     pub fn constants(&self, request: &Request<'_>) -> Arc<ConstSet> {
-        let env = ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs };
+        let env =
+            ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };
         self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
@@ -69,21 +88,22 @@ impl Plan {
         mark: &mut dyn FnMut(),
     ) -> Result<Failed, OpError> {
         let consts = self.constants(request);
-        let mut arena = allocate(request.memory, self.arena_bytes)?;
         let mut random = request.random.iter().copied();
         let mut broken = Broken { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
-        for (s, step) in self.steps.iter().enumerate() {
+        request.arena.lend(self.arena_bytes, &mut |arena| {
+            for (s, step) in self.steps.iter().enumerate() {
+                mark();
+                let key = if step.random { random.next() } else { None };
+                if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
+                    broken.add(s, failure);
+                    continue;
+                }
+                if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
+                    broken.add(s, (request.failure)(describe(error, step)));
+                }
+            }
             mark();
-            let key = if step.random { random.next() } else { None };
-            if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
-                broken.add(s, failure);
-                continue;
-            }
-            if let Err(error) = run_step(step, request, &consts, arena.as_mut_slice(), outputs, key) {
-                broken.add(s, failure_of(describe(error, step)));
-            }
-        }
-        mark();
+        })?;
         let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
         Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
     }

@@ -3,8 +3,8 @@
 use super::format::{LIST_MAGIC, RECORD_V2, RECORD_V3};
 use super::{NpShape, Params, ParamsError};
 use crate::FileError;
-use mxrt_engine::WaitError;
-use mxrt_tensor::NDArray;
+use mxrt_engine::{DeviceKind, WaitError};
+use mxrt_tensor::{Context, DeviceType, NDArray};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -129,8 +129,12 @@ fn record_head(array: &NDArray, np_shape: NpShape) -> Result<Vec<u8>, String> {
         let extent = i64::try_from(*extent).map_err(|_| format!("has too large an axis ({extent})"))?;
         head.extend(extent.to_le_bytes());
     }
-    let context = array.context();
-    head.extend((context.device_type as i32).to_le_bytes());
+    // Kinds of devices that MXNet does not have would mean nothing to it.
+    let context = match array.context() {
+        Context { device_type: DeviceType::Device(kind), .. } if kind != DeviceKind::GPU => Context::cpu(0),
+        context => context,
+    };
+    head.extend(context.device_type.code().to_le_bytes());
     head.extend(context.device_id.to_le_bytes());
     head.extend(array.dtype().code().to_le_bytes());
     Ok(head)

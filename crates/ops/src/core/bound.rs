@@ -2,9 +2,13 @@
 
 use super::infer::infer_with_outputs;
 use super::invoke::{Invocation, context_of};
-use super::{Attrs, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Signature};
-use mxrt_engine::{Cost, FailureKind, OpError, RunCtx};
-use mxrt_tensor::{ArrayTypes, Launch, NDArray, TensorMut, TensorRef, TensorType, launch_typed};
+use super::{Attrs, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Signature};
+use mxrt_engine::memory::ALIGN;
+use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
+use mxrt_kernels::Par;
+use mxrt_tensor::{
+    ArrayTypes, Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch_on, launch_typed,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -91,8 +95,8 @@ impl Bound {
         inputs: &[&NDArray],
         given: Option<&[&NDArray]>,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        check_context(inputs).map_err(|e| self.describe(e))?;
-        let context = context_of(call, inputs);
+        let context = context_of(call, inputs, given);
+        check_context(inputs, given, context).map_err(|e| self.describe(e))?;
         let results: SmallVec<[NDArray; 2]> = match given {
             Some(out) => out.iter().map(|a| (*a).clone()).collect(),
             None => {
@@ -101,6 +105,11 @@ impl Bound {
             }
         };
         let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+        if let Some(device) = context.device() {
+            self.push_on(device, call, inputs, &outputs).map_err(|e| self.describe(e))?;
+            drop(outputs);
+            return Ok(results);
+        }
         let spec = Launch { name: self.def.name.into(), inputs, outputs: &outputs, cost: self.cost };
         if self.def.random {
             let key = call.random.draw();
@@ -115,6 +124,28 @@ impl Bound {
         Ok(results)
     }
 
+    /// The same kernel in the turn of a device, and in its memory.
+    fn push_on(
+        self: &Arc<Bound>,
+        device: DeviceId,
+        call: &Invocation<'_>,
+        inputs: &[&NDArray],
+        outputs: &[&NDArray],
+    ) -> Result<(), OpError> {
+        let key = self.def.random.then(|| call.random.draw());
+        let workspace = self.kernel.workspace().next_multiple_of(ALIGN);
+        let scratch = workspace + self.kernel.packing().map_or(0, |packing| packing.bytes());
+        let work = DeviceLaunch { scratch, ..DeviceLaunch::new(device, self.def.name, inputs, outputs) };
+        let bound = self.clone();
+        let body =
+            move |(), ctx: &KernelCtx<'_>, ins: &[TensorRef<'_>], outs: &mut [TensorMut<'_>], scratch: &mut [u8]| {
+                let (workspace, packed) = scratch.split_at_mut(workspace);
+                let done = bound.compute(&DevicePar(ctx), ins, outs, workspace, packed, key);
+                done.map_err(|e| bound.describe(e))
+            };
+        launch_on(call.engine, work, |_| (), body)
+    }
+
     fn run(
         &self,
         ctx: &RunCtx<'_>,
@@ -126,29 +157,34 @@ impl Bound {
         let alloc = |bytes| memory.alloc(bytes).map_err(OpError::from);
         let mut compute = || {
             let mut workspace = alloc(self.kernel.workspace())?;
-            let packed = match self.kernel.packing() {
-                None => None,
-                Some(packing) => {
-                    let mut block = alloc(packing.bytes())?;
-                    let chosen = packing.inputs().iter().filter_map(|i| inputs.get(*i).copied());
-                    let chosen: SmallVec<[TensorRef<'_>; 4]> = chosen.collect();
-                    packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
-                    Some(block)
-                }
-            };
-            let par = EnginePar(ctx);
-            let mut call = KernelCall {
-                par: &par,
-                inputs,
-                outputs,
-                workspace: &mut workspace.as_mut_slice()[..self.kernel.workspace()],
-                packed: packed.as_ref().map(|b| b.as_slice()),
-                shared: None,
-                random,
-            };
-            self.kernel.run(&mut call)
+            let mut packed = self.kernel.packing().map(|packing| alloc(packing.bytes())).transpose()?;
+            let packed = packed.as_mut().map_or(&mut [][..], |block| block.as_mut_slice());
+            self.compute(&EnginePar(ctx), inputs, outputs, workspace.as_mut_slice(), packed, random)
         };
         compute().map_err(|e| self.describe(e))
+    }
+
+    /// Runs the kernel in memory that was made for it.
+    fn compute(
+        &self,
+        par: &dyn Par,
+        inputs: &[TensorRef<'_>],
+        outputs: &mut [TensorMut<'_>],
+        workspace: &mut [u8],
+        packed: &mut [u8],
+        random: Option<RandomKey>,
+    ) -> Result<(), OpError> {
+        let packed = match self.kernel.packing() {
+            None => None,
+            Some(packing) => {
+                let chosen = packing.inputs().iter().filter_map(|i| inputs.get(*i).copied());
+                let chosen: SmallVec<[TensorRef<'_>; 4]> = chosen.collect();
+                packing.pack(&chosen, &mut packed[..packing.bytes()])?;
+                Some(&*packed)
+            }
+        };
+        let workspace = &mut workspace[..self.kernel.workspace()];
+        self.kernel.run(&mut KernelCall { par, inputs, outputs, workspace, packed, shared: None, random })
     }
 }
 
@@ -173,7 +209,14 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
     }
 }
 
-fn check_context(inputs: &[&NDArray]) -> Result<(), OpError> {
+fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {
+    if let Some(elsewhere) = given.unwrap_or(&[]).iter().find(|a| a.context().device() != context.device()) {
+        let message = format!(
+            "out= is on {}, but the operator runs on {context}; give an array there, or copy the result with copyto",
+            elsewhere.context()
+        );
+        return Err(OpError::new(FailureKind::Device, message));
+    }
     let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
     match rest.iter().find(|a| a.context() != first.context()) {
         None => Ok(()),

@@ -35,7 +35,7 @@ pub fn invoke(
         Ok(bound) => Arc::new(bound).push(call, inputs, outputs),
         Err(error) => Err(error),
     };
-    result.map_err(|e| e.device(context_of(call, inputs).to_string()))
+    result.map_err(|e| e.device(context_of(call, inputs, outputs).to_string()))
 }
 
 /// The same with attributes that are still to be parsed; what the call needs to know is kept for the next one like it.
@@ -52,10 +52,10 @@ pub fn invoke_cached(
         Ok(bound) => bound.push(call, inputs, outputs),
         Err(error) => Err(error),
     };
-    result.map_err(|e| e.device(context_of(call, inputs).to_string()))
+    result.map_err(|e| e.device(context_of(call, inputs, outputs).to_string()))
 }
 
 /// Where the outputs of a call live.
-pub(super) fn context_of(call: &Invocation<'_>, inputs: &[&NDArray]) -> Context {
-    inputs.first().map_or(call.context, |a| a.context())
+pub(super) fn context_of(call: &Invocation<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> Context {
+    inputs.first().or_else(|| outputs?.first()).map_or(call.context, |a| a.context())
 }

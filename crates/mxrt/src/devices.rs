@@ -1,0 +1,109 @@
+//! The kinds of devices beside the CPU: one row each.
+
+use mxrt_engine::DeviceKind;
+use mxrt_engine::device::Driver;
+use mxrt_sim::{Mode, SimConfig, SimDriver};
+use std::sync::Arc;
+
+/// Where the devices of one kind come from.
+struct Row {
+    kind: DeviceKind,
+    driver: fn(&DeviceSettings) -> Arc<dyn Driver>,
+}
+
+/// A new device is a crate that implements `Driver` and `Device`, and a row here.
+static DEVICES: &[Row] = &[
+    Row { kind: DeviceKind::SIM, driver: |s| s.sim.driver(DeviceKind::SIM, s.sim.devices) },
+    Row { kind: DeviceKind::GPU, driver: |s| s.sim.driver(DeviceKind::GPU, s.sim.gpus) },
+];
+
+/// What the environment says about devices.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceSettings {
+    /// of simulated devices
+    pub sim: SimSettings,
+}
+
+/// Simulated devices: they compute on the CPU, later, in other threads, in any order that events allow.
+#[derive(Clone, Debug)]
+pub struct SimSettings {
+    /// how many `sim(i)` there are
+    pub devices: usize,
+    /// how many `gpu(i)` are simulated
+    pub gpus: usize,
+    /// of the random numbers that choose delays and order
+    pub seed: u64,
+    /// longest random pause before a piece of work, in microseconds
+    pub max_delay_us: u64,
+    /// who does their work
+    pub work: SimWork,
+    /// calls are recorded, for looking whether everything was ordered
+    pub record: bool,
+    /// streams do not wait for events, as with an engine that forgets them: shows that this is noticed
+    pub ignore_waits: bool,
+    /// bytes of memory of each device; None: as much as one has by default
+    pub memory: Option<usize>,
+}
+
+/// Who does the work of simulated devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SimWork {
+    /// a thread for each stream
+    Threaded,
+    /// one thread, in an order that the seed decides, without pauses
+    Pumped,
+    /// no thread: whoever waits for a device does its work, in an order that the seed decides
+    Scheduled,
+}
+
+impl SimWork {
+    /// Every word and what it means.
+    pub(crate) const WORDS: [(&'static str, SimWork); 3] =
+        [("threaded", SimWork::Threaded), ("pumped", SimWork::Pumped), ("scheduled", SimWork::Scheduled)];
+}
+
+impl Default for SimSettings {
+    /// Two devices, which cost nothing until they are used.
+    fn default() -> Self {
+        SimSettings {
+            devices: 2,
+            gpus: 0,
+            seed: 0,
+            max_delay_us: 0,
+            work: SimWork::Threaded,
+            record: false,
+            ignore_waits: false,
+            memory: None,
+        }
+    }
+}
+
+impl SimSettings {
+    fn driver(&self, kind: DeviceKind, devices: usize) -> Arc<dyn Driver> {
+        let seed = self.seed;
+        let mode = match self.work {
+            SimWork::Threaded => Mode::Threaded { seed, max_delay_us: self.max_delay_us },
+            SimWork::Pumped => Mode::Pumped { seed },
+            SimWork::Scheduled => Mode::Scheduled { seed },
+        };
+        let SimSettings { record, ignore_waits, .. } = *self;
+        let config = SimConfig { kind, devices, mode, record, ignore_waits, ..SimConfig::default() };
+        let memory = self.memory.unwrap_or(config.memory);
+        SimDriver::new(SimConfig { memory, ..config })
+    }
+}
+
+/// The drivers of all kinds, for [`Config::drivers`](crate::Config).
+pub(crate) fn drivers(settings: &DeviceSettings) -> Vec<Arc<dyn Driver>> {
+    DEVICES.iter().map(|row| (row.driver)(settings)).collect()
+}
+
+/// The kinds of devices beside the CPU that this build knows, whether or not there are any.
+pub fn kinds() -> impl Iterator<Item = DeviceKind> {
+    DEVICES.iter().map(|row| row.kind)
+}
+
+/// Whether this build knows a kind of device.
+pub fn is_known(kind: DeviceKind) -> bool {
+    kinds().any(|known| known == kind)
+}

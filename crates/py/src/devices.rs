@@ -1,0 +1,82 @@
+//! Devices beside the CPU: which there are, and their memory.
+
+use crate::{convert, errors, runtime};
+use mxrt::devices;
+use mxrt_engine::{DeviceId, DeviceKind, Engine, FailureKind, OpError};
+use mxrt_tensor::DeviceType;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The kinds this build knows: names and MXNet's numbers.
+#[pyfunction]
+pub(crate) fn device_kinds() -> Vec<(String, i32)> {
+    devices::kinds().map(|kind| (kind.to_string(), DeviceType::Device(kind).code())).collect()
+}
+
+fn kind(name: &str) -> Result<DeviceKind, OpError> {
+    match convert::context((name, 0))?.device_type {
+        DeviceType::Device(kind) => Ok(kind),
+        other => Err(OpError::new(FailureKind::Value, format!("{} is no device beside the CPU", other.name()))),
+    }
+}
+
+pub(crate) fn device(py: Python<'_>, (name, number): (&str, i32)) -> PyResult<DeviceId> {
+    let found = kind(name).and_then(|kind| match u16::try_from(number) {
+        Ok(number) => Ok(DeviceId::new(kind, number)),
+        Err(_) => Err(OpError::new(FailureKind::Device, format!("{name}({number}): invalid number"))),
+    });
+    found.map_err(|e| errors::from_op(py, &e))
+}
+
+/// DLPack's numbers of the devices that it has no kind for: all of this process, one kind behind the other.
+fn numbered(engine: &'static Engine) -> impl Iterator<Item = DeviceId> {
+    devices::kinds().flat_map(|kind| (0..engine.device_count(kind)).map(move |i| DeviceId::new(kind, i as u16)))
+}
+
+pub(crate) fn number_of(engine: &'static Engine, device: DeviceId) -> i32 {
+    numbered(engine).position(|d| d == device).map_or(-1, |number| number as i32)
+}
+
+pub(crate) fn with_number(engine: &'static Engine, number: i32) -> Option<DeviceId> {
+    numbered(engine).nth(usize::try_from(number).ok()?)
+}
+
+/// How many devices of a kind there are. Does not start the engine.
+#[pyfunction]
+pub(crate) fn device_count(py: Python<'_>, name: &str) -> PyResult<usize> {
+    let kind = kind(name).map_err(|e| errors::from_op(py, &e))?;
+    let settings = runtime::settings().map_err(|message| errors::plain("value", message))?;
+    Ok(settings.engine.drivers.iter().find(|driver| driver.kind() == kind).map_or(0, |driver| driver.count()))
+}
+
+/// Memory of a device, in bytes.
+#[pyfunction]
+pub(crate) fn device_stats<'py>(py: Python<'py>, name: (String, i32)) -> PyResult<Bound<'py, PyDict>> {
+    let device = device(py, (&name.0, name.1))?;
+    let engine = runtime::runtime()?.engine;
+    let stats = runtime::detached(py, || engine.device_stats(device))?.map_err(|e| errors::from_op(py, &e))?;
+    let facts = PyDict::new(py);
+    facts.set_item("total", stats.total)?;
+    facts.set_item("in_use", stats.in_use)?;
+    facts.set_item("cached", stats.cached)?;
+    facts.set_item("peak", stats.peak)?;
+    facts.set_item("limit", stats.limit)?;
+    Ok(facts)
+}
+
+/// Bounds the memory of a device, in bytes; None: no bound but its size.
+#[pyfunction]
+#[pyo3(signature = (name, bytes))]
+pub(crate) fn set_device_limit(py: Python<'_>, name: (String, i32), bytes: Option<usize>) -> PyResult<()> {
+    let device = device(py, (&name.0, name.1))?;
+    let engine = runtime::runtime()?.engine;
+    runtime::detached(py, || engine.set_device_limit(device, bytes))?.map_err(|e| errors::from_op(py, &e))
+}
+
+/// Gives memory that no array uses back to the device.
+#[pyfunction]
+pub(crate) fn trim_device(py: Python<'_>, name: (String, i32)) -> PyResult<()> {
+    let device = device(py, (&name.0, name.1))?;
+    let engine = runtime::runtime()?.engine;
+    runtime::detached(py, || engine.trim_device(device))?.map_err(|e| errors::from_op(py, &e))
+}

@@ -1,0 +1,48 @@
+//! Memory that arrays on the host lie in: a block of the engine's pool, or memory of somebody else.
+
+use mxrt_engine::memory::Block;
+use std::any::Any;
+
+/// Bytes and whoever they belong to. Who touches them holds a grant of the array's variable.
+pub(crate) struct Memory {
+    start: *mut u8,
+    len: usize,
+    _owner: Owner,
+}
+
+enum Owner {
+    Pool(#[allow(dead_code, reason = "held until the memory is given back")] Block),
+    Other(#[allow(dead_code, reason = "held until the memory is given back")] Box<dyn Any + Send + Sync>),
+}
+
+// SAFETY: the memory belongs to the owner, which is held here and may be sent; the bytes are only touched under the
+// grants of the array's variable.
+unsafe impl Send for Memory {}
+// SAFETY: as above; a shared `Memory` gives out an address only.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Memory of another library.
+    ///
+    /// # Safety
+    /// As for [`crate::NDArray::from_shared`].
+    pub unsafe fn of_others(start: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Memory {
+        Memory { start, len, _owner: Owner::Other(owner) }
+    }
+
+    /// The first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl From<Block> for Memory {
+    fn from(block: Block) -> Memory {
+        Memory { start: block.as_ptr(), len: block.len(), _owner: Owner::Pool(block) }
+    }
+}

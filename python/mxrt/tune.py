@@ -1,0 +1,140 @@
+"""`mxrt tune`: measures the convolutions of a model on this machine and saves which method was fastest.
+
+Without such a table mxrt chooses by the shapes and the processor alone, so that a model gives the same bits on every
+run and every machine of a kind. With it (MXRT_TUNED=FILE) it gives the same bits wherever the same file is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from . import _mxrt
+from .base import MXNetError
+from .bench import add_model_arguments
+from .bench import model as models
+from .bench.model import UsageError
+from .gluon import SymbolBlock
+from .ndarray import array, waitall
+
+__all__ = ["Choice", "add_arguments", "main", "tune"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A convolution, and the method that was fastest."""
+
+    convolution: str
+    rule: str | None
+    method: str
+    kernel: str
+    ns: int
+    rule_ns: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--table",
+        default="mxrt-tuned.txt",
+        metavar="FILE",
+        help="where to save what was measured; what a file of that name holds is kept (default mxrt-tuned.txt)",
+    )
+    parser.add_argument("--seconds", type=float, default=0.3, help="time for each convolution (default 0.3)")
+    parser.add_argument("--precision", choices=("default", "bf16"), default="default", help="as in hybridize")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    try:
+        run(args)
+    except (UsageError, OSError, MXNetError) as error:
+        print(f"mxrt tune: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measures, saves, and says what is different from what would be chosen without the table."""
+    if not (math.isfinite(args.seconds) and args.seconds > 0):
+        raise UsageError(f"--seconds is {args.seconds}; expected a positive number")
+    table = Path(args.table)
+    if not table.absolute().parent.is_dir():
+        raise UsageError(f"--table '{table}': there is no folder '{table.parent}'")
+    held = read(table)
+    symbol_file, params_file = models.find(args.model, args.params)
+    shapes = models.input_shapes(models.load(symbol_file), params_file, args.shape)
+    net = SymbolBlock.imports(str(symbol_file), list(shapes), str(params_file) if params_file else None)
+    if params_file is None:
+        net.initialize()
+    net.hybridize(precision=args.precision)
+    feeds = [array(np.zeros(shape, "float32")) for shape in shapes.values()]
+    net(*feeds)  # wrong shapes end here, and parameters whose shapes were not known get theirs
+    waitall()
+    found = net.convolutions(*feeds)
+    if not found:
+        print("the model has no convolution that there is a choice for: nothing to measure")
+        return
+    print(f"{len(found)} convolutions, {args.seconds:g} s each, on one core; leave the machine alone meanwhile")
+    choices = [choice for name in found if (choice := measure(name, args.seconds)) is not None]
+    write(table, tune(held, choices))
+    print(as_text(choices))
+    if os.environ.get("MXRT_TUNED"):
+        print("(MXRT_TUNED is set: programs that run already keep the table they read at their start)")
+    print(f"saved in {table}; to use it, start programs with MXRT_TUNED={table.absolute()}")
+
+
+def measure(convolution: str, seconds: float) -> Choice | None:
+    """The fastest method of one convolution; None where there is nothing that could be measured."""
+    rule, measured = _mxrt.measure_convolution(convolution, seconds)
+    if not measured:
+        return None
+    method, kernel, ns = measured[0]
+    rule_ns = next((time for name, _, time in measured if name == rule), ns)
+    return Choice(convolution, rule, method, kernel, ns, rule_ns)
+
+
+def tune(text: str, choices: list[Choice]) -> str:
+    """The text of a table with these choices added."""
+    return _mxrt.tuned_table(text, [(one.convolution, one.method, one.ns) for one in choices])
+
+
+def read(table: Path) -> str:
+    """The text of the table as it is; empty when there is none yet. A damaged one is an error, not overwritten."""
+    if not table.exists():
+        return ""
+    try:
+        text = table.read_text()
+        _mxrt.tuned_table(text, [])
+    except (UnicodeDecodeError, MXNetError) as error:
+        raise UsageError(
+            f"--table '{table}' is no table of measured convolutions: {error}; name another file or remove it"
+        ) from None
+    return text
+
+
+def write(table: Path, text: str) -> None:
+    """Writes the table, or nothing."""
+    unfinished = table.with_name(table.name + ".part")
+    unfinished.write_text(text)
+    unfinished.replace(table)
+
+
+def as_text(choices: list[Choice]) -> str:
+    """What is different from the choice without the table, and what that is worth."""
+    changed = [one for one in choices if one.method != one.rule]
+    rules, best = (sum(one.rule_ns for one in choices), sum(one.ns for one in choices))
+    lines = [
+        f"{one.convolution}: {one.method} {one.ns / 1e3:.0f} us in place of {one.rule} {one.rule_ns / 1e3:.0f} us"
+        for one in changed
+    ]
+    lines.append(f"{len(changed)} of {len(choices)} differ from the choice without a table")
+    lines.append(f"all of them once: {best / 1e6:.2f} ms with the table, {rules / 1e6:.2f} ms without")
+    return "\n".join(lines)

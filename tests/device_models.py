@@ -1,0 +1,117 @@
+"""A child of test_devices.py and of `make soak-devices`: models on simulated devices give the CPU's bits.
+
+    device_models.py [--seeds N] [--threads N] [--zoo-dir DIR] NAME ...
+
+Every model runs on sim(0) and sim(1) at once, called from several threads, under as many seeds as asked for; each seed
+is another order of the devices' work, and the checker of the simulated devices says whether all of it was ordered. Then
+every operator of the graph runs by itself (Executor over all internal outputs). Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+MODELS = Path(__file__).resolve().parent / "models"
+sys.path.insert(0, str(MODELS))
+
+os.environ.setdefault("MXRT_SIM_MODE", "pumped")
+os.environ.setdefault("MXRT_SIM_CHECK", "1")
+
+import numpy as np  # noqa: E402
+from check import Case  # noqa: E402
+
+import mxrt as mx  # noqa: E402
+
+DEVICES = (mx.sim(0), mx.sim(1))
+
+
+class Model:
+    """A model on every context, and the CPU's answers."""
+
+    def __init__(self, name: str, zoo_dir: str | None) -> None:
+        self.case = Case(str(MODELS), name, zoo_dir)
+        self.feeds = self.case.inputs + [label for label, _ in self.case.labels]
+        contexts = [mx.cpu(), *DEVICES]
+        self.block = mx.gluon.SymbolBlock.imports(self.case.symbol, self.feeds, self.case.params, ctx=contexts)
+        self.batches = [(batch, xs) for batch, xs, _ in self.case.golden]
+        self.wanted = [self.call(mx.cpu(), n) for n in range(len(self.batches))]
+
+    def call(self, ctx: mx.Context, number: int) -> list[bytes]:
+        batch, xs = self.batches[number]
+        made = self.block(*[mx.nd.array(a, ctx=ctx, dtype=a.dtype) for a in xs + self.case.label_arrays(batch)])
+        return [one.asnumpy().tobytes() for one in (made if isinstance(made, list) else [made])]
+
+    def check_calls(self, threads: int) -> int:
+        """Calls from several threads on both devices; returns how many."""
+
+        def work(thread: int) -> int:
+            for n in range(len(self.batches)):
+                number = (n + thread) % len(self.batches)
+                assert self.call(DEVICES[thread % 2], number) == self.wanted[number], (self.case.name, number, thread)
+            return len(self.batches)
+
+        with ThreadPoolExecutor(threads) as pool:
+            return sum(pool.map(work, range(threads)))
+
+    def check_nodes(self) -> int:
+        """Every operator by itself, on the host and on a device; returns how many values were compared."""
+        symbol = mx.sym.load(self.case.symbol)
+        inner = symbol.get_internals()
+        group = mx.sym.Group([inner[i] for i, n in enumerate(inner.list_outputs()) if n not in symbol.list_inputs()])
+        batch, xs = self.batches[0]
+        values = {key.split(":", 1)[1]: value for key, value in mx.nd.load(self.case.params).items()}
+        given = [mx.nd.array(a, dtype=a.dtype) for a in xs + self.case.label_arrays(batch)]
+        values.update(zip(self.feeds, given, strict=True))
+        results = []
+        for ctx in (mx.cpu(), DEVICES[0]):
+            there = {name: value.as_in_context(ctx) for name, value in values.items()}
+            arguments = {name: there[name] for name in group.list_arguments()}
+            states = {name: there[name] for name in group.list_auxiliary_states()}
+            made = group.bind(ctx, arguments, aux_states=states, grad_req="null").forward(is_train=False)
+            assert all(one.context == ctx for one in made)
+            results.append([one.asnumpy() for one in made])
+        for n, (host, device) in enumerate(zip(*results, strict=True)):
+            assert np.array_equal(host.view(np.uint8), device.view(np.uint8)), (self.case.name, n)
+        return len(results[0])
+
+
+def run(name: str, seeds: range, threads: int, zoo_dir: str | None) -> dict[str, object]:
+    """One model."""
+    model = Model(name, zoo_dir)
+    mx.nd.waitall()
+    calls = 0
+    for seed in seeds:
+        mx.testing.reseed(DEVICES[0], seed)
+        calls += model.check_calls(threads)
+    nodes = model.check_nodes()
+    mx.nd.waitall()
+    violations, pairs = mx.testing.check(DEVICES[0])
+    # What several threads submit to one stream shares its waits: more order than needed, which is no mistake.
+    violations = [text for text in violations if "with which it shares nothing" not in text]
+    return {"model": name, "calls": calls, "nodes": nodes, "pairs": pairs, "violations": violations[:20]}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--threads", type=int, default=8)
+    options.add_argument("--zoo-dir")
+    options.add_argument("names", nargs="+")
+    given = options.parse_args()
+    found = []
+    for name in given.names:
+        try:
+            found.append(run(name, range(given.seeds), given.threads, given.zoo_dir))
+        except mx.base.MXNetNotImplementedError as error:
+            found.append({"model": name, "not_there": str(error).splitlines()[0]})
+        print(f"{mx.runtime.info()['engine']}: {found[-1]}", file=sys.stderr, flush=True)
+    print(json.dumps({"engine": mx.runtime.info()["engine"], "models": found}))
+
+
+if __name__ == "__main__":
+    main()
