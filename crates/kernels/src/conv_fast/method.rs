@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 /// How much arithmetic may be saved by transforming 3x3 filters.
 ///
-/// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), spread an
-/// infinity or NaN over the outputs of its tile, and under F(4,3) an outlier adds a few millionths of its size, times the size
-/// of the weights, to outputs of its tile that do not see it.
+/// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), and make NaN of
+/// outputs that see an infinity. F(4,3) spreads an infinity or NaN over the outputs of its tile, and an outlier adds a few
+/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Winograd {
     /// Direct convolution only.

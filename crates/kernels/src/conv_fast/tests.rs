@@ -446,7 +446,7 @@ fn an_outlier_leaks_into_its_tile_under_winograd_and_not_at_all_without() {
 }
 
 #[test]
-fn an_infinity_spreads_over_its_tile_under_winograd_and_no_further() {
+fn an_infinity_spreads_over_its_tile_under_f4_and_no_further_and_not_at_all_under_f2() {
     let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(32, 32, 3) };
     let mut case = Case::new(params, 1, [16, 16], 4);
     case.x[5 * 16 + 5] = f32::INFINITY;
@@ -462,10 +462,10 @@ fn an_infinity_spreads_over_its_tile_under_winograd_and_no_further() {
             plane.iter().filter(|bad| **bad).count()
         };
         assert_eq!(bad(case.select(isa, Winograd::Off)), 9, "{isa}");
-        for scheme in [Scheme::F2, Scheme::F4] {
-            let at_load = |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa));
-            assert!(bad(case.with(isa, at_load)) > 9, "{isa} {scheme:?}: the documented spread");
-        }
+        let at_load = |scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa)));
+        // The values of F(2,3) reach only outputs that see them; as NaN, because differences of infinities are formed.
+        assert_eq!(bad(at_load(Scheme::F2)), 9, "{isa}");
+        assert!(bad(at_load(Scheme::F4)) > 9, "{isa}: the documented spread");
     }
 }
 
