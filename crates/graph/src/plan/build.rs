@@ -1,16 +1,17 @@
 //! Building a plan: types inferred, kernels bound, constants named, memory laid out.
 
+use super::arena::{Draft, Layout};
 use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
 use super::join::{Join, Joined, reads};
-use super::memory::{ALIGN, Lifetime, aligned, assign};
-use super::passes::{JOIN_IN_PLACE, OVERWRITE, PassChoice, TYPED_PASSES};
+use super::memory::ALIGN;
+use super::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
+use super::step::{CopyKernel, Operand, Packed, Piece, Place, Step};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{ConvSignature, Kernel, KernelCall, KernelOptions, Signature, par_chunks_mut};
+use mxrt_ops::{ConvSignature, Kernel, KernelOptions, Signature};
 use mxrt_tensor::TensorType;
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// How much a plan cache may keep. The plan used last always stays.
@@ -42,78 +43,6 @@ pub struct BuildOptions {
     pub cache: CacheLimit,
 }
 
-/// Where an operand of a step lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// argument of the call
-    Input(usize),
-    /// constant of the plan
-    Const(usize),
-    /// piece of the arena, by its number among the pieces the step touches
-    Arena(usize),
-    /// result of the call
-    Output(usize),
-    /// where the step's first output lies, which overwrites it
-    Shared,
-}
-
-/// An operand: where it lies and what it is.
-#[derive(Clone, Debug)]
-pub(super) struct Operand {
-    pub place: Place,
-    pub tensor: TensorType,
-}
-
-/// A piece of the arena that a step touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub offset: usize,
-    pub bytes: usize,
-    pub written: bool,
-}
-
-/// Where a step finds its packed weights.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Packed {
-    /// among the constants
-    Const(usize),
-    /// packed anew for every request, because the weights are not constant; piece number
-    Arena(usize),
-}
-
-/// Something that a step reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// argument of the call
-    Input(usize),
-    /// constant of the plan
-    Const(usize),
-    /// what an earlier step makes
-    Step(usize),
-}
-
-/// One kernel with its operands.
-pub(super) struct Step {
-    pub kernel: Box<dyn Kernel>,
-    /// operator of the plan, for its text
-    pub op: &'static str,
-    /// operator of the user's symbol, for messages
-    pub stands_for: &'static str,
-    pub name: Arc<str>,
-    pub attrs: Vec<(String, String)>,
-    pub inputs: Vec<Operand>,
-    pub outputs: Vec<Operand>,
-    /// pieces of the arena, by offset; no two overlap
-    pub pieces: Vec<Piece>,
-    /// piece number of the workspace
-    pub workspace: Option<usize>,
-    pub packed: Option<Packed>,
-    /// draws from the random stream
-    pub random: bool,
-    /// what it reads, in the order of its operands
-    pub needs: Vec<Need>,
-}
-
 /// An immutable program for one signature. Running it touches only what the request brings along.
 pub struct Plan {
     pub(super) steps: Vec<Step>,
@@ -128,27 +57,6 @@ pub struct Plan {
     cost_ns: u64,
     /// what a reader of its text should know
     pub(super) note: Option<&'static str>,
-}
-
-/// A value that is needed in another place than where it is: a result that is an argument, a constant or another
-/// result; a part of a joined value.
-struct CopyKernel;
-
-/// Bytes of a chunk of a copy.
-const COPY_CHUNK: usize = 256 << 10;
-
-impl Kernel for CopyKernel {
-    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let from = call.inputs[0].bytes();
-        par_chunks_mut(call.par, call.outputs[0].bytes_mut(), COPY_CHUNK, |i, to| {
-            to.copy_from_slice(&from[i * COPY_CHUNK..][..to.len()]);
-        });
-        Ok(())
-    }
-
-    fn describe(&self) -> String {
-        "copy".to_owned()
-    }
 }
 
 impl Plan {
@@ -218,24 +126,17 @@ struct Bound {
     outputs: Vec<TensorType>,
 }
 
-/// A step before memory is laid out.
-struct Draft {
-    step: Step,
-    inputs: Vec<Value>,
-    outputs: Vec<Value>,
-}
-
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     graph: &'a Graph,
-    types: &'a Types,
-    options: BuildOptions,
-    constant: Vec<bool>,
+    pub(super) types: &'a Types,
+    pub(super) options: BuildOptions,
+    pub(super) constant: Vec<bool>,
     /// values that are other values under another shape (Reshape, Flatten, Dropout at inference)
     alias: HashMap<Value, Value>,
     slots: Vec<ConstSlot>,
-    slot_of: HashMap<String, usize>,
+    pub(super) slot_of: HashMap<String, usize>,
     /// values that lie inside joined ones
-    joined: Joined,
+    pub(super) joined: Joined,
 }
 
 impl<'a> Builder<'a> {
@@ -426,7 +327,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The expression of a constant value, spelt out.
-    fn key(&self, value: Value) -> String {
+    pub(super) fn key(&self, value: Value) -> String {
         match self.root(value) {
             Value::Input(i) => format!("in{i}"),
             Value::Node(n, o) => {
@@ -502,209 +403,4 @@ fn with_facts(error: OpError, node: &GraphNode, inputs: &[TensorType]) -> OpErro
         .attrs(node.attr_text.clone())
         .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
         .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
-}
-
-/// Lays the arena out and turns drafts into steps.
-struct Layout<'a> {
-    builder: &'a Builder<'a>,
-    drafts: Vec<Draft>,
-    in_place: &'a HashMap<Value, usize>,
-    lifetimes: Vec<Lifetime>,
-    /// arena values
-    value_at: HashMap<Value, usize>,
-    /// by step: the input that its output overwrites
-    shared: Vec<Option<usize>>,
-    /// workspace and per-request packing of each step
-    extra: Vec<(Option<usize>, Option<usize>)>,
-}
-
-impl<'a> Layout<'a> {
-    fn new(builder: &'a Builder<'a>, drafts: Vec<Draft>, in_place: &'a HashMap<Value, usize>) -> Layout<'a> {
-        let mut layout = Layout {
-            builder,
-            drafts,
-            in_place,
-            lifetimes: Vec::new(),
-            value_at: HashMap::new(),
-            shared: Vec::new(),
-            extra: Vec::new(),
-        };
-        layout.lifetimes();
-        layout
-    }
-
-    fn lifetimes(&mut self) {
-        let last_read = self.last_reads();
-        for s in 0..self.drafts.len() {
-            let shared = self.overwritten(s, &last_read);
-            self.shared.push(shared);
-            let draft = &self.drafts[s];
-            if let (Some(i), Some(output)) = (shared, draft.outputs.first())
-                && let Some(at) = self.value_at.get(&draft.inputs[i]).copied()
-            {
-                self.value_at.insert(*output, at);
-            }
-            for value in &draft.inputs {
-                if let Some(i) = self.value_at.get(&self.builder.joined.place_of(*value).0) {
-                    self.lifetimes[*i].last = s;
-                }
-            }
-            for (value, operand) in draft.outputs.iter().zip(&draft.step.outputs) {
-                if self.in_place.contains_key(value) {
-                    continue;
-                }
-                // A joined value is alive from the first of its parts on.
-                let (around, _) = self.builder.joined.place_of(*value);
-                match self.value_at.get(&around) {
-                    Some(i) => self.lifetimes[*i].last = s,
-                    None => {
-                        let whole = if around == *value { None } else { self.builder.types.get(&around) };
-                        let bytes = whole.unwrap_or(&operand.tensor).bytes();
-                        self.value_at.insert(around, self.lifetimes.len());
-                        self.lifetimes.push(Lifetime { bytes, first: s, last: s });
-                    }
-                }
-            }
-            let mut only_here = |bytes: usize| {
-                self.lifetimes.push(Lifetime { bytes, first: s, last: s });
-                self.lifetimes.len() - 1
-            };
-            let step = &draft.step;
-            let workspace = (step.kernel.workspace() > 0).then(|| only_here(step.kernel.workspace()));
-            let packing = match (step.packed, step.kernel.packing()) {
-                (Some(Packed::Arena(_)), Some(packing)) => Some(only_here(packing.bytes())),
-                _ => None,
-            };
-            self.extra.push((workspace, packing));
-        }
-    }
-
-    /// For every value in the arena, the last step that reads it or a part of it.
-    fn last_reads(&self) -> HashMap<Value, usize> {
-        let reads = self.drafts.iter().enumerate().flat_map(|(s, draft)| draft.inputs.iter().map(move |v| (v, s)));
-        reads.map(|(value, s)| (self.builder.joined.place_of(*value).0, s)).collect()
-    }
-
-    /// The input that the output of a step can overwrite: nobody reads it afterwards, and both lie in the arena alone.
-    fn overwritten(&self, s: usize, last_read: &HashMap<Value, usize>) -> Option<usize> {
-        let draft = &self.drafts[s];
-        let (output, operand) = (draft.outputs.first()?, draft.step.outputs.first()?);
-        let alone =
-            |value: &Value| self.builder.joined.place_of(*value) == (*value, 0) && !self.in_place.contains_key(value);
-        if !self.builder.options.passes.runs(OVERWRITE) || !alone(output) || self.value_at.contains_key(output) {
-            return None;
-        }
-        let dies = |i: &usize| {
-            draft.inputs.get(*i).is_some_and(|value| {
-                let reads = draft.inputs.iter().filter(|v| self.builder.joined.place_of(**v).0 == *value).count();
-                let bytes = self.value_at.get(value).map(|at| self.lifetimes[*at].bytes);
-                alone(value) && reads == 1 && last_read.get(value) == Some(&s) && bytes == Some(operand.tensor.bytes())
-            })
-        };
-        draft.step.kernel.in_place().iter().copied().find(|i| dies(i))
-    }
-
-    fn finish(self) -> (Vec<Step>, usize) {
-        let (offsets, arena_bytes) = assign(&self.lifetimes);
-        let Layout { builder, drafts, in_place, lifetimes, value_at, shared, extra } = self;
-        let piece = |i: usize, written| Piece { offset: offsets[i], bytes: lifetimes[i].bytes, written };
-        let mut steps: Vec<Step> = Vec::with_capacity(drafts.len());
-        let mut written = Written::default();
-        for ((draft, shared), (workspace, packing)) in drafts.into_iter().zip(shared).zip(extra) {
-            let Draft { mut step, inputs, outputs } = draft;
-            let range = |value: &Value, bytes: usize| {
-                let (around, offset) = builder.joined.place_of(*value);
-                (around, offset..offset + bytes)
-            };
-            let mut pieces: Vec<Piece> = Vec::new();
-            let mut part_of = |wanted: Piece, written: bool| match pieces.iter().position(|p| *p == wanted) {
-                Some(at) if !written => at,
-                _ => {
-                    pieces.push(wanted);
-                    pieces.len() - 1
-                }
-            };
-            let value_piece = |value: &Value, bytes: usize, written: bool| {
-                let (around, offset) = builder.joined.place_of(*value);
-                let whole = piece(value_at[&around], written);
-                Piece { offset: whole.offset + offset, bytes, written }
-            };
-            for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
-                let bytes = operand.tensor.bytes();
-                operand.place = match value {
-                    _ if shared == Some(i) => Place::Shared,
-                    Value::Input(i) => Place::Input(*i),
-                    Value::Node(n, _) if builder.constant[*n] => Place::Const(builder.slot_of[&builder.key(*value)]),
-                    Value::Node(..) => match in_place.get(value) {
-                        Some(j) => Place::Output(*j),
-                        None => Place::Arena(part_of(value_piece(value, bytes, false), false)),
-                    },
-                };
-                match operand.place {
-                    Place::Input(i) => step.needs.push(Need::Input(i)),
-                    Place::Const(slot) => step.needs.push(Need::Const(slot)),
-                    _ => {
-                        let (around, bytes) = range(value, bytes);
-                        step.needs.extend(written.by(around, &bytes).map(Need::Step));
-                    }
-                }
-            }
-            if let Some(Packed::Const(slot)) = step.packed {
-                step.needs.push(Need::Const(slot));
-            }
-            for (value, operand) in outputs.iter().zip(&mut step.outputs) {
-                let bytes = operand.tensor.bytes();
-                operand.place = match in_place.get(value) {
-                    Some(j) => Place::Output(*j),
-                    None => Place::Arena(part_of(value_piece(value, bytes, true), true)),
-                };
-                let (around, bytes) = range(value, bytes);
-                written.add(around, bytes, steps.len());
-            }
-            step.workspace = workspace.map(|i| part_of(piece(i, true), true));
-            if let Some(i) = packing {
-                step.packed = Some(Packed::Arena(part_of(piece(i, true), true)));
-            }
-            sort_pieces(&mut step, pieces);
-            steps.push(step);
-        }
-        (steps, aligned(arena_bytes))
-    }
-}
-
-/// Which steps have written which bytes of values.
-#[derive(Default)]
-struct Written(HashMap<Value, Vec<(Range<usize>, usize)>>);
-
-impl Written {
-    fn add(&mut self, value: Value, bytes: Range<usize>, step: usize) {
-        self.0.entry(value).or_default().push((bytes, step));
-    }
-
-    /// The steps that have written any of these bytes; of an empty value, all.
-    fn by(&self, value: Value, bytes: &Range<usize>) -> impl Iterator<Item = usize> {
-        let meets = |other: &Range<usize>| other.start < bytes.end && bytes.start < other.end || bytes.is_empty();
-        self.0.get(&value).into_iter().flatten().filter(move |(other, _)| meets(other)).map(|(_, step)| *step)
-    }
-}
-
-/// Orders the pieces of a step by offset and renumbers its operands.
-fn sort_pieces(step: &mut Step, pieces: Vec<Piece>) {
-    let mut order: Vec<usize> = (0..pieces.len()).collect();
-    // Empty values may share an offset with their neighbour: they come first.
-    order.sort_by_key(|i| (pieces[*i].offset, pieces[*i].bytes));
-    let mut new_number = vec![0; pieces.len()];
-    for (new, old) in order.iter().enumerate() {
-        new_number[*old] = new;
-    }
-    step.pieces = order.iter().map(|i| pieces[*i]).collect();
-    for operand in step.inputs.iter_mut().chain(&mut step.outputs) {
-        if let Place::Arena(i) = &mut operand.place {
-            *i = new_number[*i];
-        }
-    }
-    step.workspace = step.workspace.map(|i| new_number[i]);
-    if let Some(Packed::Arena(i)) = &mut step.packed {
-        *i = new_number[*i];
-    }
 }

@@ -1,6 +1,7 @@
 //! A plan as text: what runs, with which kernel, in how much memory, how long.
 
-use super::build::{Packed, Plan, Step};
+use super::build::Plan;
+use super::step::{Packed, Step};
 use std::fmt;
 
 /// Measured times of a plan: the shortest of several runs of each step, in nanoseconds.

@@ -3,6 +3,7 @@
 //! A [`Plan`] is immutable and belongs to one signature (types of the inputs). Everything that a single request needs
 //! — inputs, outputs, arena — is handed to it when it runs, so any number of requests run one plan at a time.
 
+mod arena;
 mod bound;
 mod build;
 mod cached_op;
@@ -19,6 +20,7 @@ mod plan_cache;
 mod program;
 mod rows;
 mod run;
+mod step;
 mod text;
 
 pub use bound::BoundOp;

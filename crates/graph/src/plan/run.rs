@@ -1,8 +1,9 @@
 //! Running a plan: one request, step by step.
 
-use super::build::{Need, Operand, Packed, Place, Plan, Step};
+use super::build::Plan;
 use super::consts::{ConstEnv, ConstSet, allocate, pack_with};
 use super::inputs::GraphInputs;
+use super::step::{Need, Operand, Packed, Place, Step};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
