@@ -124,7 +124,7 @@ if [ "$kind" != thread ] && ! time_left; then
   echo "$kind: kernels: left out, the $budget seconds are used up"
 elif [ "$kind" != thread ]; then
   some=()
-  [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity same_bits whole_blocks plain_layout)
+  [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity plain_layout without_a_copy)
   kernels=$(executable mxrt-kernels --lib)
   check kernels "$kernels" "${some[@]}"
 fi
