@@ -180,8 +180,8 @@ soak: | check-tools ## random programs of 100,000 ops against an interpreter for
 	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
 SEEDS := $(or $(SEEDS_TO_RUN),20000)
-.PHONY: soak-devices
-soak-devices: | check-tools ## the scenarios of the simulated device with 20,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
+.PHONY: soak-scenarios
+soak-scenarios: | check-tools ## the scenarios of the simulated device with 20,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
 	MXRT_SIM_SEEDS=$(SEEDS) cargo test -q -p mxrt-sim --locked --tests
 
 .PHONY: tsan
