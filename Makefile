@@ -34,7 +34,7 @@ WHEEL_SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(PYTHON_SOURC
 .PHONY: help
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
 
 # ---- tools -------------------------------------------------------------------------------------
 
