@@ -12,6 +12,8 @@
 # runs, builds not counted, take that many seconds together; what there is no time for is named. Where the compiler has no
 # sanitizers the script says so and ends with status 0.
 set -euo pipefail
+# The cache of the backtrace is behind a lock of the prebuilt standard library, which ThreadSanitizer does not see.
+export RUST_BACKTRACE=0
 cd "$(dirname "$0")/.."
 kind=${1:?thread, address or memcheck}
 seconds=${2:-20}
