@@ -2,6 +2,7 @@
 
 use crate::memory::Memory;
 use crate::params::Gates;
+use crate::place::Span;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
@@ -223,9 +224,7 @@ impl NDArray {
 
     /// True when the byte ranges of the two views share anything.
     pub fn overlaps(&self, other: &NDArray) -> bool {
-        self.same_storage(other)
-            && self.offset < other.offset + other.nbytes()
-            && other.offset < self.offset + self.nbytes()
+        Span::of(self).overlaps(Span::of(other))
     }
 
     /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal content.

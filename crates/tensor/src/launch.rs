@@ -1,7 +1,7 @@
 //! Pushing work that reads and writes arrays.
 
 use crate::params::push_writing;
-use crate::place::{Aside, Place, Typed};
+use crate::place::{Aside, Place, Span, Typed};
 use crate::{NDArray, TensorMut, TensorRef, TensorType};
 use mxrt_engine::{Access, Cost, DeviceId, Engine, OpError, OpName, OpSpec, RunCtx};
 use smallvec::SmallVec;
@@ -103,7 +103,7 @@ where
     let (read, written) = (types.inputs(), types.outputs());
     let all: SmallVec<[Typed<'_>; 4]> = places.iter().zip(read.iter().chain(written)).collect();
     let (inputs, outputs) = all.split_at(read.len().min(all.len()));
-    let mut aside = Aside::separate(ctx.engine(), inputs.iter().copied(), outputs)?;
+    let mut aside = Aside::separate(ctx.engine(), inputs.iter().map(|input| Span::from(*input)), outputs)?;
     {
         let ins = inputs.iter().map(|(place, tensor)| place.readable(tensor));
         let ins = ins.collect::<Result<SmallVec<[TensorRef<'_>; 4]>, OpError>>()?;

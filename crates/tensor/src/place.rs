@@ -63,10 +63,30 @@ pub(crate) fn readable(array: &NDArray) -> Result<TensorRef<'_>, OpError> {
     Ok(TensorRef::new(array.dtype(), array.shape(), bytes))
 }
 
-fn overlap(a: Typed<'_>, b: Typed<'_>) -> bool {
-    Arc::ptr_eq(&a.0.chunk, &b.0.chunk)
-        && a.0.offset < b.0.offset + b.1.bytes()
-        && b.0.offset < a.0.offset + a.1.bytes()
+/// Bytes of a storage.
+#[derive(Clone, Copy)]
+pub(crate) struct Span<'a> {
+    chunk: &'a Arc<Chunk>,
+    first: usize,
+    bytes: usize,
+}
+
+impl<'a> Span<'a> {
+    pub fn of(array: &'a NDArray) -> Self {
+        Span { chunk: &array.chunk, first: array.offset, bytes: array.nbytes() }
+    }
+
+    pub fn overlaps(self, other: Span<'_>) -> bool {
+        Arc::ptr_eq(self.chunk, other.chunk)
+            && self.first < other.first + other.bytes
+            && other.first < self.first + self.bytes
+    }
+}
+
+impl<'a> From<Typed<'a>> for Span<'a> {
+    fn from((place, tensor): Typed<'a>) -> Self {
+        Span { chunk: &place.chunk, first: place.offset, bytes: tensor.bytes() }
+    }
 }
 
 /// Memory in the place of outputs that overlap what is read, or each other; one entry for every output.
@@ -77,11 +97,12 @@ impl Aside {
     /// Called once, before anything is read or written.
     pub fn separate<'a>(
         engine: &'static Engine,
-        read: impl Iterator<Item = Typed<'a>> + Clone,
+        read: impl Iterator<Item = Span<'a>> + Clone,
         outputs: &[Typed<'a>],
     ) -> Result<Aside, OpError> {
         let memory = outputs.iter().enumerate().map(|(i, output)| {
-            let shared = read.clone().chain(outputs[..i].iter().copied()).any(|other| overlap(*output, other));
+            let before = outputs[..i].iter().map(|other| Span::from(*other));
+            let shared = read.clone().chain(before).any(|other| other.overlaps(Span::from(*output)));
             if shared { allocate(engine, output.1.bytes()).map(Some) } else { Ok(None) }
         });
         Ok(Aside(memory.collect::<Result<_, _>>()?))

@@ -3,7 +3,7 @@
 
 use crate::launch::write_access;
 use crate::params::push_writing;
-use crate::place::{Aside, Place, Typed, readable};
+use crate::place::{Aside, Place, Span, Typed, readable};
 use crate::{NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
 use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, Part, RunCtx};
 use smallvec::SmallVec;
@@ -168,10 +168,8 @@ where
                 // Parameters can only be in the way of an output with a gate in front of it.
                 let any_gate = outputs.iter().any(|(place, _)| place.chunk.gates.any());
                 let parameters = params.filter(|_| any_gate).map_or(&[][..], ParameterSet::arrays);
-                let read: Vec<_> =
-                    self.inputs.iter().chain(parameters).map(|a| (Place::of(a), a.tensor_type())).collect();
-                let aside =
-                    Aside::separate(ctx.engine(), read.iter().map(|(place, tensor)| (place, tensor)), &outputs)?;
+                let read = self.inputs.iter().chain(parameters).map(Span::of);
+                let aside = Aside::separate(ctx.engine(), read, &outputs)?;
                 (State::of(ctx, self.inputs.len(), params, first), aside)
             }
         };

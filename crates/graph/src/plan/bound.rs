@@ -4,6 +4,7 @@ use super::cached_op::{CachedOp, CallOptions};
 use super::inputs::Source;
 use super::plan_cache::Signature;
 use super::program::Program;
+use crate::symbol::first_names;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
 use parking_lot::RwLock;
@@ -92,7 +93,10 @@ impl BoundOp {
     fn check(&self, data: &[&NDArray]) -> Result<(), OpError> {
         if data.len() != self.data.len() {
             let (takes, got) = (self.data.len(), data.len());
-            let message = format!("this graph takes {takes} inputs beside its parameters, got {got}");
+            let names: Vec<&str> = self.data.iter().map(|i| self.op.input_name(*i)).collect();
+            let listed = first_names(&names);
+            let message =
+                format!("this graph takes {takes} inputs beside its parameters, got {got}; they are {listed}");
             return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
         }
         let Some(context) = self.context.or_else(|| data.first().map(|a| a.context())) else { return Ok(()) };

@@ -340,6 +340,11 @@ impl CachedOp {
         Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
     }
 
+    /// The name of an input that there is.
+    pub(super) fn input_name(&self, input: usize) -> &str {
+        &self.graph.inputs[input].name
+    }
+
     /// Arrays, and of which inputs they are.
     pub(super) fn check_contexts<'a>(
         &self,
