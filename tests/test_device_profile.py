@@ -8,7 +8,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support import ASYNC, last_json, run_python
+
+
+@pytest.mark.parametrize("kind", ASYNC)
+def test_what_nobody_waited_for_is_in_the_profile_when_it_is_complete(kind: str, tmp_path: Path) -> None:
+    done = run_python(
+        """
+        import json, sys, mxrt as mx
+        mx.profiler.set_config(filename=sys.argv[1])
+        x = mx.nd.ones((8, 8), ctx=mx.sim(0))
+        x.wait_to_read()
+
+        def spans():
+            with open(sys.argv[1]) as file:
+                return [e["name"] for e in json.load(file)["traceEvents"] if e.get("cat") == "device"].count("dot")
+
+        mx.profiler.set_state("run")
+        made = [mx.nd.dot(x, x) for _ in range(3)]
+        mx.profiler.set_state("stop")
+        mx.profiler.dump(finished=False)  # these devices do nothing before somebody waits
+        found = [spans()]
+        mx.profiler.dump()
+        found.append(spans())
+        mx.profiler.dump()
+        print([*found, spans()])
+        """,
+        tmp_path / "trace.json",
+        env={"MXNET_ENGINE_TYPE": kind, "MXRT_SIM_MODE": "scheduled"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[0, 3, 0]", 0, "")
 
 
 def test_the_profile_shows_what_devices_did_and_when(mx, tmp_path: Path) -> None:
