@@ -79,7 +79,8 @@ fn main() {
             groups: inputs,
             ..Conv2dParams::square(inputs, inputs, 3)
         };
-        let select = |params, size| ConvKernel::select(params, [1, inputs, size, size], isa, options).expect("a kernel");
+        let select =
+            |params, size| ConvKernel::select(params, [1, inputs, size, size], isa, options).expect("a kernel");
         let first = select(depthwise, size);
         let pointwise = Conv2dParams::square(inputs, outputs, 1);
         let then = select(pointwise, size / stride);

@@ -14,9 +14,6 @@ use super::table::ConvSignature;
 use crate::par::Par;
 use crate::simd::{Dst, LANES};
 
-/// Least bytes of the depthwise result of an image: smaller ones stay in the second-level cache on their own.
-const LEAST_BYTES: usize = 256 << 10;
-
 /// Two joined convolutions, prepared for one input shape and instruction set.
 #[derive(Clone, Debug)]
 pub struct JoinedKernel {
@@ -57,15 +54,9 @@ impl Pointwise {
 }
 
 impl JoinedKernel {
-    /// Joins `first` and `then`, which reads its output; none unless they are a depthwise and a 1x1 convolution and it pays.
+    /// Joins `first` and `then`, which reads its output; none unless they are a depthwise and a 1x1 convolution whose weights
+    /// stay in the second-level cache.
     pub fn join(first: &ConvKernel, then: &ConvKernel) -> Option<JoinedKernel> {
-        let map = first.output_shape();
-        let pays = map.image_len() * size_of::<f32>() >= LEAST_BYTES;
-        if pays { JoinedKernel::possible(first, then) } else { None }
-    }
-
-    /// The same whether or not it pays.
-    pub(super) fn possible(first: &ConvKernel, then: &ConvKernel) -> Option<JoinedKernel> {
         let Algorithm::Depthwise(depthwise) = &first.algorithm else { return None };
         let Conv2dParams { kernel, stride, pad, groups, .. } = *then.params();
         let reads_pixels = kernel == [1, 1] && stride == [1, 1] && pad == [0, 0] && groups == 1;
@@ -80,7 +71,12 @@ impl JoinedKernel {
         };
         // Where a chunk makes some of the output channels only, the depthwise result would be computed many times.
         let by_rows = pointwise.direct().cut(map.n).by_rows();
-        by_rows.then(|| JoinedKernel { first: first.clone(), depthwise: depthwise.clone(), then: then.clone(), pointwise })
+        by_rows.then(|| JoinedKernel {
+            first: first.clone(),
+            depthwise: depthwise.clone(),
+            then: then.clone(),
+            pointwise,
+        })
     }
 
     /// Both algorithms.

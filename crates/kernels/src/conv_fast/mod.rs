@@ -42,6 +42,8 @@ pub use tune::{Measured, chosen, measure};
 #[cfg(test)]
 mod bf16_tests;
 #[cfg(test)]
+mod joined_tests;
+#[cfg(test)]
 mod layer_tests;
 #[cfg(test)]
 mod tests;

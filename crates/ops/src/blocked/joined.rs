@@ -102,15 +102,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         multiply_adds(&Geometry::new(&first)?, &[x.n, x.c], elements(&map)),
         multiply_adds(&Geometry::new(&then)?, &[map.n, map.c], elements(&y)),
     ];
-    Ok(Box::new(Joined {
-        kernel,
-        places,
-        epilogues: [epilogue(&first), epilogue(&then)],
-        x,
-        residual,
-        y,
-        works,
-    }))
+    Ok(Box::new(Joined { kernel, places, epilogues: [epilogue(&first), epilogue(&then)], x, residual, y, works }))
 }
 
 /// Where the operands stand among the inputs.
@@ -156,12 +148,13 @@ impl Kernel for Joined {
             (Some(shape), Some(data)) => Residual::Add(Blocked::new(shape, data)),
             _ => Residual::None,
         };
-        let first = FirstEpilogue {
-            bias: operand(call.inputs, self.places.first_bias)?,
-            activation: first.activation.fast(),
+        let first =
+            FirstEpilogue { bias: operand(call.inputs, self.places.first_bias)?, activation: first.activation.fast() };
+        let then = ConvEpilogue {
+            bias: operand(call.inputs, self.places.bias)?,
+            residual,
+            activation: then.activation.fast(),
         };
-        let then =
-            ConvEpilogue { bias: operand(call.inputs, self.places.bias)?, residual, activation: then.activation.fast() };
         let x = Blocked::new(self.x, data.as_slice()?);
         let packed = packed_elements(packed, self.kernel.packed_len())?;
         let mut y = BlockedMut::new(self.y, out.as_mut_slice()?);
