@@ -56,12 +56,12 @@ impl Raw {
         Raw { ptr: unsafe { NonNull::new_unchecked(std::ptr::without_provenance_mut(ALIGN)) }, bytes: 0 }
     }
 
-    /// `None`: the system has no memory.
-    fn new(bytes: usize) -> Option<Raw> {
+    /// At least `bytes` bytes, of which `used` are wanted now. `None`: the system has no memory.
+    fn new(bytes: usize, used: usize) -> Option<Raw> {
         if bytes == 0 {
             return Some(Raw::empty());
         }
-        let ptr = if bytes >= HUGE_FROM { map(bytes)? } else { NonNull::new(allocate(bytes)?)? };
+        let ptr = if bytes >= HUGE_FROM { map(bytes, used)? } else { NonNull::new(allocate(bytes)?)? };
         Some(Raw { ptr, bytes })
     }
 
@@ -78,7 +78,7 @@ impl Raw {
     pub fn at_least(&mut self, bytes: usize) -> &mut [u8] {
         if self.bytes < bytes {
             *self = Raw::empty();
-            let grown = bytes.checked_next_multiple_of(4096).and_then(Raw::new);
+            let grown = bytes.checked_next_multiple_of(4096).and_then(|bytes| Raw::new(bytes, bytes));
             *self = grown.unwrap_or_else(|| no_scratch(bytes));
         }
         self.as_mut_slice(bytes)
@@ -122,8 +122,9 @@ fn mapped(bytes: usize) -> usize {
     bytes.next_multiple_of(4096)
 }
 
-/// Fresh zeroed pages at a multiple of 2 MiB, marked for huge pages.
-fn map(bytes: usize) -> Option<NonNull<u8>> {
+/// Fresh zeroed pages at a multiple of 2 MiB. As many huge pages as `used` bytes fill are asked for; the rest are small ones,
+/// so that what nobody touches takes no memory.
+fn map(bytes: usize, used: usize) -> Option<NonNull<u8>> {
     let bytes = mapped(bytes);
     let wide = bytes.checked_add(HUGE_PAGE)?;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -143,7 +144,10 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
         if behind > 0 {
             libc::munmap(aligned.byte_add(bytes), behind);
         }
-        libc::madvise(aligned, bytes, libc::MADV_HUGEPAGE);
+        let huge = used / HUGE_PAGE * HUGE_PAGE;
+        if huge > 0 {
+            libc::madvise(aligned, huge, libc::MADV_HUGEPAGE);
+        }
         NonNull::new(aligned.cast())
     }
 }
@@ -250,9 +254,9 @@ impl MemoryPool {
         {
             self.trim();
         }
-        let raw = Raw::new(size).or_else(|| {
+        let raw = Raw::new(size, bytes).or_else(|| {
             self.trim();
-            Raw::new(size)
+            Raw::new(size, bytes)
         });
         let Some(raw) = raw else {
             self.in_use.fetch_sub(size, Ordering::Relaxed);
@@ -345,6 +349,12 @@ impl Block {
     /// Bytes asked for.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Ends the block and gives its memory to the system instead of keeping it for the next block.
+    pub fn give_back(mut self) {
+        let raw = std::mem::take(&mut self.raw);
+        self.pool.in_use.fetch_sub(raw.bytes, Ordering::Relaxed);
     }
 
     /// Whether no bytes were asked for.

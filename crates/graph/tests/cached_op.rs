@@ -178,21 +178,23 @@ fn call_with_own_parameters(op: &CachedOp, batch: usize) {
     values(&out.expect("the call is accepted")[0]);
 }
 
-/// Alone in its process, so that the counters of memory belong to this test.
+/// Whether this process runs the test and no other, so that the counters of memory belong to it. If not, one that does is
+/// started and must pass.
+fn alone(test: &str) -> bool {
+    if std::env::var_os("MXRT_TEST_ALONE").is_some() {
+        return true;
+    }
+    let program = std::env::current_exe().expect("the test has a program");
+    let out = std::process::Command::new(program).args([test, "--exact"]).env("MXRT_TEST_ALONE", "1").output();
+    let out = out.expect("the child runs");
+    let said = [out.stdout, out.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(out.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
 #[test]
 fn shapes_and_parameters_that_change_with_every_call_do_not_grow_memory() {
-    let in_child = std::env::var_os("MXRT_TEST_ALONE").is_some();
-    if !in_child {
-        let test = "shapes_and_parameters_that_change_with_every_call_do_not_grow_memory";
-        let program = std::env::current_exe().expect("the test has a program");
-        let out = std::process::Command::new(program).args([test, "--exact"]).env("MXRT_TEST_ALONE", "1").output();
-        let out = out.expect("the child runs");
-        assert!(
-            out.status.success(),
-            "{}{}",
-            String::from_utf8_lossy(&out.stdout),
-            String::from_utf8_lossy(&out.stderr)
-        );
+    if !alone("shapes_and_parameters_that_change_with_every_call_do_not_grow_memory") {
         return;
     }
     let in_use = || engine().memory().stats().in_use;
@@ -213,6 +215,38 @@ fn shapes_and_parameters_that_change_with_every_call_do_not_grow_memory() {
     drop(op);
     engine().wait_all().expect("nothing failed");
     assert!(in_use() <= before, "{} bytes in use, {before} before the op was made", in_use());
+}
+
+#[test]
+fn folded_weights_are_given_back_once_they_are_packed() {
+    if !alone("folded_weights_are_given_back_once_they_are_packed") {
+        return;
+    }
+    const LAYERS: usize = 4;
+    let conv = [("num_filter", "256"), ("kernel", "(1, 1)"), ("no_bias", "True")];
+    let mut symbol = var("x");
+    let mut inputs = vec![filled(&[1, 256, 8, 8], 1.0)];
+    for i in 0..LAYERS {
+        let [c, gamma, beta, mean, variance] = ["c", "gamma", "beta", "mean", "variance"].map(|n| format!("{n}{i}"));
+        let stats = [&gamma, &beta, &mean, &variance].map(|name| var(name));
+        symbol = apply("Convolution", &c, &conv, &[&symbol, &var(&format!("{c}_weight"))]);
+        let [g, b, m, v] = &stats;
+        symbol = apply("BatchNorm", &format!("{c}_norm"), &[("fix_gamma", "False")], &[&symbol, g, b, m, v]);
+        inputs.push(filled(&[256, 256, 1, 1], 0.01));
+        inputs.extend([1.0, 0.5, 0.25, 2.0].map(|value| filled(&[256], value)));
+    }
+    let weight = inputs[1].nbytes();
+    let op = CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), BuildOptions::default());
+    let op = op.expect("the symbol compiles");
+    let memory = || engine().memory().stats();
+    engine().wait_all().expect("nothing failed");
+    let before = memory().in_use;
+    let out = op.call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
+    out[0].wait_to_read().expect("nothing failed");
+    let held = op.stats().constant_bytes;
+    assert!((LAYERS * weight..LAYERS * weight + weight / 4).contains(&held), "{held} bytes for {LAYERS} x {weight}");
+    let more = memory().peak - before;
+    assert!(more < (LAYERS + 2) * weight, "{more} bytes more at the peak, for {LAYERS} packed weights of {weight}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! Where a network's time goes: processor time of every step of its plan, on one core.
+//! Where a network's time goes: processor time of every step of its plan, on one core; or what more cores bring.
 //!
-//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--tune] [--runs N] [--batch N] NAME[@SIDE]...`
+//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--tune] [--cores N] [--runs N] [--batch N] NAME[@SIDE]...`
 //!
 //! FOLDER holds NAME-symbol.json and NAME-0000.params of networks with one input `data` and images of three channels, 224
 //! pixels on a side unless said otherwise (299 for inceptionv3). Settings come from the environment, as always; one core is
 //! used. A row per step: best and median microseconds, multiply-adds as GFLOP/s and operands as GB/s at the median, the
 //! kernel, the node. Processor time leaves out what other programs take of the core, though not of caches and memory.
 //! Networks take turns, run by run, so that what disturbs one disturbs all.
+//!
+//! With `--cores N` the rows are times of the clock on one core and on N, in turns: median microseconds of both, their ratio,
+//! the microseconds by which the second misses the first's Nth part, kernel and node. This needs an idle machine.
 //!
 //! With `--tune` the methods of every convolution are measured instead. What comes out is a table for `MXRT_TUNED` of those for
 //! which another method than the chosen one was faster by 5 % or more.
@@ -30,6 +33,7 @@ struct Asked {
     summary: bool,
     bf16: bool,
     tune: bool,
+    cores: usize,
     runs: usize,
     batch: usize,
 }
@@ -41,6 +45,7 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
         summary: false,
         bf16: false,
         tune: false,
+        cores: 1,
         runs: 20,
         batch: 1,
     };
@@ -54,6 +59,7 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
             "--summary" => asked.summary = true,
             "--bf16" => asked.bf16 = true,
             "--tune" => asked.tune = true,
+            "--cores" => asked.cores = number("--cores")?,
             "--runs" => asked.runs = number("--runs")?,
             "--batch" => asked.batch = number("--batch")?,
             folder if asked.folder.is_empty() => asked.folder = folder.to_owned(),
@@ -70,9 +76,17 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
 
 /// Nanoseconds that this thread has computed.
 fn processor_time() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn time_of_day() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec that the call may write.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    unsafe { libc::clock_gettime(id, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -108,15 +122,23 @@ impl Network {
         Ok(Network { op: CachedOp::compile(engine, &symbol, &flags, settings.plans)?, inputs, steps: Vec::new() })
     }
 
-    fn run(&mut self, runs: usize) -> Result<(), Box<dyn Error>> {
+    fn run(&mut self, runs: usize, clock: fn() -> u64) -> Result<(), Box<dyn Error>> {
         let inputs: Vec<&NDArray> = self.inputs.iter().collect();
-        let more = self.op.measure_steps(&inputs, runs, processor_time, &mut || true)??;
+        let more = self.op.measure_steps(&inputs, runs, clock, &mut || true)??;
         if self.steps.is_empty() {
             self.steps = more;
         } else {
             self.steps.iter_mut().zip(more).for_each(|(step, more)| step.ns.extend(more.ns));
         }
         Ok(())
+    }
+}
+
+impl Network {
+    /// Best and median of the sums of all steps, in microseconds.
+    fn sum(&self) -> (f64, f64) {
+        let runs = self.steps.first().map_or(0, |s| s.ns.len());
+        best_and_median((0..runs).map(|run| self.steps.iter().map(|s| s.ns[run]).sum()).collect())
     }
 }
 
@@ -153,6 +175,37 @@ fn tune(networks: &[Network], settings: &Settings) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
+/// A network's row per step and its sum, on one core.
+fn print_steps(asked: &Asked, name: &str, network: &Network) {
+    let steps = &network.steps;
+    if !asked.summary {
+        println!("\n{name}: best us, median us, GFLOP/s, GB/s, kernel, node");
+        for step in steps {
+            let (best, median) = best_and_median(step.ns.clone());
+            let flops = step.multiply_adds.map_or(String::new(), |n| format!("{:.0}", 2e-3 * n as f64 / median));
+            let bytes = 1e-3 * step.bytes as f64 / median;
+            println!("{best:9.1} {median:9.1} {flops:>6} {bytes:7.1}  {:<52}  {}", step.kernel, step.node);
+        }
+    }
+    let (best, median) = network.sum();
+    println!("{name}, batch {}: best {:.3} ms, median {:.3} ms", asked.batch, best / 1e3, median / 1e3);
+}
+
+/// The same network on one core and on several: a row per step and the sum.
+fn print_scaling(asked: &Asked, name: &str, one: &Network, many: &Network) {
+    let cores = asked.cores as f64;
+    if !asked.summary {
+        println!("\n{name}: us on 1 core, on {}, ratio, us missed, kernel, node", asked.cores);
+        for (a, b) in one.steps.iter().zip(&many.steps) {
+            let ((_, a_us), (_, b_us)) = (best_and_median(a.ns.clone()), best_and_median(b.ns.clone()));
+            let missed = b_us - a_us / cores;
+            println!("{a_us:9.1} {b_us:9.1} {:6.2} {missed:7.1}  {:<52}  {}", a_us / b_us, a.kernel, a.node);
+        }
+    }
+    let ((_, a), (_, b)) = (one.sum(), many.sum());
+    println!("{name}, batch {}: median {:.3} ms and {:.3} ms: {:.2} x", asked.batch, a / 1e3, b / 1e3, a / b);
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let asked = asked()?;
     if asked.networks.is_empty() {
@@ -160,32 +213,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let mut settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+    let load_all = |settings: &Settings| -> Result<Vec<Network>, Box<dyn Error>> {
+        let engine = Engine::start(settings.engine.clone())?;
+        asked.networks.iter().map(|(name, side)| Network::load(engine, settings, &asked, name, *side)).collect()
+    };
     settings.engine.cores = Some(1);
-    let engine = Engine::start(settings.engine.clone())?;
-    let load = |(name, side): &(String, usize)| Network::load(engine, &settings, &asked, name, *side);
-    let mut networks: Vec<Network> = asked.networks.iter().map(load).collect::<Result<_, _>>()?;
+    let mut networks = load_all(&settings)?;
     if asked.tune {
         return tune(&networks, &settings);
     }
+    settings.engine.cores = Some(asked.cores);
+    let mut split = if asked.cores > 1 { load_all(&settings)? } else { Vec::new() };
+    let clock = if split.is_empty() { processor_time } else { time_of_day };
     for _ in 0..TURNS {
-        for network in &mut networks {
-            network.run(asked.runs.div_ceil(TURNS))?;
+        for network in networks.iter_mut().chain(&mut split) {
+            network.run(asked.runs.div_ceil(TURNS), clock)?;
         }
     }
-    for ((name, _), network) in asked.networks.iter().zip(&networks) {
-        let steps = &network.steps;
-        if !asked.summary {
-            println!("\n{name}: best us, median us, GFLOP/s, GB/s, kernel, node");
-            for step in steps {
-                let (best, median) = best_and_median(step.ns.clone());
-                let flops = step.multiply_adds.map_or(String::new(), |n| format!("{:.0}", 2e-3 * n as f64 / median));
-                let bytes = 1e-3 * step.bytes as f64 / median;
-                println!("{best:9.1} {median:9.1} {flops:>6} {bytes:7.1}  {:<52}  {}", step.kernel, step.node);
-            }
+    for (i, ((name, _), network)) in asked.networks.iter().zip(&networks).enumerate() {
+        match split.get(i) {
+            Some(split) => print_scaling(&asked, name, network, split),
+            None => print_steps(&asked, name, network),
         }
-        let runs = steps.first().map_or(0, |s| s.ns.len());
-        let (best, median) = best_and_median((0..runs).map(|run| steps.iter().map(|s| s.ns[run]).sum()).collect());
-        println!("{name}, batch {}: best {:.3} ms, median {:.3} ms", asked.batch, best / 1e3, median / 1e3);
     }
     Ok(())
 }

@@ -140,9 +140,11 @@ impl<'a> Layout<'a> {
                 let whole = piece(value_at[&around], written);
                 Piece { offset: whole.offset + offset, bytes, written }
             };
+            let packed: Vec<bool> = (0..inputs.len()).map(|i| step.is_packed(i)).collect();
             for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
                 let bytes = operand.tensor.bytes();
                 operand.place = match value {
+                    _ if packed[i] => Place::Packed,
                     _ if shared == Some(i) => Place::Shared,
                     Value::Input(i) => Place::Input(*i),
                     Value::Node(n, _) if builder.constant[*n] => Place::Const(builder.slot_of[&builder.key(*value)]),
@@ -154,6 +156,7 @@ impl<'a> Layout<'a> {
                 match operand.place {
                     Place::Input(i) => step.needs.push(Need::Input(i)),
                     Place::Const(slot) => step.needs.push(Need::Const(slot)),
+                    Place::Packed => {}
                     _ => {
                         let (around, bytes) = range(value, bytes);
                         step.needs.extend(written.by(around, &bytes).map(Need::Step));

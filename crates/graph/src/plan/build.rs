@@ -306,7 +306,10 @@ impl<'a> Builder<'a> {
             drafts.push(copy_draft(format!("output{j}").into(), &outputs[j], Place::Output(j), root));
         }
         // Constants that steps read directly need a slot each.
-        let read: Vec<Value> = drafts.iter().flat_map(|d| d.inputs.iter().copied()).collect();
+        let direct = |d: &Draft| -> Vec<Value> {
+            (0..d.inputs.len()).filter(|i| !d.step.is_packed(*i)).map(|i| d.inputs[i]).collect()
+        };
+        let read: Vec<Value> = drafts.iter().flat_map(direct).collect();
         for value in read {
             if matches!(value, Value::Node(..)) && self.is_constant(value) {
                 let (key, params) = (self.key(value), self.params_of(&[value]));

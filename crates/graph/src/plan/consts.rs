@@ -43,6 +43,16 @@ pub enum ConstSource {
     Pack(ConstPack),
 }
 
+impl ConstSource {
+    /// The values that it is made of.
+    fn values(&self) -> &[Value] {
+        match self {
+            ConstSource::Value(value) => std::slice::from_ref(value),
+            ConstSource::Pack(packing) => &packing.inputs,
+        }
+    }
+}
+
 /// A constant of a plan.
 pub struct ConstSlot {
     pub source: ConstSource,
@@ -140,6 +150,10 @@ pub struct ConstPlan {
     pub slots: Vec<ConstSlot>,
     /// inputs of the graph that any slot depends on
     pub params: Vec<usize>,
+    /// slots as they are computed: those of the same node one after another, so that its values need not be kept for long
+    order: Vec<usize>,
+    /// by constant node: the last place in that order that needs it
+    last_use: HashMap<usize, usize>,
     cache: Arc<ConstCache>,
     remembered: RwLock<Remembered>,
     computing: Mutex<()>,
@@ -167,7 +181,11 @@ impl ConstPlan {
         let mut params: Vec<usize> = slots.iter().flat_map(|s| s.params.iter().copied()).collect();
         params.sort_unstable();
         params.dedup();
-        ConstPlan { nodes, slots, params, cache, remembered: RwLock::default(), computing: Mutex::new(()) }
+        let mut order: Vec<usize> = (0..slots.len()).collect();
+        order.sort_by_key(|s| slots[*s].source.values().iter().map(|value| value.node()).max());
+        let last_use = last_uses(&nodes, order.iter().map(|s| slots[*s].source.values()));
+        let (remembered, computing) = (RwLock::default(), Mutex::new(()));
+        ConstPlan { nodes, slots, params, order, last_use, cache, remembered, computing }
     }
 
     /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
@@ -226,13 +244,18 @@ impl ConstPlan {
     /// What cannot be computed fails the steps that read it, and is not remembered.
     fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
         let mut made = Made { plan: self, env, values: HashMap::new() };
-        let results: Vec<_> = self.slots.iter().map(|slot| self.slot(slot, &mut made, pack)).collect();
-        let blocks = results.iter().map(|r| r.as_ref().ok().cloned()).collect();
-        let mut failures: Vec<Option<Failure>> = results.into_iter().map(Result::err).collect();
-        if failures.iter().all(Option::is_none) {
-            failures.clear();
+        let mut set = ConstSet { keys, blocks: vec![None; self.slots.len()], failures: Vec::new() };
+        for (place, s) in self.order.iter().enumerate() {
+            match self.slot(&self.slots[*s], &mut made, pack) {
+                Ok(block) => set.blocks[*s] = Some(block),
+                Err(failure) => {
+                    set.failures.resize(self.slots.len(), None);
+                    set.failures[*s] = Some(failure);
+                }
+            }
+            made.drop_unused(place);
         }
-        ConstSet { keys, blocks, failures }
+        set
     }
 
     fn slot(&self, slot: &ConstSlot, made: &mut Made<'_>, pack: &Packer<'_>) -> Result<Arc<ConstBlock>, Failure> {
@@ -254,7 +277,28 @@ impl ConstPlan {
     }
 }
 
-/// Constant values computed so far.
+/// For every constant node, the last place in the order of slots that needs it.
+fn last_uses<'a>(
+    nodes: &HashMap<usize, ConstNode>,
+    in_order: impl Iterator<Item = &'a [Value]>,
+) -> HashMap<usize, usize> {
+    let mut last = HashMap::new();
+    for (place, values) in in_order.enumerate() {
+        let mut open = values.to_vec();
+        while let Some(value) = open.pop() {
+            // Seen for this slot already: so were the nodes behind it.
+            if let Some(n) = value.node()
+                && last.insert(n, place) != Some(place)
+                && let Some(node) = nodes.get(&n)
+            {
+                open.extend(&node.inputs);
+            }
+        }
+    }
+    last
+}
+
+/// Constant values computed so far, of which some slot still to come is made.
 struct Made<'a> {
     plan: &'a ConstPlan,
     env: &'a ConstEnv<'a>,
@@ -262,6 +306,18 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
+    /// Gives back what no slot behind this place is made of. Folded weights that have been packed go to the system: they are as
+    /// large as the parameters, and nobody will ask for such blocks soon.
+    fn drop_unused(&mut self, place: usize) {
+        let last_use = &self.plan.last_use;
+        let unused = |value: &Value| value.node().and_then(|n| last_use.get(&n)).is_none_or(|last| *last <= place);
+        for (_, (_, block)) in self.values.extract_if(|value, _| unused(value)) {
+            if let Ok(block) = Arc::try_unwrap(block) {
+                block.block.give_back();
+            }
+        }
+    }
+
     fn value(&mut self, value: Value) -> Result<Arc<ConstBlock>, OpError> {
         if let Value::Node(n, _) = value
             && !self.values.contains_key(&value)

@@ -15,6 +15,16 @@ pub enum Value {
     Node(usize, usize),
 }
 
+impl Value {
+    /// The node that makes it, if it is not an input.
+    pub fn node(self) -> Option<usize> {
+        match self {
+            Value::Input(_) => None,
+            Value::Node(n, _) => Some(n),
+        }
+    }
+}
+
 /// One operator with parsed attributes.
 #[derive(Clone, Debug)]
 pub struct GraphNode {

@@ -183,7 +183,7 @@ fn run_step(
     let mut ins: SmallVec<[TensorRef<'_>; 4]> = SmallVec::new();
     for operand in &step.inputs {
         ins.push(match operand.place {
-            Place::Shared => TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape),
+            Place::Shared | Place::Packed => TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape),
             _ => readable(operand, request, consts, &slices, &results)?,
         });
     }
@@ -225,7 +225,7 @@ fn readable<'a>(
             Slice::Read(bytes) => Some(*bytes),
             _ => None,
         },
-        Place::Shared => None,
+        Place::Shared | Place::Packed => None,
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))

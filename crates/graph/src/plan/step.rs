@@ -18,6 +18,8 @@ pub(super) enum Place {
     Output(usize),
     /// where the step's first output lies, which overwrites it
     Shared,
+    /// nowhere: its packed form, a constant, is what the step reads
+    Packed,
 }
 
 /// An operand: where it lies and what it is.
@@ -53,6 +55,14 @@ pub(super) enum Need {
     Const(usize),
     /// what an earlier step makes
     Step(usize),
+}
+
+impl Step {
+    /// Whether the packed form of this input is a constant, which is what the kernel reads instead.
+    pub fn is_packed(&self, input: usize) -> bool {
+        matches!(self.packed, Some(Packed::Const(_)))
+            && self.kernel.packing().is_some_and(|packing| packing.inputs().contains(&input))
+    }
 }
 
 /// One kernel with its operands.

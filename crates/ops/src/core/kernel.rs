@@ -114,7 +114,7 @@ pub trait Kernel: Send + Sync {
 
 /// Rearranges inputs into the form a kernel reads fastest.
 pub trait Packing: Send + Sync {
-    /// positions of the inputs that are packed together
+    /// positions of the inputs that are packed together; the kernel reads them in no other form
     fn inputs(&self) -> &[usize];
     /// bytes of the packed form
     fn bytes(&self) -> usize;
