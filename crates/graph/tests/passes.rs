@@ -194,3 +194,61 @@ fn assign_layouts_converts_at_the_borders_only() {
     assert_eq!(ops, wanted, "{text}");
     assert_eq!(graph(&out).nodes.len(), 3, "before: two convolutions and a relu");
 }
+
+fn layer(name: &str, x: &Symbol, attrs: &[(&str, &str)]) -> Symbol {
+    apply("Convolution", name, &[attrs, &[("no_bias", "True"), ("num_filter", "32")]].concat(), &[x])
+}
+
+/// A depthwise convolution and the 1x1 convolution behind it.
+fn separable(x: &Symbol) -> [Symbol; 2] {
+    let first = layer("dw", x, &[("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("num_group", "32")]);
+    let then = layer("pw", &first, &[("kernel", "(1, 1)")]);
+    [first, then]
+}
+
+fn operators(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|l| l.split(" = ").nth(1)).filter_map(|l| l.split('(').next()).collect()
+}
+
+/// The graph after layouts were assigned and convolutions joined.
+fn laid_out_and_joined(out: &Symbol, data: &[usize]) -> String {
+    let known = [("data".to_owned(), PartialShape::from(Shape::new(data)))];
+    let shapes = out.infer_shape(&known, false).expect("all shapes follow from the data's");
+    let inputs: Vec<TensorType> =
+        shapes.args.iter().map(|s| TensorType::new(DType::F32, s.complete().expect("all shapes are known"))).collect();
+    let mut graph = graph(out);
+    for name in ["assign_layouts", "join_convolutions"] {
+        let types = infer(&graph, &inputs).expect("the types follow");
+        let pass = passes::TYPED_PASSES.iter().find(|p| p.name == name).expect("there is such a pass");
+        graph = (pass.run)(graph, &types, KernelOptions::default()).expect("the pass succeeds");
+    }
+    graph.to_string()
+}
+
+#[test]
+fn join_convolutions_makes_depthwise_and_1x1_one_step() {
+    let [_, out] = separable(&var("data"));
+    let text = laid_out_and_joined(&out, &[1, 32, 9, 9]);
+    assert_eq!(operators(&text), ["_to_blocked", "_blocked_joined_convolutions", "_from_blocked"], "{text}");
+    let step = "%1 = _blocked_joined_convolutions(%0, dw_weight, pw_weight) {num_args=3, \
+                first=kernel=(3, 3); pad=(1, 1); num_group=32; no_bias=True; num_filter=32, \
+                then=kernel=(1, 1); no_bias=True; num_filter=32, layouts=";
+    let sorted = |s: &str| {
+        let mut words: Vec<String> = s.split([' ', ',', ';', '{', '}', '=']).map(str::to_owned).collect();
+        words.sort();
+        words
+    };
+    let line = text.lines().nth(1).and_then(|l| l.split("layouts=").next()).expect("a second line").to_owned();
+    assert_eq!(sorted(&format!("{line}layouts=")), sorted(step), "{text}");
+    assert!(text.contains("} 'pw'"), "{text}");
+}
+
+#[test]
+fn join_convolutions_leaves_a_depthwise_result_that_others_read() {
+    let [first, then] = separable(&var("data"));
+    let text = laid_out_and_joined(&Symbol::group(&[relu("r", &first), then]), &[1, 32, 9, 9]);
+    assert!(!text.contains("joined"), "{text}");
+    let [first, _] = separable(&var("data"));
+    let text = laid_out_and_joined(&layer("c", &first, &[("kernel", "(3, 3)")]), &[1, 32, 9, 9]);
+    assert!(!text.contains("joined"), "a 3x3 convolution reads more than one row: {text}");
+}

@@ -130,7 +130,8 @@ fn for_every_pass() -> Symbol {
     let x = var("data");
     let inner = relu("r1", &norm("n1", &conv("c1", &x, "16", &[])));
     let twice = apply("elemwise_add", "twice", &[], &[&relu("a", &inner), &relu("b", &inner)]);
-    let outer = norm("n2", &conv("c2", &apply("Dropout", "d", &[], &[&twice]), "16", &[]));
+    let depthwise = relu("r3", &conv("c3", &apply("Dropout", "d", &[], &[&twice]), "16", &[("num_group", "16")]));
+    let outer = norm("n2", &apply("Convolution", "c2", &[("kernel", "(1, 1)"), ("num_filter", "16")], &[&depthwise]));
     let normal = relu("r2", &norm("n3", &apply("elemwise_add", "sum", &[], &[&outer, &inner])));
     apply("_plus_scalar", "plus", &[("scalar", "2")], &[&apply("tanh", "t", &[], &[&normal])])
 }

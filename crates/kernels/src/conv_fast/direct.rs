@@ -31,6 +31,11 @@ const LEAST_CHUNKS: usize = 16;
 /// Sums of at most so many products are made faster than the lines for them arrive.
 const SHORT_SUMS: usize = 48;
 
+/// Some bands more, so that two or four cores get the same number.
+fn even_bands(bands: usize) -> usize {
+    if bands > 2 { bands.next_multiple_of(4) } else { bands }
+}
+
 /// A direct convolution prepared for one image size.
 #[derive(Clone, Debug)]
 pub(super) struct Direct {
@@ -47,8 +52,8 @@ pub(super) struct Direct {
     depth: usize,
     /// Weights come from far, so that the tiles that read a panel share the requests for the next.
     shared: bool,
-    /// Output rows and parts that a chunk computes.
-    chunk_rows: usize,
+    /// Bands of output rows, and parts that a chunk computes.
+    bands: usize,
     chunk_parts: usize,
 }
 
@@ -92,7 +97,7 @@ impl Direct {
             packed_len,
             depth: if cached { usize::MAX } else { DEPTH },
             shared: !cached,
-            chunk_rows: chunk_rows.min(out[0]),
+            bands: even_bands(out[0].div_ceil(chunk_rows)).min(out[0]),
             chunk_parts: chunk_parts.min(parts.len()),
             parts,
         }
@@ -175,7 +180,7 @@ impl Direct {
 
     /// How the work is cut: chunks, the bytes of scratch of each, and what they compute.
     pub(super) fn cut(&self, images: usize) -> Cut {
-        let bands = self.out[0].div_ceil(self.chunk_rows);
+        let bands = self.bands;
         let groups = self.parts.len().div_ceil(self.chunk_parts);
         Cut { images, bands, groups, scratch: self.max_taps() * size_of::<Tap>() }
     }
@@ -193,12 +198,14 @@ impl Direct {
     pub(super) fn chunk(&self, cut: &Cut, index: usize) -> Chunk {
         let (band, rest) = (index % cut.bands, index / cut.bands);
         let (image, group) = (rest % cut.images, rest / cut.images);
-        let some = |i: usize, step: usize, all: usize| i * step..((i + 1) * step).min(all);
-        Chunk {
-            image,
-            rows: some(band, self.chunk_rows, self.out[0]),
-            parts: some(group, self.chunk_parts, self.parts.len()),
-        }
+        let start = |band: usize| (self.out[0] * band).div_ceil(cut.bands);
+        let parts = group * self.chunk_parts..((group + 1) * self.chunk_parts).min(self.parts.len());
+        Chunk { image, rows: start(band)..start(band + 1), parts }
+    }
+
+    /// Most rows of a chunk.
+    pub(super) fn most_rows(&self) -> usize {
+        self.out[0].div_ceil(self.bands)
     }
 
     /// Computes one chunk from an input that may hold only the rows it reads.

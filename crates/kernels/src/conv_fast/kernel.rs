@@ -23,7 +23,7 @@ pub struct ConvKernel {
     isa: Isa,
     input: BlockedShape,
     output: BlockedShape,
-    algorithm: Algorithm,
+    pub(super) algorithm: Algorithm,
     /// Whether a table of the caller's chose it.
     tuned: bool,
     /// The precision that was asked for.

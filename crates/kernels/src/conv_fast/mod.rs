@@ -12,6 +12,7 @@ mod convert;
 mod depthwise;
 mod direct;
 mod job;
+mod joined;
 mod kernel;
 mod method;
 mod params;
@@ -28,7 +29,8 @@ mod winograd;
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 pub use concat::{can_concat, concat};
 pub use convert::{from_blocked, to_blocked};
-pub use job::{ConvEpilogue, Residual};
+pub use job::{ConvEpilogue, FirstEpilogue, Residual};
+pub use joined::JoinedKernel;
 pub use kernel::{ConvKernel, NchwEpilogue};
 pub use method::{ConvOptions, Method, Precision, Winograd};
 pub use params::Conv2dParams;
@@ -39,6 +41,8 @@ pub use tune::{Measured, chosen, measure};
 
 #[cfg(test)]
 mod bf16_tests;
+#[cfg(test)]
+mod joined_tests;
 #[cfg(test)]
 mod layer_tests;
 #[cfg(test)]

@@ -186,8 +186,8 @@ impl Kernel for Fast {
         Some(self.work)
     }
 
-    fn convolution(&self) -> Option<ConvSignature> {
-        Some(self.kernel.signature())
+    fn convolutions(&self) -> Vec<ConvSignature> {
+        vec![self.kernel.signature()]
     }
 }
 
