@@ -86,8 +86,8 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     Every device is a process of its own there, with a lane for each of its streams.
 
     ``finished``: recording ends, what was submitted to devices is waited for, and what was written is forgotten. With
-    ``finished=False`` nothing is waited for: the file has what is complete now. What was called and not even submitted yet is
-    in neither; ``mx.nd.waitall()`` comes before that.
+    ``finished=False`` nothing is waited for: the file has what is complete now. What was called and not even submitted
+    yet is in neither; ``mx.nd.waitall()`` comes before that.
     """
     if finished:
         set_state("stop")
@@ -104,8 +104,8 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices and is complete now, measured
-    there.
+    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices and is complete now,
+    measured there.
 
     ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is forgotten.
     """
