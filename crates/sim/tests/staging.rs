@@ -209,6 +209,31 @@ fn pieces_of_a_copy_overlap() {
     }
 }
 
+/// A hundred copies that take 1 ms and kernels on them that take 1 ms are done in little more than 100 ms.
+#[test]
+fn copies_overlap_with_kernels() {
+    const PAIRS: u64 = 100;
+    const TIME: u64 = 1_000_000;
+    let rig = rig();
+    cut(&rig);
+    rig.begin(1);
+    rig.world.set_time("upload", TIME);
+    rig.world.set_time("change", TIME);
+    let began = rig.world.end_time();
+    let pairs: Vec<Var> = (0..PAIRS)
+        .map(|_| {
+            let (from, there) = (Host::new(&rig, vec![1; CHUNK]), rig.engine.new_var());
+            upload(&rig, "upload", &from, &there);
+            change(&rig, 0, &there, CHUNK);
+            there
+        })
+        .collect();
+    rig.end(1);
+    let took = rig.world.end_time() - began;
+    assert!((PAIRS * TIME..=PAIRS * TIME * 11 / 10).contains(&took), "{took} ns");
+    drop(pairs);
+}
+
 /// Whichever call of a copy fails: that op fails, its neighbours do not, and the ring has all its chunks afterwards.
 #[test]
 fn a_copy_that_fails_in_the_middle_takes_nothing_with_it() {
