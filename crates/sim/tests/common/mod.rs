@@ -16,6 +16,11 @@ pub fn seeds() -> u64 {
     std::env::var("MXRT_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
+/// The same where every seed needs an engine with threads: these stay until the process ends, so there is an end to it.
+pub fn engines() -> u64 {
+    seeds().min(5_000)
+}
+
 pub fn sim(index: u16) -> DeviceId {
     DeviceId::new(DeviceKind::SIM, index)
 }
