@@ -25,7 +25,7 @@ net(x).wait_to_read()
 
 def busy():
     blocker = mx.nd.ones((900, 900))
-    for _ in range(8):
+    for _ in range(40):
         blocker = mx.nd.dot(blocker, blocker) * 1e-3
     return blocker
 """
