@@ -20,6 +20,9 @@ mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
 mod select;
+#[allow(clippy::needless_range_loop)]
+mod strassen_tile;
+mod strassen;
 mod table;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
