@@ -156,7 +156,8 @@ proptest! {
 
 #[test]
 fn layers_of_many_chunks_are_joined_with_the_same_bits() {
-    for (channels, filters, size, stride) in [(32, 64, 112, 1), (64, 128, 56, 2), (256, 256, 28, 1), (192, 32, 28, 1)] {
+    let layers = [(32, 64, 112, 1), (64, 128, 56, 2), (256, 256, 28, 1), (192, 32, 28, 1), (128, 512, 28, 1)];
+    for (channels, filters, size, stride) in layers {
         for isa in [Isa::Avx512, Isa::Avx2] {
             for precision in [Precision::Single, Precision::Bf16] {
                 let shape = [2, channels, size, size];

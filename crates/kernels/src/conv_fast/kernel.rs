@@ -153,9 +153,9 @@ impl ConvKernel {
         ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
     }
 
-    /// Whether it multiplies less often than the direct convolution.
+    /// Whether it multiplies much less often than the direct convolution.
     pub fn saves_arithmetic(&self) -> bool {
-        !matches!(self.method(), Method::Direct | Method::Depthwise | Method::Bf16)
+        !matches!(self.method(), Method::Direct | Method::Depthwise | Method::Bf16 | Method::Strassen)
     }
 
     /// What it computes.

@@ -4,18 +4,19 @@ use super::table::ConvTable;
 use std::fmt;
 use std::str::FromStr;
 
-/// How much arithmetic may be saved by transforming 3x3 filters.
+/// How much arithmetic may be saved by transforming 3x3 filters, and by Strassen's scheme for 1x1 convolutions.
 ///
 /// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), and make NaN of
 /// outputs that see an infinity. F(4,3) spreads an infinity or NaN over the outputs of its tile, and an outlier adds a few
-/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it.
+/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it. Strassen's scheme, which
+/// goes with F(4,3), does the same to all channels of two pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Winograd {
     /// Direct convolution only.
     Off,
     /// F(2,3): outputs in 2x2 tiles.
     F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles.
+    /// F(4,3) where it pays: outputs in 4x4 tiles. Strassen's scheme where it pays.
     #[default]
     F4,
 }

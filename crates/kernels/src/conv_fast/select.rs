@@ -33,7 +33,7 @@ const ROUNDING: f64 = 80e3;
 const BF16_GAIN: f64 = 1.85;
 
 /// Output channels in whose multiply-adds the sums of Strassen's scheme are made.
-const SUMS_COST: usize = 28;
+const SUMS_COST: usize = 32;
 
 /// A chosen method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
