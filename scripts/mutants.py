@@ -52,6 +52,12 @@ FAST = [
     "sim/errors",
     "sim/exchange",
     "sim/lifecycle",
+    "sim/staging",
+    "sim/drivers",
+    "sim/own_kernels",
+    "sim/profiler",
+    "sim/threads",
+    "sim/fork",
     "sim/programs",
     "loom",
 ]

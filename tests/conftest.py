@@ -22,6 +22,12 @@ def mx():
     return mxrt
 
 
+@pytest.fixture
+def sim(mx):
+    """A simulated device."""
+    return mx.sim(0)
+
+
 @pytest.fixture(scope="session")
 def resnet18() -> Path:
     """Folder with resnet18_v1-symbol.json, -0000.params and -input.npy, computed once per checkout (47 MB)."""

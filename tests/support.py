@@ -23,6 +23,9 @@ CONFORMANCE = ROOT / "tests" / "conformance"
 BUILD = ROOT / "build"
 
 DIGITS = MODELS / "digits_cnn"
+# Kinds of engine.
+ASYNC = ["ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync"]
+KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
 
 
 def run_python(

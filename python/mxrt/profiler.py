@@ -61,7 +61,9 @@ def set_config(**kwargs: Any) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """``"run"`` starts recording, ``"stop"`` ends it."""
+    """``"run"`` starts recording, ``"stop"`` ends it. What was submitted to a device until then is recorded when it is
+    complete there.
+    """
     global _running
     if state not in ("run", "stop"):
         raise MXNetValueError(f"profiler.set_state: expected 'run' or 'stop', not {state!r}")
@@ -83,10 +85,13 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Writes what was recorded to the file of :func:`set_config`, for ``chrome://tracing`` or https://ui.perfetto.dev.
     Every device is a process of its own there, with a lane for each of its streams.
 
-    ``finished``: recording ends, and what was written is forgotten.
+    ``finished``: recording ends, what was submitted to devices is waited for, and what was written is forgotten. With
+    ``finished=False`` nothing is waited for: the file has what is complete now. What was called and not even submitted
+    yet is in neither; ``mx.nd.waitall()`` comes before that.
     """
     if finished:
         set_state("stop")
+        _mxrt.profiler_finish()
     events = _mxrt.profiler_events(finished)
     with _lock:
         own = [json.dumps(event) for event in [*_names(), *_own_events]]
@@ -99,7 +104,8 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices, measured there.
+    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices and is complete now,
+    measured there.
 
     ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is forgotten.
     """

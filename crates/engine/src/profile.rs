@@ -204,8 +204,10 @@ pub struct Snapshot {
     pub lost: u64,
 }
 
-/// Copies what was recorded; `clear`: and forgets it.
+/// Copies what was recorded; `clear`: and forgets it. Of ops on devices those are there that are complete now, whether or not
+/// anybody has waited for them; [`Engine::wait_for_devices`](crate::Engine::wait_for_devices) before this makes it all.
 pub fn snapshot(clear: bool) -> Snapshot {
+    crate::fork::engines().into_iter().for_each(crate::Engine::collect_from_devices);
     let scale = Scale::measure();
     let mut all = Snapshot::default();
     let own = slot::current();

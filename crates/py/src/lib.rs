@@ -44,7 +44,9 @@ mod _mxrt {
     #[pymodule_export]
     use crate::operator::{Operator, get_operator, invoke, operator_names};
     #[pymodule_export]
-    use crate::profiler::{profiler_events, profiler_now, profiler_switch, profiler_thread, profiler_totals};
+    use crate::profiler::{
+        profiler_events, profiler_finish, profiler_now, profiler_switch, profiler_thread, profiler_totals,
+    };
     #[pymodule_export]
     use crate::runtime::{close, info, seed, set_memory_limit, wait_all};
     #[pymodule_export]

@@ -22,6 +22,13 @@ pub(crate) fn profiler_now() -> f64 {
     profile::now_micros()
 }
 
+/// Waits for what was submitted to devices: only then it is known when it ran.
+#[pyfunction]
+pub(crate) fn profiler_finish(py: Python<'_>) -> PyResult<()> {
+    let engine = runtime::runtime()?.engine;
+    runtime::wait(py, move |poll| engine.wait_for_devices(poll))
+}
+
 /// The records as JSON objects of the Chrome trace format.
 #[pyfunction]
 pub(crate) fn profiler_events(py: Python<'_>, clear: bool) -> PyResult<Vec<String>> {

@@ -2,7 +2,7 @@
 
 use crate::devices::device;
 use crate::{errors, runtime};
-use mxrt_engine::device::{CopyJob, Device, DeviceError, DevicePtr, OpenDevice, Place, StreamHandle, Tag};
+use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice, StreamHandle, Tag};
 use mxrt_sim::{Call, Fault, SimDevice};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -89,30 +89,41 @@ impl SimStream {
     /// What the memory of a device holds when the stream comes to it: bytes from an address on, which somebody keeps.
     fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut copy = vec![0u8; bytes];
-        let to = Place::Host(copy.as_mut_ptr());
-        let done = runtime::detached(py, move || self.copy(to, Place::Device(DevicePtr(address)), bytes))?;
-        done.map_err(raised)?;
+        let to = copy.as_mut_ptr().expose_provenance();
+        runtime::detached(py, || self.copy(to, address as usize, bytes))?.map_err(raised)?;
         Ok(PyBytes::new(py, &copy))
     }
 
     /// Writes the memory of a device when the stream comes to it, and returns then.
     fn write(&self, py: Python<'_>, address: u64, content: &[u8]) -> PyResult<()> {
         let content = content.to_vec();
-        let from = Place::Host(content.as_ptr().cast_mut());
-        let bytes = content.len();
-        runtime::detached(py, move || self.copy(Place::Device(DevicePtr(address)), from, bytes))?.map_err(raised)
+        let from = content.as_ptr().expose_provenance();
+        runtime::detached(py, || self.copy(address as usize, from, content.len()))?.map_err(raised)
     }
 }
 
 impl SimStream {
-    /// Submits a copy and waits for it.
-    fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), DeviceError> {
+    /// Submits a kernel that copies, and waits for it. Both are addresses of memory that stays meanwhile.
+    fn copy(&self, to: usize, from: usize, bytes: usize) -> Result<(), DeviceError> {
         let backend: &Arc<dyn Device> = self.device.backend();
-        let tag = Tag { op: u64::MAX, name: "consumer".into(), device: self.device.id(), accesses: Vec::new() };
+        let tag = Tag {
+            op: u64::MAX,
+            name: "consumer".into(),
+            device: self.device.id(),
+            accesses: Vec::new(),
+            behind_all: false,
+        };
         let event = backend.new_event(false)?;
-        // SAFETY: the host's side is the caller's, who waits here; the device's side is kept by whoever gave the address.
-        unsafe { backend.copy(self.stream, CopyJob { to, from, bytes, tag: Arc::new(tag) })? };
-        backend.record(self.stream, event)?;
+        let kernel = move || {
+            let (to, from) = (std::ptr::with_exposed_provenance_mut::<u8>(to), std::ptr::with_exposed_provenance(from));
+            // SAFETY: the host's side is the caller's, who waits here; the device's side is kept by whoever gave the address.
+            unsafe { to.copy_from_nonoverlapping(from, bytes) };
+        };
+        let Some(device) = backend.as_any().downcast_ref::<SimDevice>() else {
+            return Err(DeviceError::new(ErrorClass::Recoverable, 101, "not a simulated device"));
+        };
+        device.launch_own(self.stream, Arc::new(tag), kernel)?;
+        backend.record(self.stream, event, 0)?;
         while !backend.host_wait(event, Duration::from_millis(50))? {
             backend.step();
         }

@@ -73,7 +73,21 @@ struct Use {
     stream: Option<usize>,
     position: usize,
     write: bool,
-    who: String,
+    who: Arc<str>,
+}
+
+/// The uses of a thing that later ones have to be compared with: once it was written, what came before matters only
+/// through the writer.
+#[derive(Default)]
+struct Uses {
+    writer: Option<Use>,
+    readers: Vec<Use>,
+}
+
+impl Uses {
+    fn all(&self) -> impl Iterator<Item = &Use> {
+        self.writer.iter().chain(&self.readers)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,22 +104,24 @@ struct Checker {
     /// What the host knows to be complete.
     host: Clock,
     records: HashMap<u64, Recorded>,
-    uses: HashMap<Thing, Vec<Use>>,
-    /// Of each stream: records it was told to wait for since its last work, and ops since its last record.
-    asked: HashMap<usize, Vec<u64>>,
-    since_record: HashMap<usize, Vec<Arc<Tag>>>,
+    uses: HashMap<Thing, Uses>,
+    /// The work of each op.
+    ops: HashMap<u64, Vec<Arc<Tag>>>,
+    /// Which op waits for which: judged at the end, when all work of both is known.
+    asked: Vec<(u64, u64)>,
     may_wait: Option<bool>,
 }
 
 struct Recorded {
     clock: Clock,
-    ops: Vec<Arc<Tag>>,
+    op: u64,
 }
 
 /// Checks the calls of one host thread (or of several that the engine orders).
 pub fn check(log: &[Entry]) -> Report {
     let mut checker = Checker::default();
     log.iter().for_each(|entry| checker.entry(entry));
+    checker.judge_waits();
     checker.report
 }
 
@@ -117,20 +133,20 @@ impl Checker {
     fn entry(&mut self, entry: &Entry) {
         match entry {
             Entry::Work { stream, tag } => self.work(*stream, tag),
-            Entry::Record { stream, record } => {
+            Entry::Record { stream, record, op } => {
                 let clock = self.stream(*stream).clone();
-                let ops = self.since_record.remove(stream).unwrap_or_default();
-                self.asked.remove(stream);
-                self.records.insert(*record, Recorded { clock, ops });
+                self.records.insert(*record, Recorded { clock, op: *op });
             }
-            Entry::Wait { stream, record } => {
+            Entry::Wait { stream, record, op } => {
                 self.report.waits += 1;
                 let Some(recorded) = self.records.get(record) else {
                     return self.wrong(format!("stream {stream} waits for record {record}, which was not made"));
                 };
-                let clock = recorded.clock.clone();
+                let (clock, of) = (recorded.clock.clone(), recorded.op);
                 self.stream(*stream).join(&clock);
-                self.asked.entry(*stream).or_default().push(*record);
+                if *op != 0 && of != 0 {
+                    self.asked.push((*op, of));
+                }
             }
             Entry::Known { record, how } => {
                 if *how == Knows::Waited {
@@ -147,7 +163,8 @@ impl Checker {
                 let clock = self.host.clone();
                 self.report.steps.push(Step { name: name.clone(), stream: None, position: 0, clock });
                 for (var, write) in accesses {
-                    let this = Use { stream: None, position: 0, write: *write, who: format!("{name} on the host") };
+                    let this =
+                        Use { stream: None, position: 0, write: *write, who: format!("{name} on the host").into() };
                     let clock = self.host.clone();
                     self.note_use(Thing::Var(*var), this, &clock);
                 }
@@ -155,7 +172,7 @@ impl Checker {
             Entry::MayWait(may) => self.may_wait = Some(*may),
             Entry::Free { ptr } => {
                 let uses = self.uses.remove(&Thing::Memory(*ptr)).unwrap_or_default();
-                for other in uses.iter().filter(|u| u.stream.is_some_and(|s| self.host.get(s) < u.position)) {
+                for other in uses.all().filter(|u| u.stream.is_some_and(|s| self.host.get(s) < u.position)) {
                     let text = format!("memory {ptr:?} was given back while {} may still use it", other.who);
                     self.report.violations.push(text);
                 }
@@ -181,10 +198,9 @@ impl Checker {
         let position = clock.get(stream) + 1;
         clock.set(stream, position);
         let clock = clock.clone();
-        self.judge_waits(stream, tag);
         let step = Step { name: tag.name.to_string(), stream: Some(stream), position, clock: clock.clone() };
         self.report.steps.push(step);
-        let who = format!("{} (op {}, stream {stream})", tag.name, tag.op);
+        let who: Arc<str> = format!("{} (op {}, stream {stream})", tag.name, tag.op).into();
         for access in &tag.accesses {
             let this = Use { stream: Some(stream), position, write: access.write, who: who.clone() };
             self.note_use(Thing::Var(access.var), this.clone(), &clock);
@@ -192,32 +208,34 @@ impl Checker {
                 self.note_use(Thing::Memory(memory), this, &clock);
             }
         }
-        self.since_record.entry(stream).or_default().push(tag.clone());
+        self.ops.entry(tag.op).or_default().push(tag.clone());
     }
 
-    /// Every wait must have a reason: an op before the record that uses something of this one's.
-    fn judge_waits(&mut self, stream: usize, tag: &Arc<Tag>) {
-        for record in self.asked.remove(&stream).unwrap_or_default() {
-            let Some(recorded) = self.records.get(&record) else { continue };
-            let shares = |other: &Arc<Tag>| conflict(tag, other);
-            if !recorded.ops.is_empty() && !recorded.ops.iter().any(shares) {
-                let others: Vec<_> = recorded.ops.iter().map(|t| t.name.to_string()).collect();
-                self.wrong(format!("{} waits for {others:?}, with which it shares nothing", tag.name));
+    /// Every wait must have a reason: something that both ops use. Each wait and each record says whose it is, so this
+    /// holds however the calls of several threads are mixed.
+    fn judge_waits(&mut self) {
+        for (op, other) in std::mem::take(&mut self.asked) {
+            let (Some(work), Some(before)) = (self.ops.get(&op), self.ops.get(&other)) else { continue };
+            let reason = |tag: &Arc<Tag>| tag.behind_all || before.iter().any(|other| conflict(tag, other));
+            if let (false, Some(tag), Some(first)) = (work.iter().any(reason), work.first(), before.first()) {
+                let text = format!("{} waits for {}, with which it shares nothing", tag.name, first.name);
+                self.wrong(text);
             }
         }
     }
 
     fn note_use(&mut self, thing: Thing, this: Use, clock: &Clock) {
         let uses = self.uses.entry(thing).or_default();
-        let what = match thing {
-            Thing::Var(var) => format!("variable {var}"),
-            Thing::Memory(ptr) => format!("memory {ptr:?}"),
-        };
-        for other in uses.iter().filter(|other| other.write || this.write) {
+        let others = uses.writer.iter().chain(uses.readers.iter().filter(|_| this.write));
+        for other in others {
             self.report.conflicts += 1;
             let ordered = other.stream.is_none_or(|stream| clock.get(stream) >= other.position);
             // Two pieces of one op.
             if !ordered && other.who != this.who {
+                let what = match thing {
+                    Thing::Var(var) => format!("variable {var}"),
+                    Thing::Memory(ptr) => format!("memory {ptr:?}"),
+                };
                 let verb = |write| if write { "writes" } else { "reads" };
                 let text = format!(
                     "{} {} {what}, which {} {}, and nothing orders the two",
@@ -229,11 +247,11 @@ impl Checker {
                 self.report.violations.push(text);
             }
         }
-        // Once something was written, what came before matters only through the writer.
         if this.write {
-            uses.clear();
+            *uses = Uses { writer: Some(this), readers: Vec::new() };
+        } else {
+            uses.readers.push(this);
         }
-        uses.push(this);
     }
 }
 

@@ -7,8 +7,8 @@ use crate::world::{State, World};
 use crate::{Mode, SimConfig};
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::{
-    Callback, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Kernel, StreamHandle,
-    StreamKind,
+    Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Kernel, StreamHandle,
+    StreamKind, Tag,
 };
 use std::any::Any;
 use std::fmt;
@@ -80,6 +80,17 @@ impl SimDevice {
         self.world.lock().new_stream(self.index)
     }
 
+    /// Submits a kernel of the device's own: one that has neither context nor result, as those of real devices. Addresses of
+    /// device memory are the host's.
+    pub fn launch_own(
+        &self,
+        stream: StreamHandle,
+        tag: Arc<Tag>,
+        kernel: impl FnOnce() + Send + 'static,
+    ) -> Result<(), DeviceError> {
+        self.submit(Call::Launch, stream, Job::Own(tag, Box::new(kernel)))
+    }
+
     fn logs(&self) -> bool {
         self.world.0.config.record
     }
@@ -114,23 +125,23 @@ impl Device for SimDevice {
         self.world.lock().free_event(event.0);
     }
 
-    fn record(&self, stream: StreamHandle, event: EventHandle) -> Result<(), DeviceError> {
+    fn record(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError> {
         let mut state = self.world.call(self.index, Call::Record)?;
         let place = self.place(&state, stream)?;
-        if !state.record(place, event.0, self.logs()) {
+        if !state.record(place, event.0, op, self.logs()) {
             return Err(classify(INVALID_HANDLE));
         }
         self.world.submitted(state, place);
         Ok(())
     }
 
-    fn stream_wait(&self, stream: StreamHandle, event: EventHandle) -> Result<(), DeviceError> {
+    fn stream_wait(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError> {
         let mut state = self.world.call(self.index, Call::Wait)?;
         let place = self.place(&state, stream)?;
         // A device would return at once; whoever asks for this has lost an event.
         let record = state.last_record(event.0).ok_or_else(|| classify(INVALID_HANDLE))?;
         if !self.world.0.config.ignore_waits {
-            state.wait(place, record, self.logs());
+            state.wait(place, record, op, self.logs());
         }
         self.world.submitted(state, place);
         Ok(())
@@ -198,6 +209,10 @@ impl Device for SimDevice {
 
     unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError> {
         self.submit(Call::Copy, stream, Job::Copy(job))
+    }
+
+    unsafe fn clear(&self, stream: StreamHandle, job: ClearJob) -> Result<(), DeviceError> {
+        self.submit(Call::Copy, stream, Job::Clear(job))
     }
 
     fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError> {

@@ -19,6 +19,8 @@ pub enum Entry {
         stream: usize,
         /// Number of the record, in the order of records.
         record: u64,
+        /// The op whose work it is behind; 0: of no op.
+        op: u64,
     },
     /// A stream was told to wait for a record.
     Wait {
@@ -26,6 +28,8 @@ pub enum Entry {
         stream: usize,
         /// Number of the record.
         record: u64,
+        /// The op that has to wait; 0: no op.
+        op: u64,
     },
     /// The host knows that a record is complete.
     Known {

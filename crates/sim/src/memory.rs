@@ -54,6 +54,11 @@ impl Memory {
         true
     }
 
+    /// Bytes that were allocated and not given back.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
     /// Whether the address lies in a block.
     pub fn contains(&self, ptr: DevicePtr) -> bool {
         self.blocks.range(..=ptr.0).next_back().is_some_and(|(start, bytes)| ptr.0 < start + (*bytes).max(1) as u64)

@@ -1,6 +1,6 @@
 //! What lies in a stream.
 
-use mxrt_engine::device::{CopyJob, DevicePtr, Kernel, Place, Tag};
+use mxrt_engine::device::{ClearJob, CopyJob, DevicePtr, Kernel, Place, Tag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,10 +26,12 @@ impl Record {
     }
 }
 
-/// A kernel or a copy.
+/// A kernel, a copy, memory to be cleared, or a kernel of the device's own that knows nothing of the engine.
 pub(crate) enum Job {
     Kernel(Kernel),
     Copy(CopyJob),
+    Clear(ClearJob),
+    Own(Arc<Tag>, Box<dyn FnOnce() + Send>),
 }
 
 impl Job {
@@ -37,18 +39,21 @@ impl Job {
         match self {
             Job::Kernel(kernel) => kernel.tag(),
             Job::Copy(copy) => &copy.tag,
+            Job::Clear(clear) => &clear.tag,
+            Job::Own(tag, _) => tag,
         }
     }
 
-    /// Memory of devices that the job uses.
+    /// Memory of devices that the job uses, page-locked memory of the host included.
     pub fn memory(&self) -> Vec<DevicePtr> {
         let mut all: Vec<DevicePtr> = self.tag().accesses.iter().filter_map(|a| a.memory).collect();
-        if let Job::Copy(copy) = self {
-            let device = |place| match place {
-                Place::Device(ptr) => Some(ptr),
-                Place::Host(_) => None,
-            };
-            all.extend([copy.to, copy.from].into_iter().filter_map(device));
+        match self {
+            Job::Copy(copy) => all.extend([copy.to, copy.from].map(|place| match place {
+                Place::Device(ptr) => ptr,
+                Place::Host(ptr) => DevicePtr(ptr.expose_provenance() as u64),
+            })),
+            Job::Clear(clear) => all.push(clear.at),
+            Job::Kernel(_) | Job::Own(..) => {}
         }
         all
     }
@@ -56,6 +61,11 @@ impl Job {
     pub fn run(self) {
         match self {
             Job::Kernel(kernel) => kernel.run(),
+            Job::Own(_, body) => body(),
+            Job::Clear(clear) => {
+                // SAFETY: contract of `Device::clear`; device addresses are addresses of the host here.
+                unsafe { address(Place::Device(clear.at)).write_bytes(0, clear.bytes) }
+            }
             Job::Copy(copy) => {
                 // SAFETY: whoever submitted the copy answers for both places, until an event after it is complete
                 // (contract of `Device::copy`); device addresses are addresses of the host here.

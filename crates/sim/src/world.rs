@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     changed: Condvar,
     /// Somebody does a step.
     stepping: AtomicBool,
+    /// Its threads go home.
+    ended: AtomicBool,
 }
 
 pub(crate) struct State {
@@ -71,7 +73,8 @@ struct Stream {
     queue: VecDeque<Item>,
     running: Running,
     clock: u64,
-    has_thread: bool,
+    /// Wakes the thread that serves it, once there is one.
+    thread: Option<Arc<Condvar>>,
 }
 
 #[derive(Default)]
@@ -124,6 +127,7 @@ impl World {
             state: Mutex::new(state),
             changed: Condvar::new(),
             stepping: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         }))
     }
 
@@ -136,6 +140,18 @@ impl World {
         state.times.clear();
     }
 
+    /// Ends the threads of the world: for tests that make many. What was not done is never done.
+    pub fn end(&self) {
+        self.0.ended.store(true, Ordering::SeqCst);
+        let state = self.lock();
+        self.0.changed.notify_all();
+        state.streams.iter().filter_map(|s| s.thread.as_ref()).for_each(|thread| thread.notify_one());
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::SeqCst)
+    }
+
     /// Goes on with the random numbers of this seed: another order of what is done from now on.
     pub fn reseed(&self, seed: u64) {
         self.lock().random = Random::new(seed);
@@ -144,6 +160,11 @@ impl World {
     /// Makes a later call fail.
     pub fn inject(&self, fault: Fault) {
         self.lock().faults.add(fault);
+    }
+
+    /// No later call fails that was to.
+    pub fn forget_faults(&self) {
+        self.lock().faults = Faults::default();
     }
 
     /// Sets how much memory a device has.
@@ -166,6 +187,11 @@ impl World {
     /// The host's virtual time in nanoseconds.
     pub fn host_time(&self) -> u64 {
         self.lock().host_clock
+    }
+
+    /// Bytes of page-locked memory that a device has.
+    pub fn pinned_bytes(&self, device: usize) -> usize {
+        self.lock().devices.get(device).map_or(0, |d| d.pinned.used())
     }
 
     /// Events that were made and not given back.
@@ -249,7 +275,7 @@ impl World {
                 let clock = &mut state.streams[stream].clock;
                 *clock = submitted.max(*clock);
                 let later = state.finish(&record, stream, self.0.now(&self.0.config));
-                self.0.changed.notify_all();
+                self.wake(&state);
                 drop(state);
                 later.run();
             }
@@ -274,7 +300,7 @@ impl World {
         if let Some(error) = state.faults.next(device, Call::Execute) {
             state.streams[stream].running = Running::Nothing;
             let later = state.lose(device, error);
-            self.0.changed.notify_all();
+            self.wake(&state);
             drop(state);
             drop(job);
             return later.run();
@@ -316,6 +342,7 @@ impl World {
 
     /// Calls back later: the caller may hold locks that callbacks take.
     fn defer(&self, mut state: MutexGuard<'_, State>, later: Later) {
+        self.wake(&state);
         match self.0.config.mode {
             Mode::Threaded { .. } => {
                 drop(state);
@@ -338,20 +365,29 @@ impl World {
                 let world = self.clone();
                 spawn("sim-pump", move || world.pump());
             }
-            Mode::Threaded { seed, max_delay_us } if !state.streams[stream].has_thread => {
-                state.streams[stream].has_thread = true;
-                let (world, random) = (self.clone(), Random::new(seed ^ (stream as u64) << 32));
-                spawn("sim-stream", move || world.serve(stream, random, max_delay_us));
-            }
-            _ => {}
+            Mode::Threaded { max_delay_us, .. } => match &state.streams[stream].thread {
+                Some(thread) => thread.notify_one(),
+                None => {
+                    let thread = Arc::new(Condvar::new());
+                    state.streams[stream].thread = Some(thread.clone());
+                    let world = self.clone();
+                    spawn("sim-stream", move || world.serve(stream, &thread, max_delay_us));
+                }
+            },
+            Mode::Pumped { .. } => self.0.changed.notify_all(),
         }
-        drop(state);
-        self.0.changed.notify_all();
     }
 
-    /// Does steps for ever.
+    /// Something was done: whoever waits for it goes on, on the host and in the streams.
+    fn wake(&self, state: &State) {
+        self.0.changed.notify_all();
+        let ready = (0..state.streams.len()).filter(|s| state.can_go_on(*s));
+        ready.filter_map(|s| state.streams[s].thread.as_ref()).for_each(|thread| thread.notify_one());
+    }
+
+    /// Does steps until the world ends.
     fn pump(&self) {
-        loop {
+        while !self.has_ended() {
             while self.step() {}
             let state = self.lock();
             if state.deferred.is_empty() && !(0..state.streams.len()).any(|s| state.can_go_on(s)) {
@@ -360,12 +396,15 @@ impl World {
         }
     }
 
-    /// Does the work of one stream for ever.
-    fn serve(&self, stream: usize, mut random: Random, max_delay_us: u64) {
+    /// Does the work of one stream until the world ends.
+    fn serve(&self, stream: usize, thread: &Condvar, max_delay_us: u64) {
         loop {
             let mut state = self.lock();
-            while !state.can_go_on(stream) {
-                state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            while !self.has_ended() && !state.can_go_on(stream) {
+                state = thread.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if self.has_ended() {
+                return;
             }
             match std::mem::replace(&mut state.streams[stream].running, Running::Busy) {
                 Running::Nothing => {
@@ -373,8 +412,9 @@ impl World {
                     state.streams[stream].running = Running::Nothing;
                     if let Some(Item::Job { job, .. }) = item {
                         state.streams[stream].running = Running::Busy;
+                        let pause = state.random.below(max_delay_us + 1);
                         drop(state);
-                        delay(&mut random, max_delay_us);
+                        delay(pause);
                         let mut state = self.lock();
                         state.check_memory(job.tag(), &job.memory(), self.0.config.record);
                         self.run_job(state, stream, job, 0, true);
@@ -455,8 +495,8 @@ fn spawn(name: &str, f: impl FnOnce() + Send + 'static) {
     }
 }
 
-fn delay(random: &mut Random, max_us: u64) {
-    match random.below(max_us + 1) {
+fn delay(us: u64) {
+    match us {
         0 => {}
         us if us < 20 => (0..us).for_each(|_| std::thread::yield_now()),
         us => std::thread::sleep(Duration::from_micros(us)),

@@ -31,17 +31,22 @@ impl Library {
 
     /// Copies a number on its stream, as a kernel of its own would.
     fn copy(&self, to: *mut i64, from: DevicePtr, tag: &Arc<mxrt_engine::device::Tag>) {
-        let (to, from) = (mxrt_engine::Place::Host(to.cast()), mxrt_engine::Place::Device(from));
-        let job = mxrt_engine::device::CopyJob { to, from, bytes: 8, tag: tag.clone() };
-        // SAFETY: the test keeps both until the run is over.
-        unsafe { self.device.copy(self.stream, job).unwrap() };
+        let (to, from) = (to.expose_provenance(), from.0 as usize);
+        let kernel = move || {
+            let (to, from) =
+                (std::ptr::with_exposed_provenance_mut::<i64>(to), std::ptr::with_exposed_provenance(from));
+            // SAFETY: the test keeps both until the run is over.
+            unsafe { to.write(*from) };
+        };
+        let sim = self.device.as_any().downcast_ref::<SimDevice>().unwrap();
+        sim.launch_own(self.stream, tag.clone(), kernel).unwrap();
     }
 
     /// Makes another stream wait for what this library has submitted: what a producer does when it is asked.
     fn be_ready_on(&self, number: u64) {
         let event = self.device.new_event(false).unwrap();
-        self.device.record(self.stream, event).unwrap();
-        self.device.stream_wait(StreamHandle(number), event).unwrap();
+        self.device.record(self.stream, event, 0).unwrap();
+        self.device.stream_wait(StreamHandle(number), event, 0).unwrap();
         self.events.borrow_mut().push(event);
     }
 }
@@ -50,7 +55,8 @@ impl Library {
 fn tag(name: &'static str, var: &Var, write: bool) -> Arc<mxrt_engine::device::Tag> {
     let memory = var.memory().map(|m| m.ptr);
     let access = mxrt_engine::device::TagAccess { var: var.id(), memory, write };
-    Arc::new(mxrt_engine::device::Tag { op: u64::MAX, name: name.into(), device: sim(0), accesses: vec![access] })
+    let (op, device, accesses) = (u64::MAX, sim(0), vec![access]);
+    Arc::new(mxrt_engine::device::Tag { op, name: name.into(), device, accesses, behind_all: false })
 }
 
 /// Pushes an op that writes a number into the memory of a variable.
@@ -244,33 +250,33 @@ fn calls_see_all_old_or_all_new_parameters_while_others_update_them() {
     let parameters: Vec<Cell> = (0..4).map(|_| rig.cell(0)).collect();
     let refs: Vec<&Cell> = parameters.iter().collect();
     parameters.iter().for_each(|p| rig.engine.freeze(&p.var));
-    std::thread::scope(|s| {
-        for _ in 0..8 {
+    let call = |stream: u16| {
+        let out = rig.cell(0);
+        let (ins, to, vars) = (values(&refs), out.value.clone(), accesses(&refs, &[&out]));
+        let pushed = rig.engine.push_device(OpSpec::new("call", &vars).device(sim(0)).stream(stream), move |ctx| {
+            ctx.launch(move |_| {
+                let all: Vec<i64> = ins.iter().map(|v| v.load(SeqCst)).collect();
+                to.store(all.iter().all(|v| *v == all[0]) as i64, SeqCst);
+                Ok(())
+            })
+        });
+        pushed.unwrap();
+        rig.engine.wait_to_read(&out.var).unwrap();
+        assert_eq!(out.get(), 1, "a call saw a mixture");
+    };
+    let call = &call;
+    for seed in 0..seeds() {
+        rig.world.reseed(seed);
+        std::thread::scope(|s| {
+            (0..8).for_each(|thread| drop(s.spawn(move || call((seed + thread) as u16 % 5))));
             s.spawn(|| {
-                for i in 0..50u16 {
-                    let out = rig.cell(0);
-                    let (ins, to, vars) = (values(&refs), out.value.clone(), accesses(&refs, &[&out]));
-                    let spec = OpSpec::new("call", &vars).device(sim(0)).stream(i % 5);
-                    let pushed = rig.engine.push_device(spec, move |ctx| {
-                        ctx.launch(move |_| {
-                            let all: Vec<i64> = ins.iter().map(|v| v.load(SeqCst)).collect();
-                            to.store(all.iter().all(|v| *v == all[0]) as i64, SeqCst);
-                            Ok(())
-                        })
-                    });
-                    pushed.unwrap();
-                    rig.engine.wait_to_read(&out.var).unwrap();
-                    assert_eq!(out.get(), 1, "a call saw a mixture");
+                for value in [seed as i64, -1] {
+                    rig.op_on(sim(0), mxrt_engine::Lane::Normal, "update", 4, &[], &refs, move |_| value);
+                    parameters.iter().for_each(|p| rig.engine.freeze(&p.var));
                 }
             });
-        }
-        s.spawn(|| {
-            for value in 1..20 {
-                rig.op_on(sim(0), mxrt_engine::Lane::Normal, "update", value as u16, &[], &refs, move |_| value);
-                parameters.iter().for_each(|p| rig.engine.freeze(&p.var));
-            }
         });
-    });
+    }
     rig.engine.wait_all().unwrap();
 }
 
@@ -281,41 +287,47 @@ fn plan_lease() {
     // An arena is a variable with memory, and leased by writing it; who is inside is counted.
     let arenas: Vec<(Cell, Arc<AtomicI64>)> = (0..3).map(|_| (rig.cell(0), Arc::new(AtomicI64::new(0)))).collect();
     let calls = AtomicUsize::new(0);
-    std::thread::scope(|s| {
-        for thread in 0..16i64 {
-            let (arenas, calls, rig) = (&arenas, &calls, &rig);
-            s.spawn(move || {
-                let mut outs = Vec::new();
-                for i in 0..200 {
-                    let number = calls.fetch_add(1, SeqCst);
-                    let (arena, inside) = &arenas[number % 3];
-                    let out = rig.cell(0);
-                    let vars = [(&arena.var, Access::Write), (&out.var, Access::Write)];
-                    let spec = OpSpec::new("plan", &vars).device(sim(0)).stream((number % 5) as u16);
-                    let (inside, space, to, input) =
-                        (inside.clone(), arena.value.clone(), out.value.clone(), thread * 1000 + i);
-                    let pushed = rig.engine.push_device(spec, move |ctx| {
-                        let (first, second) = (space.clone(), inside.clone());
-                        ctx.launch(move |_| {
-                            assert_eq!(inside.fetch_add(1, SeqCst), 0, "two plans in one arena");
-                            first.store(input * 3, SeqCst);
-                            Ok(())
-                        })?;
-                        ctx.launch(move |_| {
-                            to.store(space.load(SeqCst) + 1, SeqCst);
-                            second.fetch_sub(1, SeqCst);
-                            Ok(())
-                        })
-                    });
-                    pushed.unwrap();
-                    outs.push((out, input));
-                }
-                for (out, input) in outs {
-                    rig.engine.wait_to_read(&out.var).unwrap();
-                    assert_eq!(out.get(), input * 3 + 1);
-                }
-            });
-        }
-    });
+    let plan = |input: i64| {
+        let number = calls.fetch_add(1, SeqCst);
+        let (arena, inside) = &arenas[number % 3];
+        let out = rig.cell(0);
+        let vars = [(&arena.var, Access::Write), (&out.var, Access::Write)];
+        let spec = OpSpec::new("plan", &vars).device(sim(0)).stream((number % 5) as u16);
+        let (inside, space, to) = (inside.clone(), arena.value.clone(), out.value.clone());
+        let pushed = rig.engine.push_device(spec, move |ctx| {
+            let (first, second) = (space.clone(), inside.clone());
+            ctx.launch(move |_| {
+                assert_eq!(inside.fetch_add(1, SeqCst), 0, "two plans in one arena");
+                first.store(input * 3, SeqCst);
+                Ok(())
+            })?;
+            ctx.launch(move |_| {
+                to.store(space.load(SeqCst) + 1, SeqCst);
+                second.fetch_sub(1, SeqCst);
+                Ok(())
+            })
+        });
+        pushed.unwrap();
+        (out, input)
+    };
+    let (plan, engine) = (&plan, rig.engine);
+    let sixteen_threads = |calls: i64| {
+        std::thread::scope(|s| {
+            for thread in 0..16i64 {
+                s.spawn(move || {
+                    let outs: Vec<(Cell, i64)> = (0..calls).map(|i| plan(thread * 1000 + i)).collect();
+                    for (out, input) in outs {
+                        engine.wait_to_read(&out.var).unwrap();
+                        assert_eq!(out.get(), input * 3 + 1);
+                    }
+                });
+            }
+        });
+    };
+    sixteen_threads(200);
+    for seed in 0..seeds() {
+        rig.world.reseed(seed);
+        sixteen_threads(1);
+    }
     rig.engine.wait_all().unwrap();
 }

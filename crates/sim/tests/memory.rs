@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use mxrt_engine::device::DevicePtr;
-use mxrt_engine::{Access, Cost, DeviceCtx, FailureKind, Lane, OpError, OpSpec, Place, Var};
+use mxrt_engine::{Access, Cost, DeviceCtx, FailureKind, OpError, OpSpec, Var};
 use mxrt_sim::{Call, Fault, Knows, Random};
 
 const BYTES: usize = 4096;
@@ -170,27 +170,6 @@ fn delayed_alloc_regrow() {
         assert_eq!(z.memory().unwrap().ptr, old);
         assert!(report.ordered("reader", "next owner") && report.ordered("grow", "next owner"));
         assert_eq!((look(rig, &y), look(rig, &z)), (4, 50), "seed {seed}");
-    });
-}
-
-#[test]
-fn pinned_staging_reuse() {
-    every_seed(|rig, seed| {
-        // Both copies come from staging memory of one size.
-        let (a, b) = (rig.engine.new_var(), rig.engine.new_var());
-        for (var, value) in [(&a, 1i64), (&b, 2)] {
-            let vars = [(var, Access::Write)];
-            let spec = OpSpec::new("upload", &vars).device(sim(0)).lane(Lane::CopyIn).cost(Cost::Small);
-            let pushed = rig.engine.push_device(spec, move |ctx| {
-                let (staging, to) = (ctx.staging(8)?, ctx.alloc(0, 8)?);
-                // SAFETY: staging memory of this op, which nobody else uses any more.
-                unsafe { staging.cast::<i64>().write(value) };
-                // SAFETY: eight bytes each, of this op.
-                unsafe { ctx.copy(Place::Device(to), Place::Host(staging), 8) }
-            });
-            pushed.unwrap();
-        }
-        assert_eq!((look(rig, &a), look(rig, &b)), (1, 2), "seed {seed}");
     });
 }
 

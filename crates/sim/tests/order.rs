@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use mxrt_engine::{Access, Cost, EngineKind, Lane, OpSpec, Place};
+use mxrt_engine::{Access, Cost, EngineKind, Lane, OpSpec};
 use mxrt_sim::{Mode, Random, SimConfig};
 
 #[test]
@@ -170,18 +170,17 @@ impl Copies<'_> {
         let spec = OpSpec::new("copy", &vars).device(sim(0)).lane(lane).cost(Cost::Small);
         let value = self.host.value.clone();
         let pushed = self.rig.engine.push_device(spec, move |ctx| {
-            let host = Place::Host(value.as_ptr().cast());
-            let device = Place::Device(match to_device {
-                true => ctx.alloc(1, 8)?,
-                false => {
-                    ctx.memory(0).ok_or_else(|| mxrt_engine::OpError::new(mxrt_engine::FailureKind::Value, "empty"))?
-                }
-            });
-            let (to, from) = if to_device { (device, host) } else { (host, device) };
+            let host: *mut u8 = value.as_ptr().cast();
             ctx.keep(value);
             // SAFETY: both have eight bytes, belong to variables of this op, and stay: the device's with its variable, the
             // host's by `keep`.
-            unsafe { ctx.copy(to, from, 8) }
+            unsafe {
+                if to_device {
+                    return ctx.copy_in((1, ctx.alloc(1, 8)?), (0, host), 8);
+                }
+                let empty = || mxrt_engine::OpError::new(mxrt_engine::FailureKind::Value, "empty");
+                ctx.copy_out((1, host), (0, ctx.memory(0).ok_or_else(empty)?), 8)
+            }
         });
         pushed.unwrap();
     }
@@ -244,7 +243,7 @@ fn two_threads_one_stream() {
     // A thread of its own for each stream, and two that submit to one of them.
     let mode = Mode::Threaded { seed: 1, max_delay_us: 3 };
     let rig = rig_with(EngineKind::ThreadedAsync, SimConfig { mode, record: true, ..SimConfig::default() });
-    for round in 0..seeds().min(200) {
+    for round in 0..seeds() {
         rig.world.restart(round);
         let cells: Vec<[Cell; 8]> = (0..2).map(|_| rig.cells()).collect();
         std::thread::scope(|s| {

@@ -128,16 +128,14 @@ fn random_programs_on_a_device_that_is_lost() {
 
 #[test]
 fn random_programs_in_threads() {
-    for kind in [EngineKind::ThreadedAsync, EngineKind::ThreadedPerDeviceAsync, EngineKind::ThreadedPerDevice] {
-        for seed in 0..3 {
-            let mode = Mode::Threaded { seed, max_delay_us: 5 };
-            let rig = rig_with(kind, SimConfig { mode, record: true, ..SimConfig::default() });
-            for round in 0..seeds() / 50 {
-                rig.world.restart(round);
-                program(&rig, seed << 32 | round, true);
-                let _ = rig.engine.wait_all();
-            }
-        }
+    let kinds = [EngineKind::ThreadedAsync, EngineKind::ThreadedPerDeviceAsync, EngineKind::ThreadedPerDevice];
+    let mode = Mode::Threaded { seed: 0, max_delay_us: 5 };
+    let rigs = kinds.map(|kind| rig_with(kind, SimConfig { mode, record: true, ..SimConfig::default() }));
+    for seed in 0..seeds() {
+        let rig = &rigs[seed as usize % rigs.len()];
+        rig.world.restart(seed);
+        program(rig, seed, true);
+        let _ = rig.engine.wait_all();
     }
 }
 
@@ -146,7 +144,7 @@ fn random_programs_without_events_are_caught() {
     let mode = Mode::Scheduled { seed: 0 };
     let config = SimConfig { mode, record: true, ignore_waits: true, ..SimConfig::default() };
     let rig = rig_with(EngineKind::ThreadedAsync, config);
-    for seed in 0..seeds().min(200) {
+    for seed in 0..seeds() {
         rig.begin(seed);
         let mut random = Random::new(seed);
         let cells: [Cell; CELLS] = std::array::from_fn(|i| rig.cell(i as i64));

@@ -3,9 +3,7 @@
 //! The memory of such an array belongs to its variable. Ops on it are enqueued here; the device runs them later, in the
 //! order that the variables demand. An array that nobody has written yet has no memory and reads as zeros.
 
-use crate::array::allocate;
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
-use mxrt_engine::memory::Block;
 use mxrt_engine::{
     Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, OpError, OpKind, OpName,
     OpSpec, Place, Var,
@@ -311,15 +309,21 @@ pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
         (Some(_), Some(to)) if source.context() == target.context() => push_copy(to, Lane::Normal, target, source),
         (_, Some(to)) => push_copy(to, Lane::CopyIn, target, source),
         (Some(from), None) => push_copy(from, Lane::CopyOut, target, source),
-        (None, None) => {
-            let message = "a copy between two arrays on the host was sent to a device";
-            Err(OpError::new(FailureKind::Device, message))
-        }
+        (None, None) => Err(both_on_the_host()),
     }
 }
 
+fn both_on_the_host() -> OpError {
+    OpError::new(FailureKind::Device, "a copy between two arrays on the host was sent to a device")
+}
+
+/// Numbers of the accesses of a copy.
+const SOURCE: usize = 0;
+const TARGET: usize = 1;
+
 fn push_copy(device: DeviceId, lane: Lane, target: &NDArray, source: &NDArray) -> Result<(), OpError> {
     let access = if target.covers_storage() { Access::Write } else { Access::Update };
+    // In the order of `SOURCE` and `TARGET`.
     let vars = [(source.var(), Access::Read), (target.var(), access)];
     let spec = OpSpec::new("copy", &vars).device(device).lane(lane).cost(cost(source.engine()));
     let awaited = source.awaited();
@@ -334,7 +338,26 @@ fn push_copy(device: DeviceId, lane: Lane, target: &NDArray, source: &NDArray) -
         let from = from.readable(ctx)?;
         let to = to.writable(ctx)?;
         // SAFETY: both places have that many bytes: device memory of this op's variables, or host memory that `keep` holds.
-        unsafe { ctx.copy(to, from, bytes) }
+        unsafe {
+            match (to, from) {
+                (Place::Device(to), Some(Place::Device(from))) => ctx.copy(to, from, bytes),
+                (Place::Device(to), Some(Place::Host(from))) => ctx.copy_in((TARGET, to), (SOURCE, from), bytes),
+                (Place::Host(to), Some(Place::Device(from))) => ctx.copy_out((TARGET, to), (SOURCE, from), bytes),
+                (Place::Device(to), None) => ctx.clear(to, bytes),
+                (Place::Host(to), None) => zero_host(ctx, Address(to), bytes),
+                (Place::Host(_), Some(Place::Host(_))) => Err(both_on_the_host()),
+            }
+        }
+    })
+}
+
+/// Sets memory of the host to zero in the op's turn on its stream.
+fn zero_host(ctx: &DeviceCtx<'_>, to: Address, bytes: usize) -> Result<(), OpError> {
+    ctx.launch(move |_| {
+        let whole = to;
+        // SAFETY: memory of the array that this op writes and keeps, with that many bytes.
+        unsafe { whole.0.write_bytes(0, bytes) };
+        Ok(())
     })
 }
 
@@ -350,20 +373,17 @@ impl Side {
         Side { operand: Operand::new(array, false, array.covers_storage()), host }
     }
 
-    /// The first access of the op.
-    fn readable(self, ctx: &DeviceCtx<'_>) -> Result<Place, OpError> {
+    /// Where the source lies; nowhere if nobody has written it yet.
+    fn readable(self, ctx: &DeviceCtx<'_>) -> Result<Option<Place>, OpError> {
         if let Some(array) = self.host {
             let place = Place::Host(array.chunk.block()?.as_ptr().wrapping_add(array.offset));
             ctx.keep(array);
-            return Ok(place);
+            return Ok(Some(place));
         }
-        match ctx.memory(0) {
-            Some(ptr) => Ok(Place::Device(ptr.offset(self.operand.offset))),
-            None => zeros(ctx, self.operand.nbytes),
-        }
+        Ok(ctx.memory(SOURCE).map(|ptr| Place::Device(ptr.offset(self.operand.offset))))
     }
 
-    /// The second access of the op.
+    /// Where the target lies.
     fn writable(self, ctx: &DeviceCtx<'_>) -> Result<Place, OpError> {
         if let Some(array) = self.host {
             let memory = if self.operand.whole { array.chunk.block_to_overwrite()? } else { array.chunk.block()? };
@@ -372,8 +392,8 @@ impl Side {
             return Ok(place);
         }
         let ptr = match self.operand.whole {
-            true => ctx.alloc(1, self.operand.storage)?,
-            false => fill_blank(ctx, 1, self.operand.storage)?,
+            true => ctx.alloc(TARGET, self.operand.storage)?,
+            false => fill_blank(ctx, TARGET, self.operand.storage)?,
         };
         Ok(Place::Device(ptr.offset(self.operand.offset)))
     }
@@ -384,17 +404,8 @@ pub(crate) fn fill_blank(ctx: &DeviceCtx<'_>, access: usize, bytes: usize) -> Re
     let blank = ctx.memory(access).is_none();
     let ptr = ctx.alloc(access, bytes.max(1))?;
     if blank && bytes > 0 {
-        // SAFETY: the memory belongs to a variable of this op, and `zeros` is kept.
-        unsafe { ctx.copy(Place::Device(ptr), zeros(ctx, bytes)?, bytes)? };
+        // SAFETY: the memory belongs to a variable of this op.
+        unsafe { ctx.clear(ptr, bytes)? };
     }
     Ok(ptr)
-}
-
-/// Zeros on the host, kept until the op is complete.
-fn zeros(ctx: &DeviceCtx<'_>, bytes: usize) -> Result<Place, OpError> {
-    let mut block: Block = allocate(ctx.engine(), bytes)?;
-    block.as_mut_slice().fill(0);
-    let place = Place::Host(block.as_ptr());
-    ctx.keep(block);
-    Ok(place)
 }

@@ -55,10 +55,14 @@ pub enum StreamKind {
     Compute,
     /// Kernels that others should not keep waiting.
     Priority,
-    /// Copies to the device.
+    /// Copies to the device, and the end of the op that asked for them.
     CopyIn,
-    /// Copies from the device.
+    /// Functions of the host that fill page-locked memory for `CopyIn`.
+    StageIn,
+    /// Functions of the host that empty page-locked memory, and the end of the op that asked for it.
     CopyOut,
+    /// Copies from the device into page-locked memory for `CopyOut`.
+    StageOut,
 }
 
 /// What an error of a device means for what comes after it.
@@ -113,15 +117,28 @@ pub struct Tag {
     pub device: DeviceId,
     /// What it reads and writes.
     pub accesses: Vec<TagAccess>,
+    /// It waited for everything submitted before, since readers of something that it writes have left nothing there.
+    pub behind_all: bool,
 }
 
 /// A copy to submit.
 #[derive(Clone, Debug)]
 pub struct CopyJob {
-    /// Where to.
+    /// Where to; memory of the host is page-locked.
     pub to: Place,
-    /// Where from.
+    /// Where from; memory of the host is page-locked.
     pub from: Place,
+    /// How much.
+    pub bytes: usize,
+    /// The op it belongs to.
+    pub tag: Arc<Tag>,
+}
+
+/// Memory to be set to zero.
+#[derive(Clone, Debug)]
+pub struct ClearJob {
+    /// Where it begins.
+    pub at: DevicePtr,
     /// How much.
     pub bytes: usize,
     /// The op it belongs to.
@@ -147,12 +164,13 @@ pub trait Device: Send + Sync {
     /// Gives an event back that nobody refers to.
     fn free_event(&self, event: EventHandle);
 
-    /// Submits: the event is complete when everything submitted to the stream before is.
-    fn record(&self, stream: StreamHandle, event: EventHandle) -> Result<(), DeviceError>;
+    /// Submits: the event is complete when everything submitted to the stream before is. `op`: the [`Tag::op`] of the work
+    /// whose end it marks, or 0; for a backend that checks or records.
+    fn record(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError>;
 
     /// Submits: what comes later on the stream waits for the event's last record before this call. The event may be of
-    /// another device of the driver.
-    fn stream_wait(&self, stream: StreamHandle, event: EventHandle) -> Result<(), DeviceError>;
+    /// another device of the driver. `op`: the [`Tag::op`] of the work that has to wait, or 0.
+    fn stream_wait(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError>;
 
     /// Whether the event's last record is complete.
     fn query(&self, event: EventHandle) -> Result<bool, DeviceError>;
@@ -185,6 +203,12 @@ pub trait Device: Send + Sync {
     /// Both places have that many bytes, of memory that stays until an event recorded after the copy is complete, and
     /// what else uses them is ordered against the copy by events.
     unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError>;
+
+    /// Submits setting memory to zero.
+    ///
+    /// # Safety
+    /// As for [`copy`](Device::copy).
+    unsafe fn clear(&self, stream: StreamHandle, job: ClearJob) -> Result<(), DeviceError>;
 
     /// Submits a function of the host: it runs in its turn on the stream. It calls no device.
     fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError>;

@@ -87,7 +87,7 @@ impl Engine {
                 let stream = stream.map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
                 let mut waits = WaitSet::default();
                 events.iter().for_each(|e| waits.add(e));
-                stream.wait_for(&waits).map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
+                stream.wait_for(&waits, 0).map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
                 Some(stream)
             }
         };

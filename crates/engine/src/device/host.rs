@@ -142,6 +142,17 @@ impl Devices {
 }
 
 impl Engine {
+    /// Looks what devices have finished, without waiting: its times are known to the profiler then, and its failures to
+    /// `wait_all`.
+    pub fn collect_from_devices(&'static self) {
+        self.devices.streams().into_iter().for_each(super::stream::Stream::collect);
+    }
+
+    /// Blocks until what was submitted to devices before is complete. `poll` is called about every 50 ms; false ends it.
+    pub fn wait_for_devices(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        self.devices.synchronize(self, poll)
+    }
+
     fn gave_up(&self) -> WaitError {
         if self.is_closed() { WaitError::Closed } else { WaitError::Interrupted }
     }

@@ -5,6 +5,7 @@ use super::event::EventRef;
 use super::memory::Origin;
 use super::open::OpenDevice;
 use super::park::Aside;
+use super::staging::Direction;
 use super::sync_object::Garbage;
 use crate::block::Mode;
 use crate::config::{Config, EngineKind};
@@ -16,7 +17,7 @@ use loom::sync::Arc as Shared;
 use loom::thread;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A device on which nothing is ever complete; its handles are numbers.
@@ -52,10 +53,10 @@ impl Device for Silent {
         Ok(EventHandle(self.next()))
     }
     fn free_event(&self, _: EventHandle) {}
-    fn record(&self, _: StreamHandle, _: EventHandle) -> Result<(), DeviceError> {
+    fn record(&self, _: StreamHandle, _: EventHandle, _: u64) -> Result<(), DeviceError> {
         Ok(())
     }
-    fn stream_wait(&self, _: StreamHandle, _: EventHandle) -> Result<(), DeviceError> {
+    fn stream_wait(&self, _: StreamHandle, _: EventHandle, _: u64) -> Result<(), DeviceError> {
         Ok(())
     }
     fn query(&self, _: EventHandle) -> Result<bool, DeviceError> {
@@ -73,10 +74,13 @@ impl Device for Silent {
     }
     fn free(&self, _: DevicePtr) {}
     fn alloc_pinned(&self, _: usize) -> Result<*mut u8, DeviceError> {
-        Err(DeviceError::new(ErrorClass::OutOfMemory, 2, "none"))
+        Ok(std::ptr::without_provenance_mut((self.next() << 20) as usize))
     }
     fn free_pinned(&self, _: *mut u8) {}
     unsafe fn copy(&self, _: StreamHandle, _: CopyJob) -> Result<(), DeviceError> {
+        Ok(())
+    }
+    unsafe fn clear(&self, _: StreamHandle, _: ClearJob) -> Result<(), DeviceError> {
         Ok(())
     }
     fn launch(&self, _: StreamHandle, _: super::Kernel) -> Result<(), DeviceError> {
@@ -242,5 +246,54 @@ fn a_parked_op_is_sent_on_once_although_everything_ends() {
         taken.fetch_add(!parked.take().is_null() as u64, Ordering::Relaxed);
         other.join().unwrap();
         assert_eq!(taken.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// Two copies share the only chunk of a ring: one after the other, and the second behind the event of the first. Kills
+/// `ring-without-bound`.
+#[test]
+fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
+    model(|| {
+        let device = device();
+        let ring = device.staging(Direction::In);
+        ring.resize(1, 64);
+        let inside = Shared::new(AtomicUsize::new(0));
+        let copy = move |inside: &AtomicUsize, stream: u16| {
+            let mut lease = ring.take(device).unwrap();
+            assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two copies submit work with one chunk");
+            let before = lease.chunk().event.replace(record(device, stream));
+            inside.fetch_sub(1, Ordering::Relaxed);
+            before.map(|event| event.stream.number)
+        };
+        let other = {
+            let inside = inside.clone();
+            thread::spawn(move || copy(&inside, 0))
+        };
+        let mine = copy(&inside, 1);
+        let theirs = other.join().unwrap();
+        assert!(mine.is_some() != theirs.is_some(), "one came first, and left its event: {mine:?}, {theirs:?}");
+        complete(device, 0);
+        complete(device, 1);
+        ring.trim();
+        device.pool(Origin::Pinned).trim(device);
+    });
+}
+
+/// Memory that is given back while a copy has its chunk is still counted, and comes back behind the event. Kills
+/// `trimmed-chunks-are-counted`.
+#[test]
+fn a_ring_that_is_trimmed_during_a_copy_has_all_its_chunks_afterwards() {
+    model(|| {
+        let device = device();
+        let ring = device.staging(Direction::Out);
+        ring.resize(1, 64);
+        drop(ring.take(device).unwrap());
+        let trimming = thread::spawn(move || ring.trim());
+        drop(ring.take(device).unwrap());
+        trimming.join().unwrap();
+        // There is one, and it can be had.
+        drop(ring.take(device).unwrap());
+        ring.trim();
+        device.pool(Origin::Pinned).trim(device);
     });
 }

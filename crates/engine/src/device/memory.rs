@@ -61,6 +61,8 @@ struct Free {
     ptr: DevicePtr,
     /// What the next owner must be ordered behind.
     events: Vec<EventRef>,
+    /// That is everything that was submitted: readers have left nothing.
+    behind_all: bool,
 }
 
 impl Free {
@@ -78,17 +80,28 @@ pub(crate) struct DeviceBlock {
     origin: Origin,
     class: usize,
     events: Vec<EventRef>,
+    /// Its owner had to wait for every stream.
+    pub behind_all: bool,
+    /// Its next owner has to.
+    leaves_all: bool,
     /// Memory of another library: what tells it that nobody uses it any more.
     foreign: Option<Box<dyn FnOnce() + Send>>,
 }
 
-// SAFETY: shared references only read the address and the size.
+// SAFETY: shared references only read the address, the size and a flag.
 unsafe impl Sync for DeviceBlock {}
 
 impl DeviceBlock {
     /// Memory of another library, which is told when it is not used any more.
     pub fn foreign(device: &'static OpenDevice, ptr: DevicePtr, bytes: usize, done: Box<dyn FnOnce() + Send>) -> Self {
-        DeviceBlock { device, ptr, bytes, origin: Origin::Device, class: 0, events: Vec::new(), foreign: Some(done) }
+        let mut block = DeviceBlock::new(device, ptr, bytes, Origin::Device, 0);
+        block.foreign = Some(done);
+        block
+    }
+
+    fn new(device: &'static OpenDevice, ptr: DevicePtr, bytes: usize, origin: Origin, class: usize) -> Self {
+        let (events, behind_all, leaves_all, foreign) = (Vec::new(), false, false, None);
+        DeviceBlock { device, ptr, bytes, origin, class, events, behind_all, leaves_all, foreign }
     }
 
     /// Whoever gets the memory next must be ordered behind these events.
@@ -96,9 +109,17 @@ impl DeviceBlock {
         self.events.extend(events);
     }
 
-    /// The last event of every stream.
-    pub fn every_stream(&self) -> Vec<EventRef> {
-        self.device.engine.devices.last_events()
+    /// Whoever gets the memory next must be ordered behind everything that was submitted until now.
+    pub fn use_until_all(&mut self) {
+        self.events.extend(self.device.engine.devices.last_events());
+        self.leaves_all = true;
+    }
+
+    fn give_back(device: &'static OpenDevice, origin: Origin, class: usize, free: Free) {
+        // Nobody gets it any more, and in a forked child nobody may touch the pool.
+        if !device.is_lost() {
+            device.pool(origin).give(class, free);
+        }
     }
 }
 
@@ -106,11 +127,18 @@ impl Drop for DeviceBlock {
     fn drop(&mut self) {
         let mut last = WaitSet::default();
         self.events.iter().filter(|e| !e.is_settled()).for_each(|e| last.add(e));
-        match self.foreign.take() {
-            // Nobody gets it any more, and in a forked child nobody may touch the pool.
-            None if self.device.is_lost() => {}
-            None => self.device.pool(self.origin).give(self.class, self.ptr, last.into_events()),
-            Some(done) => when_all_complete(last.into_events(), done),
+        if let Some(done) = self.foreign.take() {
+            return when_all_complete(last.into_events(), done);
+        }
+        let (device, origin, class) = (self.device, self.origin, self.class);
+        let is_stranger = |e: &EventRef| e.stream.device.id.kind() != device.id.kind();
+        let (strangers, events): (Vec<_>, Vec<_>) = last.into_events().into_iter().partition(is_stranger);
+        let free = Free { ptr: self.ptr, events, behind_all: self.leaves_all };
+        if strangers.is_empty() {
+            DeviceBlock::give_back(device, origin, class, free);
+        } else {
+            // The next owner's stream could not wait for devices of other drivers.
+            when_all_complete(strangers, move || DeviceBlock::give_back(device, origin, class, free));
         }
     }
 }
@@ -134,10 +162,14 @@ impl DevicePool {
             return Err(self.refused(device, bytes, false));
         }
         let class = class_of(bytes.max(1));
-        let block =
-            |ptr| DeviceBlock { device, ptr, bytes, origin: self.origin, class, events: Vec::new(), foreign: None };
+        let block = |ptr| DeviceBlock::new(device, ptr, bytes, self.origin, class);
+        let again = |free: Free| {
+            let mut block = block(free.ptr);
+            block.behind_all = free.behind_all;
+            (block, free.events)
+        };
         if let Some(free) = self.take(class, stream, false) {
-            return Ok((block(free.ptr), free.events));
+            return Ok(again(free));
         }
         if self.reserve(class)
             && let Some(ptr) = self.fresh(device, class)?
@@ -145,7 +177,7 @@ impl DevicePool {
             return Ok((block(ptr), Vec::new()));
         }
         if let Some(free) = self.take(class, stream, true) {
-            return Ok((block(free.ptr), free.events));
+            return Ok(again(free));
         }
         self.wait_for_users(device);
         self.trim(device);
@@ -209,11 +241,11 @@ impl DevicePool {
         }
     }
 
-    fn give(&self, class: usize, ptr: DevicePtr, events: Vec<EventRef>) {
+    fn give(&self, class: usize, free: Free) {
         let mut state = self.state.lock();
         state.stats.in_use -= bytes_of(class);
         state.stats.cached += bytes_of(class);
-        state.free.entry(class).or_default().push(Free { ptr, events });
+        state.free.entry(class).or_default().push(free);
     }
 
     /// Waits until nobody uses freed memory any more. Under no lock.

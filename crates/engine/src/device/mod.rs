@@ -14,12 +14,14 @@ mod open;
 mod outcome;
 mod park;
 mod parts;
+mod staging;
+mod status;
 mod stream;
 mod sync_object;
 mod timing;
 
 pub use api::{
-    Callback, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Place, StreamHandle,
+    Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Place, StreamHandle,
     StreamKind, Tag, TagAccess,
 };
 pub use exchange::{ConsumerStream, DeviceMemoryRef, ExportGuard, ImportStream};

@@ -1,6 +1,6 @@
 //! An op on a device: what is submitted between its start and its end.
 
-use super::api::{CopyJob, Device, DevicePtr, Place, StreamHandle, Tag, TagAccess};
+use super::api::{ClearJob, CopyJob, Device, DevicePtr, Place, StreamHandle, Tag, TagAccess};
 use super::event::EventRef;
 use super::kernel::{Kernel, KernelCtx};
 use super::memory::{DeviceBlock, Origin};
@@ -23,15 +23,17 @@ use std::sync::Arc;
 /// on the device before the closure starts; when it ends, however it ends, an event is recorded behind its work and
 /// noted in every variable.
 pub struct DeviceCtx<'a> {
-    run: &'a RunCtx<'a>,
-    device: &'static OpenDevice,
-    stream: &'static Stream,
-    op: Arc<Enqueued>,
+    pub(super) run: &'a RunCtx<'a>,
+    pub(super) device: &'static OpenDevice,
+    pub(super) stream: &'static Stream,
+    pub(super) op: Arc<Enqueued>,
     /// Made for the first piece of work; memory that comes later makes a new one.
     tag: RefCell<Option<Arc<Tag>>>,
     /// Memory that this op may still use, although nobody owns it any more.
     retired: RefCell<Vec<DeviceBlock>>,
     finished: Cell<bool>,
+    /// It waited for every stream.
+    behind_all: Cell<bool>,
     timing: Cell<Option<Timing>>,
 }
 
@@ -84,10 +86,11 @@ impl<'a> DeviceCtx<'a> {
                 inputs.push(Input { access, updated: mode == Mode::Update, source });
             }
         }
+        let behind_all = Cell::new(waits.every_stream);
         let waits = waits.complete(&run.engine().devices);
-        // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.
-        stream.wait_for(&waits).map_err(|e| device.op_error(&e, "ordering an operator"))?;
         let mut op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
+        // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.
+        stream.wait_for(&waits, op.id).map_err(|e| device.op_error(&e, "ordering an operator"))?;
         op.origin = run.origin();
         op.set_inputs(inputs);
         let timing = if profile::is_on() { Timing::start(stream) } else { None };
@@ -100,6 +103,7 @@ impl<'a> DeviceCtx<'a> {
             tag: RefCell::new(None),
             retired: RefCell::default(),
             finished: Cell::new(false),
+            behind_all,
         })
     }
 
@@ -183,9 +187,15 @@ impl<'a> DeviceCtx<'a> {
                 // Memory of the op alone is known by the op's own number.
                 let own = |block: &DeviceBlock| TagAccess { var: self.op.id, memory: Some(block.ptr), write: true };
                 let accesses = accesses.chain(self.retired.borrow().iter().map(own)).collect();
-                Arc::new(Tag { op: self.op.id, name: self.op.name.clone(), device: self.device.id, accesses })
+                self.tag_of(accesses)
             })
             .clone()
+    }
+
+    /// What the backend is told about a piece of work of this op.
+    pub(super) fn tag_of(&self, accesses: Vec<TagAccess>) -> Arc<Tag> {
+        let (op, name, device) = (self.op.id, self.op.name.clone(), self.device.id);
+        Arc::new(Tag { op, name, device, accesses, behind_all: self.behind_all.get() })
     }
 
     /// Submits a function of the host that computes in its turn on the stream. Device memory it uses may be named by
@@ -199,16 +209,27 @@ impl<'a> DeviceCtx<'a> {
         launched.map_err(|e| self.device.op_error(&e, &format!("launching {}", self.name())))
     }
 
-    /// Submits a copy.
+    /// Submits a copy between memories of devices of one driver. Memory of the host takes part by
+    /// [`copy_in`](DeviceCtx::copy_in) and [`copy_out`](DeviceCtx::copy_out).
     ///
     /// # Safety
-    /// Both places have that many bytes. Memory of a device belongs to a variable of this op, or is its scratch; memory
-    /// of the host is [kept](DeviceCtx::keep) by it and is not used by anybody who does not declare one of its variables.
-    pub unsafe fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), OpError> {
-        let job = CopyJob { to, from, bytes, tag: self.tag() };
+    /// Both addresses have that many bytes, which belong to a variable of this op or are its scratch.
+    pub unsafe fn copy(&self, to: DevicePtr, from: DevicePtr, bytes: usize) -> Result<(), OpError> {
+        let job = CopyJob { to: Place::Device(to), from: Place::Device(from), bytes, tag: self.tag() };
         // SAFETY: contract; the event that is recorded when the op ends comes after the copy.
         let copied = unsafe { self.device.backend.copy(self.stream.handle, job) };
         copied.map_err(|e| self.device.op_error(&e, &format!("copying for {}", self.name())))
+    }
+
+    /// Submits setting memory of a device to zero.
+    ///
+    /// # Safety
+    /// As for [`copy`](DeviceCtx::copy).
+    pub unsafe fn clear(&self, at: DevicePtr, bytes: usize) -> Result<(), OpError> {
+        let job = ClearJob { at, bytes, tag: self.tag() };
+        // SAFETY: contract; the event that is recorded when the op ends comes after it.
+        let cleared = unsafe { self.device.backend.clear(self.stream.handle, job) };
+        cleared.map_err(|e| self.device.op_error(&e, &format!("clearing memory for {}", self.name())))
     }
 
     /// Memory for the variable of a written access; what it has already is kept if it is large enough and on this device.
@@ -244,17 +265,6 @@ impl<'a> DeviceCtx<'a> {
         self.retire(self.block(Origin::Device, bytes)?)
     }
 
-    /// Page-locked memory of the host for this op alone, until it is complete on the device. The host may write it now.
-    pub fn staging(&self, bytes: usize) -> Result<*mut u8, OpError> {
-        let (block, events) = self.device.pool(Origin::Pinned).alloc(self.device, bytes, None)?;
-        // The host is going to use it, so here it has to wait.
-        for event in &events {
-            self.run.engine().devices.host_wait(event, &mut || true)?;
-        }
-        let ptr = self.retire(block)?;
-        Ok(std::ptr::with_exposed_provenance_mut(ptr.0 as usize))
-    }
-
     fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
         let ptr = block.ptr;
         self.retired.borrow_mut().push(block);
@@ -267,7 +277,8 @@ impl<'a> DeviceCtx<'a> {
         let (block, events) = self.device.pool(origin).alloc(self.device, bytes, Some(self.stream.number))?;
         let mut waits = WaitSet::default();
         events.iter().for_each(|e| waits.add(e));
-        match self.stream.wait_for(&waits) {
+        self.behind_all.set(self.behind_all.get() || block.behind_all);
+        match self.stream.wait_for(&waits, self.op.id) {
             Ok(()) => Ok(block),
             Err(error) => {
                 let mut block = block;

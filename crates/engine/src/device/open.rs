@@ -4,6 +4,8 @@ use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, Origin};
 use super::park::Parked;
+use super::staging::{Direction, Ring};
+use super::status::StatusPool;
 use super::stream::Stream;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
@@ -28,6 +30,8 @@ pub struct OpenDevice {
     lost: OnceLock<Failure>,
     pool: DevicePool,
     pinned: DevicePool,
+    staging: [Ring; 2],
+    pub(super) status: StatusPool,
 }
 
 /// What an engine knows of devices.
@@ -43,6 +47,8 @@ pub(crate) struct Devices {
     in_use: AtomicBool,
     /// One of them does its work in waiting threads only.
     stepped: AtomicBool,
+    /// They are of several drivers, which know nothing of each other.
+    mixed: AtomicBool,
     next_stream: AtomicU32,
     /// Ops of the host that wait for a device.
     pub(super) parked: Mutex<Vec<Weak<Parked>>>,
@@ -61,6 +67,7 @@ impl Devices {
             open: AtomicPtr::new(Box::leak(Box::default())),
             in_use: AtomicBool::new(false),
             stepped: AtomicBool::new(false),
+            mixed: AtomicBool::new(false),
             next_stream: AtomicU32::new(0),
             parked: Mutex::default(),
         }
@@ -78,6 +85,9 @@ impl Devices {
 
     fn add(&self, device: &'static OpenDevice) {
         let longer: Vec<_> = self.all().iter().copied().chain([device]).collect();
+        if longer.iter().any(|other| other.id.kind() != device.id.kind()) {
+            self.mixed.store(true, Ordering::SeqCst);
+        }
         self.open.store(Box::leak(Box::new(longer)), Ordering::Release);
         if device.backend.is_stepped() {
             self.stepped.store(true, Ordering::SeqCst);
@@ -103,6 +113,11 @@ impl Devices {
     /// Whether waiting threads have to call [`step`](Self::step).
     pub fn need_steps(&self) -> bool {
         self.stepped.load(Ordering::Relaxed)
+    }
+
+    /// Whether devices of several drivers are open.
+    pub fn are_mixed(&self) -> bool {
+        self.mixed.load(Ordering::Relaxed)
     }
 
     fn driver(&self, kind: DeviceKind) -> Option<&Arc<dyn Driver>> {
@@ -174,7 +189,11 @@ impl Engine {
     /// Gives cached memory that nobody uses back to the device.
     pub fn trim_device(&'static self, id: DeviceId) -> Result<(), OpError> {
         let device = self.device(id)?;
+        if device.is_lost() {
+            return Ok(());
+        }
         device.pool.trim(device);
+        device.staging.iter().for_each(Ring::trim);
         device.pinned.trim(device);
         Ok(())
     }
@@ -199,9 +218,12 @@ impl OpenDevice {
             lost: OnceLock::new(),
             pool: DevicePool::new(Origin::Device, total),
             pinned: DevicePool::new(Origin::Pinned, 0),
+            staging: std::array::from_fn(|_| Ring::new()),
+            status: StatusPool::default(),
         }));
         let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
-        let kinds = compute.chain([StreamKind::Priority, StreamKind::CopyIn, StreamKind::CopyOut]);
+        let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];
+        let kinds = compute.chain([StreamKind::Priority]).chain(copies);
         let streams: Result<Vec<_>, DeviceError> = kinds.map(|kind| device.new_stream(kind)).collect();
         let _ = device.streams.set(streams?);
         Ok(device)
@@ -228,6 +250,15 @@ impl OpenDevice {
         self.events.set_keep(keep);
     }
 
+    /// How copies to and from the host are cut: how much page-locked memory each direction has, from now on.
+    pub fn set_staging(&self, chunks: usize, bytes: usize) {
+        self.staging.iter().for_each(|ring| ring.resize(chunks, bytes));
+    }
+
+    pub(super) fn staging(&self, direction: Direction) -> &Ring {
+        &self.staging[direction as usize]
+    }
+
     pub(crate) fn pool(&self, origin: Origin) -> &DevicePool {
         match origin {
             Origin::Device => &self.pool,
@@ -252,13 +283,18 @@ impl OpenDevice {
             Lane::CopyIn => StreamKind::CopyIn,
             Lane::CopyOut => StreamKind::CopyOut,
         };
-        let all = self.own_streams();
-        let count = all.iter().filter(|s| s.kind == kind).count();
+        let count = self.own_streams().iter().filter(|s| s.kind == kind).count();
         let number = match wanted {
             Some(number) => usize::from(number),
-            None => self.turn.fetch_add(1, Ordering::Relaxed),
+            None if count > 1 => self.turn.fetch_add(1, Ordering::Relaxed),
+            None => 0,
         };
-        let found = all.iter().filter(|s| s.kind == kind).nth(number % count.max(1));
+        self.stream_of(kind, number % count.max(1))
+    }
+
+    /// A stream of a kind.
+    pub(super) fn stream_of(&self, kind: StreamKind, number: usize) -> &'static Stream {
+        let found = self.own_streams().iter().filter(|s| s.kind == kind).nth(number);
         found.copied().unwrap_or_else(|| unreachable!("a device has a stream of every kind from its making on"))
     }
 

@@ -2,6 +2,7 @@
 //! behind it.
 
 use super::event::EventRef;
+use super::status::StatusWord;
 use super::timing::Timing;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError};
@@ -55,6 +56,8 @@ struct Status {
     single: Vec<(usize, Failure)>,
     keep: Vec<Box<dyn Any + Send>>,
     timing: Option<Timing>,
+    /// What kernels of the device may have said.
+    words: Vec<StatusWord>,
 }
 
 /// The final word.
@@ -116,6 +119,11 @@ impl Enqueued {
         if i < self.vars.len() && status.single.iter().all(|(j, _)| *j != i) {
             status.single.push((i, failure));
         }
+    }
+
+    /// A word that kernels write when they do not like their data.
+    pub fn add_status(&self, word: StatusWord) {
+        lock(&self.status).words.push(word);
     }
 
     /// The profiler wants to know when it ran.
@@ -186,7 +194,11 @@ impl Enqueued {
         if self.outcome.get().is_some() {
             return;
         }
-        let Status { error, mut single, keep, timing } = std::mem::take(&mut *lock(&self.status));
+        let Status { mut error, mut single, keep, timing, words } = std::mem::take(&mut *lock(&self.status));
+        if lost.is_none() {
+            let said = words.into_iter().filter_map(|word| word.error(self.name.as_str()));
+            error = said.fold(error, |first, said| first.or(Some(said)));
+        }
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
         let own = || error.map(|e| self.failure_from(e));
         let all = lost.or(inherited).or_else(own);

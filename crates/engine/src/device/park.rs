@@ -1,4 +1,5 @@
-//! Ops of the host whose inputs are still on a device: put aside until the device is done, so that no worker is blocked.
+//! Ops that no stream can wait for, put aside until a device is done, so that no worker is blocked: ops of the host whose
+//! inputs are still on a device, and ops on a device that use what a device of another driver has not finished.
 
 use super::api::DeviceError;
 use super::event::EventRef;
@@ -9,6 +10,7 @@ use crate::block::{COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::slot::{self, Slot};
+use crate::spec::DeviceKind;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::null_mut;
 use std::sync::{Arc, PoisonError};
@@ -91,11 +93,13 @@ impl Engine {
     #[cold]
     pub(crate) unsafe fn park(&'static self, slot: &Slot, op: *mut OpBlock) -> bool {
         // SAFETY: contract.
-        if unsafe { OpBlock::has(op, ON_DEVICE) || (*op).class.runs_at_once() } {
+        let on_device = unsafe { OpBlock::has(op, ON_DEVICE) };
+        // SAFETY: contract.
+        if (on_device && !self.devices.are_mixed()) || unsafe { (*op).class.runs_at_once() } {
             return false;
         }
         // SAFETY: contract.
-        let events = unsafe { self.events_of_host_op(op) };
+        let events = unsafe { self.events_before(op, on_device.then(|| OpBlock::place(op).kind())) };
         if events.is_empty() {
             return false;
         }
@@ -118,11 +122,12 @@ impl Engine {
         true
     }
 
-    /// Events that an op of the host has to wait for, without those known to be complete.
+    /// Events that an op has to wait for on the host, without those that are complete: all, or those which streams of devices
+    /// of this kind cannot wait for.
     ///
     /// # Safety
     /// As for `park`.
-    unsafe fn events_of_host_op(&self, op: *mut OpBlock) -> Vec<EventRef> {
+    unsafe fn events_before(&self, op: *mut OpBlock, own: Option<DeviceKind>) -> Vec<EventRef> {
         let mut waits = WaitSet::default();
         // SAFETY: contract: granted variables are alive.
         unsafe {
@@ -134,7 +139,8 @@ impl Engine {
                 }
             }
         }
-        waits.complete(&self.devices).into_events().into_iter().filter(|e| !self.devices.is_over(e)).collect()
+        let concerns = |e: &EventRef| own != Some(e.stream.device.id.kind()) && !self.devices.is_over(e);
+        waits.complete(&self.devices).into_events().into_iter().filter(concerns).collect()
     }
 
     /// # Safety

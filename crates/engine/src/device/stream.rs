@@ -1,6 +1,6 @@
 //! Streams: everything about the order of submissions that is not the device's own business.
 
-use super::api::{DeviceError, StreamHandle, StreamKind};
+use super::api::{DeviceError, ErrorClass, StreamHandle, StreamKind};
 use super::event::{EventRecord, EventRef};
 use super::open::{Devices, OpenDevice};
 use super::outcome::{Enqueued, settle};
@@ -9,6 +9,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// "Operation not supported", in CUDA's numbers.
+const NOT_SUPPORTED: i32 = 801;
 /// Records in flight that a submission looks at.
 const LOOKS: usize = 4;
 
@@ -81,8 +83,13 @@ impl Stream {
         self.completed.fetch_max(seq, Ordering::AcqRel);
     }
 
-    /// What is submitted from now on comes after these events. Never blocks the host.
-    pub fn wait_for(&self, waits: &WaitSet) -> Result<(), DeviceError> {
+    /// What is submitted from now on, for this op, comes after these events. Never blocks the host.
+    pub fn wait_for(&self, waits: &WaitSet, op: u64) -> Result<(), DeviceError> {
+        if let Some(event) = waits.events().iter().find(|e| self.is_stranger(e) && !e.is_complete()) {
+            let (here, there) = (self.device.id, event.stream.device.id);
+            let message = format!("{here} cannot wait for {there}: their drivers know nothing of each other");
+            return Err(DeviceError::new(ErrorClass::Recoverable, NOT_SUPPORTED, message));
+        }
         let mut submission = self.submission.lock();
         for event in waits.events() {
             let source = event.stream;
@@ -91,7 +98,7 @@ impl Stream {
                 continue;
             }
             // A lost device's events will never be complete, and whoever depends on them has failed.
-            if source.device.is_lost() {
+            if source.device.is_lost() || self.is_stranger(event) {
                 continue;
             }
             let place = submission.behind.iter().position(|(stream, _)| *stream == source.number);
@@ -99,7 +106,7 @@ impl Stream {
                 continue;
             }
             // Noted only once it is submitted: another thread may be submitting to this stream.
-            self.device.backend.stream_wait(self.handle, event.handle)?;
+            self.device.backend.stream_wait(self.handle, event.handle, op)?;
             match place {
                 Some(i) => submission.behind[i].1 = event.seq,
                 None => submission.behind.push((source.number, event.seq)),
@@ -108,12 +115,27 @@ impl Stream {
         Ok(())
     }
 
-    /// Marks the end of what was submitted so far: the order of the numbers is that of the records.
+    /// Whether an event is of a device of another driver: nothing but the host can wait for it then.
+    fn is_stranger(&self, event: &EventRef) -> bool {
+        event.stream.device.id.kind() != self.device.id.kind()
+    }
+
+    /// Marks the end of what was submitted so far, and with it that of an op: the order of the numbers is that of the records.
     pub fn record(&'static self, op: Option<Arc<Enqueued>>) -> Result<EventRef, DeviceError> {
+        let number = op.as_ref().map_or(0, |op| op.id);
+        self.record_for(number, op)
+    }
+
+    /// As `record`, in the middle of the op of this number, whose end it is not.
+    pub fn mark(&'static self, op: u64) -> Result<EventRef, DeviceError> {
+        self.record_for(op, None)
+    }
+
+    fn record_for(&'static self, number: u64, op: Option<Arc<Enqueued>>) -> Result<EventRef, DeviceError> {
         let backend = &*self.device.backend;
         let handle = self.device.events.take(backend)?;
         let mut submission = self.submission.lock();
-        if let Err(error) = backend.record(self.handle, handle) {
+        if let Err(error) = backend.record(self.handle, handle, number) {
             drop(submission);
             self.device.events.give(backend, handle);
             return Err(error);
@@ -136,6 +158,20 @@ impl Stream {
     /// The last record that is not known to be complete.
     pub fn last(&self) -> Option<EventRef> {
         self.submission.lock().in_flight.back().cloned()
+    }
+
+    /// Asks the device what is complete, and settles that.
+    pub fn collect(&self) {
+        loop {
+            let oldest = self.submission.lock().in_flight.front().cloned();
+            match oldest {
+                Some(event) if event.is_complete() && !self.device.is_lost() => {
+                    self.note_complete(event.seq);
+                    self.reap();
+                }
+                _ => return,
+            }
+        }
     }
 
     /// Settles what is known to be complete, in order.

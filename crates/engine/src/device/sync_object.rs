@@ -192,10 +192,10 @@ impl SyncObject {
 
 impl Drop for SyncObject {
     fn drop(&mut self) {
-        let mut events = self.events();
+        let events = self.events();
         if let Some(block) = &mut self.memory {
             if self.frozen {
-                events.extend(block.every_stream());
+                block.use_until_all();
             }
             block.use_until(events);
         }

@@ -113,7 +113,7 @@ impl Drop for Timing {
 fn mark(stream: &Stream) -> Option<EventHandle> {
     let (pool, backend) = (&stream.device.timing_events, &*stream.device.backend);
     let handle = pool.take(backend).ok()?;
-    match backend.record(stream.handle, handle) {
+    match backend.record(stream.handle, handle, 0) {
         Ok(()) => Some(handle),
         Err(_) => {
             pool.give(backend, handle);

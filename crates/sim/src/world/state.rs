@@ -64,7 +64,7 @@ impl State {
     }
 
     pub fn new_stream(&mut self, device: usize) -> u64 {
-        let stream = Stream { device, queue: VecDeque::new(), running: Running::Nothing, clock: 0, has_thread: false };
+        let stream = Stream { device, queue: VecDeque::new(), running: Running::Nothing, clock: 0, thread: None };
         self.streams.push(stream);
         FIRST_STREAM + (self.streams.len() as u64 - 1) * STREAM_SPACE
     }
@@ -98,13 +98,13 @@ impl State {
         self.events.remove(&number);
     }
 
-    pub fn record(&mut self, stream: usize, event: u64, log: bool) -> bool {
+    pub fn record(&mut self, stream: usize, event: u64, op: u64, log: bool) -> bool {
         let Some(event) = self.events.get_mut(&event) else { return false };
         let record = Record::new(self.next_record, self.streams[stream].device);
         self.next_record += 1;
         event.last = Some(record.clone());
         if log {
-            self.log.push(Entry::Record { stream, record: record.number });
+            self.log.push(Entry::Record { stream, record: record.number, op });
         }
         let submitted = self.host_clock;
         self.streams[stream].queue.push_back(Item::Record { record, submitted });
@@ -116,9 +116,9 @@ impl State {
         self.events.get(&event)?.last.clone()
     }
 
-    pub fn wait(&mut self, stream: usize, record: Arc<Record>, log: bool) {
+    pub fn wait(&mut self, stream: usize, record: Arc<Record>, op: u64, log: bool) {
         if log {
-            self.log.push(Entry::Wait { stream, record: record.number });
+            self.log.push(Entry::Wait { stream, record: record.number, op });
         }
         self.streams[stream].queue.push_back(Item::Wait { record });
     }

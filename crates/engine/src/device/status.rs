@@ -1,0 +1,85 @@
+//! Words by which kernels of a device report errors that depend on data: page-locked memory of the host that the device
+//! can write. 0 means that all is well; what a kernel puts there is looked at when the op's event is complete.
+
+use super::api::DevicePtr;
+use super::op::DeviceCtx;
+use super::open::OpenDevice;
+use crate::complete::panic_error;
+use crate::failure::OpError;
+use crate::sync::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of page-locked memory that are cut into words at a time.
+const SLAB: usize = 4096;
+
+/// A word that nobody uses.
+struct Word(*mut u64);
+
+// SAFETY: an address of page-locked memory, which stays as long as the process; one word has one user at a time.
+unsafe impl Send for Word {}
+
+/// The free words of a device.
+pub(super) struct StatusPool(Mutex<Vec<Word>>);
+
+/// A word of one op, and what it means.
+pub(crate) struct StatusWord {
+    device: &'static OpenDevice,
+    word: *mut u64,
+    explain: Option<Box<dyn FnOnce(u64) -> OpError + Send>>,
+}
+
+// SAFETY: the word is this owner's; see `Word`.
+unsafe impl Send for StatusWord {}
+
+impl Default for StatusPool {
+    fn default() -> Self {
+        StatusPool(Mutex::new(Vec::new()))
+    }
+}
+
+impl StatusPool {
+    fn take(&self, device: &'static OpenDevice) -> Result<Word, OpError> {
+        if let Some(word) = self.0.lock().pop() {
+            return Ok(word);
+        }
+        let slab = device.backend.alloc_pinned(SLAB).map_err(|e| device.op_error(&e, "allocating status words"))?;
+        let mut words: Vec<Word> = (0..SLAB / 8).map(|i| Word(slab.wrapping_add(8 * i).cast())).collect();
+        let word = words.pop().unwrap_or_else(|| unreachable!("a slab has words"));
+        self.0.lock().append(&mut words);
+        Ok(word)
+    }
+}
+
+impl StatusWord {
+    /// What the kernel has said. The op is complete.
+    pub fn error(mut self, name: &str) -> Option<OpError> {
+        // SAFETY: aligned page-locked memory that belongs to this word; the device is done with it.
+        let value = unsafe { AtomicU64::from_ptr(self.word) }.load(Ordering::Acquire);
+        let explain = self.explain.take().filter(|_| value != 0)?;
+        Some(catch_unwind(AssertUnwindSafe(|| explain(value))).unwrap_or_else(|payload| panic_error(name, payload)))
+    }
+}
+
+impl Drop for StatusWord {
+    fn drop(&mut self) {
+        // Whether a lost device still writes there, nobody knows.
+        if !self.device.is_lost() {
+            self.device.status.0.lock().push(Word(self.word));
+        }
+    }
+}
+
+impl DeviceCtx<'_> {
+    /// Eight bytes that kernels of this op may write until it is complete: the address is the same for host and device. What
+    /// is there then, if it is not 0, becomes the op's error by `explain`, as if a kernel of the host had returned it. A
+    /// kernel that looks at data writes the first thing it does not like by compare-and-swap from 0; it goes on, and
+    /// what it makes of such data does not matter.
+    pub fn status_word(&self, explain: impl FnOnce(u64) -> OpError + Send + 'static) -> Result<DevicePtr, OpError> {
+        let Word(word) = self.device.status.take(self.device)?;
+        // SAFETY: aligned page-locked memory; its last user is complete.
+        unsafe { AtomicU64::from_ptr(word) }.store(0, Ordering::Release);
+        self.op.add_status(StatusWord { device: self.device, word, explain: Some(Box::new(explain)) });
+        Ok(DevicePtr(word.expose_provenance() as u64))
+    }
+}

@@ -1,0 +1,102 @@
+//! Kernels of a device's own: they know nothing of the engine, and report what they find in their data by a status word.
+
+mod common;
+
+use common::*;
+use mxrt_engine::*;
+use mxrt_sim::{Random, SimDevice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+const VALUES: usize = 8;
+
+/// What a kernel of a device does when it does not like its data: the first one to say so is heard.
+fn report(status: device::DevicePtr, value: u64) {
+    let word = std::ptr::with_exposed_provenance_mut(status.0 as usize);
+    // SAFETY: the op's status word until its event is complete.
+    let _ = unsafe { AtomicU64::from_ptr(word) }.compare_exchange(0, value, SeqCst, SeqCst);
+}
+
+/// Pushes a gather as a backend with kernels of its own would: `to` becomes the element of the table whose number `index` holds.
+fn take(rig: &Rig, stream: u16, index: &Cell, to: &Cell) {
+    let vars = accesses(&[index], &[to]);
+    let spec = OpSpec::new("take", &vars).device(sim(0)).stream(stream).cost(Cost::Small);
+    let (index, to): (Arc<AtomicI64>, Arc<AtomicI64>) = (index.value.clone(), to.value.clone());
+    let pushed = rig.engine.push_device(spec, move |ctx| {
+        let status = ctx.status_word(|said| {
+            let message = format!("index {} is out of range for an axis of {VALUES}", said - 1);
+            OpError::new(FailureKind::Index, message)
+        })?;
+        let device: &SimDevice = ctx.backend().as_any().downcast_ref().unwrap();
+        let kernel = move || {
+            let i = index.load(Relaxed);
+            if i < 0 || i as usize >= VALUES {
+                report(status, i as u64 + 1);
+                // It goes on with what it has, and finds something else that is not heard.
+                report(status, 1);
+                return to.store(-1, Relaxed);
+            }
+            to.store(100 + i, Relaxed);
+        };
+        device.launch_own(ctx.stream(), ctx.tag(), kernel).map_err(OpError::from)
+    });
+    pushed.unwrap();
+}
+
+#[test]
+fn status_word_of_a_kernel_of_the_devices_own() {
+    every_seed(|rig, seed| {
+        let mut random = Random::new(seed);
+        let (good, bad) = (rig.cell(3), rig.cell(12));
+        let [a, b, c, d, e] = rig.cells();
+        take(rig, 0, &good, &a);
+        take(rig, 0, &bad, &b);
+        rig.some_steps(&mut random);
+        rig.op("dependant", 1, &[&b], &[&c], |v| v[0] + 1);
+        rig.host("host dependant", &[&c], &[&d], |v| v[0] + 1);
+        rig.some_steps(&mut random);
+        take(rig, 0, &good, &e);
+        assert_eq!((rig.read(&a).unwrap(), rig.read(&e).unwrap()), (103, 103), "seed {seed}: neighbours are well");
+        for cell in [&b, &c, &d] {
+            let failed = failure(rig.read(cell));
+            assert_eq!(failed.message(), "index 12 is out of range for an axis of 8", "seed {seed}");
+            assert_eq!((failed.op(), failed.kind(), failed.device()), ("take", FailureKind::Index, Some("sim(0)")));
+        }
+        // What such a kernel says about data that has failed is nobody's error.
+        take(rig, 2, &b, &e);
+        assert_eq!(failure(rig.read(&e)).message(), "index 12 is out of range for an axis of 8");
+        // Written anew it is well, and so is the word that the next op gets.
+        take(rig, 1, &good, &b);
+        assert_eq!(rig.read(&b).unwrap(), 103);
+        rig.world.may_wait(true);
+        rig.engine.wait_all().unwrap();
+    });
+}
+
+#[test]
+fn status_words_are_used_again_and_only_when_their_op_is_complete() {
+    let rig = rig();
+    for seed in 0..seeds() {
+        rig.begin(seed);
+        let indices: Vec<Cell> = (0..12).map(|i| rig.cell(i)).collect();
+        let results: Vec<Cell> = indices.iter().map(|_| rig.cell(0)).collect();
+        let mut random = Random::new(seed);
+        for (i, (index, result)) in indices.iter().zip(&results).enumerate() {
+            take(&rig, i as u16 % 5, index, result);
+            rig.some_steps(&mut random);
+        }
+        for (i, result) in results.iter().enumerate() {
+            match rig.read(result) {
+                Ok(value) => assert_eq!((value, i < VALUES), (100 + i as i64, true), "seed {seed}"),
+                Err(WaitError::Failed(f)) => {
+                    assert_eq!(f.message(), format!("index {i} is out of range for an axis of 8"), "seed {seed}")
+                }
+                Err(other) => panic!("seed {seed}: {other:?}"),
+            }
+        }
+        rig.world.may_wait(true);
+        let _ = rig.engine.wait_all();
+        rig.end(seed);
+    }
+    assert_eq!(rig.world.pinned_bytes(0), 4096, "one slab of words was enough for all of it");
+}
