@@ -12,6 +12,7 @@ use super::kernel::{Algorithm, ConvKernel};
 use super::params::Conv2dParams;
 use super::strassen::Strassen;
 use super::table::ConvSignature;
+use crate::cache_class::CacheClass;
 use crate::par::Par;
 use crate::simd::{Dst, LANES};
 
@@ -76,9 +77,15 @@ impl Pointwise {
 }
 
 impl JoinedKernel {
-    /// Joins `first` and `then`, which reads its output; none unless they are a depthwise and a 1x1 convolution whose weights
-    /// stay in the second-level cache.
+    /// Joins `first` and `then`, which reads its output; none unless they are a depthwise and a 1x1 convolution, the map between
+    /// them is too large for the second-level cache, and the weights stay there.
     pub fn join(first: &ConvKernel, then: &ConvKernel) -> Option<JoinedKernel> {
+        let bytes = first.output_shape().image_len() * size_of::<f32>();
+        if bytes > CacheClass::detect().bytes() { JoinedKernel::possible(first, then) } else { None }
+    }
+
+    /// The same for a map of any size.
+    pub(super) fn possible(first: &ConvKernel, then: &ConvKernel) -> Option<JoinedKernel> {
         let Algorithm::Depthwise(depthwise) = &first.algorithm else { return None };
         let Conv2dParams { kernel, stride, pad, groups, .. } = *then.params();
         let reads_pixels = kernel == [1, 1] && stride == [1, 1] && pad == [0, 0] && groups == 1;
