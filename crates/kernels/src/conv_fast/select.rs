@@ -23,7 +23,7 @@ static MEASURED: LazyLock<ConvTable> =
 /// Inputs with fewer channels than this are read as planes: blocks of 16 would be mostly empty.
 const PLANAR_CHANNELS: usize = 8;
 /// By rule transforms pay from this many channels on both sides.
-const WINOGRAD_CHANNELS: usize = 32;
+const WINOGRAD_CHANNELS: usize = 16;
 /// How much faster a transform must be expected to be to replace direct convolution.
 const MARGIN: f64 = 1.15;
 /// Bytes that arrive from memory in a microsecond, and bytes of an input that are rounded in one.
@@ -32,6 +32,8 @@ const ROUNDING: f64 = 80e3;
 /// Multiply-adds of bf16 in the time of one of `f32`.
 const BF16_GAIN: f64 = 1.85;
 
+/// Input channels from which the seven products of Strassen's scheme are long enough for what begins and ends them.
+const STRASSEN_CHANNELS: usize = 128;
 /// Output channels in whose multiply-adds the sums of Strassen's scheme are made.
 const SUMS_COST: usize = 32;
 
@@ -111,7 +113,12 @@ fn by_rule(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Me
     }
     let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
     let transforms = |method: &Method| !matches!(method, Method::Direct | Method::Bf16 | Method::Strassen);
-    let worth = allowed.iter().copied().filter(|m| !(*m == Method::Phases || few_channels && transforms(m)));
+    let short_sums = p.in_channels < STRASSEN_CHANNELS;
+    let worth = allowed.iter().copied().filter(|m| match m {
+        Method::Phases => false,
+        Method::Strassen => !short_sums,
+        _ => !(few_channels && transforms(m)),
+    });
     let cost = |method: Method| {
         let time = expected(method, signature, out);
         if matches!(method, Method::Direct | Method::Strassen) { time / MARGIN } else { time }

@@ -90,6 +90,7 @@ fn it_is_chosen_where_it_saves_more_than_its_sums_cost_and_only_where_transforms
     assert_eq!(choose(large, Isa::Avx2, Winograd::F4), Method::Direct);
     assert_eq!(choose((512, 512, 7), Isa::Avx512, Winograd::F4), Method::Direct, "rows that make no pairs");
     assert_eq!(choose((512, 128, 28), Isa::Avx512, Winograd::F4), Method::Direct, "too few products for the sums");
+    assert_eq!(choose((64, 384, 14), Isa::Avx512, Winograd::F4), Method::Direct, "products that are too short");
     if Isa::detect() == Isa::Avx512 {
         assert_eq!(choose(large, Isa::Avx512, Winograd::F4), Method::Strassen);
     }
