@@ -179,9 +179,9 @@ soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulat
 soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
 	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
-SEEDS := $(or $(SEEDS_TO_RUN),20000)
+SEEDS := $(or $(SEEDS_TO_RUN),10000)
 .PHONY: soak-scenarios
-soak-scenarios: | check-tools ## the scenarios of the simulated device with 20,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
+soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (seven minutes); SEEDS_TO_RUN=100000 for more
 	MXRT_SIM_SEEDS=$(SEEDS) cargo test -q -p mxrt-sim --locked --tests
 
 .PHONY: tsan

@@ -97,6 +97,9 @@ def run(name: str, seeds: range, threads: int, zoo_dir: str | None) -> dict[str,
     nodes = model.check_nodes()
     mx.nd.waitall()
     violations, pairs = mx.testing.check(DEVICES[0])
+    del model
+    for ctx in DEVICES:
+        ctx.empty_cache()
     return {"model": name, "calls": calls, "nodes": nodes, "pairs": pairs, "violations": violations[:20]}
 
 

@@ -82,6 +82,19 @@ def test_copies_between_all_memories(mx, sim) -> None:
     assert x.as_in_ctx(mx.cpu()).context == mx.cpu()
 
 
+def test_a_large_copy_goes_in_pieces_and_arrives_whole(mx, sim) -> None:
+    # The chunks that copies go through have 8 MB; a view begins in the middle of one.
+    values = np.random.default_rng(3).integers(0, 255, (5 << 20) + 3).astype(np.float32)
+    there = mx.nd.array(values, ctx=sim)
+    assert np.array_equal(there.asnumpy(), values)
+    part = there[1_000_001:4_000_000]
+    assert np.array_equal(part.as_in_context(mx.sim(1)).asnumpy(), values[1_000_001:4_000_000])
+    part[:] = mx.nd.array(values[:2_999_999])
+    expected = values.copy()
+    expected[1_000_001:4_000_000] = values[:2_999_999]
+    assert np.array_equal(there.copyto(mx.cpu()).asnumpy(), expected)
+
+
 def test_a_copy_takes_the_value_of_its_time(mx, sim) -> None:
     x = mx.nd.array([1, 2, 3])
     there = x.as_in_context(sim)

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Alignment of every block.
 pub const ALIGN: usize = 64;
-/// From this size on blocks come straight from the system, aligned for huge pages.
+/// From this size on blocks come straight from the system, so that what is given back is gone, and what is not used is not
+/// there.
+const MAPPED_FROM: usize = 128 << 10;
+/// From this size on they are aligned for huge pages.
 const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 /// Freed memory that is kept in any case; above, up to half of the highest use so far.
@@ -61,7 +64,7 @@ impl Raw {
         if bytes == 0 {
             return Some(Raw::empty());
         }
-        let ptr = if bytes >= HUGE_FROM { map(bytes, used)? } else { NonNull::new(allocate(bytes)?)? };
+        let ptr = if bytes >= MAPPED_FROM { map(bytes, used)? } else { NonNull::new(allocate(bytes)?)? };
         Some(Raw { ptr, bytes })
     }
 
@@ -100,7 +103,7 @@ impl Default for Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        if self.bytes >= HUGE_FROM {
+        if self.bytes >= MAPPED_FROM {
             // SAFETY: mapped by `map` with this rounding, and not used any more.
             unsafe { libc::munmap(self.ptr.as_ptr().cast(), mapped(self.bytes)) };
         } else if self.bytes > 0
@@ -122,11 +125,12 @@ fn mapped(bytes: usize) -> usize {
     bytes.next_multiple_of(4096)
 }
 
-/// Fresh zeroed pages at a multiple of 2 MiB. As many huge pages as `used` bytes fill are asked for; the rest are small ones,
-/// so that what nobody touches takes no memory.
+/// Fresh zeroed pages, from [`HUGE_FROM`] on at a multiple of 2 MiB. As many huge pages as `used` bytes fill are asked for; the
+/// rest are small ones, so that what nobody touches takes no memory.
 fn map(bytes: usize, used: usize) -> Option<NonNull<u8>> {
     let bytes = mapped(bytes);
-    let wide = bytes.checked_add(HUGE_PAGE)?;
+    let align = if bytes >= HUGE_FROM { HUGE_PAGE } else { 1 };
+    let wide = bytes.checked_add(align - 1)?;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a fresh private mapping at an address the system chooses; what lies before and behind the aligned part is
     // given back and never used. The advice changes no content.
@@ -135,12 +139,12 @@ fn map(bytes: usize, used: usize) -> Option<NonNull<u8>> {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let before = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
+        let before = start.addr().next_multiple_of(align) - start.addr();
         let aligned = start.byte_add(before);
         if before > 0 {
             libc::munmap(start, before);
         }
-        let behind = wide - before - bytes;
+        let behind = mapped(wide) - before - bytes;
         if behind > 0 {
             libc::munmap(aligned.byte_add(bytes), behind);
         }

@@ -70,6 +70,24 @@ fn an_op_waits_for_a_device_of_another_driver_without_blocking_the_host() {
 }
 
 #[test]
+fn streams_of_one_driver_wait_by_themselves_although_there_are_others() {
+    let (rig, other) = two_drivers(EngineKind::ThreadedAsync, Mode::Scheduled { seed: 0 });
+    let [x, y, z] = rig.cells();
+    rig.op_on(gpu(0), Lane::Normal, "elsewhere", 0, &[], &[&z], |_| 1);
+    for seed in 0..seeds() {
+        rig.begin(seed);
+        rig.op("write", 0, &[], &[&x], |_| 7);
+        rig.op("read", 1, &[&x], &[&y], |v| v[0] + 1);
+        let report = rig.check(seed);
+        assert_eq!((report.waits, report.host_waits), (1, 0), "seed {seed}");
+        assert!(report.ordered("write", "read"), "both are submitted, and the device keeps the order");
+        assert_eq!(rig.read(&y).unwrap(), 8);
+        rig.end(seed);
+    }
+    while other.step() {}
+}
+
+#[test]
 fn a_failure_crosses_from_driver_to_driver() {
     every_seed_of_two_drivers(|rig, other, _| {
         let [x, y, z] = rig.cells();

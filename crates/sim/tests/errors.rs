@@ -231,7 +231,7 @@ fn sticky_error_marks_device_lost() {
 
 #[test]
 fn a_lost_device_hangs_nobody() {
-    for seed in 0..seeds() {
+    for seed in 0..engines() {
         let config = SimConfig { mode: Mode::Threaded { seed, max_delay_us: 30 }, ..SimConfig::default() };
         let rig = rig_with(EngineKind::ThreadedPerDeviceAsync, config);
         let mut random = Random::new(seed);

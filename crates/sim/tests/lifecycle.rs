@@ -18,7 +18,7 @@ fn shutdown_with_work_pending() {
     const SIDE_BY_SIDE: u64 = 16;
     std::thread::scope(|s| {
         for first in 0..SIDE_BY_SIDE {
-            s.spawn(move || (first..seeds()).step_by(SIDE_BY_SIDE as usize).for_each(close_in_the_middle));
+            s.spawn(move || (first..engines()).step_by(SIDE_BY_SIDE as usize).for_each(close_in_the_middle));
         }
     });
 }

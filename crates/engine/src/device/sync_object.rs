@@ -97,6 +97,17 @@ impl SyncObject {
             Some(known) if known.seq < event.seq => garbage._events.push(std::mem::replace(known, event.clone())),
             Some(_) => {}
         }
+        self.check();
+    }
+
+    /// Invariant 12, in builds that check.
+    fn check(&self) {
+        let stream = |event: &EventRef| event.stream.number;
+        let twice = |(i, e): (usize, &EventRef)| self.readers[..i].iter().any(|other| stream(other) == stream(e));
+        debug_assert!(!self.readers.iter().enumerate().any(twice), "two readers of one stream");
+        let before =
+            |e: &EventRef| self.writer.as_ref().is_some_and(|w| stream(&w.event) == stream(e) && w.event.seq > e.seq);
+        debug_assert!(!self.readers.iter().any(before), "a reader from before the writer");
     }
 
     /// An op that writes has been submitted up to this event; it waited for everything that was here.
@@ -118,6 +129,7 @@ impl SyncObject {
                 Some(_) => garbage._events.push(event),
             }
         }
+        self.check();
     }
 
     /// The value was written by the host, as a whole: only then it has no old failure any more.

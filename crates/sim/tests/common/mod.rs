@@ -16,6 +16,11 @@ pub fn seeds() -> u64 {
     std::env::var("MXRT_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
+/// The same where every seed needs an engine with threads: these stay until the process ends, so there is an end to it.
+pub fn engines() -> u64 {
+    seeds().min(5_000)
+}
+
 pub fn sim(index: u16) -> DeviceId {
     DeviceId::new(DeviceKind::SIM, index)
 }
@@ -65,6 +70,7 @@ pub fn every_seed(scenario: impl Fn(&Rig, u64)) {
             rig.begin(seed);
             scenario(&rig, seed);
             rig.end(seed);
+            rig.is_balanced(seed);
         }
     }
 }
@@ -89,6 +95,21 @@ impl Rig {
         self.engine.wait_all().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         assert_eq!(self.world.pending(), 0, "seed {seed}");
         self.check(seed);
+    }
+
+    /// The scenario is over, with all its variables: nothing refers to an event or owns memory of a device.
+    pub fn is_balanced(&self, seed: u64) {
+        let free: usize = [0, 1]
+            .map(|index| {
+                self.engine.trim_device(sim(index)).unwrap();
+                let stats = self.engine.device_stats(sim(index)).unwrap();
+                assert_eq!((stats.in_use, stats.cached, stats.live_events), (0, 0, 0), "seed {seed}: {stats:?}");
+                stats.free_events
+            })
+            .iter()
+            .sum();
+        assert_eq!(self.world.pending(), 0, "seed {seed}");
+        assert!(self.world.live_events() >= free, "seed {seed}: a free event does not exist");
     }
 
     /// The record up to now, without anything wrong in it.
