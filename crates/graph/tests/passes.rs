@@ -228,7 +228,7 @@ fn laid_out_and_joined(out: &Symbol, data: &[usize]) -> String {
 #[test]
 fn join_convolutions_makes_depthwise_and_1x1_one_step() {
     let [_, out] = separable(&var("data"));
-    let text = laid_out_and_joined(&out, &[1, 32, 9, 9]);
+    let text = laid_out_and_joined(&out, &[1, 32, 140, 140]);
     assert_eq!(operators(&text), ["_to_blocked", "_blocked_joined_convolutions", "_from_blocked"], "{text}");
     let step = "%1 = _blocked_joined_convolutions(%0, dw_weight, pw_weight) {num_args=3, \
                 first=kernel=(3, 3); pad=(1, 1); num_group=32; no_bias=True; num_filter=32, \
@@ -246,9 +246,9 @@ fn join_convolutions_makes_depthwise_and_1x1_one_step() {
 #[test]
 fn join_convolutions_leaves_a_depthwise_result_that_others_read() {
     let [first, then] = separable(&var("data"));
-    let text = laid_out_and_joined(&Symbol::group(&[relu("r", &first), then]), &[1, 32, 9, 9]);
+    let text = laid_out_and_joined(&Symbol::group(&[relu("r", &first), then]), &[1, 32, 140, 140]);
     assert!(!text.contains("joined"), "{text}");
     let [first, _] = separable(&var("data"));
-    let text = laid_out_and_joined(&layer("c", &first, &[("kernel", "(3, 3)")]), &[1, 32, 9, 9]);
+    let text = laid_out_and_joined(&layer("c", &first, &[("kernel", "(3, 3)")]), &[1, 32, 140, 140]);
     assert!(!text.contains("joined"), "a 3x3 convolution reads more than one row: {text}");
 }

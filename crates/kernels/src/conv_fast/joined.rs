@@ -10,7 +10,9 @@ use super::direct::{Chunk, Cut, Direct, InputRows};
 use super::job::{ConvEpilogue, Expected, FirstEpilogue, Job};
 use super::kernel::{Algorithm, ConvKernel};
 use super::params::Conv2dParams;
+use super::strassen::Strassen;
 use super::table::ConvSignature;
+use crate::cache_class::CacheClass;
 use crate::par::Par;
 use crate::simd::{Dst, LANES};
 
@@ -28,20 +30,40 @@ pub struct JoinedKernel {
 enum Pointwise {
     Direct(Direct),
     Bf16(Bf16),
+    Strassen(Strassen),
 }
 
 impl Pointwise {
-    fn direct(&self) -> &Direct {
+    /// How the 1x1 convolution alone cuts its work.
+    fn cut(&self, images: usize) -> Cut {
         match self {
-            Pointwise::Direct(direct) => direct,
-            Pointwise::Bf16(rounded) => rounded.direct(),
+            Pointwise::Direct(direct) => direct.cut(images),
+            Pointwise::Bf16(rounded) => rounded.direct().cut(images),
+            Pointwise::Strassen(products) => products.cut(images),
         }
     }
 
+    fn chunk(&self, cut: &Cut, index: usize) -> Chunk {
+        match self {
+            Pointwise::Direct(direct) => direct.chunk(cut, index),
+            Pointwise::Bf16(rounded) => rounded.direct().chunk(cut, index),
+            Pointwise::Strassen(products) => products.chunk(cut, index),
+        }
+    }
+
+    fn most_rows(&self) -> usize {
+        match self {
+            Pointwise::Direct(direct) => direct.most_rows(),
+            Pointwise::Bf16(rounded) => rounded.direct().most_rows(),
+            Pointwise::Strassen(products) => products.most_rows(),
+        }
+    }
+
+    /// Bytes that a chunk needs.
     fn scratch(&self, cut: &Cut) -> usize {
         match self {
-            Pointwise::Direct(_) => cut.scratch,
             Pointwise::Bf16(rounded) => rounded.chunk_scratch(cut),
+            Pointwise::Direct(_) | Pointwise::Strassen(_) => cut.scratch,
         }
     }
 
@@ -49,14 +71,21 @@ impl Pointwise {
         match self {
             Pointwise::Direct(direct) => direct.run_chunk(job, chunk, from, scratch),
             Pointwise::Bf16(rounded) => rounded.run_chunk(job, chunk, from, scratch),
+            Pointwise::Strassen(products) => products.run_chunk(job, chunk, from, scratch),
         }
     }
 }
 
 impl JoinedKernel {
-    /// Joins `first` and `then`, which reads its output; none unless they are a depthwise and a 1x1 convolution whose weights
-    /// stay in the second-level cache.
+    /// Joins `first` and `then`, which reads its output; none unless they are a depthwise and a 1x1 convolution, the map between
+    /// them is too large for the second-level cache, and the weights stay there.
     pub fn join(first: &ConvKernel, then: &ConvKernel) -> Option<JoinedKernel> {
+        let bytes = first.output_shape().image_len() * size_of::<f32>();
+        if bytes > CacheClass::detect().bytes() { JoinedKernel::possible(first, then) } else { None }
+    }
+
+    /// The same for a map of any size.
+    pub(super) fn possible(first: &ConvKernel, then: &ConvKernel) -> Option<JoinedKernel> {
         let Algorithm::Depthwise(depthwise) = &first.algorithm else { return None };
         let Conv2dParams { kernel, stride, pad, groups, .. } = *then.params();
         let reads_pixels = kernel == [1, 1] && stride == [1, 1] && pad == [0, 0] && groups == 1;
@@ -67,10 +96,11 @@ impl JoinedKernel {
         let pointwise = match &then.algorithm {
             Algorithm::Direct(direct) => Pointwise::Direct(direct.clone()),
             Algorithm::Bf16(rounded) => Pointwise::Bf16(rounded.clone()),
+            Algorithm::Strassen(products) if products.by_rows() => Pointwise::Strassen(products.clone()),
             _ => return None,
         };
         // Where a chunk makes some of the output channels only, the depthwise result would be computed many times.
-        let by_rows = pointwise.direct().cut(map.n).by_rows();
+        let by_rows = pointwise.cut(map.n).by_rows();
         by_rows.then(|| JoinedKernel {
             first: first.clone(),
             depthwise: depthwise.clone(),
@@ -143,14 +173,13 @@ impl JoinedKernel {
         assert!(first.bias.is_none_or(|b| b.len() == map.c), "the bias of the first needs {} elements", map.c);
         let expected = Expected { x: self.input_shape(), y: self.output_shape(), packed_len: self.then.packed_len() };
         let job = Job::new(&expected, x, packed_then, then, y);
-        let direct = self.pointwise.direct();
-        let cut = direct.cut(map.n);
+        let cut = self.pointwise.cut(map.n);
         let band = |rows: usize| BlockedShape::new(1, map.c, rows, map.w, Halo::default());
-        let map_bytes = band(direct.most_rows()).len() * size_of::<f32>();
+        let map_bytes = band(self.pointwise.most_rows()).len() * size_of::<f32>();
         let bytes = map_bytes + self.depthwise.taps_bytes().max(self.pointwise.scratch(&cut));
         par.run(cut.chunks(), bytes, &|chunk, scratch| {
             let (map, scratch) = scratch.split_at_mut(map_bytes);
-            let chunk = direct.chunk(&cut, chunk);
+            let chunk = self.pointwise.chunk(&cut, chunk);
             let shape = band(chunk.rows.len());
             let map = Dst::new(bytemuck::cast_slice_mut(map));
             let first = job.of_first(packed_first, first, map, shape);

@@ -111,7 +111,7 @@ impl Case {
     }
 
     fn check(&self) -> bool {
-        let Some(kernel) = JoinedKernel::join(&self.first, &self.then) else { return false };
+        let Some(kernel) = JoinedKernel::possible(&self.first, &self.then) else { return false };
         let apart = self.one_after_the_other();
         assert!(apart.iter().all(|bits| !f32::from_bits(*bits).is_nan()), "the reference is complete");
         for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
@@ -156,7 +156,8 @@ proptest! {
 
 #[test]
 fn layers_of_many_chunks_are_joined_with_the_same_bits() {
-    for (channels, filters, size, stride) in [(32, 64, 112, 1), (64, 128, 56, 2), (256, 256, 28, 1), (192, 32, 28, 1)] {
+    let layers = [(32, 64, 112, 1), (64, 128, 56, 2), (256, 256, 28, 1), (192, 32, 28, 1), (128, 512, 28, 1)];
+    for (channels, filters, size, stride) in layers {
         for isa in [Isa::Avx512, Isa::Avx2] {
             for precision in [Precision::Single, Precision::Bf16] {
                 let shape = [2, channels, size, size];
@@ -174,14 +175,28 @@ fn what_is_no_depthwise_and_1x1_pair_is_not_joined() {
             .expect("a sound convolution")
     };
     let first = select(depthwise(32, 3, 1), 20);
-    let joins = |then: Conv2dParams, size| JoinedKernel::join(&first, &select(then, size)).is_some();
+    let joins = |then: Conv2dParams, size| JoinedKernel::possible(&first, &select(then, size)).is_some();
     assert!(joins(Conv2dParams::square(32, 8, 1), 20));
     assert!(!joins(Conv2dParams::square(32, 8, 1), 18), "another size");
     assert!(!joins(Conv2dParams { pad: [1, 1], ..Conv2dParams::square(32, 8, 3) }, 20), "3x3");
     assert!(!joins(Conv2dParams { stride: [2, 2], ..Conv2dParams::square(32, 8, 1) }, 20), "every second pixel");
     assert!(!joins(Conv2dParams { groups: 2, ..Conv2dParams::square(32, 8, 1) }, 20), "groups");
     let dense = select(Conv2dParams { pad: [1, 1], ..Conv2dParams::square(32, 32, 3) }, 20);
-    assert!(JoinedKernel::join(&dense, &select(Conv2dParams::square(32, 8, 1), 20)).is_none(), "a dense first layer");
+    assert!(
+        JoinedKernel::possible(&dense, &select(Conv2dParams::square(32, 8, 1), 20)).is_none(),
+        "a dense first layer"
+    );
     let many = (select(depthwise(1024, 3, 1), 14), select(Conv2dParams::square(1024, 1024, 1), 14));
-    assert!(JoinedKernel::join(&many.0, &many.1).is_none(), "weights that no cache holds");
+    assert!(JoinedKernel::possible(&many.0, &many.1).is_none(), "weights that no cache holds");
+}
+
+#[test]
+fn only_maps_that_no_cache_holds_are_joined() {
+    let join = |size: usize| {
+        let isa = Isa::detect();
+        let case = Case::new(depthwise(32, 3, 1), 64, [1, 32, size, size], isa, Precision::Single);
+        JoinedKernel::join(&case.first, &case.then).is_some()
+    };
+    assert!(join(200), "5 MB");
+    assert!(!join(56), "400 KB");
 }

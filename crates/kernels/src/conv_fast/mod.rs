@@ -20,6 +20,9 @@ mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
 mod select;
+mod strassen;
+#[allow(clippy::needless_range_loop)]
+mod strassen_tile;
 mod table;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
@@ -45,5 +48,7 @@ mod bf16_tests;
 mod joined_tests;
 #[cfg(test)]
 mod layer_tests;
+#[cfg(test)]
+mod strassen_tests;
 #[cfg(test)]
 mod tests;

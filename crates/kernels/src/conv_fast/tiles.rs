@@ -65,11 +65,11 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
                 }
             }
             let mut acc = [[s.zero(); N]; M];
-            if x.resumes {
-                for n in 0..N {
-                    for m in 0..M {
-                        acc[m][n] = s.load(x.y.as_src(), n * x.y_block + at(m, x.y_row));
-                    }
+            // Sums begin with the bias: short ones have no time for an addition afterwards.
+            for n in 0..N {
+                let bias = s.load(x.bias, n * LANES);
+                for m in 0..M {
+                    acc[m][n] = if x.resumes { s.load(x.y.as_src(), n * x.y_block + at(m, x.y_row)) } else { bias };
                 }
             }
             accumulate::<S, M, N, WAYS, PIXEL, TURN>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b, x.soon);
@@ -83,9 +83,8 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
             }
             let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
             for n in 0..N {
-                let bias = s.load(x.bias, n * LANES);
                 for m in 0..M {
-                    let mut v = s.add(acc[m][n], bias);
+                    let mut v = acc[m][n];
                     if let Some(r) = x.residual {
                         v = s.add(v, s.load(r.at, n * r.block + at(m, r.row)));
                     }
