@@ -1,6 +1,6 @@
 """Leaving in the middle of everything: no hang, no crash, nothing printed, and the exit status that was asked for.
 
-50 times each way; ``make exits`` 1,000 times (``MXRT_EXITS`` sets another number).
+25 times each way; ``make exits`` 1,000 times (``MXRT_EXITS`` sets another number).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from support import DIGITS, run_python
 
-REPETITIONS = int(os.environ.get("MXRT_EXITS", "50"))
+REPETITIONS = int(os.environ.get("MXRT_EXITS", "25"))
 
 PRELUDE = """
 import asyncio, os, sys, threading, time

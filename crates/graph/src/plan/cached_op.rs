@@ -1,8 +1,10 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
+mod measure;
+
 use super::build::{BuildOptions, Plan};
 use super::consts::ConstCache;
-use super::describe::{StepReport, StepTimes};
+use super::flags::{Accuracy, CachedOpFlags, mark_constants};
 use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
 use super::on_device;
@@ -12,8 +14,8 @@ use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
 use super::run::Request;
 use crate::symbol::{Symbol, first_names};
-use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope, WaitError};
-use mxrt_ops::{AttrDef, AttrKind, Attrs, ConvSignature, EnginePar, Precision, RandomState};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope};
+use mxrt_ops::{ConvSignature, EnginePar, Precision, RandomState};
 use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -28,9 +30,6 @@ const SMALL_NS: u64 = 200_000;
 const QUICK_NS: u64 = 10_000;
 const MAX_QUICK_INPUTS: usize = 4;
 
-/// Runs whose steps are timed for [`CachedOp::measured_plan_text`].
-const MEASURED_RUNS: usize = 5;
-
 /// Shapes of single rows for which the division of batches is remembered.
 const MAX_DIVISIONS: usize = 64;
 
@@ -43,65 +42,6 @@ pub struct CallOptions {
     pub deadline: Option<Instant>,
     /// the call does not run when all its results are dropped before its turn comes
     pub cancel_on_drop: bool,
-}
-
-static FLAGS: &[AttrDef] = &[
-    AttrDef::new("static_alloc", AttrKind::Bool, "False", "accepted; memory is always planned once per signature"),
-    AttrDef::new("static_shape", AttrKind::Bool, "False", "accepted; every signature has its own plan"),
-    AttrDef::new("inline_limit", AttrKind::Int, "2", "accepted; without effect"),
-    AttrDef::new("forward_bulk_size", AttrKind::OptInt, "None", "accepted; a plan is always one operation"),
-    AttrDef::new("backward_bulk_size", AttrKind::OptInt, "None", "accepted; there is no training"),
-    AttrDef::new("data_indices", AttrKind::Shape, "()", "positions of the data among the inputs"),
-    AttrDef::new("param_indices", AttrKind::Shape, "()", "positions of the parameters among the inputs"),
-    AttrDef::new("subgraph", AttrKind::Str, "", "accepted; without effect"),
-    AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
-    AttrDef::new(
-        "precision",
-        AttrKind::Enum(&["default", "exact", "bf16"]),
-        "default",
-        "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
-         bf16: inputs and weights of layers rounded to bf16 where that is faster",
-    ),
-    AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
-];
-
-/// Flags of MXNet's `CachedOp`. Those without effect here describe what is always on.
-#[derive(Clone, Debug, Default)]
-pub struct CachedOpFlags {
-    data: Vec<usize>,
-    params: Vec<usize>,
-    accuracy: Accuracy,
-}
-
-/// What the flag `precision` says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Accuracy {
-    #[default]
-    Default,
-    Exact,
-    Bf16,
-}
-
-impl CachedOpFlags {
-    /// Parses (name, text) pairs; unknown names and bad values are errors.
-    pub fn parse<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<CachedOpFlags, OpError> {
-        let attrs = Attrs::parse(FLAGS, given).map_err(|e| e.op("CachedOp"))?;
-        if attrs.bool("static_shape") && !attrs.bool("static_alloc") {
-            let message = "static_alloc must be True when static_shape is True";
-            return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
-        }
-        let indices = |name: &str| -> Result<Vec<usize>, OpError> {
-            let wrong =
-                |i: &i64| OpError::new(FailureKind::Value, format!("{name}: {i} is not a position of an input"));
-            attrs.ints(name).iter().map(|i| usize::try_from(*i).map_err(|_| wrong(i).op("CachedOp"))).collect()
-        };
-        let accuracy = match attrs.str("precision") {
-            "exact" => Accuracy::Exact,
-            "bf16" => Accuracy::Bf16,
-            _ => Accuracy::Default,
-        };
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, accuracy })
-    }
 }
 
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
@@ -228,70 +168,6 @@ impl CachedOp {
     /// The plan for these input types, as text.
     pub fn plan_text(&self, inputs: &[TensorType]) -> Result<String, OpError> {
         Ok(self.program(inputs)?.text(None))
-    }
-
-    /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
-    /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn measured_plan_text(
-        &self,
-        inputs: &[&NDArray],
-        poll: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<String, WaitError>, OpError> {
-        let times: Arc<Mutex<StepTimes>> = Arc::default();
-        let (record, begin) = (times.clone(), Instant::now());
-        let clock = move || begin.elapsed().as_nanos() as u64;
-        let note = move |run: &[u64]| record.lock().merge(run);
-        let measured = self.measure(inputs, MEASURED_RUNS, clock, note, poll)?;
-        Ok(measured.map(|program| program.text(Some(&times.lock()))))
-    }
-
-    /// The steps of the plan for these inputs, or of a part of a divided batch, and what each took in `runs` runs (after two
-    /// more), in nanoseconds of `clock`, which is read in the thread that runs them. Waits for the runs; `poll` as for reading
-    /// an array.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn measure_steps(
-        &self,
-        inputs: &[&NDArray],
-        runs: usize,
-        clock: fn() -> u64,
-        poll: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<Vec<StepReport>, WaitError>, OpError> {
-        let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
-        let record = times.clone();
-        let note = move |run: &[u64]| record.lock().push(run.to_vec());
-        let measured = self.measure(inputs, runs, clock, note, poll)?;
-        Ok(measured.map(|program| {
-            let mut reports = program.plans().first().map(|plan| plan.reports()).unwrap_or_default();
-            for run in times.lock().iter() {
-                reports.iter_mut().zip(run).for_each(|(report, ns)| report.ns.push(*ns));
-            }
-            reports
-        }))
-    }
-
-    /// Runs the program for these inputs several times and notes what its steps took each time.
-    fn measure(
-        &self,
-        inputs: &[&NDArray],
-        runs: usize,
-        clock: impl Fn() -> u64 + Send + 'static,
-        mut note: impl FnMut(&[u64]) + Send + 'static,
-        poll: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
-        let program = self.prepare(inputs)?;
-        let results = self.results(&program, inputs, None, &CallOptions::default())?;
-        let program_of_op = program.clone();
-        let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
-        self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
-            Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
-        })?;
-        for result in &results {
-            if let Err(error) = result.read(poll) {
-                return Ok(Err(error));
-            }
-        }
-        Ok(Ok(program))
     }
 
     /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
@@ -567,23 +443,4 @@ impl std::fmt::Debug for CachedOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "CachedOp({}, {} inputs, {:?})", self.name.as_str(), self.num_inputs(), self.stats())
     }
-}
-
-fn mark_constants(graph: &mut Graph, flags: &CachedOpFlags) -> Result<(), OpError> {
-    let n = graph.inputs.len();
-    if let Some(i) = flags.data.iter().chain(&flags.params).find(|i| **i >= n) {
-        let message = format!("data_indices or param_indices names input {i}, but there are {n} inputs");
-        return Err(OpError::new(FailureKind::Index, message).op("CachedOp"));
-    }
-    if flags.params.is_empty() {
-        graph.guess_constants();
-        for i in &flags.data {
-            graph.inputs[*i].constant = false;
-        }
-        return Ok(());
-    }
-    for i in &flags.params {
-        graph.inputs[*i].constant = !flags.data.contains(i);
-    }
-    Ok(())
 }

@@ -9,6 +9,7 @@ mod build;
 mod cached_op;
 mod consts;
 mod describe;
+mod flags;
 mod infer;
 mod inputs;
 mod ir;
@@ -25,8 +26,9 @@ mod text;
 
 pub use bound::BoundOp;
 pub use build::{BuildOptions, CacheLimit, Plan};
-pub use cached_op::{CachedOp, CachedOpFlags, CallOptions};
+pub use cached_op::{CachedOp, CallOptions};
 pub use describe::{StepReport, StepTimes};
+pub use flags::CachedOpFlags;
 pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};
 pub use passes::PassChoice;
