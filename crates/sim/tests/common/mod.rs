@@ -16,9 +16,10 @@ pub fn seeds() -> u64 {
     std::env::var("MXRT_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
-/// The same where every seed needs an engine with threads: these stay until the process ends, so there is an end to it.
+/// The same where every seed needs an engine of its own: these, and their workers, stay until the process ends, and a
+/// process can have some ten thousand threads.
 pub fn engines() -> u64 {
-    seeds().min(5_000)
+    seeds().min(3_000)
 }
 
 pub fn sim(index: u16) -> DeviceId {
@@ -77,7 +78,7 @@ pub fn every_seed(scenario: impl Fn(&Rig, u64)) {
 
 /// As `every_seed`, with a world and an engine of its own for each seed: for scenarios that break something.
 pub fn every_seed_afresh(scenario: impl Fn(&Rig, u64)) {
-    for seed in 0..seeds() {
+    for seed in 0..engines() {
         let rig = rig();
         rig.begin(seed);
         scenario(&rig, seed);
