@@ -207,22 +207,6 @@ fn plain_arrays_are_joined_in_place_along_their_first_extent() {
 }
 
 #[test]
-fn a_depthwise_result_that_no_cache_holds_does_not_leave_its_step() {
-    let separable = |x: &Symbol| {
-        let depthwise = relu("r", &norm("n", &conv("dw", x, "32", &[("num_group", "32")])));
-        norm("m", &apply("Convolution", "pw", &[("kernel", "(1, 1)"), ("num_filter", "32")], &[&depthwise]))
-    };
-    let x = var("data");
-    let symbol = apply("elemwise_add", "sum", &[], &[&separable(&x), &x]);
-    let joined = check(&symbol, &[1, 32, 140, 140]);
-    assert!(joined.contains("depthwise + direct"), "{joined}");
-    let passes = PassChoice::parse("-join_convolutions").expect("it is known");
-    let apart = check_with(&symbol, &[1, 32, 140, 140], BuildOptions { passes, ..BuildOptions::default() });
-    assert!(!apart.contains("depthwise + direct"), "{apart}");
-    assert!(!check(&symbol, &[1, 32, 20, 20]).contains("depthwise + direct"), "a map that a cache holds");
-}
-
-#[test]
 fn results_are_the_same_whichever_pass_is_switched_off() {
     let symbol = for_every_pass();
     let all = check(&symbol, &[2, 16, 6, 7]);
@@ -235,7 +219,6 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
             "drop_dead",
             "drop_identities",
             "merge_equal",
-            "join_convolutions",
             passes::JOIN_IN_PLACE,
             passes::OVERWRITE,
             passes::DIVIDE_BATCH,

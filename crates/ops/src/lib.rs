@@ -20,5 +20,4 @@ mod shape;
 #[cfg(test)]
 mod testing;
 
-pub use crate::blocked::joined::{BlockedNode, join_convolutions};
 pub use crate::core::*;

@@ -9,7 +9,6 @@ pub static TABLE: &[&[OpDef]] = &[
     blocked::convert::OPS,
     blocked::convolution::OPS,
     blocked::elementwise::OPS,
-    blocked::joined::OPS,
     blocked::pointwise::OPS,
     blocked::pooling::OPS,
     create::arange::OPS,

@@ -88,7 +88,7 @@ impl Plan {
 
     /// The convolutions that tables of measured choices know, step by step.
     pub(super) fn convolutions(&self) -> Vec<ConvSignature> {
-        self.steps.iter().flat_map(|step| step.kernel.convolutions()).collect()
+        self.steps.iter().filter_map(|step| step.kernel.convolution()).collect()
     }
 
     /// How many pieces of the random stream one request draws.

@@ -5,7 +5,7 @@
 //! activation are `f32`.
 
 use super::blocked::{BLOCK, BlockedShape, Halo};
-use super::direct::{Chunk, Cut, Direct, InputRows};
+use super::direct::{Direct, InputRows};
 use super::job::Job;
 use super::params::Conv2dParams;
 use crate::cache_class::CacheClass;
@@ -100,37 +100,18 @@ impl Bf16 {
             });
             return self.direct.run(&job.with_input(pairs.as_src(), shape), par);
         }
-        par.run(cut.chunks(), self.chunk_scratch(&cut), &|chunk, scratch| {
+        let most = self.read_rows(&(0..self.direct.most_rows())).len();
+        let pair_bytes = self.shape(1, most).len() * size_of::<f32>();
+        par.run(cut.chunks(), pair_bytes + cut.scratch, &|chunk, scratch| {
+            let (pairs, scratch) = scratch.split_at_mut(pair_bytes);
+            let pairs = Dst::new(bytemuck::cast_slice_mut(pairs));
             let chunk = self.direct.chunk(&cut, chunk);
-            self.run_chunk(job, &chunk, InputRows { image: chunk.image, first: 0 }, scratch);
+            let rows = self.read_rows(&chunk.rows);
+            let shape = self.shape(1, rows.len());
+            self.round(job, chunk.image, 0..shape.blocks(), rows.clone(), shape, pairs);
+            let job = job.with_input(pairs.as_src(), shape);
+            self.direct.run_chunk(&job, &chunk, InputRows { image: 0, first: rows.start }, scratch);
         });
-    }
-
-    /// The direct convolution of the rounded input.
-    pub(super) fn direct(&self) -> &Direct {
-        &self.direct
-    }
-
-    /// Bytes of scratch of a chunk, where every chunk rounds what it reads.
-    pub(super) fn chunk_scratch(&self, cut: &Cut) -> usize {
-        self.pair_bytes() + cut.scratch
-    }
-
-    /// Bytes of the rounded rows of a chunk.
-    fn pair_bytes(&self) -> usize {
-        self.shape(1, self.read_rows(&(0..self.direct.most_rows())).len()).len() * size_of::<f32>()
-    }
-
-    /// Rounds what a chunk reads and computes it, from an input that may hold only these rows.
-    pub(super) fn run_chunk(&self, job: &Job<'_>, chunk: &Chunk, from: InputRows, scratch: &mut [u8]) {
-        let (pairs, scratch) = scratch.split_at_mut(self.pair_bytes());
-        let pairs = Dst::new(bytemuck::cast_slice_mut(pairs));
-        let rows = self.read_rows(&chunk.rows);
-        let shape = self.shape(1, rows.len());
-        let here = rows.start - from.first..rows.end - from.first;
-        self.round(job, from.image, 0..shape.blocks(), here, shape, pairs);
-        let job = job.with_input(pairs.as_src(), shape);
-        self.direct.run_chunk(&job, chunk, InputRows { image: 0, first: rows.start }, scratch);
     }
 
     /// Rounds some rows of some blocks of 32 channels of an image.

@@ -53,44 +53,26 @@ impl Depthwise {
     }
 
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let Conv2dParams { kernel, dilate, .. } = self.params;
         let bands = self.out[0].div_ceil(self.chunk_rows);
         let blocks = job.ys.blocks();
-        par.run(bands * blocks * job.xs.n, self.taps_bytes(), &|chunk, scratch| {
+        let taps_bytes = self.params.taps() * size_of::<Tap>();
+        par.run(bands * blocks * job.xs.n, taps_bytes, &|chunk, scratch| {
             let (band, rest) = (chunk % bands, chunk / bands);
             let (block, image) = (rest % blocks, rest / blocks);
+            let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut scratch[..taps_bytes]);
+            for (t, tap) in taps.iter_mut().enumerate() {
+                let (i, j) = (t / kernel[1], t % kernel[1]);
+                let offset = job.xs.padded_offset(0, 0, i * dilate[0], j * dilate[1]);
+                *tap = Tap { offset: offset as u32, count: LANES as u32 };
+            }
             let rows = band * self.chunk_rows..((band + 1) * self.chunk_rows).min(self.out[0]);
-            let to = OutputRows { image, first: 0 };
-            self.rows(job, self.fill_taps(job, scratch), image, block, rows, to);
+            self.rows(job, taps, image, block, rows);
         });
     }
 
-    /// Bytes of scratch for the taps.
-    pub(super) fn taps_bytes(&self) -> usize {
-        self.params.taps() * size_of::<Tap>()
-    }
-
-    /// Where a tile finds its inputs, counted from the pixel of its first tap.
-    pub(super) fn fill_taps<'t>(&self, job: &Job<'_>, scratch: &'t mut [u8]) -> &'t [Tap] {
-        let Conv2dParams { kernel, dilate, .. } = self.params;
-        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut scratch[..self.taps_bytes()]);
-        for (t, tap) in taps.iter_mut().enumerate() {
-            let (i, j) = (t / kernel[1], t % kernel[1]);
-            let offset = job.xs.padded_offset(0, 0, i * dilate[0], j * dilate[1]);
-            *tap = Tap { offset: offset as u32, count: LANES as u32 };
-        }
-        taps
-    }
-
-    /// Some output rows of one block of channels, to an output that may hold only these.
-    pub(super) fn rows(
-        &self,
-        job: &Job<'_>,
-        taps: &[Tap],
-        image: usize,
-        block: usize,
-        rows: std::ops::Range<usize>,
-        to: OutputRows,
-    ) {
+    /// Some output rows of one block of channels.
+    fn rows(&self, job: &Job<'_>, taps: &[Tap], image: usize, block: usize, rows: std::ops::Range<usize>) {
         let Conv2dParams { stride, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
         let pixel = stride[1] * BLOCK;
@@ -110,7 +92,7 @@ impl Depthwise {
                     weights: Src::new(job.packed).add(block * taps.len() * LANES),
                     bias: Src::new(&bias),
                     residual: job.residual_at(image, block, row, col),
-                    y: job.y.add(ys.offset(to.image, block, row - to.first, col)),
+                    y: job.y.add(ys.offset(image, block, row, col)),
                     limits: job.limits,
                 };
                 // SAFETY: `Job::new` checked shapes, halo and lengths; these output rows of this block belong to this chunk.
@@ -118,15 +100,6 @@ impl Depthwise {
             }
         }
         // SAFETY: as above.
-        unsafe { zero_halo(job.y, ys, to.image, block, rows.start - to.first..rows.end - to.first) }
+        unsafe { zero_halo(job.y, ys, image, block, rows) }
     }
-}
-
-/// Where output rows lie.
-#[derive(Clone, Copy)]
-pub(super) struct OutputRows {
-    /// The image among those that the output holds.
-    pub image: usize,
-    /// The row that the output's first row stands for.
-    pub first: usize,
 }

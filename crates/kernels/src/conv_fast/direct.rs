@@ -32,7 +32,7 @@ const LEAST_CHUNKS: usize = 16;
 const SHORT_SUMS: usize = 48;
 
 /// Some bands more, so that two or four cores get the same number.
-pub(super) fn even_bands(bands: usize) -> usize {
+fn even_bands(bands: usize) -> usize {
     if bands > 2 { bands.next_multiple_of(4) } else { bands }
 }
 
@@ -393,9 +393,9 @@ impl Tiles {
 
 /// How a run is cut into chunks; follows from shapes alone.
 pub(super) struct Cut {
-    pub images: usize,
-    pub bands: usize,
-    pub groups: usize,
+    images: usize,
+    bands: usize,
+    groups: usize,
     /// Bytes that a chunk needs.
     pub scratch: usize,
 }
@@ -415,7 +415,7 @@ impl Cut {
 pub(super) struct Chunk {
     pub image: usize,
     pub rows: std::ops::Range<usize>,
-    pub parts: std::ops::Range<usize>,
+    parts: std::ops::Range<usize>,
 }
 
 /// Where the input of a chunk lies.

@@ -28,15 +28,6 @@ pub struct ConvEpilogue<'a> {
     pub activation: Activation,
 }
 
-/// Operands of the first of two joined convolutions.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FirstEpilogue<'a> {
-    /// One value per channel.
-    pub bias: Option<&'a [f32]>,
-    /// Applied last.
-    pub activation: Activation,
-}
-
 /// Bytes of an image that no second-level cache keeps from one layer to the next.
 const LARGE_OUTPUT: usize = 1 << 20;
 
@@ -95,12 +86,6 @@ impl<'a> Job<'a> {
     /// The same outputs from another input.
     pub(super) fn with_input(&self, x: Src, xs: BlockedShape) -> Job<'a> {
         Job { x, xs, ..*self }
-    }
-
-    /// The same input, read by a layer of its own that writes to `y`.
-    pub(super) fn of_first(&self, packed: &'a [f32], first: FirstEpilogue<'a>, y: Dst, ys: BlockedShape) -> Job<'a> {
-        let FirstEpilogue { bias, activation } = first;
-        Job { y, ys, residual: None, in_place: false, packed, bias, limits: activation.limits(), ..*self }
     }
 
     /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.

@@ -9,7 +9,6 @@ use super::job::{ConvEpilogue, Expected, Job, Residual};
 use super::method::{ConvOptions, Method, Precision};
 use super::params::Conv2dParams;
 use super::select::{choose, prepare};
-use super::strassen::Strassen;
 use super::table::ConvSignature;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use crate::activation::Activation;
@@ -24,7 +23,7 @@ pub struct ConvKernel {
     isa: Isa,
     input: BlockedShape,
     output: BlockedShape,
-    pub(super) algorithm: Algorithm,
+    algorithm: Algorithm,
     /// Whether a table of the caller's chose it.
     tuned: bool,
     /// The precision that was asked for.
@@ -39,7 +38,6 @@ pub(super) enum Algorithm {
     AtLoad(AtLoad),
     InRegisters(InRegisters),
     Phases(Phases),
-    Strassen(Strassen),
     Bf16(Bf16),
 }
 
@@ -88,9 +86,7 @@ impl ConvKernel {
         let out = params.output_size([h, w])?;
         let algorithm = choose(n, out);
         let halo = match &algorithm {
-            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Bf16(_) | Algorithm::Strassen(_) => {
-                params.halo([h, w], out)
-            }
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Bf16(_) => params.halo([h, w], out),
             Algorithm::AtLoad(a) => a.halo([h, w]),
             Algorithm::InRegisters(a) => a.halo([h, w]),
             Algorithm::Phases(a) => a.halo([h, w]),
@@ -118,7 +114,6 @@ impl ConvKernel {
             Algorithm::AtLoad(_) => Method::F4,
             Algorithm::InRegisters(_) => Method::Registers,
             Algorithm::Phases(_) => Method::Phases,
-            Algorithm::Strassen(_) => Method::Strassen,
             Algorithm::Bf16(_) => Method::Bf16,
         }
     }
@@ -137,7 +132,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.name(),
             Algorithm::InRegisters(a) => a.name(),
             Algorithm::Phases(a) => a.name(),
-            Algorithm::Strassen(a) => a.name(),
         }
     }
 
@@ -153,9 +147,9 @@ impl ConvKernel {
         ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
     }
 
-    /// Whether it multiplies much less often than the direct convolution.
+    /// Whether it multiplies less often than the direct convolution.
     pub fn saves_arithmetic(&self) -> bool {
-        !matches!(self.method(), Method::Direct | Method::Depthwise | Method::Bf16 | Method::Strassen)
+        !matches!(self.method(), Method::Direct | Method::Depthwise | Method::Bf16)
     }
 
     /// What it computes.
@@ -182,7 +176,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.packed_len(),
             Algorithm::InRegisters(a) => a.packed_len(),
             Algorithm::Phases(a) => a.packed_len(),
-            Algorithm::Strassen(a) => a.packed_len(),
         }
     }
 
@@ -201,7 +194,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.pack(weights, packed),
             Algorithm::InRegisters(a) => a.pack(weights, packed),
             Algorithm::Phases(a) => a.pack(weights, packed),
-            Algorithm::Strassen(a) => a.pack(weights, packed),
         }
     }
 
@@ -211,7 +203,6 @@ impl ConvKernel {
             Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Phases(_) => 0,
             Algorithm::AtLoad(a) => a.scratch_len(),
             Algorithm::Bf16(a) => a.scratch_len(),
-            Algorithm::Strassen(a) => a.scratch_len(self.input.n),
             Algorithm::InRegisters(a) => a.scratch_len(),
         }
     }
@@ -242,7 +233,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.run(&job, scratch, par),
             Algorithm::InRegisters(a) => a.run(&job, scratch, par),
             Algorithm::Phases(a) => a.run(&job, par),
-            Algorithm::Strassen(a) => a.run(&job, scratch, par),
         }
     }
 

@@ -4,19 +4,18 @@ use super::table::ConvTable;
 use std::fmt;
 use std::str::FromStr;
 
-/// How much arithmetic may be saved by transforming 3x3 filters, and by Strassen's scheme for 1x1 convolutions.
+/// How much arithmetic may be saved by transforming 3x3 filters.
 ///
 /// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), and make NaN of
 /// outputs that see an infinity. F(4,3) spreads an infinity or NaN over the outputs of its tile, and an outlier adds a few
-/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it. Strassen's scheme, which
-/// goes with F(4,3), does the same to all channels of two pixels.
+/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Winograd {
     /// Direct convolution only.
     Off,
     /// F(2,3): outputs in 2x2 tiles.
     F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles. Strassen's scheme where it pays.
+    /// F(4,3) where it pays: outputs in 4x4 tiles.
     #[default]
     F4,
 }
@@ -57,24 +56,14 @@ pub enum Method {
     Registers,
     /// Winograd F(4,4) of the four phases of a first layer.
     Phases,
-    /// 1x1 convolution by seven products of halves in the place of eight.
-    Strassen,
     /// Direct convolution of bf16 values.
     Bf16,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 8] = [
-        Method::Direct,
-        Method::Depthwise,
-        Method::F2,
-        Method::F4,
-        Method::Registers,
-        Method::Phases,
-        Method::Strassen,
-        Method::Bf16,
-    ];
+    pub const ALL: [Method; 7] =
+        [Method::Direct, Method::Depthwise, Method::F2, Method::F4, Method::Registers, Method::Phases, Method::Bf16];
 
     /// The word for it in tables.
     pub fn name(self) -> &'static str {
@@ -85,7 +74,6 @@ impl Method {
             Method::F4 => "f4",
             Method::Registers => "registers",
             Method::Phases => "phases",
-            Method::Strassen => "strassen",
             Method::Bf16 => "bf16",
         }
     }

@@ -12,7 +12,6 @@ mod convert;
 mod depthwise;
 mod direct;
 mod job;
-mod joined;
 mod kernel;
 mod method;
 mod params;
@@ -20,9 +19,6 @@ mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
 mod select;
-mod strassen;
-#[allow(clippy::needless_range_loop)]
-mod strassen_tile;
 mod table;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
@@ -32,8 +28,7 @@ mod winograd;
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 pub use concat::{can_concat, concat};
 pub use convert::{from_blocked, to_blocked};
-pub use job::{ConvEpilogue, FirstEpilogue, Residual};
-pub use joined::JoinedKernel;
+pub use job::{ConvEpilogue, Residual};
 pub use kernel::{ConvKernel, NchwEpilogue};
 pub use method::{ConvOptions, Method, Precision, Winograd};
 pub use params::Conv2dParams;
@@ -45,10 +40,6 @@ pub use tune::{Measured, chosen, measure};
 #[cfg(test)]
 mod bf16_tests;
 #[cfg(test)]
-mod joined_tests;
-#[cfg(test)]
 mod layer_tests;
-#[cfg(test)]
-mod strassen_tests;
 #[cfg(test)]
 mod tests;

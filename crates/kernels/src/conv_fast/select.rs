@@ -9,7 +9,6 @@ use super::depthwise::Depthwise;
 use super::direct::Direct;
 use super::kernel::Algorithm;
 use super::method::{ConvOptions, Method, Precision, Winograd};
-use super::strassen::Strassen;
 use super::table::{ConvSignature, ConvTable};
 use super::winograd::{self, AtLoad, InRegisters, Phases, Scheme};
 use crate::gemm::tile::Elements;
@@ -31,11 +30,6 @@ const MEMORY: f64 = 44e3;
 const ROUNDING: f64 = 80e3;
 /// Multiply-adds of bf16 in the time of one of `f32`.
 const BF16_GAIN: f64 = 1.85;
-
-/// Input channels from which the seven products of Strassen's scheme are long enough for what begins and ends them.
-const STRASSEN_CHANNELS: usize = 128;
-/// Output channels in whose multiply-adds the sums of Strassen's scheme are made.
-const SUMS_COST: usize = 32;
 
 /// A chosen method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,10 +67,6 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
             methods.extend(InRegisters::fits(p, *isa).then_some(Method::Registers));
         }
     }
-    let [_, _, h, w] = signature.shape;
-    if winograd == Winograd::F4 && p.output_size([h, w]).is_some_and(|out| Strassen::fits(p, out, *isa)) {
-        methods.push(Method::Strassen);
-    }
     if winograd == Winograd::F4 && Phases::fits(p) {
         methods.push(Method::Phases);
     }
@@ -97,7 +87,6 @@ pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]
         Method::F4 => at_load(Scheme::F4),
         Method::Registers => Algorithm::InRegisters(InRegisters::new(p, n, out)),
         Method::Phases => Algorithm::Phases(Phases::new(p, n, out, isa)),
-        Method::Strassen => Algorithm::Strassen(Strassen::new(p, out, isa, cache)),
         Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
     }
 }
@@ -112,16 +101,11 @@ fn by_rule(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Me
         return Method::Phases;
     }
     let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
-    let transforms = |method: &Method| !matches!(method, Method::Direct | Method::Bf16 | Method::Strassen);
-    let short_sums = p.in_channels < STRASSEN_CHANNELS;
-    let worth = allowed.iter().copied().filter(|m| match m {
-        Method::Phases => false,
-        Method::Strassen => !short_sums,
-        _ => !(few_channels && transforms(m)),
-    });
+    let transforms = |method: &Method| !matches!(method, Method::Direct | Method::Bf16);
+    let worth = allowed.iter().copied().filter(|m| !(*m == Method::Phases || few_channels && transforms(m)));
     let cost = |method: Method| {
         let time = expected(method, signature, out);
-        if matches!(method, Method::Direct | Method::Strassen) { time / MARGIN } else { time }
+        if method == Method::Direct { time / MARGIN } else { time }
     };
     worth.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Method::Direct)
 }
@@ -151,11 +135,6 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
             let read = (images * channels * h * w) as f64
                 / if p.kernel == [1, 1] { (p.stride[0] * p.stride[1]) as f64 } else { 1.0 };
             estimate(isa, pixels * weights / BF16_GAIN, 2.0 * weights) + 4.0 * read / ROUNDING
-        }
-        Method::Strassen => {
-            // Seven products in the place of eight; sums of inputs cost as much as multiplying them by so many weights.
-            let products = weights * 0.875 + (p.in_channels * SUMS_COST) as f64;
-            estimate(isa, pixels * products, 7.0 * weights)
         }
         Method::Direct | Method::Depthwise | Method::Phases => estimate(isa, pixels * weights, 4.0 * weights),
     }

@@ -114,8 +114,8 @@ impl Kernel for BlockedConvolution {
         Some(self.work)
     }
 
-    fn convolutions(&self) -> Vec<ConvSignature> {
-        vec![self.kernel.signature()]
+    fn convolution(&self) -> Option<ConvSignature> {
+        Some(self.kernel.signature())
     }
 }
 

@@ -4,7 +4,6 @@ pub mod concat;
 pub mod convert;
 pub mod convolution;
 pub mod elementwise;
-pub mod joined;
 pub mod pointwise;
 pub mod pooling;
 

@@ -106,9 +106,9 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// Signatures under which a table of measured convolutions would have it.
-    fn convolutions(&self) -> Vec<ConvSignature> {
-        Vec::new()
+    /// Signature under which a table of measured convolutions would have it.
+    fn convolution(&self) -> Option<ConvSignature> {
+        None
     }
 }
 

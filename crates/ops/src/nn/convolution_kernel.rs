@@ -186,8 +186,8 @@ impl Kernel for Fast {
         Some(self.work)
     }
 
-    fn convolutions(&self) -> Vec<ConvSignature> {
-        vec![self.kernel.signature()]
+    fn convolution(&self) -> Option<ConvSignature> {
+        Some(self.kernel.signature())
     }
 }
 

@@ -5,7 +5,6 @@ mod cleanup;
 mod elementwise;
 mod fold_batch_norm;
 mod fuse;
-mod join;
 mod layout;
 mod scale_shift;
 
@@ -51,7 +50,6 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "scale_shift", run: scale_shift::run },
     TypedPass { name: "fuse_elementwise", run: elementwise::run },
     TypedPass { name: "assign_layouts", run: layout::run },
-    TypedPass { name: "join_convolutions", run: join::run },
 ];
 
 /// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that nobody reads
