@@ -115,8 +115,11 @@ def load(bench: Bench) -> Result:
 
 
 def _touch_memory() -> None:
-    """Uses half of the free memory once. A virtual machine gets memory from its host when it first touches it, which takes
-    some 2 ms a megabyte: many times what an engine takes to fill it."""
+    """Uses half of the free memory once.
+
+    A virtual machine gets memory from its host when it first touches it, which takes some 2 ms a megabyte: many times
+    what an engine takes to fill it.
+    """
     half = "import numpy, os; numpy.zeros(os.sysconf('SC_AVPHYS_PAGES') // 2 * 4096, 'u1')[::4096] = 1"
     subprocess.run([sys.executable, "-c", half], check=True)
 
