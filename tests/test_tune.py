@@ -23,9 +23,9 @@ ANSWER = """
 """
 
 
-def answer(table: Path | None) -> dict:
-    """What a process of its own makes of the model with a table."""
-    env = {"MXRT_TUNED": str(table)} if table else None
+def answer(table: Path | None, **settings: str) -> dict:
+    """What a process of its own makes of the model with a table and settings."""
+    env = {"MXRT_TUNED": str(table), **settings} if table else settings
     return last_json(run_python(ANSWER, DIGITS / "digits_cnn", env=env))
 
 
@@ -55,10 +55,9 @@ def test_the_same_table_gives_the_same_bits_and_another_one_others(mx, tmp_path:
 
 
 def test_a_method_that_the_settings_forbid_is_not_taken_from_a_table(mx, tmp_path: Path) -> None:
-    env = {"MXRT_TUNED": str(table_with(mx, tmp_path, "f2")), "MXRT_CONV_WINOGRAD": "0"}
-    seen = last_json(run_python(ANSWER, DIGITS / "digits_cnn", env=env))
+    seen = answer(table_with(mx, tmp_path, "f2"), MXRT_CONV_WINOGRAD="0")
     assert "tuned" not in seen["plan"]
-    assert seen["bits"] == answer(None)["bits"]
+    assert seen["bits"] == answer(None, MXRT_CONV_WINOGRAD="0")["bits"]
 
 
 def test_tune_saves_a_table_that_is_used(mx, tmp_path: Path) -> None:
