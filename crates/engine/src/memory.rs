@@ -288,14 +288,30 @@ impl MemoryPool {
         }
         self.in_use.fetch_sub(size, Ordering::Relaxed);
         let bound = CACHE_FLOOR.max(self.peak.load(Ordering::Relaxed) / 2);
-        if self.cached.fetch_add(size, Ordering::Relaxed).saturating_add(size) > bound {
-            self.cached.fetch_sub(size, Ordering::Relaxed);
-            return;
-        }
+        let cached = self.cached.fetch_add(size, Ordering::Relaxed).saturating_add(size);
         let slot = slot::current();
         slot.enter();
         self.free[class_of(size)].lock().push(raw);
+        if cached > bound {
+            self.evict(bound);
+        }
         slot.exit();
+    }
+
+    /// Gives cached memory back to the system, of the class that holds most and there what was used longest ago, until no
+    /// more than `bound` is left. So a burst of requests leaves none of its blocks in the place of those in daily use.
+    fn evict(&self, bound: usize) {
+        while self.cached.load(Ordering::Relaxed) > bound {
+            let held = |class: &usize| self.free[*class].lock().len() * bytes_of(*class);
+            let Some(most) = (0..CLASSES).max_by_key(held) else { return };
+            let mut free = self.free[most].lock();
+            if free.is_empty() {
+                return;
+            }
+            let oldest = free.remove(0);
+            drop(free);
+            self.cached.fetch_sub(oldest.bytes, Ordering::Relaxed);
+        }
     }
 
     /// The pool's counters.

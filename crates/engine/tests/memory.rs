@@ -113,3 +113,21 @@ fn threads_share_the_pool() {
     });
     assert_eq!(pool.stats().in_use, 0);
 }
+
+#[test]
+fn a_burst_leaves_no_blocks_in_the_place_of_those_in_daily_use() {
+    let pool = with_limit(None);
+    let daily = pool.alloc(4 << 20).unwrap();
+    let burst: Vec<_> = (0..600).map(|_| pool.alloc(640 << 10).unwrap()).collect();
+    drop(burst);
+    let before = pool.stats();
+    assert!(before.cached < 300 << 20, "{before:?}: what is kept is bounded");
+    drop(daily);
+    for _ in 0..10 {
+        drop(pool.alloc(4 << 20).unwrap());
+    }
+    let after = pool.stats();
+    assert_eq!(after.fresh_blocks, before.fresh_blocks, "the daily block was kept");
+    assert!(after.cached < 300 << 20, "{after:?}");
+    assert_eq!(after.in_use, 0);
+}
