@@ -181,7 +181,7 @@ soak: | check-tools ## random programs of 100,000 ops against an interpreter for
 
 SEEDS := $(or $(SEEDS_TO_RUN),10000)
 .PHONY: soak-scenarios
-soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (seven minutes); SEEDS_TO_RUN=100000 for more
+soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
 	MXRT_SIM_SEEDS=$(SEEDS) cargo test -q -p mxrt-sim --locked --tests
 
 .PHONY: tsan
