@@ -193,7 +193,7 @@ pub unsafe extern "C" fn MXNDArraySyncCopyToCPU(handle: NDArrayHandle, data: *mu
         let bytes = bytes_of(&array, size)?;
         // SAFETY: the caller promises room for `size` elements of the array's type.
         let to = unsafe { list_mut(data.cast::<u8>(), bytes, "data")? };
-        to.copy_from_slice(array.read(&mut || true)?.tensor().bytes());
+        to.copy_from_slice(array.read()?.tensor().bytes());
         Ok(())
     })
 }

@@ -46,7 +46,9 @@ pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
 mod origin;
+mod parker;
 mod parts;
+mod processors;
 pub mod profile;
 mod protocol;
 mod push;

@@ -7,15 +7,14 @@
 
 use crate::block::{Chain, OpBlock};
 use crate::engine::Engine;
+use crate::parker::Parker;
 use crate::queue::Queues;
 use crate::slot::{self, Slot};
 use crate::sync::{Mutex, MutexGuard};
 use crate::team::Team;
 use crate::tokens::Tokens;
 use crossbeam_utils::CachePadded;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few turns given away.
@@ -55,11 +54,6 @@ pub(crate) struct State {
     alive: usize,
     /// Tokens whose holder has opened its run to helpers.
     pub open_runs: Vec<usize>,
-}
-
-struct Parker {
-    woken: AtomicBool,
-    thread: OnceLock<Thread>,
 }
 
 /// What the wake rule decided; carried out after the lock is released.
@@ -179,7 +173,7 @@ impl Sched {
     }
 
     fn new_worker(&self, state: &mut State) -> usize {
-        state.workers.push(Box::leak(Box::new(Parker { woken: AtomicBool::new(false), thread: OnceLock::new() })));
+        state.workers.push(Box::leak(Box::new(Parker::new())));
         state.workers.len() - 1
     }
 
@@ -191,18 +185,16 @@ impl Sched {
     fn carry_out(&self, engine: &'static Engine, wake: Wake) {
         match wake {
             Wake::Nobody => {}
-            Wake::Worker(parker) => self.wake(parker),
+            Wake::Worker(parker) => self.wake(engine, parker),
             Wake::Start(number) => self.start_worker(engine, number),
         }
     }
 
     #[cold]
-    fn wake(&self, parker: &Parker) {
+    fn wake(&self, engine: &'static Engine, parker: &Parker) {
         self.wakes.fetch_add(1, Ordering::Relaxed);
-        parker.woken.store(true, Ordering::Release);
-        if let Some(thread) = parker.thread.get() {
-            thread.unpark();
-        }
+        // Who holds a token goes on computing.
+        parker.wake(slot::current().token(engine).is_some());
     }
 
     #[cold]
@@ -252,7 +244,7 @@ impl Sched {
     fn has_rested(&self, parker: &Parker) -> bool {
         let rest = Duration::from_millis(GIVE_BACK_AFTER.load(Ordering::Relaxed));
         let (jobs, since) = (self.jobs.load(Ordering::Relaxed), Instant::now());
-        while !parker.woken.load(Ordering::Acquire) {
+        while !parker.is_woken() {
             match rest.checked_sub(since.elapsed()) {
                 Some(left) if !left.is_zero() => std::thread::park_timeout(left),
                 _ => return self.jobs.load(Ordering::Relaxed) == jobs,
@@ -283,7 +275,7 @@ impl Engine {
         let sched = &self.sched;
         let parker = sched.lock().workers[me];
         // Before the first sleep: who wakes must find it.
-        let _ = parker.thread.set(std::thread::current());
+        parker.settle_in();
         let slot = slot::current();
         let mut token = None;
         // Counted by whoever started or woke this worker.
@@ -302,9 +294,8 @@ impl Engine {
                 searched = false;
                 let wake = sched.wake_rule(&mut state);
                 drop(state);
-                sched.carry_out(self, wake);
                 if let Some(token) = token {
-                    self.do_job(slot, job, token);
+                    self.do_job(slot, job, token, wake);
                 }
                 slot.exit();
                 continue;
@@ -327,7 +318,7 @@ impl Engine {
             state.parked.push(me);
             drop(state);
             slot.exit();
-            while !parker.woken.swap(false, Ordering::Acquire) {
+            while !parker.take_woken() {
                 if !worked {
                     std::thread::park();
                 } else if sched.has_rested(parker) {
@@ -354,8 +345,9 @@ impl Engine {
         self.memory().trim();
     }
 
-    fn do_job(&'static self, slot: &'static Slot, job: Job, token: usize) {
+    fn do_job(&'static self, slot: &'static Slot, job: Job, token: usize, wake: Wake) {
         let before = slot.hold_token(self, token);
+        self.sched.carry_out(self, wake);
         match job {
             Job::Run(op) => {
                 let mut ready = Chain::new();
@@ -373,10 +365,10 @@ impl Engine {
         slot.restore_token(before);
     }
 
-    /// Looks for queued ops for a moment, without the lock.
+    /// Looks for queued ops and for runs to help for a moment, without the lock.
     fn search(&self) {
         for i in 0..SEARCH_PAUSES + SEARCH_YIELDS {
-            if !self.sched.queue_is_empty() {
+            if !self.sched.queue_is_empty() || self.sched.team.any_chunks() {
                 return;
             }
             if i < SEARCH_PAUSES { std::hint::spin_loop() } else { std::thread::yield_now() }
@@ -391,7 +383,7 @@ impl Engine {
         loop {
             let job = self.sched.next_job(&mut self.sched.lock(), &mut token);
             let (Some(job), Some(token)) = (job, token) else { break };
-            self.do_job(slot, job, token);
+            self.do_job(slot, job, token, Wake::Nobody);
         }
         if let Some(token) = token {
             self.sched.tokens.put(token);

@@ -9,6 +9,7 @@ use crate::complete::discard;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::memory::Raw;
+use crate::processors;
 use crate::slot::{self, Slot};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, pause, yield_now};
@@ -16,6 +17,7 @@ use crossbeam_utils::CachePadded;
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
 #[cfg(all(test, loom))]
@@ -27,6 +29,8 @@ const MAX_MEMBERS: usize = 64;
 const MAX_ROUND: usize = u16::MAX as usize;
 /// A participant spins so long before it gives its core away between looks.
 const SPIN: Duration = Duration::from_micros(200);
+/// Others that have done nothing for so long may be waiting for the processor of whoever notices.
+const PARTING: Duration = Duration::from_micros(200);
 /// A helper that found no chunk for so long leaves.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Tag of a run without a split.
@@ -39,6 +43,8 @@ pub(crate) struct Team {
     runs: Box<[Run]>,
     /// By token; touched by the token's holder.
     scratch: Box<[CachePadded<UnsafeCell<Raw>>]>,
+    /// By token: the thread that took part in a run last.
+    threads: Box<[CachePadded<AtomicI32>]>,
 }
 
 // SAFETY: scratch belongs to the holder of the token, a run's job is handed over through its claim words.
@@ -56,6 +62,8 @@ pub(crate) struct Run {
     /// Helpers, by token.
     members: AtomicU64,
     job: UnsafeCell<Option<Job>>,
+    /// Only the driver's: since when it has been doing all chunks although it has helpers.
+    alone_since: Cell<Option<Instant>>,
     /// The panic of the lowest chunk that panicked.
     panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
 }
@@ -88,6 +96,7 @@ impl Run {
             words: (0..members).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             members: AtomicU64::new(0),
             job: UnsafeCell::new(None),
+            alone_since: Cell::new(None),
             panic: Mutex::new(None),
         }
     }
@@ -187,6 +196,7 @@ impl Team {
         Team {
             runs: (0..cores).map(|_| Run::new(members)).collect(),
             scratch: (0..cores).map(|_| CachePadded::new(UnsafeCell::new(Raw::empty()))).collect(),
+            threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(0))).collect(),
         }
     }
 
@@ -200,8 +210,18 @@ impl Team {
         open.iter().copied().filter(|&r| self.runs[r].has_chunks()).min_by_key(|&r| self.runs[r].helpers())
     }
 
+    /// Whether a helper would find something to do, as far as can be seen without the lock.
+    pub fn any_chunks(&self) -> bool {
+        self.runs.iter().any(Run::has_chunks)
+    }
+
     pub fn join(&self, run: usize, token: usize) {
         self.runs[run].members.fetch_or(1 << self.place(token), Ordering::Relaxed);
+    }
+
+    /// This thread, which holds the token, drives a run or helps.
+    fn take_part(&self, token: usize) {
+        self.threads[token].store(processors::this_thread(), Ordering::Relaxed);
     }
 
     pub fn leave(&self, run: usize, token: usize) {
@@ -215,7 +235,8 @@ impl Team {
 
     /// Takes chunks of a run until it ends, somebody wants the core, or there has been nothing to do for a while.
     pub fn help(&self, slot: &Slot, run: usize, token: usize, wanted: impl Fn() -> bool) {
-        let (run, place) = (&self.runs[run], self.place(token));
+        let (driver, run, place) = (run, &self.runs[run], self.place(token));
+        self.take_part(token);
         slot.op_depth.set(slot.op_depth.get() + 1);
         let mut idle = Idle::new();
         loop {
@@ -228,11 +249,36 @@ impl Team {
                 unsafe { self.run_chunk(slot, run, chunk, token) };
                 run.count_done();
                 idle = Idle::new();
-            } else if idle.wait() > PATIENCE {
+            } else if idle.wait(|| self.part(driver, token)) > PATIENCE {
                 break;
             }
         }
         slot.op_depth.set(slot.op_depth.get() - 1);
+    }
+
+    /// Moves the other participants of a run, of which nothing has been heard for a while, if they wait for the processor of
+    /// this thread, which holds a token: the system would leave the two together for milliseconds.
+    #[cold]
+    fn part(&self, driver: usize, token: usize) {
+        let members = self.runs[driver].members.load(Ordering::Relaxed);
+        for other in (0..self.threads.len()).filter(|o| *o != token) {
+            if other == driver || (members >> self.place(other)) & 1 == 1 {
+                processors::keep_away(self.threads[other].load(Ordering::Relaxed));
+            }
+        }
+    }
+
+    /// The driver has done a round, perhaps alone although it has helpers.
+    fn notice(&self, run: &Run, token: usize, alone: bool) {
+        let since = run.alone_since.take();
+        if alone && run.helpers() > 0 {
+            let since = since.unwrap_or_else(Instant::now);
+            let long = since.elapsed() > PARTING;
+            run.alone_since.set((!long).then_some(since));
+            if long {
+                self.part(token, token);
+            }
+        }
     }
 
     /// # Safety
@@ -300,8 +346,9 @@ impl Team {
             }
             let mut idle = Idle::new();
             while !run.round_is_done(round - mine) {
-                idle.wait();
+                idle.wait(|| self.part(token, token));
             }
+            self.notice(run, token, mine == round);
         }
         let panic = run.panic.lock().take();
         if let Some((_, payload)) = panic {
@@ -331,15 +378,17 @@ struct Idle {
     looks: u32,
     since: Option<Instant>,
     waited: Duration,
+    /// when to look for others on this processor
+    parting: Duration,
 }
 
 impl Idle {
     fn new() -> Self {
-        Idle { looks: 0, since: None, waited: Duration::ZERO }
+        Idle { looks: 0, since: None, waited: Duration::ZERO, parting: SPIN }
     }
 
-    /// Waits a moment; returns how long it has been.
-    fn wait(&mut self) -> Duration {
+    /// Waits a moment; returns how long it has been. Calls `part` now and then if it is long.
+    fn wait(&mut self, part: impl Fn()) -> Duration {
         let since = *self.since.get_or_insert_with(Instant::now);
         self.looks += 1;
         if self.looks.is_multiple_of(64) {
@@ -348,6 +397,10 @@ impl Idle {
         if self.waited < SPIN {
             pause();
         } else {
+            if self.waited >= self.parting {
+                self.parting = self.waited + PARTING;
+                part();
+            }
             yield_now();
             self.waited = since.elapsed();
         }
@@ -406,6 +459,7 @@ impl RunCtx<'_> {
         // An op that was pushed inside another one and ran there uses the outer one's run.
         if !state.open_runs.contains(&token) {
             state.open_runs.push(token);
+            self.engine().sched.team.take_part(token);
             self.run_open.store(true, Ordering::Relaxed);
         }
     }

@@ -27,7 +27,7 @@ mod loom_wait;
 /// A waiter looks this often before it gives its core away, and gives it away so often before it sleeps (measured: a
 /// worker woken on the waiter's own core cannot start while the waiter spins).
 const PAUSES: u32 = 40;
-const YIELDS: u32 = 20;
+const YIELDS: u32 = 0;
 /// How often the poll hook of a wait is called.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
 

@@ -165,7 +165,7 @@ fn integers_are_read_exactly() {
     let mut params = CsvParams::new(path.to_string_lossy(), [2], 1);
     params.dtype = Some(DType::I64);
     let batch = iterate(params.clone()).next().unwrap().unwrap();
-    let guard = batch.data.read(&mut || true).unwrap();
+    let guard = batch.data.read().unwrap();
     assert_eq!(guard.tensor().as_slice::<i64>().unwrap(), [9_007_199_254_740_993, -4]);
     assert_eq!(batch.label.dtype(), DType::I64);
     params.dtype = Some(DType::I32);

@@ -14,7 +14,7 @@
 //! let model = CachedOp::new(engine, &Symbol::load_json(json)?.symbol, &CachedOpFlags::default())?;
 //! let x = NDArray::from_slice(engine, Context::cpu(0), [2, 2], &[1.0f32, -2.0, 3.0, -4.0])?;
 //! let y = model.call(&[&x])?;
-//! assert_eq!(y[0].read(&mut || true)?.tensor().as_slice::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
+//! assert_eq!(y[0].read()?.tensor().as_slice::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

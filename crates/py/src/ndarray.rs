@@ -74,20 +74,31 @@ impl NDArrayBase {
         if engine.is_ready(self.array.var()) && self.array.var().failure().is_none() {
             return Ok(());
         }
-        runtime::wait(py, |poll| engine.wait_to_read_with(self.array.var(), poll))
+        runtime::wait_for_value(py, |poll| match poll {
+            Some(poll) => engine.wait_to_read_with(self.array.var(), poll),
+            None => engine.wait_to_read(self.array.var()),
+        })
     }
 
     /// Waits until everybody who uses the value is done.
     fn wait_to_write(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.array.engine();
-        runtime::wait(py, |poll| engine.wait_to_write_with(self.array.var(), poll))
+        runtime::wait_for_value(py, |poll| match poll {
+            Some(poll) => engine.wait_to_write_with(self.array.var(), poll),
+            None => engine.wait_to_write(self.array.var()),
+        })
     }
 
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = &self.array;
-        let elements =
-            runtime::wait(py, |poll| -> Result<Elements, _> { Ok(convert::elements(array.read(poll)?.tensor())) })?;
+        let elements = runtime::wait_for_value(py, |poll| -> Result<Elements, _> {
+            let value = match poll {
+                Some(poll) => array.read_with(poll)?,
+                None => array.read()?,
+            };
+            Ok(convert::elements(value.tensor()))
+        })?;
         convert::to_numpy(py, elements, array.shape())
     }
 

@@ -143,6 +143,16 @@ pub(crate) fn wait<T: Send>(
     }
 }
 
+/// As [`wait`]; only the main thread, which runs signal handlers, has a hook. The others sleep until they are woken: with
+/// a thousand of them, looking up twenty times a second is a tenth of two cores.
+pub(crate) fn wait_for_value<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(Option<&mut dyn FnMut() -> bool>) -> Result<T, WaitError> + Send,
+) -> PyResult<T> {
+    let main = is_main_thread(py)?;
+    wait(py, move |poll| work(main.then_some(poll)))
+}
+
 /// Waits for everything pushed so far; raises failures that nobody has seen yet.
 #[pyfunction]
 pub(crate) fn wait_all(py: Python<'_>) -> PyResult<()> {

@@ -260,15 +260,20 @@ impl NDArray {
         self.chunk.engine.wait_to_read(&self.chunk.var)
     }
 
-    /// Waits for the value and keeps writers away until the guard is dropped. `poll` is called now and then while
-    /// waiting; when it returns false the wait is given up with [`WaitError::Interrupted`].
-    pub fn read(&self, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'_>, WaitError> {
-        ReadGuard::acquire(self, poll)
+    /// Waits for the value and keeps writers away until the guard is dropped.
+    pub fn read(&self) -> Result<ReadGuard<'_>, WaitError> {
+        ReadGuard::acquire(self, None)
+    }
+
+    /// As [`read`](NDArray::read). `poll` is called now and then while waiting; when it returns false the wait is given up
+    /// with [`WaitError::Interrupted`].
+    pub fn read_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'_>, WaitError> {
+        ReadGuard::acquire(self, Some(poll))
     }
 
     /// A copy of the content as bytes, after waiting for it.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WaitError> {
-        Ok(self.read(&mut || true)?.tensor().bytes().to_vec())
+        Ok(self.read()?.tensor().bytes().to_vec())
     }
 }
 

@@ -15,12 +15,19 @@ enum Source<'a> {
 }
 
 impl<'a> ReadGuard<'a> {
-    pub(crate) fn acquire(array: &'a NDArray, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'a>, WaitError> {
+    pub(crate) fn acquire(
+        array: &'a NDArray,
+        poll: Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<ReadGuard<'a>, WaitError> {
         let array = match array.context().device() {
             None => Source::Array(array),
             Some(_) => Source::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
         };
-        let granted = array.get().engine().read_guard_with(array.get().var(), poll)?;
+        let (engine, var) = (array.get().engine(), array.get().var());
+        let granted = match poll {
+            Some(poll) => engine.read_guard_with(var, poll)?,
+            None => engine.read_guard(var)?,
+        };
         // Memory of an array that nobody ever wrote is made here.
         match array.get().chunk.block() {
             Ok(_) => Ok(ReadGuard { array, _granted: granted }),

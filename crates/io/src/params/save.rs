@@ -99,7 +99,7 @@ fn write_list(
         })?;
         out.write_all(&head).map_err(failed)?;
         // One array at a time: holding two read grants while somebody waits to write between them would block both.
-        let guard = array.read(poll).map_err(ParamsError::Wait)?;
+        let guard = array.read_with(poll).map_err(ParamsError::Wait)?;
         out.write_all(guard.tensor().bytes()).map_err(failed)?;
     }
     let named: &[(String, NDArray)] = if let Params::Named(named) = params { named } else { &[] };

@@ -25,7 +25,7 @@ pub fn floats(shape: &[usize], values: &[f32]) -> NDArray {
 }
 
 pub fn values(array: &NDArray) -> Vec<f32> {
-    let guard = array.read(&mut || true).expect("a value");
+    let guard = array.read().expect("a value");
     guard.tensor().as_slice::<f32>().expect("float32").to_vec()
 }
 

@@ -70,7 +70,7 @@ impl CachedOp {
             Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
         })?;
         for result in &results {
-            if let Err(error) = result.read(poll) {
+            if let Err(error) = result.read_with(poll) {
                 return Ok(Err(error));
             }
         }

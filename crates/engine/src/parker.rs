@@ -1,0 +1,48 @@
+//! How a worker sleeps and is woken.
+
+use crate::processors::SleepingPlace;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+
+pub(crate) struct Parker {
+    woken: AtomicBool,
+    sleeper: OnceLock<(Thread, SleepingPlace)>,
+}
+
+impl Parker {
+    pub const fn new() -> Self {
+        Parker { woken: AtomicBool::new(false), sleeper: OnceLock::new() }
+    }
+
+    /// Makes this thread the one that sleeps here.
+    pub fn settle_in(&self) {
+        let _ = self.sleeper.set((std::thread::current(), SleepingPlace::of_this_thread()));
+    }
+
+    /// Wakes the thread. If this one goes on computing, not where it runs: the system likes to put the other behind it when
+    /// all processors are busy for the moment, typically with whoever pushed the op and is about to wait for it.
+    pub fn wake(&self, computing: bool) {
+        let sleeper = self.sleeper.get();
+        if let Some((_, place)) = sleeper.filter(|_| computing) {
+            place.leave_out_here();
+        }
+        self.woken.store(true, Ordering::Release);
+        if let Some((thread, _)) = sleeper {
+            thread.unpark();
+        }
+    }
+
+    pub fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+
+    /// Whether this thread, which sleeps here, was woken since it asked last.
+    pub fn take_woken(&self) -> bool {
+        let woken = self.woken.swap(false, Ordering::Acquire);
+        if let Some((_, place)) = self.sleeper.get().filter(|_| woken) {
+            place.allow_all();
+        }
+        woken
+    }
+}

@@ -1,0 +1,106 @@
+//! Where threads run. Linux at times lets two threads of ours share a processor while another one rests, and leaves them
+//! there for longer than most requests take; these are the means to part them.
+
+/// A thread as the system knows it; 0 is none.
+pub(crate) type ThreadNumber = i32;
+
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) use linux::{SleepingPlace, keep_away, this_thread};
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod linux {
+    use super::ThreadNumber;
+    use crate::sync::Mutex;
+    use libc::{CPU_CLR, CPU_COUNT, CPU_ISSET, CPU_SETSIZE, cpu_set_t};
+
+    pub(crate) fn this_thread() -> ThreadNumber {
+        // SAFETY: a plain query.
+        unsafe { libc::gettid() }
+    }
+
+    /// Moves another thread of this process away if it waits for the processor that this one runs on, and may run elsewhere.
+    pub(crate) fn keep_away(thread: ThreadNumber) {
+        if let Some((all, others)) = without_here(thread) {
+            set(thread, &others);
+            set(thread, &all);
+        }
+    }
+
+    /// Where a thread that sleeps may wake up.
+    pub(crate) struct SleepingPlace {
+        thread: ThreadNumber,
+        /// What to return to.
+        all: Mutex<Option<cpu_set_t>>,
+    }
+
+    impl SleepingPlace {
+        pub fn of_this_thread() -> Self {
+            SleepingPlace { thread: this_thread(), all: Mutex::new(None) }
+        }
+
+        /// It does not wake up on the processor this thread runs on, if it may run on another one.
+        pub fn leave_out_here(&self) {
+            if let Some((all, others)) = without_here(self.thread) {
+                *self.all.lock() = Some(all);
+                set(self.thread, &others);
+            }
+        }
+
+        /// For the thread itself, when it is awake: it may run everywhere again.
+        pub fn allow_all(&self) {
+            let all = self.all.lock().take();
+            if let Some(all) = all {
+                set(0, &all);
+            }
+        }
+    }
+
+    /// The processors that a thread may run on, and those without the one that this thread runs on, unless these are none.
+    fn without_here(thread: ThreadNumber) -> Option<(cpu_set_t, cpu_set_t)> {
+        // SAFETY: a plain query; sets are plain memory of the size passed, and the number is below their size.
+        unsafe {
+            let processor = usize::try_from(libc::sched_getcpu()).ok().filter(|p| *p < CPU_SETSIZE as usize)?;
+            let mut all: cpu_set_t = std::mem::zeroed();
+            let known = libc::sched_getaffinity(thread, size_of_val(&all), &mut all) == 0;
+            if !known || CPU_COUNT(&all) < 2 || !CPU_ISSET(processor, &all) {
+                return None;
+            }
+            let mut others = all;
+            CPU_CLR(processor, &mut others);
+            Some((all, others))
+        }
+    }
+
+    /// If the system refuses, the thread stays where it is.
+    fn set(thread: ThreadNumber, processors: &cpu_set_t) {
+        // SAFETY: the set is plain memory of the size passed.
+        unsafe { libc::sched_setaffinity(thread, size_of_val(processors), processors) };
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(crate) use elsewhere::{SleepingPlace, keep_away, this_thread};
+
+/// Systems that are not asked.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod elsewhere {
+    use super::ThreadNumber;
+
+    pub(crate) fn this_thread() -> ThreadNumber {
+        0
+    }
+
+    pub(crate) fn keep_away(_: ThreadNumber) {}
+
+    pub(crate) struct SleepingPlace;
+
+    impl SleepingPlace {
+        pub fn of_this_thread() -> Self {
+            SleepingPlace
+        }
+
+        pub fn leave_out_here(&self) {}
+
+        pub fn allow_all(&self) {}
+    }
+}
