@@ -87,12 +87,12 @@ impl Bf16 {
 
     /// Elements that all chunks share: the rounded input, unless each chunk rounds what it reads.
     pub(super) fn scratch_len(&self) -> usize {
-        if self.direct.cut(self.images).by_rows() { 0 } else { self.shape(self.images, self.size[0]).len() }
+        if self.direct.cut().groups == 1 { 0 } else { self.shape(self.images, self.size[0]).len() }
     }
 
     pub(super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
-        let cut = self.direct.cut(self.images);
-        if !cut.by_rows() {
+        let cut = self.direct.cut();
+        if cut.groups > 1 {
             let (shape, pairs) = (self.shape(self.images, self.size[0]), Dst::new(scratch));
             par.run(self.images * shape.blocks(), 0, &|chunk, _| {
                 let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
@@ -100,12 +100,12 @@ impl Bf16 {
             });
             return self.direct.run(&job.with_input(pairs.as_src(), shape), par);
         }
-        let most = self.read_rows(&(0..self.direct.most_rows())).len();
+        let most = self.read_rows(&(0..cut.most_rows())).len();
         let pair_bytes = self.shape(1, most).len() * size_of::<f32>();
-        par.run(cut.chunks(), pair_bytes + cut.scratch, &|chunk, scratch| {
+        par.run(cut.chunks(self.images), pair_bytes + self.direct.scratch_bytes(), &|chunk, scratch| {
             let (pairs, scratch) = scratch.split_at_mut(pair_bytes);
             let pairs = Dst::new(bytemuck::cast_slice_mut(pairs));
-            let chunk = self.direct.chunk(&cut, chunk);
+            let chunk = cut.chunk(chunk, self.images);
             let rows = self.read_rows(&chunk.rows);
             let shape = self.shape(1, rows.len());
             self.round(job, chunk.image, 0..shape.blocks(), rows.clone(), shape, pairs);

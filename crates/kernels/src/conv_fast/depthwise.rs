@@ -2,6 +2,7 @@
 //! weights multiplies a vector of inputs.
 
 use super::blocked::{BLOCK, zero_halo};
+use super::cut::Cut;
 use super::job::Job;
 use super::params::Conv2dParams;
 use super::tiles::{DepthwiseTileArgs, depthwise_rows, depthwise_tile};
@@ -19,7 +20,8 @@ pub(super) struct Depthwise {
     params: Conv2dParams,
     isa: Isa,
     out: [usize; 2],
-    chunk_rows: usize,
+    /// How the work on an image is cut.
+    cut: Cut,
 }
 
 impl Depthwise {
@@ -30,7 +32,14 @@ impl Depthwise {
 
     pub(super) fn new(params: Conv2dParams, out: [usize; 2], isa: Isa) -> Depthwise {
         let row_work = out[1] * BLOCK * params.taps();
-        Depthwise { params, isa, out, chunk_rows: CHUNK_WORK.div_ceil(row_work).min(out[0]) }
+        let blocks = params.out_channels.div_ceil(BLOCK);
+        // Even rows are halved as the layers before and after it halve them.
+        let by_band = out[0].is_multiple_of(2);
+        let bands = out[0].div_ceil(CHUNK_WORK.div_ceil(row_work));
+        let bands = if by_band { bands.next_multiple_of(2) } else { bands };
+        let band_work = row_work * out[0] * blocks / bands;
+        let groups = band_work.div_ceil(CHUNK_WORK).next_multiple_of(2).min(blocks);
+        Depthwise { params, isa, out, cut: Cut { by_band, ..Cut::new((out[0], bands), (blocks, groups)) } }
     }
 
     pub(super) fn name(&self) -> String {
@@ -54,20 +63,19 @@ impl Depthwise {
 
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
         let Conv2dParams { kernel, dilate, .. } = self.params;
-        let bands = self.out[0].div_ceil(self.chunk_rows);
-        let blocks = job.ys.blocks();
+        let images = job.xs.n;
         let taps_bytes = self.params.taps() * size_of::<Tap>();
-        par.run(bands * blocks * job.xs.n, taps_bytes, &|chunk, scratch| {
-            let (band, rest) = (chunk % bands, chunk / bands);
-            let (block, image) = (rest % blocks, rest / blocks);
+        par.run(self.cut.chunks(images), taps_bytes, &|chunk, scratch| {
+            let chunk = self.cut.chunk(chunk, images);
             let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut scratch[..taps_bytes]);
             for (t, tap) in taps.iter_mut().enumerate() {
                 let (i, j) = (t / kernel[1], t % kernel[1]);
                 let offset = job.xs.padded_offset(0, 0, i * dilate[0], j * dilate[1]);
                 *tap = Tap { offset: offset as u32, count: LANES as u32 };
             }
-            let rows = band * self.chunk_rows..((band + 1) * self.chunk_rows).min(self.out[0]);
-            self.rows(job, taps, image, block, rows);
+            for block in chunk.parts {
+                self.rows(job, taps, chunk.image, block, chunk.rows.clone());
+            }
         });
     }
 

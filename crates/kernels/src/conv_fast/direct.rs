@@ -5,6 +5,7 @@
 //! that any of them sees, with zero weights in between: a NaN or infinity in one such group reaches its neighbours in the block.
 
 use super::blocked::{BLOCK, zero_halo};
+use super::cut::{Chunk, Cut};
 use super::job::Job;
 use super::params::Conv2dParams;
 use super::tiles::{ConvTileArgs, ResidualAt, conv_tile, turning_tile, two_row_tile};
@@ -52,9 +53,8 @@ pub(super) struct Direct {
     depth: usize,
     /// Weights come from far, so that the tiles that read a panel share the requests for the next.
     shared: bool,
-    /// Bands of output rows, and parts that a chunk computes.
-    bands: usize,
-    chunk_parts: usize,
+    /// How the work on an image is cut.
+    cut: Cut,
 }
 
 /// One or two blocks of output channels and the input channels that they see.
@@ -88,6 +88,10 @@ impl Direct {
             let bands = LEAST_CHUNKS.div_ceil(parts.len()).max(part_work / MOST_WORK).min(most_bands);
             (out[0].div_ceil(bands).max(BAND), CHUNK_WORK.div_ceil(part_work))
         };
+        let bands = even_bands(out[0].div_ceil(chunk_rows)).min(out[0]);
+        let cut = Cut::new((out[0], bands), (parts.len(), parts.len().div_ceil(chunk_parts)));
+        // Chunks of all channels round their own input.
+        let cut = if elements == Elements::Pairs { cut } else { cut.even(params.work(out)) };
         Direct {
             params,
             isa,
@@ -97,8 +101,7 @@ impl Direct {
             packed_len,
             depth: if cached { usize::MAX } else { DEPTH },
             shared: !cached,
-            bands: even_bands(out[0].div_ceil(chunk_rows)).min(out[0]),
-            chunk_parts: chunk_parts.min(parts.len()),
+            cut,
             parts,
         }
     }
@@ -178,39 +181,28 @@ impl Direct {
         self.parts.iter().map(|p| self.runs(p.inputs).count()).max().unwrap_or(0) * self.params.taps()
     }
 
-    /// How the work is cut: chunks, the bytes of scratch of each, and what they compute.
-    pub(super) fn cut(&self, images: usize) -> Cut {
-        let bands = self.bands;
-        let groups = self.parts.len().div_ceil(self.chunk_parts);
-        Cut { images, bands, groups, scratch: self.max_taps() * size_of::<Tap>() }
+    /// How the work on an image is cut.
+    pub(super) fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// Bytes of scratch of a chunk.
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.max_taps() * size_of::<Tap>()
     }
 
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
-        let cut = self.cut(job.xs.n);
-        par.run(cut.chunks(), cut.scratch, &|chunk, scratch| {
-            let chunk = self.chunk(&cut, chunk);
+        let images = job.xs.n;
+        par.run(self.cut.chunks(images), self.scratch_bytes(), &|chunk, scratch| {
+            let chunk = self.cut.chunk(chunk, images);
             let from = InputRows { image: chunk.image, first: 0 };
             self.run_chunk(job, &chunk, from, scratch);
         });
     }
 
-    /// What chunk number `index` computes.
-    pub(super) fn chunk(&self, cut: &Cut, index: usize) -> Chunk {
-        let (band, rest) = (index % cut.bands, index / cut.bands);
-        let (image, group) = (rest % cut.images, rest / cut.images);
-        let start = |band: usize| (self.out[0] * band).div_ceil(cut.bands);
-        let parts = group * self.chunk_parts..((group + 1) * self.chunk_parts).min(self.parts.len());
-        Chunk { image, rows: start(band)..start(band + 1), parts }
-    }
-
-    /// Most rows of a chunk.
-    pub(super) fn most_rows(&self) -> usize {
-        self.out[0].div_ceil(self.bands)
-    }
-
     /// Computes one chunk from an input that may hold only the rows it reads.
     pub(super) fn run_chunk(&self, job: &Job<'_>, chunk: &Chunk, from: InputRows, scratch: &mut [u8]) {
-        let taps = bytemuck::cast_slice_mut(&mut scratch[..self.max_taps() * size_of::<Tap>()]);
+        let taps = bytemuck::cast_slice_mut(&mut scratch[..self.scratch_bytes()]);
         for part in &self.parts[chunk.parts.clone()] {
             let taps = self.fill_taps(job, part, taps);
             self.rows(job, part, taps, chunk, from);
@@ -389,33 +381,6 @@ impl Tiles {
             }
         })
     }
-}
-
-/// How a run is cut into chunks; follows from shapes alone.
-pub(super) struct Cut {
-    images: usize,
-    bands: usize,
-    groups: usize,
-    /// Bytes that a chunk needs.
-    pub scratch: usize,
-}
-
-impl Cut {
-    pub(super) fn chunks(&self) -> usize {
-        self.bands * self.groups * self.images
-    }
-
-    /// Whether every chunk computes all output channels of its rows.
-    pub(super) fn by_rows(&self) -> bool {
-        self.groups == 1
-    }
-}
-
-/// Some output rows of some parts.
-pub(super) struct Chunk {
-    pub image: usize,
-    pub rows: std::ops::Range<usize>,
-    parts: std::ops::Range<usize>,
 }
 
 /// Where the input of a chunk lies.

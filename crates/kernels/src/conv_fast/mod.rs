@@ -9,6 +9,7 @@ mod blocked;
 mod concat;
 #[allow(clippy::needless_range_loop)]
 mod convert;
+mod cut;
 mod depthwise;
 mod direct;
 mod job;

@@ -1,0 +1,116 @@
+//! How layers are cut into chunks. Whoever takes part in a loop begins with equally many consecutive chunks; these are cut so
+//! that this is equal work, for two and for four, and that a core finds in its own cache what it wrote in the layer before:
+//! halves of the rows where these are even, else halves of the channels. All of it follows from shapes alone.
+
+use std::ops::Range;
+
+/// Multiply-adds that chunks keep when they are made smaller to be equal.
+const LEAST_WORK: usize = 256 << 10;
+/// Differences below one in so many do not count.
+const STEPS: usize = 32;
+
+/// Rows and parts (of the channels) of a number of images, cut into bands and groups.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub rows: usize,
+    pub parts: usize,
+    pub bands: usize,
+    pub groups: usize,
+    /// Chunks of one band follow each other; otherwise those of one group do.
+    pub by_band: bool,
+}
+
+/// Some rows of some parts of an image.
+pub(super) struct Chunk {
+    pub image: usize,
+    pub rows: Range<usize>,
+    pub parts: Range<usize>,
+}
+
+fn range(i: usize, count: usize, total: usize) -> Range<usize> {
+    (total * i).div_ceil(count)..(total * (i + 1)).div_ceil(count)
+}
+
+impl Cut {
+    /// Of so many rows and parts, each into some pieces; chunks of a group follow each other.
+    pub(super) fn new((rows, bands): (usize, usize), (parts, groups): (usize, usize)) -> Cut {
+        Cut { rows, parts, bands, groups, by_band: false }
+    }
+
+    pub(super) fn chunks(&self, images: usize) -> usize {
+        self.bands * self.groups * images
+    }
+
+    /// What chunk number `index` of so many images computes.
+    pub(super) fn chunk(&self, index: usize, images: usize) -> Chunk {
+        let (image, band, group) = if self.by_band {
+            let (group, rest) = (index % self.groups, index / self.groups);
+            (rest / self.bands, rest % self.bands, group)
+        } else {
+            let (band, rest) = (index % self.bands, index / self.bands);
+            (rest % images, band, rest / images)
+        };
+        Chunk { image, rows: range(band, self.bands, self.rows), parts: range(group, self.groups, self.parts) }
+    }
+
+    /// Most rows of a chunk.
+    pub(super) fn most_rows(&self) -> usize {
+        self.rows.div_ceil(self.bands)
+    }
+
+    /// With more groups if the shares of two differ, and chunks stay large enough; `work` is that of an image.
+    pub(super) fn even(self, work: usize) -> Cut {
+        if self.excess(2) == 0 {
+            return self;
+        }
+        let most = self.parts.min(work / (self.bands * LEAST_WORK)).max(self.groups);
+        let with = |groups: usize| Cut { groups, ..self };
+        let cost = |cut: &Cut| 4 * cut.excess(2) + cut.excess(4) + cut.groups;
+        (self.groups..=most).map(with).min_by_key(cost).unwrap_or(self)
+    }
+
+    /// What the one with the most gets beyond his share.
+    fn excess(&self, people: usize) -> usize {
+        let chunks = self.chunks(1);
+        let size = |index: usize| {
+            let chunk = self.chunk(index, 1);
+            chunk.rows.len() * chunk.parts.len()
+        };
+        let share = |one: usize| (chunks * one / people..chunks * (one + 1) / people).map(size).sum::<usize>();
+        let most = (0..people).map(share).max().unwrap_or(0);
+        (most * people).saturating_sub(self.rows * self.parts) * STEPS / (self.rows * self.parts).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_every_row_is_in_one_chunk() {
+        for (rows, bands, parts, groups) in [(7, 2, 5, 5), (14, 4, 30, 1), (17, 8, 6, 3), (1, 1, 1, 1), (13, 4, 9, 2)] {
+            for by_band in [false, true] {
+                let cut = Cut { by_band, ..Cut::new((rows, bands), (parts, groups)) };
+                let mut seen = vec![0; 3 * rows * parts];
+                for chunk in (0..cut.chunks(3)).map(|i| cut.chunk(i, 3)) {
+                    assert!(chunk.rows.len() <= cut.most_rows());
+                    for row in chunk.rows {
+                        chunk.parts.clone().for_each(|part| seen[(chunk.image * rows + row) * parts + part] += 1);
+                    }
+                }
+                assert!(seen.iter().all(|n| *n == 1), "{cut:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_get_the_same_of_rows_that_cannot_be_halved() {
+        let large = 64 << 20;
+        for parts in [2, 5, 6, 10, 30, 31] {
+            let cut = Cut::new((7, 2), (parts, 1)).even(large);
+            assert!(cut.excess(2) <= 1, "{cut:?}");
+        }
+        assert_eq!(Cut::new((14, 4), (30, 1)).even(large).groups, 1, "what is equal stays as it is");
+        assert_eq!(Cut::new((7, 2), (30, 1)).even(LEAST_WORK).groups, 1, "small work stays together");
+    }
+}
