@@ -226,3 +226,37 @@ def test_results_have_the_same_bits_on_every_engine_and_any_number_of_cores() ->
         for prefix in ("", one_core)
     }
     assert len(seen) == 1
+
+
+SLEEPERS = """
+import json, threading
+import mxrt as mx
+
+def switches():
+    with open("/proc/thread-self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("voluntary"))
+
+seen = []
+
+def wait(read):
+    value = mx.nd.ones((900, 900))
+    for _ in range(100):
+        value = mx.nd.dot(value, value) * 1e-3
+    before = switches()
+    read(value)
+    seen.append(switches() - before)
+
+for read in (mx.nd.NDArray.asnumpy, mx.nd.NDArray.wait_to_read, mx.nd.NDArray.wait_to_write):
+    thread = threading.Thread(target=wait, args=(read,))
+    thread.start()
+    thread.join()
+print(json.dumps(seen))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/status").exists(), reason="needs Linux' /proc")
+def test_waiting_threads_sleep_until_they_are_woken() -> None:
+    # About a second; a thread that looks up twenty times a second, as the main one does for Ctrl-C, wakes 20 times. Some
+    # are for Python's own lock.
+    seen = last_json(run_python(SLEEPERS, env={"MXRT_CORES": "1"}))
+    assert max(seen) <= 5, seen

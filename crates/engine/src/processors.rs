@@ -104,3 +104,75 @@ mod elsewhere {
         pub fn allow_all(&self) {}
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(miri), not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn allowed(thread: ThreadNumber) -> Vec<usize> {
+        // SAFETY: the set is plain memory of the size passed, and numbers are below its size.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            assert_eq!(libc::sched_getaffinity(thread, size_of_val(&set), &mut set), 0);
+            (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect()
+        }
+    }
+
+    /// Stays on one processor, as the narrowed masks are about the one where this thread is.
+    fn stay_on(processor: usize) {
+        // SAFETY: as above.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(processor, &mut set);
+            assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &set), 0);
+        }
+    }
+
+    #[test]
+    fn a_thread_wakes_up_elsewhere_and_may_run_everywhere_then() {
+        let all = allowed(0);
+        let (places, made) = mpsc::channel();
+        let (wake, woken) = mpsc::channel::<()>();
+        std::thread::scope(|s| {
+            let sleeper = s.spawn(move || {
+                let place = std::sync::Arc::new(SleepingPlace::of_this_thread());
+                places.send((place.clone(), this_thread())).unwrap();
+                woken.recv().unwrap();
+                // SAFETY: a plain query.
+                let at = unsafe { libc::sched_getcpu() } as usize;
+                place.allow_all();
+                (at, allowed(0))
+            });
+            let (place, thread) = made.recv().unwrap();
+            let here = all[0];
+            stay_on(here);
+            place.leave_out_here();
+            let others: Vec<usize> = all.iter().copied().filter(|cpu| *cpu != here).collect();
+            assert_eq!(allowed(thread), if others.is_empty() { all.clone() } else { others });
+            wake.send(()).unwrap();
+            let (at, then) = sleeper.join().unwrap();
+            assert!(at != here || all.len() == 1, "it woke up on processor {at}");
+            assert_eq!(then, all);
+        });
+    }
+
+    #[test]
+    fn who_is_kept_away_may_still_run_everywhere() {
+        let all = allowed(0);
+        let (numbers, number) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        std::thread::scope(|s| {
+            s.spawn(move || {
+                numbers.send(this_thread()).unwrap();
+                ended.recv().unwrap();
+            });
+            let thread = number.recv().unwrap();
+            stay_on(all[0]);
+            keep_away(thread);
+            assert_eq!(allowed(thread), all);
+            keep_away(0x7fff_fff0); // There is no such thread.
+            end.send(()).unwrap();
+        });
+    }
+}
