@@ -256,7 +256,7 @@ print(json.dumps(seen))
 
 @pytest.mark.skipif(not Path("/proc/thread-self/status").exists(), reason="needs Linux' /proc")
 def test_waiting_threads_sleep_until_they_are_woken() -> None:
-    # About a second; a thread that looks up twenty times a second, as the main one does for Ctrl-C, wakes 20 times. Some
-    # are for Python's own lock.
+    # About a second. The main one, which looks up twenty times a second because of Ctrl-C, would wake 20 times; a few
+    # times are for Python's own lock.
     seen = last_json(run_python(SLEEPERS, env={"MXRT_CORES": "1"}))
     assert max(seen) <= 5, seen
