@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 /// Free blocks a thread keeps; half of them go to the depot when it has more.
 const KEEP: u32 = 64;
 const HALF: u32 = KEEP / 2;
+/// Blocks of a list of the depot: what a thread takes at a time, and holds while it waits, as a thousand others may.
+const LIST: u32 = 8;
 /// Identities a slot takes at a time.
 const IDS: u64 = 1024;
 
@@ -292,20 +294,36 @@ impl Slot {
 
     #[cold]
     fn flush_half(&self) {
-        let head = self.free.get();
         let len = self.free_len.get().min(HALF);
+        self.free_len.set(self.free_len.get() - len);
+        // SAFETY: the free list has at least `len` blocks, which become the depot's.
+        self.free.set(unsafe { give_lists(self.free.get(), len) });
+    }
+}
+
+/// Cuts blocks off a chain and gives them to the depot as lists; returns the rest of the chain.
+///
+/// # Safety
+/// The chain has so many blocks, which belong to the caller and are raw except for their links.
+unsafe fn give_lists(mut chain: *mut OpBlock, mut count: u32) -> *mut OpBlock {
+    let mut lists = [(null_mut(), 0); (HALF / LIST) as usize];
+    let mut used = 0;
+    while count > 0 {
+        let (head, len) = (chain, count.min(LIST));
         let mut last = head;
-        // SAFETY: the free list has at least `len` blocks.
+        // SAFETY: contract.
         unsafe {
             for _ in 1..len {
                 last = (*last).link;
             }
-            self.free.set((*last).link);
-            (*last).link = null_mut();
+            chain = std::mem::replace(&mut (*last).link, null_mut());
         }
-        self.free_len.set(self.free_len.get() - len);
-        DEPOT.lock().0.push((head, len));
+        lists[used] = (head, len);
+        used += 1;
+        count -= len;
     }
+    DEPOT.lock().0.extend_from_slice(&lists[..used]);
+    chain
 }
 
 /// A list of fresh blocks. Also makes room in the depot for every list there can be, so that freeing never allocates.
@@ -313,8 +331,8 @@ impl Slot {
 fn new_blocks() -> (*mut OpBlock, u32) {
     let blocks = BLOCKS.fetch_add(HALF as usize, Ordering::Relaxed) + HALF as usize;
     let mut depot = DEPOT.lock();
-    // Lists can be shorter than half when threads end, hence the factor.
-    let lists = blocks / HALF as usize * 2 + 64;
+    // Lists can be shorter when threads end, hence the factor.
+    let lists = blocks / LIST as usize * 2 + 64;
     if depot.0.capacity() < lists {
         let more = lists * 2 - depot.0.len();
         depot.0.reserve(more);
@@ -328,5 +346,6 @@ fn new_blocks() -> (*mut OpBlock, u32) {
         unsafe { (&raw mut (*block).link).write(head) };
         head = block;
     }
-    (head, HALF)
+    // SAFETY: the chain has `HALF` blocks, which are ours.
+    (unsafe { give_lists(head, HALF - LIST) }, LIST)
 }
