@@ -24,10 +24,9 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, loom))]
 mod loom_wait;
 
-/// A waiter looks this often before it gives its core away, and gives it away so often before it sleeps (measured: a
-/// worker woken on the waiter's own core cannot start while the waiter spins).
+/// A waiter looks this often before it sleeps. It does not give its turn away instead: it would get it back in the middle of
+/// the request, and the system then likes to move the worker that had it, behind another one.
 const PAUSES: u32 = 40;
-const YIELDS: u32 = 0;
 /// How often the poll hook of a wait is called.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
 
@@ -171,8 +170,6 @@ impl WaitCell {
             tries += 1;
             if tries <= PAUSES {
                 std::hint::spin_loop();
-            } else if tries <= PAUSES + YIELDS {
-                std::thread::yield_now();
             } else if let Some(poll) = poll {
                 let patience = if engine.devices.need_steps() { BETWEEN_STEPS } else { POLL };
                 std::thread::park_timeout(patience);
