@@ -37,12 +37,15 @@ impl Parker {
         self.woken.load(Ordering::Acquire)
     }
 
-    /// Whether this thread, which sleeps here, was woken since it asked last.
+    /// Whether the thread was woken since it asked last.
     pub fn take_woken(&self) -> bool {
-        let woken = self.woken.swap(false, Ordering::Acquire);
-        if let Some((_, place)) = self.sleeper.get().filter(|_| woken) {
+        self.woken.swap(false, Ordering::Acquire)
+    }
+
+    /// Lets this thread, which slept here and was woken, run everywhere again.
+    pub fn run_anywhere(&self) {
+        if let Some((_, place)) = self.sleeper.get() {
             place.allow_all();
         }
-        woken
     }
 }

@@ -1,8 +1,9 @@
 //! Where threads run. Linux at times lets two threads of ours share a processor while another one rests, and leaves them
 //! there for longer than most requests take; these are the means to part them.
 
-/// A thread as the system knows it; 0 is none.
+/// A thread as the system knows it.
 pub(crate) type ThreadNumber = i32;
+pub(crate) const NOBODY: ThreadNumber = 0;
 
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) use linux::{SleepingPlace, keep_away, this_thread};
@@ -10,8 +11,12 @@ pub(crate) use linux::{SleepingPlace, keep_away, this_thread};
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     use super::ThreadNumber;
-    use crate::sync::Mutex;
+    use crate::slot::GlobalMutex;
     use libc::{CPU_CLR, CPU_COUNT, CPU_ISSET, CPU_SETSIZE, cpu_set_t};
+
+    /// Held while sets of processors are looked at and changed: what one thread takes away for a moment, another must not
+    /// take for all there is. Locked inside the fork gate only.
+    static CHANGING: GlobalMutex<()> = GlobalMutex::new(());
 
     pub(crate) fn this_thread() -> ThreadNumber {
         // SAFETY: a plain query.
@@ -20,6 +25,7 @@ mod linux {
 
     /// Moves another thread of this process away if it waits for the processor that this one runs on, and may run elsewhere.
     pub(crate) fn keep_away(thread: ThreadNumber) {
+        let _changing = CHANGING.lock();
         if let Some((all, others)) = without_here(thread) {
             set(thread, &others);
             set(thread, &all);
@@ -30,16 +36,17 @@ mod linux {
     pub(crate) struct SleepingPlace {
         thread: ThreadNumber,
         /// What to return to.
-        all: Mutex<Option<cpu_set_t>>,
+        all: GlobalMutex<Option<cpu_set_t>>,
     }
 
     impl SleepingPlace {
         pub fn of_this_thread() -> Self {
-            SleepingPlace { thread: this_thread(), all: Mutex::new(None) }
+            SleepingPlace { thread: this_thread(), all: GlobalMutex::new(None) }
         }
 
         /// It does not wake up on the processor this thread runs on, if it may run on another one.
         pub fn leave_out_here(&self) {
+            let _changing = CHANGING.lock();
             if let Some((all, others)) = without_here(self.thread) {
                 *self.all.lock() = Some(all);
                 set(self.thread, &others);
@@ -50,6 +57,7 @@ mod linux {
         pub fn allow_all(&self) {
             let all = self.all.lock().take();
             if let Some(all) = all {
+                let _changing = CHANGING.lock();
                 set(0, &all);
             }
         }
@@ -172,6 +180,24 @@ mod tests {
             keep_away(thread);
             assert_eq!(allowed(thread), all);
             keep_away(0x7fff_fff0); // There is no such thread.
+            end.send(()).unwrap();
+        });
+    }
+
+    #[test]
+    fn what_one_takes_away_for_a_moment_another_does_not_take_for_all_there_is() {
+        let all = allowed(0);
+        let (numbers, number) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        std::thread::scope(|s| {
+            s.spawn(move || {
+                numbers.send(this_thread()).unwrap();
+                ended.recv().unwrap();
+            });
+            let thread = number.recv().unwrap();
+            let movers: Vec<_> = (0..4).map(|_| s.spawn(move || (0..500).for_each(|_| keep_away(thread)))).collect();
+            movers.into_iter().for_each(|mover| mover.join().unwrap());
+            assert_eq!(allowed(thread), all);
             end.send(()).unwrap();
         });
     }

@@ -326,6 +326,9 @@ impl Engine {
                     worked = false;
                 }
             }
+            slot.enter();
+            parker.run_anywhere();
+            slot.exit();
             searching = true;
             searched = false;
         }

@@ -196,7 +196,7 @@ impl Team {
         Team {
             runs: (0..cores).map(|_| Run::new(members)).collect(),
             scratch: (0..cores).map(|_| CachePadded::new(UnsafeCell::new(Raw::empty()))).collect(),
-            threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(0))).collect(),
+            threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(processors::NOBODY))).collect(),
         }
     }
 
@@ -262,8 +262,9 @@ impl Team {
     fn part(&self, driver: usize, token: usize) {
         let members = self.runs[driver].members.load(Ordering::Relaxed);
         for other in (0..self.threads.len()).filter(|o| *o != token) {
-            if other == driver || (members >> self.place(other)) & 1 == 1 {
-                processors::keep_away(self.threads[other].load(Ordering::Relaxed));
+            let thread = self.threads[other].load(Ordering::Relaxed);
+            if thread != processors::NOBODY && (other == driver || (members >> self.place(other)) & 1 == 1) {
+                processors::keep_away(thread);
             }
         }
     }
