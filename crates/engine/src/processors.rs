@@ -165,9 +165,8 @@ mod tests {
         });
     }
 
-    #[test]
-    fn who_is_kept_away_may_still_run_everywhere() {
-        let all = allowed(0);
+    /// Calls `act` with the number of a thread that sleeps, and says where that may run afterwards.
+    fn afterwards(act: impl FnOnce(ThreadNumber)) -> Vec<usize> {
         let (numbers, number) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         std::thread::scope(|s| {
@@ -176,29 +175,32 @@ mod tests {
                 ended.recv().unwrap();
             });
             let thread = number.recv().unwrap();
+            act(thread);
+            let found = allowed(thread);
+            end.send(()).unwrap();
+            found
+        })
+    }
+
+    #[test]
+    fn who_is_kept_away_may_still_run_everywhere() {
+        let all = allowed(0);
+        let found = afterwards(|thread| {
             stay_on(all[0]);
             keep_away(thread);
-            assert_eq!(allowed(thread), all);
             keep_away(0x7fff_fff0); // There is no such thread.
-            end.send(()).unwrap();
         });
+        assert_eq!(found, all);
     }
 
     #[test]
     fn what_one_takes_away_for_a_moment_another_does_not_take_for_all_there_is() {
         let all = allowed(0);
-        let (numbers, number) = mpsc::channel();
-        let (end, ended) = mpsc::channel::<()>();
-        std::thread::scope(|s| {
-            s.spawn(move || {
-                numbers.send(this_thread()).unwrap();
-                ended.recv().unwrap();
+        let found = afterwards(|thread| {
+            std::thread::scope(|s| {
+                (0..4).for_each(|_| _ = s.spawn(move || (0..500).for_each(|_| keep_away(thread))));
             });
-            let thread = number.recv().unwrap();
-            let movers: Vec<_> = (0..4).map(|_| s.spawn(move || (0..500).for_each(|_| keep_away(thread)))).collect();
-            movers.into_iter().for_each(|mover| mover.join().unwrap());
-            assert_eq!(allowed(thread), all);
-            end.send(()).unwrap();
         });
+        assert_eq!(found, all);
     }
 }

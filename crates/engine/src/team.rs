@@ -47,7 +47,8 @@ pub(crate) struct Team {
     threads: Box<[CachePadded<AtomicI32>]>,
 }
 
-// SAFETY: scratch belongs to the holder of the token, a run's job is handed over through its claim words.
+// SAFETY: scratch, and since when a run's driver is alone, belong to the holder of the token; a run's job is handed over through
+// its claim words.
 unsafe impl Sync for Team {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Team {}
