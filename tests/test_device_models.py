@@ -112,6 +112,7 @@ def test_an_update_of_all_parameters_is_seen_whole_or_not_at_all(kind: str) -> N
             files.append(f"update-{os.getpid()}-{scale}.params")
         net.load_parameters(files[0], ctx=sim)
         allowed = {2.0 ** 12, 1.0}
+        weights = net.collect_params()
         seen, wrong, stop = set(), [], threading.Event()
 
         def call():
@@ -125,13 +126,14 @@ def test_an_update_of_all_parameters_is_seen_whole_or_not_at_all(kind: str) -> N
         [t.start() for t in threads]
         for n in range(2000):
             net.load_parameters(files[(n + 1) % 2], ctx=sim)
+            if n % 3 == 0:  # else updates are pushed faster than they are made, and calls wait behind hundreds of them
+                weights["fc11_weight"].data(sim).wait_to_read()
             if n > 60 and seen == allowed:
                 break
         stop.set()
         [t.join() for t in threads]
         [os.remove(file) for file in files]
-        weight = net.collect_params()["fc3_weight"]
-        weight.set_data(mx.nd.zeros((8, 8)))
+        weights["fc3_weight"].set_data(mx.nd.zeros((8, 8)))
         print(wrong[:3], seen == allowed, net(x).asnumpy().max())
         """,
         env={"MXNET_ENGINE_TYPE": kind, "MXRT_SIM_DELAY_US": "20"},
