@@ -207,6 +207,19 @@ def test_what_cannot_be_an_array_is_refused_and_given_back(mx) -> None:
     assert producer.deleted == 1
 
 
+class _ForReading:
+    """Gives an array to others only to be read."""
+
+    def __init__(self, array: object) -> None:
+        self.array = array
+
+    def __dlpack__(self, max_version: tuple[int, int] | None = None, **_: object) -> object:
+        return self.array.to_dlpack_for_read(max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
 @needs_new_numpy
 def test_copies_and_read_only_memory_are_asked_for_by_version(mx) -> None:
     x = mx.nd.array([1, 2, 3])
@@ -215,16 +228,9 @@ def test_copies_and_read_only_memory_are_asked_for_by_version(mx) -> None:
     own[0] = 9
     assert x.asnumpy().tolist() == [1, 2, 3]
 
-    class ForReading:
-        def __dlpack__(self, max_version: tuple[int, int] | None = None, **_: object) -> object:
-            return x.to_dlpack_for_read(max_version)
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return x.__dlpack_device__()
-
-    reader = np.from_dlpack(ForReading())
+    reader = np.from_dlpack(_ForReading(x))
     assert not reader.flags.writeable and reader.tolist() == [1, 2, 3]
-    kept = mx.nd.from_dlpack(ForReading())
+    kept = mx.nd.from_dlpack(_ForReading(x))
     kept[:] = 7
     assert kept.asnumpy().tolist() == [7, 7, 7] and x.asnumpy().tolist() == [1, 2, 3], "read-only memory is copied"
     with pytest.raises(BufferError):
@@ -240,7 +246,7 @@ def test_from_numpy_shares_and_locks_the_source(mx) -> None:
     assert source.tolist() == [[9, 9, 9], [3, 4, 5]]
     with pytest.raises(ValueError, match="read-only"):
         source[:] = 0
-    again = mx.nd.from_numpy(source)  # read-only now: copied
+    again = mx.nd.from_numpy(source)  # read-only now: shared until it is written
     again[:] = 0
     assert again.asnumpy().max() == 0 and source[0, 0] == 9
     with pytest.raises(ValueError, match="contiguous"):
@@ -250,6 +256,43 @@ def test_from_numpy_shares_and_locks_the_source(mx) -> None:
     kept[:] = 2
     assert y.asnumpy().tolist() == [1, 1, 1]
     del kept
+
+
+def _read_only(values: list[float]) -> np.ndarray:
+    """An array over bytes that no one may write."""
+    return np.frombuffer(np.array(values, np.float32).tobytes(), np.float32)
+
+
+@needs_new_numpy
+def test_from_numpy_reads_read_only_elements_where_they_lie(mx) -> None:
+    source = _read_only([1, 2, 3])
+    x, y = mx.nd.from_numpy(source), mx.nd.from_numpy(source)
+    for shared in (x, y):
+        reader = np.from_dlpack(_ForReading(shared))
+        assert reader.__array_interface__["data"][0] == source.__array_interface__["data"][0]
+        assert (shared + 1).asnumpy().tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "write, expected",
+    [
+        (lambda mx, x: x.__setitem__(slice(None), 7), [7, 7, 7]),
+        (lambda mx, x: x.__setitem__(1, 7), [1, 7, 3]),
+        (lambda mx, x: x[1:].__iadd__(7), [1, 9, 10]),
+        (lambda mx, x: mx.nd.elemwise_add(x, x, out=x), [2, 4, 6]),
+        (lambda mx, x: mx.nd.array([7, 8, 9]).copyto(x), [7, 8, 9]),
+        pytest.param(lambda mx, x: np.from_dlpack(x).__setitem__(2, 7), [1, 2, 7], marks=needs_new_numpy),
+        (lambda mx, x: mx.nd.array([7, 8, 9], ctx=mx.sim(0)).copyto(x), [7, 8, 9]),
+    ],
+)
+def test_read_only_elements_are_left_alone_by_whoever_writes(mx, write, expected) -> None:
+    source = _read_only([1, 2, 3])
+    x, y = mx.nd.from_numpy(source), mx.nd.from_numpy(source)
+    write(mx, x)
+    assert x.asnumpy().tolist() == expected
+    assert source.tolist() == [1, 2, 3] and y.asnumpy().tolist() == [1, 2, 3]
+    x[:] = 5
+    assert x.asnumpy().tolist() == [5, 5, 5], "its own by now"
 
 
 def test_numpys_memory_outlives_numpys_name_for_it(mx) -> None:

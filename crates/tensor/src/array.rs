@@ -17,26 +17,52 @@ pub(crate) struct Chunk {
     pub(crate) bytes: usize,
     /// Allocated by whoever touches the content first, which is usually the operator that writes it.
     block: OnceLock<Memory>,
+    /// In its place once somebody has written an array whose block may only be read.
+    own: OnceLock<Memory>,
     allocating: Mutex<()>,
     /// Sets of parameters that the storage belongs to: who writes it passes their gates.
     pub(crate) gates: Gates,
 }
 
 impl Chunk {
+    fn present(&self) -> Option<&Memory> {
+        self.own.get().or_else(|| self.block.get())
+    }
+
     /// The memory, allocated and zeroed now if nobody did before.
     pub(crate) fn block(&self) -> Result<&Memory, OpError> {
-        match self.block.get() {
+        match self.present() {
             Some(block) => Ok(block),
             None => self.make_block(true),
         }
     }
 
+    /// The memory for an operator that changes some of it. Called under a grant to write, as is the next one.
+    pub(crate) fn block_to_change(&self) -> Result<&Memory, OpError> {
+        match self.block()? {
+            block if block.writable() => Ok(block),
+            block => self.make_own(Some(block)),
+        }
+    }
+
     /// The memory for an operator that overwrites all of it: nothing is cleared.
     pub(crate) fn block_to_overwrite(&self) -> Result<&Memory, OpError> {
-        match self.block.get() {
-            Some(block) => Ok(block),
+        match self.present() {
+            Some(block) if block.writable() => Ok(block),
+            Some(_) => self.make_own(None),
             None => self.make_block(false),
         }
+    }
+
+    /// Memory instead of some that may only be read, which stays for whoever has its address.
+    fn make_own(&self, content: Option<&Memory>) -> Result<&Memory, OpError> {
+        let mut block = allocate(self.engine, self.bytes)?;
+        if let Some(content) = content {
+            // SAFETY: the memory holds at least the bytes of the array (`from_memory`), and nobody writes it (`from_shared`).
+            let content = unsafe { std::slice::from_raw_parts(content.as_ptr(), self.bytes) };
+            block.as_mut_slice()[..self.bytes].copy_from_slice(content);
+        }
+        Ok(self.own.get_or_init(|| block.into()))
     }
 
     fn make_block(&self, cleared: bool) -> Result<&Memory, OpError> {
@@ -104,6 +130,7 @@ impl NDArray {
                 context,
                 bytes,
                 block: OnceLock::new(),
+                own: OnceLock::new(),
                 allocating: Mutex::new(()),
                 gates: Gates::default(),
             }),

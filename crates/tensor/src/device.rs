@@ -386,7 +386,8 @@ impl Side {
     /// Where the target lies.
     fn writable(self, ctx: &DeviceCtx<'_>) -> Result<Place, OpError> {
         if let Some(array) = self.host {
-            let memory = if self.operand.whole { array.chunk.block_to_overwrite()? } else { array.chunk.block()? };
+            let memory =
+                if self.operand.whole { array.chunk.block_to_overwrite()? } else { array.chunk.block_to_change()? };
             let place = Place::Host(memory.as_ptr().wrapping_add(array.offset));
             ctx.keep(array);
             return Ok(place);

@@ -98,7 +98,8 @@ impl NDArray {
             engine.wait_to_write_with(var, poll)?;
         }
         engine.wait_to_read_with(var, poll)?;
-        let memory = self.chunk.block().map_err(|e| WaitError::Failed(Failure::new((*e).clone())))?;
+        let memory = if writable { self.chunk.block_to_change() } else { self.chunk.block() };
+        let memory = memory.map_err(|e| WaitError::Failed(Failure::new((*e).clone())))?;
         // SAFETY: the view lies inside the memory by construction of `NDArray`.
         let address = unsafe { memory.as_ptr().add(self.offset) };
         Ok(Shared { array: self.clone(), writable, address, guard: None })
@@ -141,20 +142,21 @@ impl NDArray {
     }
 
     /// An array in memory of another library, which is kept until the last handle and the last operator are done with
-    /// it; then `owner` is dropped, in any thread.
+    /// it; then `owner` is dropped, in any thread. If it is not `writable`, the first operator that writes the array gives it
+    /// memory of its own.
     ///
     /// # Safety
-    /// From `start` on there are the bytes of `tensor`, row-major, initialised, aligned for its elements, and writable. They
-    /// stay until `owner` is dropped, and meanwhile nobody else writes them while operators use the array.
+    /// From `start` on there are the bytes of `tensor`, row-major, initialised, aligned for its elements, and writable if this
+    /// is said. They stay until `owner` is dropped, and meanwhile nobody else writes them while operators use the array.
     pub unsafe fn from_shared(
         engine: &'static Engine,
         context: Context,
         tensor: TensorType,
-        start: *mut u8,
+        (start, writable): (*mut u8, bool),
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<NDArray, OpError> {
         // SAFETY: the caller's promise.
-        let memory = unsafe { Memory::of_others(start, tensor.bytes(), owner) };
+        let memory = unsafe { Memory::of_others(start, tensor.bytes(), writable, owner) };
         NDArray::from_memory(engine, context, tensor, memory)
     }
 

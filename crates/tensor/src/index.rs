@@ -184,7 +184,7 @@ fn update(
     let (target, source) = (target.clone(), source.clone());
     push_writing(engine, &written, spec, move |ctx| {
         let from = source.chunk.block()?;
-        let to = target.chunk.block()?;
+        let to = target.chunk.block_to_change()?;
         // SAFETY: the running operation holds a grant of the source's variable, so nobody else writes it; the view lies
         // inside the block by construction of `NDArray`.
         let from_bytes = unsafe { std::slice::from_raw_parts(from.as_ptr().add(source.offset), source.nbytes()) };

@@ -7,6 +7,7 @@ use std::any::Any;
 pub(crate) struct Memory {
     start: *mut u8,
     len: usize,
+    writable: bool,
     _owner: Owner,
 }
 
@@ -26,8 +27,13 @@ impl Memory {
     ///
     /// # Safety
     /// As for [`crate::NDArray::from_shared`].
-    pub unsafe fn of_others(start: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Memory {
-        Memory { start, len, _owner: Owner::Other(owner) }
+    pub unsafe fn of_others(start: *mut u8, len: usize, writable: bool, owner: Box<dyn Any + Send + Sync>) -> Memory {
+        Memory { start, len, writable, _owner: Owner::Other(owner) }
+    }
+
+    /// Whether the bytes may be changed.
+    pub fn writable(&self) -> bool {
+        self.writable
     }
 
     /// The first byte.
@@ -43,6 +49,6 @@ impl Memory {
 
 impl From<Block> for Memory {
     fn from(block: Block) -> Memory {
-        Memory { start: block.as_ptr(), len: block.len(), _owner: Owner::Pool(block) }
+        Memory { start: block.as_ptr(), len: block.len(), writable: true, _owner: Owner::Pool(block) }
     }
 }

@@ -44,7 +44,7 @@ impl Place {
     /// Only called while the running operation holds the write grant of the chunk's variable.
     fn writable<'a>(&'a self, tensor: &'a TensorType) -> Result<TensorMut<'a>, OpError> {
         let whole = self.offset == 0 && tensor.bytes() == self.chunk.bytes;
-        let block = if whole { self.chunk.block_to_overwrite()? } else { self.chunk.block()? };
+        let block = if whole { self.chunk.block_to_overwrite()? } else { self.chunk.block_to_change()? };
         let first = self.address(block, tensor)?;
         // SAFETY: the running operation holds the write grant of this chunk's variable, so nobody else reads or writes
         // it, and `Aside` hands out each byte at most once; the bytes lie inside the block (see `address`).

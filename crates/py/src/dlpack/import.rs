@@ -230,7 +230,9 @@ impl Found {
         match owner {
             // SAFETY: the producer keeps the memory until the deleter is called, which the owner does; type and layout were
             // checked.
-            Some(owner) => unsafe { NDArray::from_shared(engine, context, self.tensor, self.start, Box::new(owner)) },
+            Some(owner) => unsafe {
+                NDArray::from_shared(engine, context, self.tensor, (self.start, true), Box::new(owner))
+            },
             None => {
                 let own = || self.tensor.shape.strides().iter().map(|n| *n as isize).collect();
                 let strides: SmallVec<[isize; 6]> = self.strides.clone().unwrap_or_else(own);
@@ -266,18 +268,22 @@ fn ask<'py>(source: &Bound<'py, PyAny>, stream: Option<u64>) -> PyResult<Bound<'
     }
 }
 
-/// An array in the memory of a numpy array, which is C-contiguous, aligned and writable.
+/// An array in the memory of a numpy array, which is C-contiguous and aligned; one that is not writable is left as it is.
 #[pyfunction]
-pub(crate) fn share_numpy<'py>(py: Python<'py>, source: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn share_numpy<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyUntypedArray>,
+    writable: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
     let shape = Shape::new(source.shape());
     let owner = source.clone().into_any().unbind();
     let array = convert::with_bytes(source, |dtype, bytes| {
         let tensor = TensorType::new(dtype, shape);
-        let start = bytes.as_ptr().cast_mut();
-        // SAFETY: the caller has made sure that the elements may be written and that numpy does not write them; the owner
-        // keeps them.
-        unsafe { NDArray::from_shared(engine, Context::cpu(0), tensor, start, Box::new(owner)) }
+        let memory = (bytes.as_ptr().cast_mut(), writable);
+        // SAFETY: numpy says whether the elements may be written; the caller has made sure that numpy does not write them; the
+        // owner keeps them.
+        unsafe { NDArray::from_shared(engine, Context::cpu(0), tensor, memory, Box::new(owner)) }
             .map_err(|e| errors::from_op(py, &e))
     })?;
     wrap(py, array)

@@ -105,7 +105,8 @@ class _MXNetApi:
 
     def ask(self, inputs: Any) -> Arrays:
         with self._turn():
-            feeds = [self._mx.nd.array(x, dtype=x.dtype) if isinstance(x, np.ndarray) else x for x in inputs]
+            # The other engines read numpy's memory where it lies, too.
+            feeds = [self._mx.nd.from_numpy(x) if isinstance(x, np.ndarray) else x for x in inputs]
             out = self.net(*feeds)
             return [one.asnumpy() for one in (out if isinstance(out, (list, tuple)) else [out])]
 
