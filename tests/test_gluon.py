@@ -292,3 +292,25 @@ def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
     assert "measured" not in net.plan(x)
     with pytest.raises(mx.base.MXNetError, match="shape"):
         net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_large_dense_layers_answer_alike_however_their_weights_are_packed(mx, rows: int) -> None:
+    data = mx.sym.var("data")
+    net = mx.gluon.SymbolBlock(mx.sym.FullyConnected(data, num_hidden=1100, name="fc"), data)
+    weights = net.collect_params()
+    random = np.random.RandomState(rows)
+    x, bias = random.randn(rows, 3000).astype(np.float32), random.randn(1100).astype(np.float32)
+    net.collect_params().initialize()
+    net(mx.nd.array(x))
+    weights["fc_bias"].set_data(mx.nd.array(bias))
+    few = random.randn(1100, 3000).astype(np.float32) * 0.02
+    few[:, ::5] = 0
+    few[7, 11], few[8, 2999] = 1e-30, 1e20
+    many = few * np.exp2(random.randint(-40, 40, few.shape)).astype(np.float32)
+    for weight in (few, many, few):  # packed in fewer bits, as they are, and again
+        weights["fc_weight"].set_data(mx.nd.array(weight))
+        exact = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
+        scale = np.abs(x).astype(np.float64) @ np.abs(weight.T).astype(np.float64) + np.abs(bias)
+        assert (np.abs(net(mx.nd.from_numpy(x)).asnumpy() - exact) <= 1e-6 * scale).all()
+    assert np.array_equal(weights["fc_weight"].data().asnumpy(), few), "raw values stay as they are"

@@ -56,13 +56,29 @@ pub fn has_bf16() -> bool {
     *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_bf16())
 }
 
+/// Whether this machine moves bytes within vectors of 64 (AVX512-VBMI, which goes with [`Isa::Avx512`]).
+pub(crate) fn has_vbmi() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_vbmi())
+}
+
 #[cfg(target_arch = "x86_64")]
 fn probe_bf16() -> bool {
     is_x86_feature_detected!("avx512bf16")
 }
 
+#[cfg(target_arch = "x86_64")]
+fn probe_vbmi() -> bool {
+    is_x86_feature_detected!("avx512vbmi")
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 fn probe_bf16() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn probe_vbmi() -> bool {
     false
 }
 

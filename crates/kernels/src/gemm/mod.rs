@@ -1,9 +1,11 @@
 //! Matrix products `C = A * B` in `f32`, with bias and activation applied on the way out.
 //!
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is repacked a few rows at a
-//! time. Every element of C is summed over k in the same order whatever the threads do.
+//! time. Every element of C is summed over k in the same order whatever the threads do. Large weights are packed in fewer bytes
+//! (`compact.rs`).
 
 mod bf16;
+mod compact;
 #[allow(clippy::needless_range_loop)]
 mod dots;
 #[allow(clippy::needless_range_loop)]
@@ -19,7 +21,8 @@ use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 
-/// Steps of k between two visits of C: a panel of this depth stays in the first-level cache while rows pass by.
+/// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth stays in the first-level cache
+/// while they pass by.
 const DEPTH: usize = 256;
 /// Register tiles of rows that a chunk packs together.
 const ROW_TILES: usize = 8;
@@ -79,6 +82,8 @@ pub struct Sgemm {
     isa: Isa,
     /// What the k values of a row of A are.
     elements: Elements,
+    /// Whether B is packed in 28 bits for each number where this loses nothing.
+    compact: bool,
 }
 
 /// C and the bias are as large as an m x n product needs.
@@ -102,7 +107,22 @@ struct Cut {
 impl Sgemm {
     /// A product of `[m, k]` by `[k, n]`.
     pub fn new(m: usize, n: usize, k: usize, isa: Isa) -> Sgemm {
-        Sgemm { m, n, k, isa: isa.or_best(), elements: Elements::Single }
+        Sgemm { m, n, k, isa: isa.or_best(), elements: Elements::Single, compact: false }
+    }
+
+    /// A product with the weights of a layer, which are packed so that they are read in the least time: for all m in one way.
+    pub fn with_weights(m: usize, n: usize, k: usize, isa: Isa) -> Sgemm {
+        Sgemm { compact: compact::pays(n, k, isa.or_best()), ..Sgemm::new(m, n, k, isa) }
+    }
+
+    /// The same product on a B that is packed as it is.
+    fn plain(&self) -> Sgemm {
+        Sgemm { compact: false, ..*self }
+    }
+
+    /// Whether B is packed in 28 bits for each number where this loses nothing.
+    pub fn is_compact(&self) -> bool {
+        self.compact
     }
 
     /// The instruction set it runs on.
@@ -116,7 +136,8 @@ impl Sgemm {
 
     /// Elements that [`pack`](Self::pack) writes.
     pub fn packed_len(&self) -> usize {
-        self.n.next_multiple_of(self.panel()) * self.k
+        let plain = self.n.next_multiple_of(self.panel()) * self.k;
+        if self.compact { compact::packed_len(self, plain) } else { plain }
     }
 
     /// Packs B, `[k, n]`, in panels of columns; missing columns are zero. Independent of m.
@@ -127,6 +148,9 @@ impl Sgemm {
         b.check("B", self.k, self.n);
         let width = self.panel();
         assert!(out.len() >= self.packed_len(), "packing B needs {} elements, got {}", self.packed_len(), out.len());
+        if self.compact {
+            return compact::pack(self, b, out);
+        }
         if self.k == 0 {
             return;
         }
@@ -182,9 +206,14 @@ impl Sgemm {
         check_output(self.m, self.n, c, c_stride, &epilogue);
 
         let cut = self.cut();
-        let job = Job { gemm: *self, cut, a, packed, epilogue, c: Dst::new(c), c_stride };
-        let scratch = size_of::<f32>() * (job.band_rows() * (self.k.next_multiple_of(LANES) + self.panel()))
-            + size_of::<Tap>() * self.k.div_ceil(LANES);
+        let panels = match self.compact.then(|| compact::View::of(self, packed)) {
+            Some(Ok(view)) => Panels::Compact(view),
+            Some(Err(plain)) => Panels::Plain(plain),
+            None => Panels::Plain(packed),
+        };
+        let job = Job { gemm: *self, cut, a, panels, epilogue, c: Dst::new(c), c_stride };
+        let floats = job.band_rows() * (self.k.next_multiple_of(LANES) + self.panel()) + job.unpacked_len();
+        let scratch = size_of::<f32>() * floats + size_of::<Tap>() * self.k.div_ceil(LANES);
         par.run(cut.bands * cut.panel_groups, scratch, &|chunk, scratch| job.chunk(chunk, scratch));
     }
 }
@@ -203,12 +232,18 @@ fn pack_columns(b: Matrix<'_>, first: usize, cols: usize, width: usize, panel: &
     }
 }
 
+/// B as it was packed.
+enum Panels<'a> {
+    Plain(&'a [f32]),
+    Compact(compact::View<'a>),
+}
+
 /// A running product: what every chunk needs to know.
 struct Job<'a> {
     gemm: Sgemm,
     cut: Cut,
     a: Matrix<'a>,
-    packed: &'a [f32],
+    panels: Panels<'a>,
     epilogue: Epilogue<'a>,
     c: Dst,
     c_stride: usize,
@@ -218,6 +253,11 @@ impl Job<'_> {
     /// Rows of the largest band.
     fn band_rows(&self) -> usize {
         self.cut.row_tiles * tile_size(self.gemm.isa).rows
+    }
+
+    /// Elements that are unpacked at a time.
+    fn unpacked_len(&self) -> usize {
+        if self.gemm.compact { compact::STEPS * self.gemm.panel() } else { 0 }
     }
 
     /// One band of rows times one group of panels.
@@ -231,7 +271,9 @@ impl Job<'_> {
 
         let depth = k.next_multiple_of(LANES);
         let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * self.band_rows() * depth);
-        let (c_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
+        let (c_bytes, rest) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
+        let (unpacked, tap_bytes) = rest.split_at_mut(size_of::<f32>() * self.unpacked_len());
+        let unpacked: &mut [f32] = bytemuck::cast_slice_mut(unpacked);
         let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
         let sums: &mut [f32] = bytemuck::cast_slice_mut(c_bytes);
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut tap_bytes[..size_of::<Tap>() * k.div_ceil(LANES)]);
@@ -243,22 +285,33 @@ impl Job<'_> {
         }
         let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, blocks));
         let (a, c) = (Src::new(packed_a), Dst::new(sums));
+        let steps = match self.panels {
+            Panels::Compact(_) => compact::STEPS,
+            Panels::Plain(_) if tiles.len() > 1 => DEPTH,
+            Panels::Plain(_) => k.max(1),
+        };
         for panel in panels {
-            let b = Src::new(&self.packed[panel * width * k..][..width * k]);
-            for k0 in (0..k).step_by(DEPTH) {
+            for k0 in (0..k).step_by(steps) {
+                let b = match &self.panels {
+                    Panels::Plain(packed) => Src::new(&packed[panel * width * k..][..width * k]).add(k0 * width),
+                    Panels::Compact(view) => {
+                        view.unpack(panel, k0, unpacked);
+                        Src::new(unpacked)
+                    }
+                };
                 for t in tiles.clone() {
                     let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
-                    let taps = row_taps(taps, k0, k.min(k0 + DEPTH), rows);
+                    let taps = row_taps(taps, k0, k.min(k0 + steps), rows);
                     let args = ProductArgs {
                         a: a.add(at * depth),
                         taps: taps.as_ptr(),
                         taps_len: taps.len(),
-                        b: b.add(k0 * width),
+                        b,
                         c: c.add(at * width),
                         add: k0 > 0,
                     };
-                    // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps cover its k0 .. k0 + DEPTH; the
-                    // panel has k steps; `sums` has `width` columns for every row of the band.
+                    // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps cover its `steps` from k0, as
+                    // many as `b` has; `sums` has `width` columns for every row of the band.
                     unsafe { self.cut.rows_entry(&entries, t)(&args) }
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Body, Dst, LANES, Simd, Src};
+use super::{Body, COMPACT_UNIT, Dst, LANES, Simd, Src, prefetch_near};
 
 /// Exists only inside functions compiled for AVX-512F, with `PAIRS` for AVX512-BF16 too.
 #[derive(Clone, Copy)]
@@ -50,6 +50,82 @@ pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
             _mm512_storeu_si512(out.block(at).cast(), std::mem::transmute::<__m512bh, __m512i>(pairs));
         }
     }
+}
+
+/// Turns units of [`COMPACT_UNIT`] into 16 steps of 32 numbers each. A unit holds three bytes of every number (sign and mantissa),
+/// then their codes of four bits, those of both halves of a step in a byte; `table` says which exponent, in its place, a code is.
+///
+/// # Safety
+/// The machine must have AVX-512F and AVX512-VBMI; `count` units and 16 elements behind them must be readable, `table` too, and
+/// `out` have room for their numbers.
+#[target_feature(enable = "avx512f,avx512vbmi")]
+pub(super) unsafe fn unpack_compact(units: Src, count: usize, table: Src, out: Dst) {
+    /// How far ahead of its use a line is requested, in elements.
+    const AHEAD: usize = 128 * LANES;
+    // The highest of the three bytes twice: its first bit is the sign, the others go on with the mantissa.
+    let bytes: [i32; LANES] = std::array::from_fn(|i| i32::from_le_bytes([0, 1, 2, 2].map(|b| 3 * i as u8 + b)));
+    // SAFETY: promised by the caller.
+    unsafe {
+        let (bytes, table) = (_mm512_loadu_si512(bytes.as_ptr().cast()), _mm512_loadu_si512(table.block(0).cast()));
+        let kept = _mm512_set1_epi32(!0x7f80_0000);
+        let numbers = |at: usize, codes: __m512i| {
+            let rest = _mm512_permutexvar_epi8(bytes, _mm512_loadu_si512(units.block(at).cast()));
+            // (rest & kept) | exponent
+            _mm512_ternarylogic_epi32::<0xEA>(rest, kept, _mm512_permutexvar_epi32(codes, table))
+        };
+        for unit in 0..count {
+            let at = unit * COMPACT_UNIT;
+            for step in 0..LANES {
+                for line in 0..2 {
+                    prefetch_near(units, at + AHEAD + step * (COMPACT_UNIT / LANES) + line * LANES);
+                }
+                let codes = units.block(at + LANES * 24 + step * 4);
+                let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.cast()));
+                let to = (unit * LANES + step) * 2 * LANES;
+                _mm512_storeu_si512(out.block(to).cast(), numbers(at + step * 24, codes));
+                let codes = _mm512_srli_epi32::<4>(codes);
+                _mm512_storeu_si512(out.block(to + LANES).cast(), numbers(at + step * 24 + 12, codes));
+            }
+        }
+    }
+}
+
+/// The reverse for one unit, where code c is the exponent `top` - c and the last one zero's: a bit for every number of a step whose
+/// exponent has no code.
+///
+/// # Safety
+/// The machine must have AVX-512F, AVX512-BW and AVX512-VBMI; `numbers` must hold those of a unit, and `out` have room for it.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) unsafe fn pack_compact(numbers: Src, top: u32, out: Dst) -> [u32; LANES] {
+    const CODES: i32 = 15;
+    let bytes: [[u8; 3]; LANES] = std::array::from_fn(|i| [0, 1, 2].map(|b| 4 * i as u8 + b));
+    let mut exceptions = [0; LANES];
+    // SAFETY: promised by the caller; a masked load or store does not touch what is masked out.
+    unsafe {
+        let used = (1u64 << 48) - 1;
+        let bytes = _mm512_maskz_loadu_epi8(used, bytes.as_ptr().cast());
+        let (top, zero) = (_mm512_set1_epi32(top as i32), _mm512_set1_epi32(CODES));
+        let sign = _mm512_set1_epi32(1 << 23);
+        let half = |at: usize, to: usize| {
+            let v = _mm512_loadu_si512(numbers.block(at).cast());
+            // mantissa | (number >> 8 & sign)
+            let kept = _mm512_and_si512(v, _mm512_set1_epi32(0x7f_ffff));
+            let kept = _mm512_ternarylogic_epi32::<0xF8>(kept, _mm512_srli_epi32::<8>(v), sign);
+            _mm512_mask_storeu_epi8(out.block(to).cast(), used, _mm512_permutexvar_epi8(bytes, kept));
+            let exponent = _mm512_and_si512(_mm512_srli_epi32::<23>(v), _mm512_set1_epi32(0xff));
+            let code = _mm512_min_epu32(_mm512_sub_epi32(top, exponent), zero);
+            let none = _mm512_mask_test_epi32_mask(_mm512_cmpeq_epi32_mask(code, zero), exponent, exponent);
+            (code, u32::from(none))
+        };
+        for (step, exceptions) in exceptions.iter_mut().enumerate() {
+            let (low, low_none) = half(step * 2 * LANES, step * 24);
+            let (high, high_none) = half((step * 2 + 1) * LANES, step * 24 + 12);
+            let codes = _mm512_cvtepi32_epi8(_mm512_or_si512(low, _mm512_slli_epi32::<4>(high)));
+            _mm_storeu_si128(out.block(LANES * 24 - 12 + step * 4).add(12).cast(), codes);
+            *exceptions = low_none | high_none << LANES;
+        }
+    }
+    exceptions
 }
 
 impl<const PAIRS: bool> Simd for Avx512<PAIRS> {

@@ -140,6 +140,38 @@ pub(crate) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
     unreachable!("{:?}", (lo.address(0), hi.address(0), count, mask, out.as_src().address(0)))
 }
 
+/// Elements that 16 steps of 32 numbers take in 28 bits each.
+pub(crate) const COMPACT_UNIT: usize = LANES * 2 * LANES * 7 / 8;
+
+/// Turns `count` units of 28 bits a number into numbers, 16 steps of 32 each; see `avx512::unpack_compact`.
+///
+/// # Safety
+/// The machine must have AVX512-VBMI; `units` must hold `count` of them and 16 elements more, `table` 16, and `out` have room.
+pub(crate) unsafe fn unpack_compact(units: Src, count: usize, table: Src, out: Dst) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: promised by the caller.
+    unsafe {
+        avx512::unpack_compact(units, count, table, out);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("{:?}", (units.address(count), table.address(0), out.as_src().address(0)))
+}
+
+/// One unit of 28 bits a number from 16 steps of 32 numbers, and a bit for every number of a step whose exponent has no code; see
+/// `avx512::pack_compact`.
+///
+/// # Safety
+/// The machine must have AVX512-VBMI; `numbers` must hold 16 steps, and `out` have room for a unit.
+pub(crate) unsafe fn pack_compact(numbers: Src, top: u32, out: Dst) -> [u32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: promised by the caller; who has VBMI has BW.
+    unsafe {
+        avx512::pack_compact(numbers, top, out)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("{:?}", (numbers.address(0), top, out.as_src().address(0)))
+}
+
 /// `B` compiled for an instruction set of at most 16 registers.
 pub(crate) fn entry_narrow<B: Body>(isa: Isa) -> Entry<B::Args> {
     match isa.or_best() {

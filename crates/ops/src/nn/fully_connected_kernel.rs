@@ -22,9 +22,11 @@ pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogu
         {
             Ok(Box::new(Rounded { gemm, size, epilogue }))
         }
-        DType::F32 => {
-            Ok(Box::new(Fast { gemm: Sgemm::new(rows, outputs, inputs, signature.options.isa), size, epilogue }))
-        }
+        DType::F32 => Ok(Box::new(Fast {
+            gemm: Sgemm::with_weights(rows, outputs, inputs, signature.options.isa),
+            size,
+            epilogue,
+        })),
         DType::F64 => Ok(Box::new(Plain::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; convert with astype"
@@ -62,7 +64,7 @@ impl Kernel for Fast {
     }
 
     fn describe(&self) -> String {
-        format!("dense {}", self.gemm.isa())
+        format!("dense {}{}", self.gemm.isa(), self.bits())
     }
 
     /// Few rows take as long as the weights take to arrive, at 42 bytes per nanosecond.
@@ -77,6 +79,13 @@ impl Kernel for Fast {
 
     fn multiply_adds(&self) -> Option<u64> {
         Some(multiply_adds(self.size))
+    }
+}
+
+impl Fast {
+    /// How the weights are packed, if it is not as they are.
+    fn bits(&self) -> &'static str {
+        if self.gemm.is_compact() { ", 28 bits a weight" } else { "" }
     }
 }
 
@@ -98,7 +107,7 @@ impl Packing for Fast {
 
     fn key(&self) -> String {
         let [_, inputs, outputs] = self.size;
-        format!("dense {} {inputs}x{outputs}", self.gemm.isa())
+        format!("dense {} {inputs}x{outputs}{}", self.gemm.isa(), self.bits())
     }
 }
 

@@ -1,0 +1,118 @@
+use super::super::tests::values;
+use super::super::{Epilogue, Matrix, Sgemm};
+use super::*;
+use crate::activation::Activation;
+use crate::par::{Par, Serial};
+use crate::testing::{Reverse, Threads};
+use proptest::prelude::*;
+
+/// A product on weights in 28 bits, whatever their size; none where the machine cannot.
+fn compact(m: usize, n: usize, k: usize) -> Option<Sgemm> {
+    let gemm = Sgemm::new(m, n, k, Isa::detect());
+    fits(k, gemm.isa()).then_some(Sgemm { compact: true, ..gemm })
+}
+
+fn packed(gemm: &Sgemm, weights: &[f32]) -> Vec<f32> {
+    let mut packed = vec![f32::NAN; gemm.packed_len()];
+    gemm.pack(Matrix::rows(weights, gemm.k).transposed(), &mut packed);
+    packed
+}
+
+/// All numbers of all panels, or nothing if the weights were packed as they are.
+fn unpacked(gemm: &Sgemm, packed: &[f32]) -> Option<Vec<u32>> {
+    let view = View::of(gemm, packed).ok()?;
+    let mut all = vec![0; gemm.n * gemm.k];
+    let mut block = vec![f32::NAN; STEPS * WIDTH];
+    for (panel, k0) in (0..gemm.n.div_ceil(WIDTH)).flat_map(|p| (0..gemm.k).step_by(STEPS).map(move |k0| (p, k0))) {
+        view.unpack(panel, k0, &mut block);
+        for (step, column) in (0..STEPS).flat_map(|s| (0..WIDTH).map(move |c| (s, c))) {
+            let (row, at) = (panel * WIDTH + column, k0 + step);
+            if row < gemm.n && at < gemm.k {
+                all[row * gemm.k + at] = block[step * WIDTH + column].to_bits();
+            }
+        }
+    }
+    Some(all)
+}
+
+fn bits(weights: &[f32]) -> Vec<u32> {
+    weights.iter().map(|w| w.to_bits()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn every_bit_of_every_weight_comes_back(n in 1usize..100, k in 256usize..700, seed: u64, odd in prop::collection::vec(
+        (any::<prop::sample::Index>(), any::<u32>()), 0..4), scale in -30i32..30,
+    ) {
+        let Some(gemm) = compact(1, n, k) else { return Ok(()) };
+        let mut weights: Vec<f32> = values(seed, n * k).iter().map(|w| w * 2f32.powi(scale)).collect();
+        for i in (0..weights.len()).step_by(7) {
+            weights[i] = if i % 2 == 0 { 0.0 } else { -0.0 };
+        }
+        for (at, bits) in &odd {
+            // Anything: infinities, NaN with its payload, numbers below the normal ones.
+            weights[at.index(n * k)] = f32::from_bits(*bits);
+        }
+        prop_assert_eq!(unpacked(&gemm, &packed(&gemm, &weights)), Some(bits(&weights)));
+    }
+
+    #[test]
+    fn a_product_on_compact_weights_equals_its_float64_reference(
+        m in 1usize..40, n in 1usize..80, k in 256usize..400, relu: bool, with_bias: bool, scattered: bool, seed: u64,
+    ) {
+        let Some(gemm) = compact(m, n, k) else { return Ok(()) };
+        let (a, mut weights) = (values(seed, m * k), values(seed ^ 1, n * k));
+        if scattered {
+            // Exponents everywhere: these weights are packed as they are.
+            weights.iter_mut().enumerate().for_each(|(i, w)| *w *= 2f32.powi(i as i32 % 40 - 20));
+        }
+        let bias = values(seed ^ 2, n);
+        let bias = with_bias.then_some(&bias[..]);
+        let activation = if relu { Activation::Relu } else { Activation::None };
+        let packed = packed(&gemm, &weights);
+        prop_assert_eq!(View::of(&gemm, &packed).is_err(), scattered);
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(2)] {
+            let mut c = vec![7.0; m * n];
+            gemm.run(Matrix::rows(&a, k), &packed, Epilogue { bias, activation }, &mut c, n, par);
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let terms = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(weights[j * k + l]));
+                let bias = bias.map_or(0.0, |b| f64::from(b[j]));
+                let (sum, scale) = terms.fold((bias, bias.abs() + 1e-30), |(s, a), t| (s + t, a + t.abs()));
+                let (want, got) = (if relu { sum.max(0.0) } else { sum }, f64::from(c[i * n + j]));
+                prop_assert!((got - want).abs() <= 1e-6 * scale, "({i}, {j}): {got}, expected {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_few_exceptions_are_put_in_their_places_and_many_are_too_many() {
+    let (n, k) = (40, 512);
+    let Some(gemm) = compact(1, n, k) else { return };
+    let mut weights = values(3, n * k).iter().map(|w| w.abs() + 1.0).collect::<Vec<_>>();
+    let most = Places::of(&gemm).most_exceptions();
+    for i in 0..most {
+        weights[i * 100] = 1e-20;
+    }
+    // The last one of the second panel.
+    weights[n * k - 1] = f32::INFINITY;
+    assert_eq!(unpacked(&gemm, &packed(&gemm, &weights)), Some(bits(&weights)));
+    weights[most * 100] = -1e-20;
+    let as_it_is = packed(&gemm, &weights);
+    assert!(unpacked(&gemm, &as_it_is).is_none(), "one more in the first panel");
+    let mut c = vec![0.0; n];
+    gemm.run(Matrix::rows(&vec![1.0; k], k), &as_it_is, Epilogue::default(), &mut c, n, &Serial);
+    let sums = weights.chunks(k).map(|row| row.iter().map(|w| f64::from(*w)).sum::<f64>() as f32);
+    assert!(c.iter().zip(sums).all(|(c, sum)| *c == sum || (c - sum).abs() < 1e-3));
+}
+
+#[test]
+fn an_eighth_less_is_touched_and_no_more_is_asked_for_than_a_cache_line_a_layer() {
+    let Some(gemm) = compact(1, 4096, 9216) else { return };
+    let plain = gemm.plain().packed_len();
+    assert!(gemm.packed_len() <= plain + LANES);
+    assert!(Places::of(&gemm).exceptions() * 1000 < plain * 876);
+    assert!(pays(4096, 9216, Isa::Avx512) && !pays(1000, 512, Isa::Avx512) && !pays(4096, 9216, Isa::Avx2));
+}
