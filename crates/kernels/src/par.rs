@@ -7,6 +7,11 @@ pub trait Par: Sync {
     /// `scratch` has at least `scratch_bytes` bytes, starts on a 64-byte boundary, belongs to the
     /// chunk alone while it runs and holds arbitrary content.
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
+
+    /// How many may take part in a loop, the caller among them. A matter of speed: results must not depend on it.
+    fn people(&self) -> usize {
+        1
+    }
 }
 
 /// Runs chunks in order in the calling thread.

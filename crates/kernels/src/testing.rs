@@ -12,6 +12,10 @@ impl Par for Reverse {
             body(chunks - 1 - i, scratch);
         });
     }
+
+    fn people(&self) -> usize {
+        5
+    }
 }
 
 /// Runs chunks on this many threads, interleaved.
@@ -27,6 +31,10 @@ impl Par for Threads {
                 });
             }
         });
+    }
+
+    fn people(&self) -> usize {
+        self.0
     }
 }
 

@@ -1,9 +1,13 @@
 //! Conversions between NCHW and the blocked layout, at the borders of a network.
 
 use super::blocked::{Blocked, BlockedMut, BlockedShape, zero_halo};
+use super::cut::{Chunk, Cut};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+
+/// Elements that a chunk of copied rows should have at least.
+const CHUNK_WORK: usize = 16 << 10;
 
 /// Copies `[n, c, h, w]` into the layout of `y` and writes its halo.
 ///
@@ -18,6 +22,23 @@ pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
     }
     let (src, dst) = (Src::new(x), y.dst());
     let convert = entry::<FromPlanes>(isa);
+    if shape.block == 1 {
+        let cut = Cut::halves(shape.h, shape.c, shape.w, CHUNK_WORK);
+        return par.run(cut.chunks(shape.n), 0, &|chunk, _| {
+            let Chunk { image, rows, parts } = cut.chunk(chunk, shape.n);
+            for channel in parts {
+                let plane = src.add((image * shape.c + channel) * plane);
+                let out = dst.add(shape.offset(image, channel, 0, 0));
+                // SAFETY: `dst` holds a tensor of `shape`; each chunk has rows of its own.
+                unsafe {
+                    zero_halo(dst, &shape, image, channel, rows.clone());
+                    for row in rows.clone() {
+                        out.copy_from(row * shape.row_stride(), plane.add(row * shape.w), shape.w);
+                    }
+                }
+            }
+        });
+    }
     par.run(shape.n * shape.blocks(), 0, &|chunk, _| {
         let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
         let first = block * shape.block;
@@ -26,14 +47,8 @@ pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
         unsafe {
             zero_halo(dst, &shape, image, block, 0..shape.h);
             let out = dst.add(shape.offset(image, block, 0, 0));
-            if shape.block == 1 {
-                for row in 0..shape.h {
-                    out.copy_from(row * shape.row_stride(), planes.add(row * shape.w), shape.w);
-                }
-            } else {
-                let channels = shape.block.min(shape.c - first);
-                convert(&PlaneArgs { planes, blocked: out, shape, channels });
-            }
+            let channels = shape.block.min(shape.c - first);
+            convert(&PlaneArgs { planes, blocked: out, shape, channels });
         }
     });
 }

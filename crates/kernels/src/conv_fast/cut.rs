@@ -27,11 +27,28 @@ pub(super) struct Chunk {
     pub parts: Range<usize>,
 }
 
+/// Whether halves of so many rows are equal, or differ by little.
+pub(super) fn halves_of_rows(rows: usize) -> bool {
+    rows.is_multiple_of(2) || rows >= STEPS
+}
+
 fn range(i: usize, count: usize, total: usize) -> Range<usize> {
     (total * i).div_ceil(count)..(total * (i + 1)).div_ceil(count)
 }
 
 impl Cut {
+    /// Of so many rows and parts that are as much work each, in chunks of at least `least` work: halves of the rows if these are
+    /// as good as equal, else of the parts.
+    pub(super) fn halves(rows: usize, parts: usize, row_work: usize, least: usize) -> Cut {
+        let by_band = halves_of_rows(rows);
+        let bands = rows.div_ceil(least.div_ceil(row_work.max(1))).max(1);
+        let bands = if by_band { bands.next_multiple_of(2).min(rows) } else { bands };
+        let band_work = row_work * rows * parts / bands;
+        let groups = band_work.div_ceil(least.max(1)).next_multiple_of(2).clamp(1, parts.max(1));
+        // Small bands stay together: two chunks at least, of which each may be smaller than the least.
+        Cut { rows, parts, bands, groups, by_band }
+    }
+
     /// Of so many rows and parts, each into some pieces; chunks of a group follow each other.
     pub(super) fn new((rows, bands): (usize, usize), (parts, groups): (usize, usize)) -> Cut {
         Cut { rows, parts, bands, groups, by_band: false }

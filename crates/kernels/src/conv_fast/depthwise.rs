@@ -33,13 +33,7 @@ impl Depthwise {
     pub(super) fn new(params: Conv2dParams, out: [usize; 2], isa: Isa) -> Depthwise {
         let row_work = out[1] * BLOCK * params.taps();
         let blocks = params.out_channels.div_ceil(BLOCK);
-        // Even rows are halved as the layers before and after it halve them.
-        let by_band = out[0].is_multiple_of(2);
-        let bands = out[0].div_ceil(CHUNK_WORK.div_ceil(row_work));
-        let bands = if by_band { bands.next_multiple_of(2) } else { bands };
-        let band_work = row_work * out[0] * blocks / bands;
-        let groups = band_work.div_ceil(CHUNK_WORK).next_multiple_of(2).min(blocks);
-        Depthwise { params, isa, out, cut: Cut { by_band, ..Cut::new((out[0], bands), (blocks, groups)) } }
+        Depthwise { params, isa, out, cut: Cut::halves(out[0], blocks, row_work, CHUNK_WORK) }
     }
 
     pub(super) fn name(&self) -> String {

@@ -200,10 +200,9 @@ impl ConvKernel {
     /// Elements of scratch that [`run`](Self::run) needs, with any content; zero for most algorithms.
     pub fn scratch_len(&self) -> usize {
         match &self.algorithm {
-            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Phases(_) => 0,
             Algorithm::AtLoad(a) => a.scratch_len(),
             Algorithm::Bf16(a) => a.scratch_len(),
-            Algorithm::InRegisters(a) => a.scratch_len(),
+            _ => 0,
         }
     }
 
@@ -231,7 +230,7 @@ impl ConvKernel {
             Algorithm::Bf16(a) => a.run(&job, scratch, par),
             Algorithm::Depthwise(a) => a.run(&job, par),
             Algorithm::AtLoad(a) => a.run(&job, scratch, par),
-            Algorithm::InRegisters(a) => a.run(&job, scratch, par),
+            Algorithm::InRegisters(a) => a.run(&job, par),
             Algorithm::Phases(a) => a.run(&job, par),
         }
     }

@@ -2,6 +2,7 @@
 //! normalisation before an activation), sums of branches, activations, and copies into another halo or a slice of a wider tensor.
 
 use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, zero_halo};
+use super::cut::{Chunk, Cut};
 use crate::activation::Activation;
 use crate::isa::Isa;
 use crate::par::Par;
@@ -44,29 +45,28 @@ pub fn pointwise(isa: Isa, x: Blocked<'_>, op: Pointwise<'_>, y: &mut BlockedMut
     let add = op.add.map(|a| (a.src(), a.shape));
     let (src, dst) = (x.src(), y.dst());
     let body = entry::<PointwiseRow>(isa);
-    let chunk_rows = CHUNK_WORK.div_ceil(ys.w * BLOCK).min(ys.h);
-    let bands = ys.h.div_ceil(chunk_rows);
-    par.run(bands * ys.blocks() * ys.n, 0, &|chunk, _| {
-        let (band, rest) = (chunk % bands, chunk / bands);
-        let (block, image) = (rest % ys.blocks(), rest / ys.blocks());
-        let rows = band * chunk_rows..((band + 1) * chunk_rows).min(ys.h);
-        let scale = op.scale.map(|v| lanes(&v[image * channels % v.len()..][..channels], block));
-        let shift = op.shift.map(|v| lanes(v, block));
-        for row in rows.clone() {
-            let args = RowArgs {
-                x: src.add(xs.offset(image, block, row, 0)),
-                scale: scale.as_ref().map(|v| Src::new(v)),
-                shift: shift.as_ref().map(|v| Src::new(v)),
-                add: add.map(|(a, s)| a.add(s.offset(image, block, row, 0))),
-                y: dst.add(ys.offset(image, block, row, 0)),
-                cols: ys.w,
-                limits: op.activation.limits(),
-            };
-            // SAFETY: all buffers hold tensors of their shapes, and this row of this block belongs to this chunk.
-            unsafe { body(&args) }
+    let cut = Cut::halves(ys.h, ys.blocks(), ys.w * BLOCK, CHUNK_WORK);
+    par.run(cut.chunks(ys.n), 0, &|chunk, _| {
+        let Chunk { image, rows, parts } = cut.chunk(chunk, ys.n);
+        for block in parts {
+            let scale = op.scale.map(|v| lanes(&v[image * channels % v.len()..][..channels], block));
+            let shift = op.shift.map(|v| lanes(v, block));
+            for row in rows.clone() {
+                let args = RowArgs {
+                    x: src.add(xs.offset(image, block, row, 0)),
+                    scale: scale.as_ref().map(|v| Src::new(v)),
+                    shift: shift.as_ref().map(|v| Src::new(v)),
+                    add: add.map(|(a, s)| a.add(s.offset(image, block, row, 0))),
+                    y: dst.add(ys.offset(image, block, row, 0)),
+                    cols: ys.w,
+                    limits: op.activation.limits(),
+                };
+                // SAFETY: all buffers hold tensors of their shapes, and this row of this block belongs to this chunk.
+                unsafe { body(&args) }
+            }
+            // SAFETY: as above.
+            unsafe { zero_halo(dst, &ys, image, block, rows.clone()) }
         }
-        // SAFETY: as above.
-        unsafe { zero_halo(dst, &ys, image, block, rows) }
     });
 }
 

@@ -1,6 +1,7 @@
 //! Pooling on the blocked layout.
 
 use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, zero_halo};
+use super::cut::{Chunk, Cut};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
@@ -57,13 +58,11 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
     let (src, dst) = (x.src(), y.dst());
     let body = entry::<PoolRow>(isa);
     let row_work = ys.w * params.kernel[0].min(xs.h) * params.kernel[1].min(xs.w);
-    let chunk_rows = CHUNK_WORK.div_ceil(row_work.max(1)).min(ys.h);
-    let bands = ys.h.div_ceil(chunk_rows);
-    par.run(bands * ys.blocks() * ys.n, 0, &|chunk, _| {
-        let (band, rest) = (chunk % bands, chunk / bands);
-        let (block, image) = (rest % ys.blocks(), rest / ys.blocks());
-        let rows = band * chunk_rows..((band + 1) * chunk_rows).min(ys.h);
-        for row in rows.clone() {
+    let fetch = xs.block_stride() * size_of::<f32>() > NEAR_IMAGE;
+    let cut = Cut::halves(ys.h, ys.blocks(), row_work, CHUNK_WORK);
+    par.run(cut.chunks(ys.n), 0, &|chunk, _| {
+        let Chunk { image, rows, parts } = cut.chunk(chunk, ys.n);
+        for (block, row) in parts.clone().flat_map(|block| rows.clone().map(move |row| (block, row))) {
             let args = RowArgs {
                 x: src.add(xs.offset(image, block, 0, 0)),
                 xs,
@@ -72,14 +71,14 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
                 rows: Window::new(params, 0, row, xs.h),
                 params,
                 kind,
-                fetch: xs.block_stride() * size_of::<f32>() > NEAR_IMAGE,
+                fetch,
             };
             // SAFETY: both buffers hold tensors of their shapes, windows are cut to the image, and this row of this block
             // belongs to this chunk.
             unsafe { body(&args) }
         }
         // SAFETY: as above.
-        unsafe { zero_halo(dst, &ys, image, block, rows) }
+        parts.for_each(|block| unsafe { zero_halo(dst, &ys, image, block, rows.clone()) });
     });
 }
 

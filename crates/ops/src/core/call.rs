@@ -10,6 +10,10 @@ impl Par for EnginePar<'_, '_> {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         self.0.split(chunks, scratch_bytes, body);
     }
+
+    fn people(&self) -> usize {
+        if self.0.helpers_possible() { self.0.engine().cores() } else { 1 }
+    }
 }
 
 /// Runs the chunks of kernel loops one after the other, in the thread of a device.

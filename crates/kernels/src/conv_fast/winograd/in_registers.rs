@@ -25,6 +25,12 @@ const TILES: usize = 4;
 const SKIPPED: usize = 4;
 /// Blocks of input channels between two visits of the accumulators.
 const DEPTH: usize = 2;
+/// Transformed inputs of a chunk that stay near the second-level cache, and patches that at least pass over the filters together.
+const CACHED: usize = 512 << 10;
+const LEAST_PATCHES: usize = 2;
+/// What transforming the inputs of a patch costs beside its products with one block of outputs.
+const TRANSFORM: usize = 1;
+const PRODUCTS: usize = 2;
 /// Elements of the filters of one input channel for a block of outputs.
 const FILTER: usize = 9 * BLOCK;
 
@@ -100,27 +106,43 @@ impl InRegisters {
         odd_lines(self.input_blocks() * TILES * BLOCK)
     }
 
-    /// Elements that all chunks share during a run: `[patch][point][input block][tile][16]`.
-    pub(in super::super) fn scratch_len(&self) -> usize {
-        self.patches() * POINTS * self.v_point()
+    /// How so many people share the work: groups of patches and groups of output blocks.
+    ///
+    /// A chunk transforms the inputs of its patches for itself: then inputs travel between cores, and not what becomes of them, which
+    /// is three times as much. With groups of output blocks they are transformed once in each of them.
+    fn groups(&self, people: usize) -> [usize; 2] {
+        let (patches, blocks) = (self.patches(), self.params.out_channels.div_ceil(BLOCK));
+        let cached = (CACHED / (POINTS * self.v_point() * size_of::<f32>())).max(LEAST_PATCHES);
+        let least = patches.div_ceil(cached);
+        if least > people {
+            return [least.next_multiple_of(people).min(patches), 1];
+        }
+        let work = |[of_patches, of_blocks]: &[usize; 2]| {
+            patches.div_ceil(*of_patches) * (TRANSFORM + PRODUCTS * blocks.div_ceil(*of_blocks))
+        };
+        let ways = (least..=people.min(patches)).map(|groups| [groups, (people / groups).clamp(1, blocks)]);
+        ways.min_by_key(work).unwrap_or([1, 1])
     }
 
-    pub(in super::super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
-        let v = Dst::new(scratch);
-        let groups = self.input_blocks().min(8);
-        par.run(groups, 0, &|group, _| {
-            for patch in 0..self.patches() {
-                for block in range_of(group, groups, self.input_blocks()) {
-                    self.transform_inputs(job, patch, block, v);
+    pub(in super::super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let [patch_groups, block_groups] = self.groups(par.people());
+        let most = self.patches().div_ceil(patch_groups);
+        let v_bytes = most * POINTS * self.v_point() * size_of::<f32>();
+        let sums_bytes = most * POINTS * TILES * BLOCK * size_of::<f32>();
+        par.run(patch_groups * block_groups, v_bytes + sums_bytes, &|chunk, scratch| {
+            let (v, sums) = scratch.split_at_mut(v_bytes);
+            let (v, sums) = (Dst::new(bytemuck::cast_slice_mut(v)), Dst::new(bytemuck::cast_slice_mut(sums)));
+            let patches = range_of(chunk / block_groups, patch_groups, self.patches());
+            for (at, patch) in patches.clone().enumerate() {
+                for block in 0..self.input_blocks() {
+                    self.transform_inputs(job, patch, block, v.add(at * POINTS * self.v_point()));
                 }
             }
-        });
-        let sums = self.patches() * POINTS * TILES * BLOCK * size_of::<f32>();
-        par.run(job.ys.blocks(), sums, &|block, scratch| {
-            let m = Dst::new(bytemuck::cast_slice_mut(scratch));
-            self.products_of(job, block, v.as_src(), m);
-            for patch in 0..self.patches() {
-                self.transform_outputs(job, patch, block, m.as_src());
+            for block in range_of(chunk % block_groups, block_groups, job.ys.blocks()) {
+                self.products_of(job, block, patches.len(), v.as_src(), sums);
+                for (at, patch) in patches.clone().enumerate() {
+                    self.transform_outputs(job, patch, block, sums.as_src().add(at * POINTS * TILES * BLOCK));
+                }
             }
         });
     }
@@ -136,7 +158,7 @@ impl InRegisters {
         let xs = &job.xs;
         let (image, row, col) = self.locate(patch);
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
-        let v = v.add(patch * POINTS * self.v_point() + block * TILES * BLOCK);
+        let v = v.add(block * TILES * BLOCK);
         for tile in 0..TILES {
             let (down, right) = (tile / 2, tile % 2);
             let transform = pick_input(self.side(0, down), self.side(1, right));
@@ -158,13 +180,13 @@ impl InRegisters {
     }
 
     /// All products of one block of output channels.
-    fn products_of(&self, job: &Job<'_>, block: usize, v: Src, m: Dst) {
+    fn products_of(&self, job: &Job<'_>, block: usize, patches: usize, v: Src, m: Dst) {
         let point = self.v_point();
         let passes = pick_passes(self.patch);
         let filters = Src::new(job.packed).add(block * self.params.in_channels * FILTER);
         for first in (0..self.input_blocks()).step_by(DEPTH) {
             let blocks = DEPTH.min(self.input_blocks() - first);
-            for patch in 0..self.patches() {
+            for patch in 0..patches {
                 let args = PassArgs {
                     v: v.add(patch * POINTS * point + first * TILES * BLOCK),
                     v_point: point,
@@ -196,7 +218,7 @@ impl InRegisters {
             }
             let (tall, wide) = (self.side(0, down), self.side(1, right));
             let args = OutputArgs {
-                m: m.add((patch * POINTS * TILES + tile) * BLOCK),
+                m: m.add(tile * BLOCK),
                 point: TILES * BLOCK,
                 bias: Src::new(&bias),
                 residual: job.residual_at(image, block, row, col).map(|r| (r.at, r.row)),
