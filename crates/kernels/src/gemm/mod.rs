@@ -26,8 +26,9 @@ use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 const DEPTH: usize = 256;
 /// Register tiles of rows that a chunk packs together.
 const ROW_TILES: usize = 8;
-/// Multiply-adds that a chunk should have at least.
+/// Multiply-adds that a chunk should have at least; and where rows are so few that reading B takes the time.
 const CHUNK_WORK: usize = 1 << 20;
+const FEW_ROWS_WORK: usize = 128 << 10;
 
 /// A matrix read with strides: element (i, j) is `data[i * row_stride + j * col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +177,8 @@ impl Sgemm {
         let row_tiles = rows.parts.div_ceil(bands);
         // Panels that make a chunk worth its start, and at least eight so that repacking A stays small beside its use.
         let band_work = (row_tiles * size.rows).min(self.m.max(1)) * self.panel() * self.k.max(1);
-        let group = CHUNK_WORK.div_ceil(band_work).max(8);
+        let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
+        let group = least.div_ceil(band_work).max(8);
         Cut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
     }
 

@@ -21,6 +21,9 @@ const CACHED: usize = 600 << 10;
 const LEAST_TILES: usize = 25;
 const MOST_TILES: usize = 28;
 
+/// So many transform a single block of tiles each for himself; more share what they transform.
+const FEW_PEOPLE: usize = 4;
+
 /// A Winograd convolution with filters transformed at load, prepared for one image size.
 #[derive(Clone, Debug)]
 pub(in super::super) struct AtLoad {
@@ -31,7 +34,7 @@ pub(in super::super) struct AtLoad {
     grid: [usize; 2],
     out: [usize; 2],
     tiles: usize,
-    /// Blocks of tiles; a single one shares its transformed inputs between chunks of output channels.
+    /// Blocks of tiles.
     blocks: usize,
 }
 
@@ -145,29 +148,30 @@ impl AtLoad {
         let (_, parts) = self.parts();
         let taps_bytes = self.input_blocks() * size_of::<Tap>();
         let m_bytes = self.m_len(most).0 * size_of::<f32>();
-        if self.blocks == 1 {
+        if self.blocks == 1 && par.people() > FEW_PEOPLE {
             let v = Dst::new(scratch);
             let groups = self.input_blocks().min(16);
             par.run(groups, 0, &|group, _| {
                 self.transform_inputs(job, 0..self.tiles, range_of(group, groups, self.input_blocks()), v);
             });
-            par.run(parts, m_bytes + taps_bytes, &|part, scratch| {
+            return par.run(parts, m_bytes + taps_bytes, &|part, scratch| {
                 let (m, taps) = scratch.split_at_mut(m_bytes);
                 self.part(job, part, 0..self.tiles, v.as_src(), m, taps);
             });
-        } else {
-            let v_bytes = self.v_len(most).0 * size_of::<f32>();
-            par.run(self.blocks, v_bytes + m_bytes + taps_bytes, &|block, scratch| {
-                let tiles = range_of(block, self.blocks, self.tiles);
-                let (v, rest) = scratch.split_at_mut(v_bytes);
-                let (m, taps) = rest.split_at_mut(m_bytes);
-                let v = Dst::new(bytemuck::cast_slice_mut(v));
-                self.transform_inputs(job, tiles.clone(), 0..self.input_blocks(), v);
-                for part in 0..parts {
-                    self.part(job, part, tiles.clone(), v.as_src(), m, taps);
-                }
-            });
         }
+        // Few people transform all inputs of a single block, each for himself: these travel less than what becomes of them.
+        let groups = if self.blocks == 1 { par.people().min(parts) } else { 1 };
+        let v_bytes = self.v_len(most).0 * size_of::<f32>();
+        par.run(self.blocks * groups, v_bytes + m_bytes + taps_bytes, &|chunk, scratch| {
+            let tiles = range_of(chunk / groups, self.blocks, self.tiles);
+            let (v, rest) = scratch.split_at_mut(v_bytes);
+            let (m, taps) = rest.split_at_mut(m_bytes);
+            let v = Dst::new(bytemuck::cast_slice_mut(v));
+            self.transform_inputs(job, tiles.clone(), 0..self.input_blocks(), v);
+            for part in range_of(chunk % groups, groups, parts) {
+                self.part(job, part, tiles.clone(), v.as_src(), m, taps);
+            }
+        });
     }
 
     /// Image, row and column of a tile, in tiles.
