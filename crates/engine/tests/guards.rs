@@ -138,6 +138,8 @@ fn guards_given_up_while_they_are_granted_do_no_harm() {
         busy.store(false, SeqCst);
     });
     drop(engine.write_guard(&var).unwrap());
+    // The thread that granted the guard may be the one that completes it, a moment later.
+    engine.wait_to_write(&var).unwrap();
     assert_eq!((written.load(SeqCst), var.version()), (40, 41));
     engine.wait_all().unwrap();
 }
@@ -181,6 +183,7 @@ fn guards_exclude_writes_and_each_other_under_load() {
             }
         });
         engine.wait_all().unwrap();
+        engine.wait_to_write(&var).unwrap();
         assert_eq!((halves[0].load(SeqCst), var.version()), (400, 400));
     }
 }
