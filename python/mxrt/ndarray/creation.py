@@ -129,7 +129,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
 
     With ``zero_copy`` both share the elements, and numpy's array becomes read-only, as in MXNet. Elements that are
     read-only already are shared until somebody writes this array, which then gets elements of its own; so this is the
-    fastest way for data of requests. Elements that are not aligned are copied.
+    fastest way for data of requests; nothing orders what others write to these elements meanwhile. Elements that are
+    not aligned are copied.
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")

@@ -28,7 +28,7 @@ pub(super) struct Chunk {
 }
 
 /// Whether halves of so many rows are equal, or differ by little.
-pub(super) fn halves_of_rows(rows: usize) -> bool {
+fn halves_of_rows(rows: usize) -> bool {
     rows.is_multiple_of(2) || rows >= STEPS
 }
 
@@ -37,15 +37,14 @@ fn range(i: usize, count: usize, total: usize) -> Range<usize> {
 }
 
 impl Cut {
-    /// Of so many rows and parts that are as much work each, in chunks of at least `least` work: halves of the rows if these are
-    /// as good as equal, else of the parts.
+    /// Of so many rows of so many parts, each `row_work`: halves of the rows if these are as good as equal, else of the parts. Chunks
+    /// have about `least` work, small layers smaller ones, so that there are two to share.
     pub(super) fn halves(rows: usize, parts: usize, row_work: usize, least: usize) -> Cut {
         let by_band = halves_of_rows(rows);
         let bands = rows.div_ceil(least.div_ceil(row_work.max(1))).max(1);
         let bands = if by_band { bands.next_multiple_of(2).min(rows) } else { bands };
         let band_work = row_work * rows * parts / bands;
         let groups = band_work.div_ceil(least.max(1)).next_multiple_of(2).clamp(1, parts.max(1));
-        // Small bands stay together: two chunks at least, of which each may be smaller than the least.
         Cut { rows, parts, bands, groups, by_band }
     }
 
