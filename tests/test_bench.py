@@ -278,8 +278,13 @@ def test_a_folder_is_no_model_and_the_message_lists_those_inside(mx) -> None:
 
 def test_ctrl_c_ends_a_run_at_once_and_leaves_no_process_behind(mx, stand_in) -> None:
     arguments = ["bench", MODEL, "--shape", "1,1,8,8", "--seconds", "60", "--peer-python", f"mxnet={sys.executable}"]
+    # Shells start what runs in the background without Ctrl-C.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from mxrt.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
     child = subprocess.Popen(
-        [sys.executable, "-m", "mxrt", *arguments],
+        [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -5,7 +5,7 @@ use crate::sync::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Alignment of every block.
 pub const ALIGN: usize = 64;
@@ -235,7 +235,7 @@ impl MemoryPool {
     /// A block of `bytes` bytes: zeroed when fresh, with arbitrary old content when recycled.
     pub fn alloc(&'static self, bytes: usize) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
-            return Ok(Block { raw: Raw::empty(), len: 0, pool: self });
+            return Ok(Block::new(Raw::empty(), 0, self));
         }
         let error = |in_use| OutOfMemory { asked: bytes, limit: self.limit(), in_use };
         if bytes > MAX_BYTES {
@@ -243,21 +243,12 @@ impl MemoryPool {
         }
         let class = class_of(bytes);
         let size = bytes_of(class);
-        // Counted only if it fits: a large request must not make a small one beside it fail.
-        let limit = self.limit.load(Ordering::Relaxed);
-        let fits = |in_use: usize| in_use.checked_add(size).filter(|sum| *sum <= limit);
-        let before = self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(error)?;
-        self.peak.fetch_max(before + size, Ordering::Relaxed);
+        let before = self.count(size).map_err(error)?;
         if let Some(raw) = self.take_cached(class) {
             self.recycled.fetch_add(1, Ordering::Relaxed);
-            return Ok(Block { raw, len: bytes, pool: self });
+            return Ok(Block::new(raw, bytes, self));
         }
-        // The limit covers what is cached as well: make room before asking the system for more.
-        if before.saturating_add(size).saturating_add(self.cached.load(Ordering::Relaxed))
-            > self.limit.load(Ordering::Relaxed)
-        {
-            self.trim();
-        }
+        self.make_room(before.saturating_add(size));
         let raw = Raw::new(size, bytes).or_else(|| {
             self.trim();
             Raw::new(size, bytes)
@@ -267,7 +258,25 @@ impl MemoryPool {
             return Err(error(before));
         };
         self.fresh.fetch_add(1, Ordering::Relaxed);
-        Ok(Block { raw, len: bytes, pool: self })
+        Ok(Block::new(raw, bytes, self))
+    }
+
+    /// Counts memory as in use, only if it fits: a large request must not make a small one beside it fail. Gives what was in use
+    /// before, in either case.
+    fn count(&self, size: usize) -> Result<usize, usize> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let fits = |in_use: usize| in_use.checked_add(size).filter(|sum| *sum <= limit);
+        let before = self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)?;
+        self.peak.fetch_max(before + size, Ordering::Relaxed);
+        Ok(before)
+    }
+
+    /// The limit covers what is cached as well: that goes before the system is asked for more.
+    fn make_room(&self, in_use: usize) {
+        let all = in_use.saturating_add(self.cached.load(Ordering::Relaxed));
+        if all > self.limit.load(Ordering::Relaxed) {
+            self.trim();
+        }
     }
 
     fn take_cached(&self, class: usize) -> Option<Raw> {
@@ -358,9 +367,41 @@ pub struct Block {
     raw: Raw,
     len: usize,
     pool: &'static MemoryPool,
+    /// Its pages are with the system, see [`Block::lend`].
+    lent: AtomicBool,
 }
 
 impl Block {
+    fn new(raw: Raw, len: usize, pool: &'static MemoryPool) -> Block {
+        Block { raw, len, pool, lent: AtomicBool::new(false) }
+    }
+
+    /// Gives the pages to the system and keeps the addresses: the bytes mean nothing until [`Block::take_back`], and count as
+    /// free. False, and nothing happens, if the block is too small to have pages of its own.
+    ///
+    /// # Safety
+    /// Nobody reads or writes the bytes until they are taken back.
+    pub unsafe fn lend(&self) -> bool {
+        if self.raw.bytes < MAPPED_FROM || self.lent.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        // SAFETY: mapped by `map`, which rounds as `mapped` does; the caller promises that nobody has use for the content.
+        unsafe { libc::madvise(self.raw.ptr.as_ptr().cast(), mapped(self.raw.bytes), libc::MADV_DONTNEED) };
+        self.pool.in_use.fetch_sub(self.raw.bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Counts the bytes as in use again, if the limit allows it. They are zeros.
+    pub fn take_back(&self) -> Result<(), OutOfMemory> {
+        if self.lent.load(Ordering::Relaxed) {
+            let error = |in_use| OutOfMemory { asked: self.len, limit: self.pool.limit(), in_use };
+            let before = self.pool.count(self.raw.bytes).map_err(error)?;
+            self.pool.make_room(before.saturating_add(self.raw.bytes));
+            self.lent.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Address of the first byte. Writing through it needs the care that sharing a block demands.
     pub fn as_ptr(&self) -> *mut u8 {
         self.raw.ptr.as_ptr()
@@ -374,7 +415,9 @@ impl Block {
     /// Ends the block and gives its memory to the system instead of keeping it for the next block.
     pub fn give_back(mut self) {
         let raw = std::mem::take(&mut self.raw);
-        self.pool.in_use.fetch_sub(raw.bytes, Ordering::Relaxed);
+        if !self.lent.load(Ordering::Relaxed) {
+            self.pool.in_use.fetch_sub(raw.bytes, Ordering::Relaxed);
+        }
     }
 
     /// Whether no bytes were asked for.
@@ -402,6 +445,9 @@ impl fmt::Debug for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.pool.give(std::mem::take(&mut self.raw));
+        // Pages that are with the system stay there.
+        if !*self.lent.get_mut() {
+            self.pool.give(std::mem::take(&mut self.raw));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::memory::Memory;
 use crate::params::Gates;
 use crate::place::Span;
+use crate::stow::Stow;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
@@ -22,17 +23,20 @@ pub(crate) struct Chunk {
     allocating: Mutex<()>,
     /// Sets of parameters that the storage belongs to: who writes it passes their gates.
     pub(crate) gates: Gates,
+    /// Whether the content is elsewhere for the time being.
+    pub(crate) stow: Stow,
 }
 
 impl Chunk {
-    fn present(&self) -> Option<&Memory> {
+    /// The memory, if there is any; its content may be stowed.
+    pub(crate) fn present(&self) -> Option<&Memory> {
         self.own.get().or_else(|| self.block.get())
     }
 
-    /// The memory, allocated and zeroed now if nobody did before.
+    /// The memory with its content; allocated and zeroed now if nobody did before.
     pub(crate) fn block(&self) -> Result<&Memory, OpError> {
         match self.present() {
-            Some(block) => Ok(block),
+            Some(block) => self.restore(block).map(|()| block),
             None => self.make_block(true),
         }
     }
@@ -48,7 +52,7 @@ impl Chunk {
     /// The memory for an operator that overwrites all of it: nothing is cleared.
     pub(crate) fn block_to_overwrite(&self) -> Result<&Memory, OpError> {
         match self.present() {
-            Some(block) if block.writable() => Ok(block),
+            Some(block) if block.writable() => self.forget(block).map(|()| block),
             Some(_) => self.make_own(None),
             None => self.make_block(false),
         }
@@ -133,6 +137,7 @@ impl NDArray {
                 own: OnceLock::new(),
                 allocating: Mutex::new(()),
                 gates: Gates::default(),
+                stow: Stow::default(),
             }),
             wanted: None,
             offset: 0,
@@ -257,7 +262,8 @@ impl NDArray {
     /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal content.
     /// Only meaningful inside an operator that holds a grant, or while nobody writes.
     pub fn value_key(&self) -> (u64, u64, usize) {
-        (self.chunk.var.id(), self.chunk.var.version(), self.offset)
+        // Stowing counts as a write, but changes nothing.
+        (self.chunk.var.id(), self.chunk.var.version().wrapping_sub(self.chunk.stow.count()), self.offset)
     }
 
     /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it does not fit.

@@ -15,6 +15,7 @@ mod params;
 mod place;
 mod request;
 mod shape;
+mod stow;
 mod view;
 
 pub use array::NDArray;
@@ -28,4 +29,5 @@ pub use mxrt_engine::device::ConsumerStream;
 pub use params::ParameterSet;
 pub use request::{Call, Inputs, Progress, Turn, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};
+pub use stow::{Origin, Stowing};
 pub use view::{TensorMut, TensorRef, TensorType};

@@ -8,11 +8,11 @@ pub(crate) struct Memory {
     start: *mut u8,
     len: usize,
     writable: bool,
-    _owner: Owner,
+    owner: Owner,
 }
 
 enum Owner {
-    Pool(#[allow(dead_code, reason = "held until the memory is given back")] Block),
+    Pool(Block),
     Other(#[allow(dead_code, reason = "held until the memory is given back")] Box<dyn Any + Send + Sync>),
 }
 
@@ -28,7 +28,15 @@ impl Memory {
     /// # Safety
     /// As for [`crate::NDArray::from_shared`].
     pub unsafe fn of_others(start: *mut u8, len: usize, writable: bool, owner: Box<dyn Any + Send + Sync>) -> Memory {
-        Memory { start, len, writable, _owner: Owner::Other(owner) }
+        Memory { start, len, writable, owner: Owner::Other(owner) }
+    }
+
+    /// The block of the engine's pool, if it is one.
+    pub fn block(&self) -> Option<&Block> {
+        match &self.owner {
+            Owner::Pool(block) => Some(block),
+            Owner::Other(_) => None,
+        }
     }
 
     /// Whether the bytes may be changed.
@@ -49,6 +57,6 @@ impl Memory {
 
 impl From<Block> for Memory {
     fn from(block: Block) -> Memory {
-        Memory { start: block.as_ptr(), len: block.len(), writable: true, _owner: Owner::Pool(block) }
+        Memory { start: block.as_ptr(), len: block.len(), writable: true, owner: Owner::Pool(block) }
     }
 }

@@ -87,7 +87,8 @@ impl<'a> Inputs<'a> {
         self.params.map(|set| (set.var().id(), self.state.params_version))
     }
 
-    fn params(&self) -> &'a [NDArray] {
+    /// The parameters.
+    pub fn params(&self) -> &'a [NDArray] {
         self.params.map_or(&[], ParameterSet::arrays)
     }
 }

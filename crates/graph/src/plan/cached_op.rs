@@ -13,6 +13,7 @@ use super::plan_cache::{CacheStats, PlanCache, Signature};
 use super::program::{Cursor, Parts, Program};
 use super::rows::{self, Division};
 use super::run::Request;
+use super::stow;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope};
 use mxrt_ops::{ConvSignature, EnginePar, Precision, RandomState};
@@ -399,8 +400,15 @@ impl CachedOp {
             let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
             let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
             let failure = |error| turn.ctx.failure(error);
-            let request =
-                Request { par: &par, memory, arena: &memory, failure: &failure, inputs: &inputs, random: &random };
+            let request = Request {
+                par: &par,
+                memory,
+                arena: &memory,
+                failure: &failure,
+                inputs: &inputs,
+                random: &random,
+                packed: &|params| stow::later(turn.ctx.engine(), &inputs, params),
+            };
             run(&request, turn.outputs)
         });
         Ok(())

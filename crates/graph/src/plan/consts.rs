@@ -13,6 +13,7 @@ use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Variable, version and offset of a parameter: equal keys, equal content.
@@ -83,6 +84,15 @@ pub struct ConstSet {
     pub blocks: Vec<Option<Arc<ConstBlock>>>,
     /// by slot; empty when nothing has failed
     pub failures: Vec<Option<Failure>>,
+    /// complete, and nobody has asked yet
+    fresh: AtomicBool,
+}
+
+impl ConstSet {
+    /// True once, for a complete set.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh.load(Ordering::Relaxed) && self.fresh.swap(false, Ordering::Relaxed)
+    }
 }
 
 /// The sets that a plan remembers, the newest first.
@@ -244,7 +254,8 @@ impl ConstPlan {
     /// What cannot be computed fails the steps that read it, and is not remembered.
     fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
         let mut made = Made { plan: self, env, values: HashMap::new() };
-        let mut set = ConstSet { keys, blocks: vec![None; self.slots.len()], failures: Vec::new() };
+        let (blocks, failures) = (vec![None; self.slots.len()], Vec::new());
+        let mut set = ConstSet { keys, blocks, failures, fresh: AtomicBool::new(false) };
         for (place, s) in self.order.iter().enumerate() {
             match self.slot(&self.slots[*s], &mut made, pack) {
                 Ok(block) => set.blocks[*s] = Some(block),
@@ -255,6 +266,7 @@ impl ConstPlan {
             }
             made.drop_unused(place);
         }
+        *set.fresh.get_mut() = set.failures.is_empty();
         set
     }
 

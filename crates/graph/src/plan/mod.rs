@@ -22,7 +22,9 @@ mod program;
 mod rows;
 mod run;
 mod step;
+mod stow;
 mod text;
+mod unfold;
 
 pub use bound::BoundOp;
 pub use build::{BuildOptions, CacheLimit, Plan};

@@ -49,7 +49,16 @@ where
         let (par, arena) = (DevicePar(ctx), LentArena(Mutex::new(arena)));
         let memory = engine.memory();
         let failure = |error| ctx.failure(error);
-        let request = Request { par: &par, memory, arena: &arena, inputs: &inputs, random: &random, failure: &failure };
+        let request = Request {
+            par: &par,
+            memory,
+            arena: &arena,
+            inputs: &inputs,
+            random: &random,
+            failure: &failure,
+            // Their memory is the device's.
+            packed: &|_| {},
+        };
         loop {
             if let Progress::Done(failed) = run(&request, outs)? {
                 failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));

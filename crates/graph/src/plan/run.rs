@@ -4,6 +4,7 @@ use super::build::Plan;
 use super::consts::{ConstEnv, ConstSet, allocate, pack_with};
 use super::inputs::GraphInputs;
 use super::step::{Need, Operand, Packed, Place, Step};
+use super::stow::PackedParam;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{KernelCall, Par, RandomKey};
@@ -25,6 +26,8 @@ pub struct Request<'a> {
     pub random: &'a [RandomKey],
     /// makes the failure of an error of a step
     pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
+    /// told which parameters were packed, when that has been done anew
+    pub packed: &'a (dyn Fn(Vec<PackedParam>) + Sync),
 }
 
 /// Memory for the values inside a plan.
@@ -75,10 +78,14 @@ impl Plan {
     pub fn constants(&self, request: &Request<'_>) -> Arc<ConstSet> {
         let env =
             ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };
-        self.consts.current(&env, &|packing, inputs| {
+        let set = self.consts.current(&env, &|packing, inputs| {
             let step = &self.steps[packing.step];
             pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
-        })
+        });
+        if set.is_fresh() {
+            (request.packed)(self.packed_params(&set, request.inputs));
+        }
+        set
     }
 
     /// Runs all steps; `mark` is called before each of them and after the last.

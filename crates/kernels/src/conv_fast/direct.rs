@@ -14,6 +14,7 @@ use crate::gemm::tile::{Elements, Soon, Split, SplitEntries, Tap, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Entry, LANES, Src};
+use std::ops::Range;
 
 /// Packed weights up to this part of the second-level cache, in eighths, stay there while all of them pass over a few rows.
 const CACHED_EIGHTHS: usize = 5;
@@ -123,25 +124,30 @@ impl Direct {
 
     /// Weights in the order in which a tile reads them: part, block of input channels, tap, input channel, output channel.
     pub(super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
-        let p = &self.params;
-        let (taps, inputs, outputs) = (p.taps(), p.group_inputs(), p.group_outputs());
         packed[..self.packed_len].fill(0.0);
+        self.each_weight(0..self.params.out_channels, |weight, place| packed[place] = weights[weight]);
+    }
+
+    /// The weights of some output channels, as they were before they were packed.
+    pub(super) fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
+        let first = outputs.start * self.params.group_inputs() * self.params.taps();
+        self.each_weight(outputs, |weight, place| weights[weight - first] = packed[place]);
+    }
+
+    /// Calls `visit` with every weight of some output channels and its place among the packed ones.
+    fn each_weight(&self, outputs: Range<usize>, mut visit: impl FnMut(usize, usize)) {
+        let p = &self.params;
+        let (taps, inputs, group_outputs) = (p.taps(), p.group_inputs(), p.group_outputs());
         for part in &self.parts {
-            let width = part.blocks * LANES;
-            let first = part.first_block * LANES;
-            for lane in 0..width.min(p.out_channels - first) {
-                let group = (first + lane) / outputs;
-                let filter = &weights[(first + lane) * inputs * taps..][..inputs * taps];
+            let (first, width) = (part.first_block * LANES, part.blocks * LANES);
+            for channel in first.max(outputs.start)..(first + width).min(outputs.end) {
+                let group = channel / group_outputs;
                 for run in self.runs(part.inputs) {
-                    let run_at = part.packed_at + (run.first - part.inputs.0) * taps * width + lane;
-                    for k in 0..run.count {
-                        let channel = run.first + k;
-                        if channel / inputs != group {
-                            continue;
-                        }
-                        let filter = &filter[channel % inputs * taps..][..taps];
-                        for (t, &w) in filter.iter().enumerate() {
-                            packed[run_at + (t * run.count + k) * width] = w;
+                    let run_at = part.packed_at + (run.first - part.inputs.0) * taps * width + channel - first;
+                    for k in (0..run.count).filter(|k| (run.first + k) / inputs == group) {
+                        let filter = (channel * inputs + (run.first + k) % inputs) * taps;
+                        for t in 0..taps {
+                            visit(filter + t, run_at + (t * run.count + k) * width);
                         }
                     }
                 }

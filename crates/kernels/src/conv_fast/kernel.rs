@@ -15,6 +15,7 @@ use crate::activation::Activation;
 use crate::cache_class::CacheClass;
 use crate::isa::Isa;
 use crate::par::Par;
+use std::ops::Range;
 
 /// A convolution prepared for one input shape and instruction set.
 #[derive(Clone, Debug)]
@@ -194,6 +195,23 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.pack(weights, packed),
             Algorithm::InRegisters(a) => a.pack(weights, packed),
             Algorithm::Phases(a) => a.pack(weights, packed),
+        }
+    }
+
+    /// Whether packing keeps the weights as they are, so that [`unpack`](Self::unpack) gives them back bit for bit.
+    pub fn can_unpack(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::InRegisters(_))
+    }
+
+    /// The weights of some output channels as [`pack`](Self::pack) got them.
+    ///
+    /// # Panics
+    /// If they cannot be had ([`can_unpack`](Self::can_unpack)), or an operand is shorter than the parameters say.
+    pub fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
+        match &self.algorithm {
+            Algorithm::Direct(a) => a.unpack(packed, outputs, weights),
+            Algorithm::InRegisters(a) => a.unpack(packed, outputs, weights),
+            _ => panic!("{} does not keep the weights as they are", self.name()),
         }
     }
 

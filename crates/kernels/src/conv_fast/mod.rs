@@ -44,3 +44,5 @@ mod bf16_tests;
 mod layer_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unpack_tests;

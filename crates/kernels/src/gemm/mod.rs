@@ -10,6 +10,7 @@ mod compact;
 mod dots;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
+mod unpack;
 
 pub use bf16::Bf16Gemm;
 pub use dots::multiply_rows;

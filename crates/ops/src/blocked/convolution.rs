@@ -4,7 +4,7 @@ use super::{infer_from_layout, shape_of};
 use crate::core::*;
 use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
-use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand};
+use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, Residual};
 use mxrt_tensor::{DType, TensorRef};
@@ -136,5 +136,9 @@ impl Packing for BlockedConvolution {
 
     fn key(&self) -> String {
         format!("{} {:?}", self.kernel.name(), self.kernel.params())
+    }
+
+    fn unpacker(&self) -> Option<Box<dyn Unpack>> {
+        unpacker(&self.kernel)
     }
 }

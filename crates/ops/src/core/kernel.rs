@@ -6,6 +6,7 @@ use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
+use std::ops::Range;
 
 /// Choices that hold for a whole plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,6 +123,16 @@ pub trait Packing: Send + Sync {
     fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError>;
     /// equal keys mean equal packings: two plans share what they both need
     fn key(&self) -> String;
+    /// gives the one packed input back; None where packing loses something
+    fn unpacker(&self) -> Option<Box<dyn Unpack>> {
+        None
+    }
+}
+
+/// Gives packed weights back, bit for bit.
+pub trait Unpack: Send + Sync {
+    /// Writes some rows (of the first axis) of the weights.
+    fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError>;
 }
 
 struct FnKernel<F> {

@@ -21,7 +21,7 @@ pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
-    Kernel, KernelCall, KernelOptions, Packing, Signature, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
+    Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
     named_kernel_fn, streaming_ns,
 };
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};

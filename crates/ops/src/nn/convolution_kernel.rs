@@ -11,6 +11,7 @@ use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, Shape, TensorRef};
+use std::ops::Range;
 
 /// What follows the sums: bias, a residual, an activation, in this order. The operands are inputs in this order, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -208,6 +209,22 @@ impl Packing for Fast {
 
     fn key(&self) -> String {
         format!("{} {:?}", self.kernel.name(), self.kernel.params())
+    }
+
+    fn unpacker(&self) -> Option<Box<dyn Unpack>> {
+        unpacker(&self.kernel)
+    }
+}
+
+/// What gives the weights of a convolution back.
+pub(crate) fn unpacker(kernel: &ConvKernel) -> Option<Box<dyn Unpack>> {
+    kernel.can_unpack().then(|| Box::new(kernel.clone()) as Box<dyn Unpack>)
+}
+
+impl Unpack for ConvKernel {
+    fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
+        ConvKernel::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use mxrt_kernels::dense::fully_connected;
 use mxrt_kernels::gemm::{self, Bf16Gemm, Matrix, Sgemm};
 use mxrt_kernels::isa::Isa;
 use mxrt_tensor::{DType, TensorRef};
+use std::ops::Range;
 
 /// A dense layer of two or three inputs, and of a residual, for the types of the signature.
 pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
@@ -108,6 +109,17 @@ impl Packing for Fast {
     fn key(&self) -> String {
         let [_, inputs, outputs] = self.size;
         format!("dense {} {inputs}x{outputs}{}", self.gemm.isa(), self.bits())
+    }
+
+    fn unpacker(&self) -> Option<Box<dyn Unpack>> {
+        Some(Box::new(self.gemm))
+    }
+}
+
+impl Unpack for Sgemm {
+    fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
+        Sgemm::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use super::{halo, odd_lines, range_of};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_far};
+use std::ops::Range;
 
 /// Points along a side, points of a tile, tiles of a patch.
 const SIDE: usize = 6;
@@ -87,13 +88,21 @@ impl InRegisters {
 
     /// `[output block][input channel][9][16]`
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
-        let inputs = self.params.in_channels;
         packed[..self.packed_len()].fill(0.0);
-        for (o, filters) in weights.chunks_exact(inputs * 9).enumerate() {
-            let packed = &mut packed[o / BLOCK * inputs * FILTER..][..inputs * FILTER];
-            for (at, &w) in filters.iter().enumerate() {
-                packed[at * BLOCK + o % BLOCK] = w;
-            }
+        self.each_weight(0..self.params.out_channels, |weight, place| packed[place] = weights[weight]);
+    }
+
+    /// The weights of some output channels, as they were before they were packed.
+    pub(in super::super) fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
+        let first = outputs.start * self.params.in_channels * 9;
+        self.each_weight(outputs, |weight, place| weights[weight - first] = packed[place]);
+    }
+
+    fn each_weight(&self, outputs: Range<usize>, mut visit: impl FnMut(usize, usize)) {
+        let of_channel = self.params.in_channels * 9;
+        for o in outputs {
+            let place = o / BLOCK * of_channel * BLOCK + o % BLOCK;
+            (0..of_channel).for_each(|i| visit(o * of_channel + i, place + i * BLOCK));
         }
     }
 

@@ -18,21 +18,12 @@ fn packed(gemm: &Sgemm, weights: &[f32]) -> Vec<f32> {
     packed
 }
 
-/// All numbers of all panels, or nothing if the weights were packed as they are.
+/// All numbers, or nothing if the weights were packed as they are.
 fn unpacked(gemm: &Sgemm, packed: &[f32]) -> Option<Vec<u32>> {
-    let view = View::of(gemm, packed).ok()?;
-    let mut all = vec![0; gemm.n * gemm.k];
-    let mut block = vec![f32::NAN; STEPS * WIDTH];
-    for (panel, k0) in (0..gemm.n.div_ceil(WIDTH)).flat_map(|p| (0..gemm.k).step_by(STEPS).map(move |k0| (p, k0))) {
-        view.unpack(panel, k0, &mut block);
-        for (step, column) in (0..STEPS).flat_map(|s| (0..WIDTH).map(move |c| (s, c))) {
-            let (row, at) = (panel * WIDTH + column, k0 + step);
-            if row < gemm.n && at < gemm.k {
-                all[row * gemm.k + at] = block[step * WIDTH + column].to_bits();
-            }
-        }
-    }
-    Some(all)
+    View::of(gemm, packed).ok()?;
+    let mut all = vec![f32::NAN; gemm.n * gemm.k];
+    gemm.unpack(packed, 0..gemm.n, &mut all);
+    Some(bits(&all))
 }
 
 fn bits(weights: &[f32]) -> Vec<u32> {
