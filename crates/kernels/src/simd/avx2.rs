@@ -81,12 +81,17 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn transpose(self, v: &mut [Pair; LANES]) {
-        let quarter = |v: &[Pair; LANES], r: usize, c: usize| transpose8(std::array::from_fn(|i| v[r * 8 + i][c]));
+        // No closures around instructions: one that is not inlined is compiled without AVX2, and calls them one by one.
         let old = *v;
         for r in 0..2 {
             for c in 0..2 {
-                for (i, row) in quarter(&old, c, r).into_iter().enumerate() {
-                    v[r * 8 + i][c] = row;
+                let mut quarter = [old[c * 8][r]; 8];
+                for i in 1..8 {
+                    quarter[i] = old[c * 8 + i][r];
+                }
+                let quarter = transpose8(quarter);
+                for i in 0..8 {
+                    v[r * 8 + i][c] = quarter[i];
                 }
             }
         }

@@ -72,7 +72,10 @@ impl Body for Transpose {
     unsafe fn run<S: Simd>(s: S, &(src, dst): &(Src, Dst)) {
         // SAFETY: the test passes 256 elements on both sides.
         unsafe {
-            let mut v: [S::V; LANES] = std::array::from_fn(|i| s.load(src, i * LANES));
+            let mut v = [s.zero(); LANES];
+            for i in 0..LANES {
+                v[i] = s.load(src, i * LANES);
+            }
             s.transpose(&mut v);
             for (i, row) in v.into_iter().enumerate() {
                 s.store(dst, i * LANES, row);
@@ -103,4 +106,17 @@ fn debug_builds_refuse_an_access_outside_the_buffer() {
     let (a, mut t) = (vec![0.0; 256], vec![0.0; 15]);
     // SAFETY: the bounds check panics before the write.
     unsafe { entry::<Transpose>(Isa::Portable)(&(Src::new(&a), Dst::new(&mut t))) };
+}
+
+/// A closure in a body that is not inlined is compiled without the instruction set, and every instruction in it is a call.
+#[test]
+fn no_instruction_is_called_as_a_function() {
+    let program = std::env::current_exe().expect("tests have a program");
+    let Ok(symbols) = std::process::Command::new("nm").arg("--demangle").arg(program).output() else {
+        panic!("nm of binutils, which comes with the C compiler, is not installed");
+    };
+    let symbols = String::from_utf8_lossy(&symbols.stdout);
+    assert!(symbols.contains("mxrt_kernels"), "nm shows the functions of this program");
+    let called: Vec<&str> = symbols.lines().filter(|l| l.contains("::_mm256_") || l.contains("::_mm512_")).collect();
+    assert!(called.is_empty(), "{called:#?}");
 }

@@ -44,10 +44,10 @@ impl Phases {
             && p.kernel.into_iter().all(small)
     }
 
-    /// Whether it saves enough multiplications to be faster than direct convolution: twice as fast for 7x7 on AVX-512, while
-    /// the transforms of 49 points take most of the gain from sixteen narrower registers.
+    /// Whether it saves enough multiplications to be faster than direct convolution: more than twice as fast for 7x7 where
+    /// vectors are wide.
     pub(in super::super) fn pays(p: &Conv2dParams, isa: Isa) -> bool {
-        Phases::fits(p) && p.kernel.into_iter().all(|k| k >= 7) && p.out_channels >= 16 && isa == Isa::Avx512
+        Phases::fits(p) && p.kernel.into_iter().all(|k| k >= 7) && p.out_channels >= 16 && isa != Isa::Portable
     }
 
     pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2], isa: Isa) -> Phases {

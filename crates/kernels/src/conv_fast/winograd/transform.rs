@@ -108,6 +108,23 @@ pub(super) struct F44;
 impl F44 {
     /// The points but infinity.
     pub(super) const FINITE: [f64; 6] = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0];
+
+    // What the polynomials of several points share, from element k on. Closures would not be inlined on AVX2.
+
+    #[inline(always)]
+    fn ones<S: Simd>(s: S, d: [S::V; POINTS], k: usize) -> S::V {
+        s.axpy(0.5, d[k], s.naxpy(0.25, d[k + 1], s.naxpy(2.0, d[k + 2], d[k + 3])))
+    }
+
+    #[inline(always)]
+    fn halves<S: Simd>(s: S, d: [S::V; POINTS], k: usize) -> S::V {
+        s.axpy(2.0, s.sub(d[k], d[k + 2]), s.sub(d[k + 3], d[k + 1]))
+    }
+
+    #[inline(always)]
+    fn ends<S: Simd>(s: S, d: [S::V; POINTS], k: usize) -> S::V {
+        s.axpy(0.25, d[k], s.naxpy(1.25, d[k + 2], d[k + 4]))
+    }
 }
 
 impl Transform for F44 {
@@ -116,12 +133,9 @@ impl Transform for F44 {
 
     #[inline(always)]
     fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
-        // Factors that the polynomials of several points share.
-        let ones = |k: usize| s.axpy(0.5, d[1 + k], s.naxpy(0.25, d[2 + k], s.naxpy(2.0, d[3 + k], d[4 + k])));
-        let halves = |k: usize| s.axpy(2.0, s.sub(d[1 + k], d[3 + k]), s.sub(d[4 + k], d[2 + k]));
-        let ends = |k: usize| s.axpy(0.25, d[k], s.naxpy(1.25, d[2 + k], d[4 + k]));
-        let (p0, p1, q0, q1) = (ones(0), ones(1), halves(0), halves(1));
-        let (r0, r1, r2) = (ends(0), ends(1), ends(2));
+        let (p0, p1) = (F44::ones(s, d, 1), F44::ones(s, d, 2));
+        let (q0, q1) = (F44::halves(s, d, 1), F44::halves(s, d, 2));
+        let (r0, r1, r2) = (F44::ends(s, d, 0), F44::ends(s, d, 1), F44::ends(s, d, 2));
         [
             s.naxpy(2.0, r0, r1),
             s.add(p1, p0),
