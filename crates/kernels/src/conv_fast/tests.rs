@@ -357,6 +357,19 @@ proptest! {
     }
 
     #[test]
+    fn every_winograd_form_with_stride_2_equals_the_definition_on_every_instruction_set(
+        inputs in 1usize..60, outputs in 1usize..60, n in 1usize..3, h in 3usize..40, w in 3usize..40,
+        pad in [0usize..4, 0usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,
+    ) {
+        let params = Conv2dParams { pad, stride: [2, 2], ..Conv2dParams::square(inputs, outputs, 3) };
+        let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
+        let at_load = |isa, scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa)));
+        for (scheme, tolerance) in [(Scheme::Strided2, 1e-6), (Scheme::Strided3, 1e-6), (Scheme::Strided4, 3e-6)] {
+            case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), scheme)), tolerance);
+        }
+    }
+
+    #[test]
     fn filters_transformed_in_registers_equal_the_definition(
         input_blocks in 1usize..6, outputs in 1usize..40, n in 1usize..3, h in 1usize..24, w in 1usize..24,
         pad in [1usize..4, 1usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,

@@ -1,15 +1,17 @@
 //! Filters transformed when they are packed.
 //!
-//! A block of tiles is transformed for all input channels (`[point][input block][tile][16]`), multiplied for one part of the
-//! output channels at a time (`[point][tile][16 or 32]`) and transformed back straight into the output.
+//! A block of tiles is transformed for all input channels, multiplied for one part of the output channels at a time and
+//! transformed back straight into the output; [`Layout`] says where values lie in between.
 
 use std::ops::Range;
 
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile, Scheme};
-use super::{halo, odd_lines, range_of};
+use super::scheme::{Layout, Scheme};
+use super::strided::{Strided2, Strided3, Strided4};
+use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile};
+use super::{halo, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
@@ -67,15 +69,17 @@ impl AtLoad {
 
     pub(in super::super) fn name(&self) -> String {
         let outs = self.scheme.outs();
-        format!("winograd F({outs},3) at load, {} tiles, {}", self.tiles.div_ceil(self.blocks), self.isa)
+        let stride = if self.scheme.stride() == 1 { "" } else { " stride 2" };
+        format!("winograd F({outs},3){stride} at load, {} tiles, {}", self.tiles.div_ceil(self.blocks), self.isa)
     }
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
         halo(&self.params, size, self.grid.map(|g| g * self.scheme.outs()))
     }
 
-    fn points(&self) -> usize {
-        self.scheme.points() * self.scheme.points()
+    /// Groups of points, each with filter values of its own.
+    fn groups(&self) -> usize {
+        self.scheme.filters() * self.scheme.filters()
     }
 
     fn input_blocks(&self) -> usize {
@@ -95,10 +99,10 @@ impl AtLoad {
     }
 
     pub(in super::super) fn packed_len(&self) -> usize {
-        self.params.out_channels.next_multiple_of(BLOCK) * self.params.in_channels * self.points()
+        self.params.out_channels.next_multiple_of(BLOCK) * self.params.in_channels * self.groups()
     }
 
-    /// `[part][point][input channel][16 or 32]`, computed in f64.
+    /// `[part][group][input channel][16 or 32]`, computed in f64.
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         let (inputs, outputs) = (self.params.in_channels, self.params.out_channels);
         let g = self.scheme.filter_matrix();
@@ -107,7 +111,7 @@ impl AtLoad {
         for part in 0..parts {
             let blocks = self.part_blocks(part);
             let width = blocks.len() * BLOCK;
-            let packed = &mut packed[blocks.start * BLOCK * inputs * self.points()..][..width * inputs * self.points()];
+            let packed = &mut packed[blocks.start * BLOCK * inputs * self.groups()..][..width * inputs * self.groups()];
             for block in blocks.clone() {
                 for channel in 0..inputs {
                     let filters = gather_filters(weights, inputs, outputs, block, channel);
@@ -126,28 +130,26 @@ impl AtLoad {
         }
     }
 
-    /// Elements of transformed inputs for `tiles` tiles, and their distance between points.
-    fn v_len(&self, tiles: usize) -> (usize, usize) {
-        let point = odd_lines(self.input_blocks() * tiles * BLOCK);
-        (point * self.points(), point)
+    /// Where transformed inputs of so many tiles lie.
+    fn v_layout(&self, tiles: usize) -> Layout {
+        Layout::new(self.scheme, self.input_blocks(), tiles * BLOCK)
     }
 
-    /// The same for products.
-    fn m_len(&self, tiles: usize) -> (usize, usize) {
-        let point = odd_lines(tiles * self.parts().0 * BLOCK);
-        (point * self.points(), point)
+    /// The same for products with a part of so many output channels.
+    fn m_layout(&self, tiles: usize, width: usize) -> Layout {
+        Layout::new(self.scheme, 1, tiles * width)
     }
 
     /// Elements that all chunks share during a run.
     pub(in super::super) fn scratch_len(&self) -> usize {
-        if self.blocks == 1 { self.v_len(self.tiles).0 } else { 0 }
+        if self.blocks == 1 { self.v_layout(self.tiles).len() } else { 0 }
     }
 
     pub(in super::super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
         let most = self.tiles.div_ceil(self.blocks);
-        let (_, parts) = self.parts();
+        let (width, parts) = self.parts();
         let taps_bytes = self.input_blocks() * size_of::<Tap>();
-        let m_bytes = self.m_len(most).0 * size_of::<f32>();
+        let m_bytes = self.m_layout(most, width * BLOCK).len() * size_of::<f32>();
         if self.blocks == 1 && par.people() > FEW_PEOPLE {
             let v = Dst::new(scratch);
             let groups = self.input_blocks().min(16);
@@ -161,7 +163,7 @@ impl AtLoad {
         }
         // Few people transform all inputs of a single block, each for himself: these travel less than what becomes of them.
         let groups = if self.blocks == 1 { par.people().min(parts) } else { 1 };
-        let v_bytes = self.v_len(most).0 * size_of::<f32>();
+        let v_bytes = self.v_layout(most).len() * size_of::<f32>();
         par.run(self.blocks * groups, v_bytes + m_bytes + taps_bytes, &|chunk, scratch| {
             let tiles = range_of(chunk / groups, self.blocks, self.tiles);
             let (v, rest) = scratch.split_at_mut(v_bytes);
@@ -182,24 +184,22 @@ impl AtLoad {
 
     /// Some blocks of input channels of some tiles.
     fn transform_inputs(&self, job: &Job<'_>, tiles: Range<usize>, blocks: Range<usize>, v: Dst) {
-        let (xs, outs, count) = (&job.xs, self.scheme.outs(), tiles.len());
-        let (_, point) = self.v_len(count);
-        let transform: Entry<InputArgs> = match self.scheme {
-            Scheme::F2 => entry::<InputTile<F2>>(self.isa),
-            Scheme::F4 => entry::<InputTile<F4>>(self.isa),
-        };
+        let (xs, step) = (&job.xs, self.scheme.outs() * self.scheme.stride());
+        let layout = self.v_layout(tiles.len());
+        let transform = input_entry(self.scheme, self.isa);
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
         for block in blocks {
+            let places = layout.places(block);
             for tile in tiles.clone() {
                 let (image, row, col) = self.locate(tile);
                 let args = InputArgs {
-                    x: job.x.add(xs.padded_offset(image, block, top + row * outs, left + col * outs)),
+                    x: job.x.add(xs.padded_offset(image, block, top + row * step, left + col * step)),
                     x_row: xs.row_stride(),
-                    v: v.add((block * count + tile - tiles.start) * BLOCK),
-                    point,
+                    v: v.add((tile - tiles.start) * BLOCK),
+                    point: places.as_ptr(),
                 };
-                // SAFETY: the halo that `Job::new` checked covers every tile; V has room for `count` tiles of every block, and
-                // these blocks of these tiles belong to this chunk.
+                // SAFETY: the halo that `Job::new` checked covers every tile; V has room for these tiles of every block at all
+                // places of the scheme, and these blocks of these tiles belong to this chunk.
                 unsafe { transform(&args) }
             }
         }
@@ -208,40 +208,45 @@ impl AtLoad {
     /// Products and outputs of one part of the output channels for some tiles.
     fn part(&self, job: &Job<'_>, part: usize, tiles: Range<usize>, v: Src, m: &mut [u8], taps: &mut [u8]) {
         let count = tiles.len();
-        let ((_, v_point), (_, m_point)) = (self.v_len(count), self.m_len(count));
         let blocks = self.part_blocks(part);
         let width = blocks.len() * BLOCK;
         let inputs = self.params.in_channels;
+        let (v_layout, m_layout) = (self.v_layout(count), self.m_layout(count, width));
         let m = Dst::new(bytemuck::cast_slice_mut(m));
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..self.input_blocks() * size_of::<Tap>()]);
-        for (block, tap) in taps.iter_mut().enumerate() {
-            let channels = BLOCK.min(inputs - block * BLOCK);
-            *tap = Tap { offset: (block * count * BLOCK) as u32, count: channels as u32 };
-        }
-        let split = Split::tiles(count, self.isa);
-        let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks.len()));
-        let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.points());
-        for point in 0..self.points() {
+        let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.groups());
+        for group in self.scheme.groups() {
             if job.fetches_outputs() {
-                self.fetch_outputs(job, blocks.clone(), &tiles, range_of(point, self.points(), count));
+                self.fetch_outputs(job, blocks.clone(), &tiles, range_of(group.filter, self.groups(), count));
             }
-            for i in 0..split.parts {
-                let at = split.start(i);
-                let args = ProductArgs {
-                    a: v.add(point * v_point + at * BLOCK),
-                    taps: taps.as_ptr(),
-                    taps_len: taps.len(),
-                    b: filters.add(point * inputs * width),
-                    c: m.add(point * m_point + at * width),
-                    add: false,
-                };
-                // SAFETY: V holds `count` tiles of every input block at every point, the filters all inputs of this part, M has
-                // room for `count` tiles.
-                unsafe { entries.of(&split, i)(&args) }
-            }
+            let (v, m) = (v.add(v_layout.start(group)), m.add(m_layout.start(group)));
+            self.products(group.points * count, blocks.len(), v, filters.add(group.filter * inputs * width), m, taps);
         }
         for (n, block) in blocks.clone().enumerate() {
-            self.transform_outputs(job, block, tiles.clone(), m.as_src().add(n * LANES), width, m_point);
+            self.transform_outputs(job, block, tiles.clone(), m.as_src().add(n * LANES), width, &m_layout);
+        }
+    }
+
+    /// Products of `rows` tiles with the filter values of one group for `blocks` blocks of output channels.
+    fn products(&self, rows: usize, blocks: usize, v: Src, filters: Src, m: Dst, taps: &mut [Tap]) {
+        for (block, tap) in taps.iter_mut().enumerate() {
+            let channels = BLOCK.min(self.params.in_channels - block * BLOCK);
+            *tap = Tap { offset: (block * rows * BLOCK) as u32, count: channels as u32 };
+        }
+        let split = Split::tiles(rows, self.isa);
+        let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks));
+        for i in 0..split.parts {
+            let at = split.start(i);
+            let args = ProductArgs {
+                a: v.add(at * BLOCK),
+                taps: taps.as_ptr(),
+                taps_len: taps.len(),
+                b: filters,
+                c: m.add(at * blocks * BLOCK),
+                add: false,
+            };
+            // SAFETY: V holds so many rows of every input block, the filters all inputs of this part, M has room for the rows.
+            unsafe { entries.of(&split, i)(&args) }
         }
     }
 
@@ -261,19 +266,25 @@ impl AtLoad {
     }
 
     /// Outputs of one block of channels for some tiles.
-    fn transform_outputs(&self, job: &Job<'_>, block: usize, tiles: Range<usize>, m: Src, width: usize, point: usize) {
+    fn transform_outputs(
+        &self,
+        job: &Job<'_>,
+        block: usize,
+        tiles: Range<usize>,
+        m: Src,
+        width: usize,
+        layout: &Layout,
+    ) {
         let (ys, outs) = (&job.ys, self.scheme.outs());
-        let transform: Entry<OutputArgs> = match self.scheme {
-            Scheme::F2 => entry::<OutputTile<F2>>(self.isa),
-            Scheme::F4 => entry::<OutputTile<F4>>(self.isa),
-        };
+        let transform = output_entry(self.scheme, self.isa);
+        let places = layout.places(0);
         let bias = job.bias_block::<1>(block);
         for tile in tiles.clone() {
             let (image, tile_row, tile_col) = self.locate(tile);
             let (row, col) = (tile_row * outs, tile_col * outs);
             let args = OutputArgs {
                 m: m.add((tile - tiles.start) * width),
-                point,
+                point: places.as_ptr(),
                 bias: Src::new(&bias),
                 residual: job.residual_at(image, block, row, col).map(|r| (r.at, r.row)),
                 y: job.y.add(ys.offset(image, block, row, col)),
@@ -291,6 +302,28 @@ impl AtLoad {
                 }
             }
         }
+    }
+}
+
+/// The input transform of a scheme.
+fn input_entry(scheme: Scheme, isa: Isa) -> Entry<InputArgs<*const u32>> {
+    match scheme {
+        Scheme::F2 => entry::<InputTile<F2, *const u32>>(isa),
+        Scheme::F4 => entry::<InputTile<F4, *const u32>>(isa),
+        Scheme::Strided2 => entry::<InputTile<Strided2, *const u32>>(isa),
+        Scheme::Strided3 => entry::<InputTile<Strided3, *const u32>>(isa),
+        Scheme::Strided4 => entry::<InputTile<Strided4, *const u32>>(isa),
+    }
+}
+
+/// The output transform of a scheme.
+fn output_entry(scheme: Scheme, isa: Isa) -> Entry<OutputArgs<*const u32>> {
+    match scheme {
+        Scheme::F2 => entry::<OutputTile<F2, *const u32>>(isa),
+        Scheme::F4 => entry::<OutputTile<F4, *const u32>>(isa),
+        Scheme::Strided2 => entry::<OutputTile<Strided2, *const u32>>(isa),
+        Scheme::Strided3 => entry::<OutputTile<Strided3, *const u32>>(isa),
+        Scheme::Strided4 => entry::<OutputTile<Strided4, *const u32>>(isa),
     }
 }
 

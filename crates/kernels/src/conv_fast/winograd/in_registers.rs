@@ -54,7 +54,7 @@ fn patch_side(size: usize) -> usize {
 impl InRegisters {
     /// Whether the registers and the channels allow it.
     pub(in super::super) fn fits(p: &Conv2dParams, isa: Isa) -> bool {
-        super::fits(p) && isa == Isa::Avx512 && p.in_channels.is_multiple_of(BLOCK)
+        super::fits(p, 1) && isa == Isa::Avx512 && p.in_channels.is_multiple_of(BLOCK)
     }
 
     pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> InRegisters {
@@ -283,7 +283,8 @@ fn pick_passes(patch: [usize; 2]) -> [Entry<PassArgs>; SIDE] {
 /// Six values as the beginning of the arrays that transforms take.
 #[inline(always)]
 fn widen<S: Simd>(s: S, v: [S::V; SIDE]) -> [S::V; super::transform::POINTS] {
-    [v[0], v[1], v[2], v[3], v[4], v[5], s.zero()]
+    let z = s.zero();
+    [v[0], v[1], v[2], v[3], v[4], v[5], z, z, z]
 }
 
 /// Values at the points of F(4,3), or of F(3,3) without -2, times the fractions that the filters leave out.

@@ -10,7 +10,8 @@ use std::ops::Range;
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::transform::{F44, InputArgs, InputTile, OUTS, OutputArgs, OutputTile, POINTS, filter_matrix};
+use super::scheme::filter_matrix;
+use super::transform::{F44, InputArgs, InputTile, OUTS, OutputArgs, OutputTile, Transform};
 use super::{odd_lines, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
@@ -19,7 +20,8 @@ use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
 
 /// Taps of a phase's filter along one side.
 const TAPS: usize = 4;
-/// Points of a tile.
+/// Points along one side of a tile, and all of them.
+const POINTS: usize = F44::POINTS;
 const SQUARE: usize = POINTS * POINTS;
 
 /// A phase Winograd convolution prepared for one image size.

@@ -1,4 +1,5 @@
-//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels.
+//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels, and how tiles go through them and those of
+//! `strided.rs`.
 //!
 //! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose rounding errors are less than
 //! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the monic Toom-Cook polynomials; the fractions go into
@@ -7,50 +8,8 @@
 use crate::simd::{Body, Dst, LANES, Simd, Src};
 
 /// Points of the largest transform, and outputs of one side of its tile.
-pub(super) const POINTS: usize = 7;
+pub(super) const POINTS: usize = 9;
 pub(super) const OUTS: usize = 4;
-
-/// A tile size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Scheme {
-    /// 2x2 outputs from 16 points.
-    F2,
-    /// 4x4 outputs from 36 points.
-    F4,
-}
-
-impl Scheme {
-    /// Outputs along one side of a tile.
-    pub(in super::super) fn outs(self) -> usize {
-        match self {
-            Scheme::F2 => 2,
-            Scheme::F4 => 4,
-        }
-    }
-
-    /// Points along one side.
-    pub(in super::super) fn points(self) -> usize {
-        self.outs() + 2
-    }
-
-    /// The matrix that takes a filter's three values to its values at the points.
-    pub(super) fn filter_matrix(self) -> Vec<[f64; 3]> {
-        match self {
-            Scheme::F2 => filter_matrix(&[0.0, 1.0, -1.0]),
-            Scheme::F4 => filter_matrix(&[0.0, 1.0, -1.0, 0.5, -2.0]),
-        }
-    }
-}
-
-/// The matrix that takes N values of a filter to its values at finite points and infinity, for monic input polynomials.
-pub(super) fn filter_matrix<const N: usize>(finite: &[f64]) -> Vec<[f64; N]> {
-    let row = |&p: &f64| {
-        let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
-        std::array::from_fn(|k| p.powi(k as i32) / scale)
-    };
-    let infinity = std::array::from_fn(|k| f64::from(u8::from(k + 1 == N)));
-    finite.iter().map(row).chain([infinity]).collect()
-}
 
 /// One-dimensional transforms; the arrays are those of the largest scheme, smaller ones use their beginning.
 pub(super) trait Transform {
@@ -71,7 +30,7 @@ impl Transform for F2 {
     fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
         let z = s.zero();
         // Monic polynomials for 0, 1, -1, infinity.
-        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z, z]
+        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z, z, z, z]
     }
     #[inline(always)]
     fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
@@ -89,7 +48,8 @@ impl Transform for F4 {
         let (q0, q1) = (s.sub(d[3], d[1]), s.sub(d[4], d[2]));
         let (p0, p1) = (s.axpy(1.5, d[2], q0), s.axpy(1.5, d[3], q1));
         let ends = |k: usize, q: S::V| s.axpy(1.5, q, s.add(d[k], s.naxpy(2.0, d[2 + k], d[4 + k])));
-        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1), s.zero()]
+        let z = s.zero();
+        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1), z, z, z]
     }
     #[inline(always)]
     fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
@@ -130,6 +90,8 @@ impl Transform for F44 {
             s.naxpy(0.5, q0, q1),
             r1,
             s.naxpy(2.0, r1, r2),
+            s.zero(),
+            s.zero(),
         ]
     }
     #[inline(always)]
@@ -145,8 +107,32 @@ impl Transform for F44 {
     }
 }
 
+/// Where the value at a point lies, from that at the first one.
+pub(super) trait Place {
+    /// # Safety
+    /// `point` must be one of the points that the distances were made for.
+    unsafe fn of(&self, point: usize) -> usize;
+}
+
+/// Equal distances.
+impl Place for usize {
+    #[inline(always)]
+    unsafe fn of(&self, point: usize) -> usize {
+        point * *self
+    }
+}
+
+/// A table of all points.
+impl Place for *const u32 {
+    #[inline(always)]
+    unsafe fn of(&self, point: usize) -> usize {
+        // SAFETY: promised by the caller.
+        unsafe { *self.add(point) as usize }
+    }
+}
+
 /// The input of one tile in one block of channels.
-pub(super) struct InputArgs {
+pub(super) struct InputArgs<P = usize> {
     /// Its first pixel.
     pub x: Src,
     /// Elements between rows of the image.
@@ -154,16 +140,16 @@ pub(super) struct InputArgs {
     /// Where the value at the first point goes.
     pub v: Dst,
     /// Elements between points.
-    pub point: usize,
+    pub point: P,
 }
 
 /// Values of an input tile at all points.
-pub(super) struct InputTile<T>(T);
+pub(super) struct InputTile<T, P = usize>(T, P);
 
-impl<T: Transform> Body for InputTile<T> {
-    type Args = InputArgs;
+impl<T: Transform, P: Place> Body for InputTile<T, P> {
+    type Args = InputArgs<P>;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &InputArgs) {
+    unsafe fn run<S: Simd>(s: S, x: &InputArgs<P>) {
         // SAFETY: the caller passes a tile inside the padded image and room for all points.
         unsafe {
             let mut columns = [[s.zero(); POINTS]; POINTS];
@@ -180,7 +166,7 @@ impl<T: Transform> Body for InputTile<T> {
             for i in 0..T::POINTS {
                 let row = T::input(s, columns[i]);
                 for j in 0..T::POINTS {
-                    s.store(x.v, (i * T::POINTS + j) * x.point, row[j]);
+                    s.store(x.v, x.point.of(i * T::POINTS + j), row[j]);
                 }
             }
         }
@@ -188,11 +174,11 @@ impl<T: Transform> Body for InputTile<T> {
 }
 
 /// The output of one tile in one block of channels.
-pub(super) struct OutputArgs {
+pub(super) struct OutputArgs<P = usize> {
     /// The product at the first point.
     pub m: Src,
     /// Elements between points.
-    pub point: usize,
+    pub point: P,
     /// One block of 16.
     pub bias: Src,
     /// The residual at the tile's first pixel, and elements between its rows.
@@ -206,19 +192,19 @@ pub(super) struct OutputArgs {
 }
 
 /// Outputs of a tile from its products.
-pub(super) struct OutputTile<T>(T);
+pub(super) struct OutputTile<T, P = usize>(T, P);
 
-impl<T: Transform> Body for OutputTile<T> {
-    type Args = OutputArgs;
+impl<T: Transform, P: Place> Body for OutputTile<T, P> {
+    type Args = OutputArgs<P>;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &OutputArgs) {
+    unsafe fn run<S: Simd>(s: S, x: &OutputArgs<P>) {
         // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the image.
         unsafe {
             let mut columns = [[s.zero(); POINTS]; OUTS];
             for j in 0..T::POINTS {
                 let mut m = [s.zero(); POINTS];
                 for i in 0..T::POINTS {
-                    m[i] = s.load(x.m, (i * T::POINTS + j) * x.point);
+                    m[i] = s.load(x.m, x.point.of(i * T::POINTS + j));
                 }
                 let column = T::output(s, m);
                 for i in 0..T::OUTS {
@@ -244,7 +230,7 @@ impl<T: Transform> Body for OutputTile<T> {
 /// # Safety
 /// Output (row, col) of the tile must lie inside the image.
 #[inline(always)]
-pub(super) unsafe fn finish<S: Simd>(s: S, x: &OutputArgs, row: usize, col: usize, v: S::V) {
+pub(super) unsafe fn finish<S: Simd, P>(s: S, x: &OutputArgs<P>, row: usize, col: usize, v: S::V) {
     // SAFETY: promised by the caller.
     unsafe {
         let mut v = s.add(v, s.load(x.bias, 0));
