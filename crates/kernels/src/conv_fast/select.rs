@@ -140,12 +140,11 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
 fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;
-    let tiles = images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs());
-    let square = |side: usize| (side * side) as f64;
+    let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
     // Transforms cost in proportion to the channels of one side, products to those of both.
     let transforms = 1.1 + 6.4 * (p.in_channels + p.out_channels) as f64 / pairs;
-    let products = tiles as f64 * square(scheme.points()) * pairs;
-    estimate(isa, products * transforms, 4.0 * square(scheme.filters()) * pairs)
+    let filters = (scheme.filters() * scheme.filters()) as f64;
+    estimate(isa, points * pairs * transforms, 4.0 * filters * pairs)
 }
 
 /// The tile that is expected to take least time with stride 2.

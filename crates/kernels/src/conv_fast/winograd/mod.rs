@@ -9,6 +9,7 @@
 mod at_load;
 #[allow(clippy::needless_range_loop)]
 mod in_registers;
+mod layout;
 #[allow(clippy::needless_range_loop)]
 mod phases;
 mod scheme;

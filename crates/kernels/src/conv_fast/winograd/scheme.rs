@@ -1,10 +1,6 @@
-//! Sizes of tiles, their filters' values, how points share these, and where values of points lie.
+//! Sizes of tiles, their filters' values, and how points share these.
 
-use super::odd_lines;
-use super::transform::POINTS;
-
-/// Values of a filter along one side, at most.
-const FILTERS: usize = 6;
+use std::ops::Range;
 
 /// A tile size and a stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +18,29 @@ pub(in super::super) enum Scheme {
 }
 
 /// Points of a tile, all of which are multiplied with the same filter values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Group {
     /// Which of the filter's values in both directions.
     pub filter: usize,
-    /// How many points.
-    pub points: usize,
+    pub rows: Range<usize>,
+    pub cols: Range<usize>,
+}
+
+/// A set of points along one side, a bit for each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needed(u32);
+
+impl Needed {
+    #[inline(always)]
+    pub(super) fn has(self, point: usize) -> bool {
+        self.0 >> point & 1 == 1
+    }
+
+    /// How many there are in a range.
+    #[inline(always)]
+    pub(super) fn among(self, points: &Range<usize>) -> usize {
+        (self.0 >> points.start & ((1 << points.len()) - 1)).count_ones() as usize
+    }
 }
 
 impl Scheme {
@@ -74,71 +87,28 @@ impl Scheme {
         }
     }
 
-    /// Points along one side that have this value of the filter.
-    fn sharing(self, filter: usize) -> usize {
-        if filter + 1 == self.filters() { self.points() - filter } else { 1 }
-    }
-
-    /// The groups in the order of their filter values.
+    /// The groups of points in the order of their filter values.
     pub(super) fn groups(self) -> impl Iterator<Item = Group> {
         let side = self.filters();
-        (0..side * side).map(move |i| self.group(i / side, i % side))
+        let sharing = move |filter: usize| filter..if filter + 1 == side { self.points() } else { filter + 1 };
+        (0..side * side).map(move |i| Group { filter: i, rows: sharing(i / side), cols: sharing(i % side) })
     }
 
-    fn group(self, row: usize, col: usize) -> Group {
-        Group { filter: row * self.filters() + col, points: self.sharing(row) * self.sharing(col) }
+    /// The points along one side that the first `outs` outputs depend on: infinity counts in the last output of a tile only,
+    /// an odd input in one output.
+    pub(super) fn needed(self, outs: usize) -> Needed {
+        let infinity = self.outs() + 2 - self.stride();
+        let finite = (1 << infinity) - 1;
+        let last = u32::from(outs == self.outs()) << infinity;
+        let odd = if self.stride() == 2 { ((1 << outs) - 1) << (infinity + 1) } else { 0 };
+        Needed(finite | last | odd)
     }
 
-    /// The group of a point, and its number there.
-    fn group_of(self, row: usize, col: usize) -> (Group, usize) {
-        let last = self.filters() - 1;
-        let (i, j) = (row.min(last), col.min(last));
-        (self.group(i, j), (row - i) * self.sharing(j) + col - j)
-    }
-}
-
-/// Where the values of some tiles at all points lie: `[group][input block][point of the group][tile][width]`, so that points
-/// that share filter values are rows of one product.
-pub(super) struct Layout {
-    scheme: Scheme,
-    /// Elements of all tiles at one point in one block.
-    point: usize,
-    starts: [usize; FILTERS * FILTERS],
-    len: usize,
-}
-
-impl Layout {
-    /// Of `blocks` input blocks (one for products), whose tiles have `point` elements at one point.
-    pub(super) fn new(scheme: Scheme, blocks: usize, point: usize) -> Layout {
-        let (mut starts, mut len) = ([0; FILTERS * FILTERS], 0);
-        for (start, group) in starts.iter_mut().zip(scheme.groups()) {
-            *start = len;
-            len += odd_lines(blocks * group.points * point);
-        }
-        Layout { scheme, point, starts, len }
-    }
-
-    /// Elements of everything.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Where a group starts.
-    pub(super) fn start(&self, group: Group) -> usize {
-        self.starts[group.filter]
-    }
-
-    /// Where the points of one input block start, for [`Place`](super::transform::Place).
-    pub(super) fn places(&self, block: usize) -> [u32; POINTS * POINTS] {
-        let side = self.scheme.points();
-        let mut places = [0; POINTS * POINTS];
-        for row in 0..side {
-            for col in 0..side {
-                let (group, number) = self.scheme.group_of(row, col);
-                places[row * side + col] = (self.start(group) + (block * group.points + number) * self.point) as u32;
-            }
-        }
-        places
+    /// Points along one side that all tiles of `outs` outputs need.
+    pub(in super::super) fn points_for(self, outs: usize) -> usize {
+        let (whole, rest) = (outs / self.outs(), outs % self.outs());
+        let clipped = if rest > 0 { self.needed(rest).among(&(0..self.points())) } else { 0 };
+        whole * self.points() + clipped
     }
 }
 

@@ -5,70 +5,49 @@
 //! inputs. F(2,2) uses the points 0, 1 and infinity, F(3,2) uses -1, too, and F(4,2) also 1/2, whose rounding errors are less than
 //! those of 2.
 
-use super::transform::{OUTS, POINTS, Transform};
+use super::transform::Transform;
 use crate::simd::Simd;
 
 pub(super) struct Strided2;
 pub(super) struct Strided3;
 pub(super) struct Strided4;
 
-impl Transform for Strided2 {
-    const POINTS: usize = 5;
-    const OUTS: usize = 2;
-
+impl Transform<5, 2> for Strided2 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
-        let z = s.zero();
-        [s.sub(d[2], d[0]), d[2], s.sub(d[4], d[2]), d[1], d[3], z, z, z, z]
+    fn input<S: Simd>(s: S, d: [S::V; 5]) -> [S::V; 5] {
+        [s.sub(d[2], d[0]), d[2], s.sub(d[4], d[2]), d[1], d[3]]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
-        let z = s.zero();
-        [s.add(s.add(m[0], m[1]), m[3]), s.add(s.add(m[1], m[2]), m[4]), z, z]
+    fn output<S: Simd>(s: S, m: [S::V; 5]) -> [S::V; 2] {
+        [s.add(s.add(m[0], m[1]), m[3]), s.add(s.add(m[1], m[2]), m[4])]
     }
 }
 
-impl Transform for Strided3 {
-    const POINTS: usize = 7;
-    const OUTS: usize = 3;
-
+impl Transform<7, 3> for Strided3 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
-        let (even, z) = ([d[0], d[2], d[4], d[6]], s.zero());
+    fn input<S: Simd>(s: S, d: [S::V; 7]) -> [S::V; 7] {
+        let even = [d[0], d[2], d[4], d[6]];
         let (sum, difference) = (s.add(even[2], even[1]), s.sub(even[2], even[1]));
-        [s.sub(even[2], even[0]), sum, difference, s.sub(even[3], even[1]), d[1], d[3], d[5], z, z]
+        [s.sub(even[2], even[0]), sum, difference, s.sub(even[3], even[1]), d[1], d[3], d[5]]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+    fn output<S: Simd>(s: S, m: [S::V; 7]) -> [S::V; 3] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
-        [s.add(s.add(m[0], p), m[4]), s.add(q, m[5]), s.add(s.add(p, m[3]), m[6]), s.zero()]
+        [s.add(s.add(m[0], p), m[4]), s.add(q, m[5]), s.add(s.add(p, m[3]), m[6])]
     }
 }
 
-impl Transform for Strided4 {
-    const POINTS: usize = 9;
-    const OUTS: usize = 4;
-
+impl Transform<9, 4> for Strided4 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+    fn input<S: Simd>(s: S, d: [S::V; 9]) -> [S::V; 9] {
         let even = [d[0], d[2], d[4], d[6], d[8]];
         // Values of x - 1/2, a factor of all polynomials but one.
         let half = |k: usize| s.naxpy(0.5, even[k], even[k + 1]);
         let (h0, h1, h2, h3) = (half(0), half(1), half(2), half(3));
-        [
-            s.sub(h2, h0),
-            s.add(h2, h1),
-            s.sub(h2, h1),
-            s.sub(even[3], even[1]),
-            s.sub(h3, h1),
-            d[1],
-            d[3],
-            d[5],
-            d[7],
-        ]
+        [s.sub(h2, h0), s.add(h2, h1), s.sub(h2, h1), s.sub(even[3], even[1]), s.sub(h3, h1), d[1], d[3], d[5], d[7]]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+    fn output<S: Simd>(s: S, m: [S::V; 9]) -> [S::V; 4] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
         [
             s.add(s.add(m[0], p), s.add(m[3], m[5])),

@@ -7,52 +7,37 @@
 
 use crate::simd::{Body, Dst, LANES, Simd, Src};
 
-/// Points of the largest transform, and outputs of one side of its tile.
-pub(super) const POINTS: usize = 9;
-pub(super) const OUTS: usize = 4;
-
-/// One-dimensional transforms; the arrays are those of the largest scheme, smaller ones use their beginning.
-pub(super) trait Transform {
-    const POINTS: usize;
-    const OUTS: usize;
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS];
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS];
+/// One-dimensional transforms for P points and O outputs.
+pub(super) trait Transform<const P: usize, const O: usize> {
+    fn input<S: Simd>(s: S, d: [S::V; P]) -> [S::V; P];
+    fn output<S: Simd>(s: S, m: [S::V; P]) -> [S::V; O];
 }
 
 pub(super) struct F2;
 pub(super) struct F4;
 
-impl Transform for F2 {
-    const POINTS: usize = 4;
-    const OUTS: usize = 2;
-
+impl Transform<4, 2> for F2 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
-        let z = s.zero();
+    fn input<S: Simd>(s: S, d: [S::V; 4]) -> [S::V; 4] {
         // Monic polynomials for 0, 1, -1, infinity.
-        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z, z, z, z]
+        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1])]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
-        let z = s.zero();
-        [s.add(m[0], s.add(m[1], m[2])), s.add(s.sub(m[1], m[2]), m[3]), z, z]
+    fn output<S: Simd>(s: S, m: [S::V; 4]) -> [S::V; 2] {
+        [s.add(m[0], s.add(m[1], m[2])), s.add(s.sub(m[1], m[2]), m[3])]
     }
 }
 
-impl Transform for F4 {
-    const POINTS: usize = 6;
-    const OUTS: usize = 4;
-
+impl Transform<6, 4> for F4 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+    fn input<S: Simd>(s: S, d: [S::V; 6]) -> [S::V; 6] {
         let (q0, q1) = (s.sub(d[3], d[1]), s.sub(d[4], d[2]));
         let (p0, p1) = (s.axpy(1.5, d[2], q0), s.axpy(1.5, d[3], q1));
         let ends = |k: usize, q: S::V| s.axpy(1.5, q, s.add(d[k], s.naxpy(2.0, d[2 + k], d[4 + k])));
-        let z = s.zero();
-        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1), z, z, z]
+        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1)]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+    fn output<S: Simd>(s: S, m: [S::V; 6]) -> [S::V; 4] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
         [
             s.add(s.add(m[0], p), s.add(m[3], m[4])),
@@ -70,12 +55,9 @@ impl F44 {
     pub(super) const FINITE: [f64; 6] = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0];
 }
 
-impl Transform for F44 {
-    const POINTS: usize = 7;
-    const OUTS: usize = 4;
-
+impl Transform<7, 4> for F44 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+    fn input<S: Simd>(s: S, d: [S::V; 7]) -> [S::V; 7] {
         // Factors that the polynomials of several points share.
         let ones = |k: usize| s.axpy(0.5, d[1 + k], s.naxpy(0.25, d[2 + k], s.naxpy(2.0, d[3 + k], d[4 + k])));
         let halves = |k: usize| s.axpy(2.0, s.sub(d[1 + k], d[3 + k]), s.sub(d[4 + k], d[2 + k]));
@@ -90,12 +72,10 @@ impl Transform for F44 {
             s.naxpy(0.5, q0, q1),
             r1,
             s.naxpy(2.0, r1, r2),
-            s.zero(),
-            s.zero(),
         ]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+    fn output<S: Simd>(s: S, m: [S::V; 7]) -> [S::V; 4] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
         let (r, t) = (s.add(m[3], m[4]), s.sub(m[3], m[4]));
         [
@@ -132,7 +112,7 @@ impl Place for *const u32 {
 }
 
 /// The input of one tile in one block of channels.
-pub(super) struct InputArgs<P = usize> {
+pub(super) struct InputArgs<L = usize> {
     /// Its first pixel.
     pub x: Src,
     /// Elements between rows of the image.
@@ -140,33 +120,33 @@ pub(super) struct InputArgs<P = usize> {
     /// Where the value at the first point goes.
     pub v: Dst,
     /// Elements between points.
-    pub point: P,
+    pub point: L,
 }
 
 /// Values of an input tile at all points.
-pub(super) struct InputTile<T, P = usize>(T, P);
+pub(super) struct InputTile<T, L, const P: usize, const O: usize>(T, L);
 
-impl<T: Transform, P: Place> Body for InputTile<T, P> {
-    type Args = InputArgs<P>;
+impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for InputTile<T, L, P, O> {
+    type Args = InputArgs<L>;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &InputArgs<P>) {
+    unsafe fn run<S: Simd>(s: S, x: &InputArgs<L>) {
         // SAFETY: the caller passes a tile inside the padded image and room for all points.
         unsafe {
-            let mut columns = [[s.zero(); POINTS]; POINTS];
-            for j in 0..T::POINTS {
-                let mut d = [s.zero(); POINTS];
-                for i in 0..T::POINTS {
+            let mut columns = [[s.zero(); P]; P];
+            for j in 0..P {
+                let mut d = [s.zero(); P];
+                for i in 0..P {
                     d[i] = s.load(x.x, i * x.x_row + j * LANES);
                 }
                 let column = T::input(s, d);
-                for i in 0..T::POINTS {
+                for i in 0..P {
                     columns[i][j] = column[i];
                 }
             }
-            for i in 0..T::POINTS {
+            for i in 0..P {
                 let row = T::input(s, columns[i]);
-                for j in 0..T::POINTS {
-                    s.store(x.v, x.point.of(i * T::POINTS + j), row[j]);
+                for j in 0..P {
+                    s.store(x.v, x.point.of(i * P + j), row[j]);
                 }
             }
         }
@@ -174,11 +154,11 @@ impl<T: Transform, P: Place> Body for InputTile<T, P> {
 }
 
 /// The output of one tile in one block of channels.
-pub(super) struct OutputArgs<P = usize> {
+pub(super) struct OutputArgs<L = usize> {
     /// The product at the first point.
     pub m: Src,
     /// Elements between points.
-    pub point: P,
+    pub point: L,
     /// One block of 16.
     pub bias: Src,
     /// The residual at the tile's first pixel, and elements between its rows.
@@ -192,29 +172,29 @@ pub(super) struct OutputArgs<P = usize> {
 }
 
 /// Outputs of a tile from its products.
-pub(super) struct OutputTile<T, P = usize>(T, P);
+pub(super) struct OutputTile<T, L, const P: usize, const O: usize>(T, L);
 
-impl<T: Transform, P: Place> Body for OutputTile<T, P> {
-    type Args = OutputArgs<P>;
+impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for OutputTile<T, L, P, O> {
+    type Args = OutputArgs<L>;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &OutputArgs<P>) {
+    unsafe fn run<S: Simd>(s: S, x: &OutputArgs<L>) {
         // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the image.
         unsafe {
-            let mut columns = [[s.zero(); POINTS]; OUTS];
-            for j in 0..T::POINTS {
-                let mut m = [s.zero(); POINTS];
-                for i in 0..T::POINTS {
-                    m[i] = s.load(x.m, x.point.of(i * T::POINTS + j));
+            let mut columns = [[s.zero(); P]; O];
+            for j in 0..P {
+                let mut m = [s.zero(); P];
+                for i in 0..P {
+                    m[i] = s.load(x.m, x.point.of(i * P + j));
                 }
                 let column = T::output(s, m);
-                for i in 0..T::OUTS {
+                for i in 0..O {
                     columns[i][j] = column[i];
                 }
             }
-            for i in 0..T::OUTS {
+            for i in 0..O {
                 if i < x.rows {
                     let row = T::output(s, columns[i]);
-                    for j in 0..T::OUTS {
+                    for j in 0..O {
                         if j < x.cols {
                             finish(s, x, i, j, row[j]);
                         }
@@ -230,7 +210,7 @@ impl<T: Transform, P: Place> Body for OutputTile<T, P> {
 /// # Safety
 /// Output (row, col) of the tile must lie inside the image.
 #[inline(always)]
-pub(super) unsafe fn finish<S: Simd, P>(s: S, x: &OutputArgs<P>, row: usize, col: usize, v: S::V) {
+pub(super) unsafe fn finish<S: Simd, L>(s: S, x: &OutputArgs<L>, row: usize, col: usize, v: S::V) {
     // SAFETY: promised by the caller.
     unsafe {
         let mut v = s.add(v, s.load(x.bias, 0));
