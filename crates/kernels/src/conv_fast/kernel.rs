@@ -111,8 +111,11 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(_) => Method::Direct,
             Algorithm::Depthwise(_) => Method::Depthwise,
-            Algorithm::AtLoad(a) if a.scheme() == Scheme::F2 => Method::F2,
-            Algorithm::AtLoad(_) => Method::F4,
+            Algorithm::AtLoad(a) => match a.scheme() {
+                Scheme::F2 => Method::F2,
+                Scheme::F4 => Method::F4,
+                Scheme::Strided2 | Scheme::Strided3 | Scheme::Strided4 => Method::Strided,
+            },
             Algorithm::InRegisters(_) => Method::Registers,
             Algorithm::Phases(_) => Method::Phases,
             Algorithm::Bf16(_) => Method::Bf16,

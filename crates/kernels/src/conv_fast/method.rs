@@ -15,7 +15,7 @@ pub enum Winograd {
     Off,
     /// F(2,3): outputs in 2x2 tiles.
     F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles.
+    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, which are like it.
     #[default]
     F4,
 }
@@ -56,14 +56,24 @@ pub enum Method {
     Registers,
     /// Winograd F(4,4) of the four phases of a first layer.
     Phases,
+    /// Winograd of 3x3 filters with stride 2, filters transformed when they are packed.
+    Strided,
     /// Direct convolution of bf16 values.
     Bf16,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 7] =
-        [Method::Direct, Method::Depthwise, Method::F2, Method::F4, Method::Registers, Method::Phases, Method::Bf16];
+    pub const ALL: [Method; 8] = [
+        Method::Direct,
+        Method::Depthwise,
+        Method::F2,
+        Method::F4,
+        Method::Registers,
+        Method::Phases,
+        Method::Strided,
+        Method::Bf16,
+    ];
 
     /// The word for it in tables.
     pub fn name(self) -> &'static str {
@@ -74,6 +84,7 @@ impl Method {
             Method::F4 => "f4",
             Method::Registers => "registers",
             Method::Phases => "phases",
+            Method::Strided => "strided",
             Method::Bf16 => "bf16",
         }
     }

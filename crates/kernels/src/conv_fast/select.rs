@@ -60,15 +60,16 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
     if *precision == Precision::Bf16 && Bf16::fits(p, *isa) {
         methods.push(Method::Bf16);
     }
-    if winograd != Winograd::Off && winograd::fits(p) {
+    if winograd != Winograd::Off && winograd::fits(p, 1) {
         methods.push(Method::F2);
         if winograd == Winograd::F4 {
             methods.push(Method::F4);
             methods.extend(InRegisters::fits(p, *isa).then_some(Method::Registers));
         }
     }
-    if winograd == Winograd::F4 && Phases::fits(p) {
-        methods.push(Method::Phases);
+    if winograd == Winograd::F4 {
+        methods.extend(Phases::fits(p).then_some(Method::Phases));
+        methods.extend(winograd::fits(p, 2).then_some(Method::Strided));
     }
     methods
 }
@@ -87,6 +88,7 @@ pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]
         Method::F4 => at_load(Scheme::F4),
         Method::Registers => Algorithm::InRegisters(InRegisters::new(p, n, out)),
         Method::Phases => Algorithm::Phases(Phases::new(p, n, out, isa)),
+        Method::Strided => at_load(strided_scheme(signature, out)),
         Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
     }
 }
@@ -116,20 +118,14 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     let pixels = (images * out[0] * out[1]) as f64;
     let weights = p.weight_len() as f64;
     let pairs = (p.in_channels * p.out_channels) as f64;
-    let at_load = |scheme: Scheme| {
-        let tiles = images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs());
-        let points = (scheme.points() * scheme.points()) as f64;
-        // Transforms cost in proportion to the channels of one side, products to those of both.
-        let transforms = 1.1 + 6.4 * (p.in_channels + p.out_channels) as f64 / pairs;
-        estimate(isa, tiles as f64 * points * pairs * transforms, 4.0 * points * pairs)
-    };
     match method {
-        Method::F2 => at_load(Scheme::F2),
-        Method::F4 => at_load(Scheme::F4),
+        Method::F2 => at_load(Scheme::F2, signature, out),
+        Method::F4 => at_load(Scheme::F4, signature, out),
+        Method::Strided => at_load(strided_scheme(signature, out), signature, out),
         Method::Registers => {
             // Forming the filters takes about as long as half of the multiply-adds they are used in.
             let products = InRegisters::new(p, images, out).products() as f64;
-            estimate(isa, products * pairs * 1.6, 4.0 * weights)
+            estimate(isa, products * pairs * 1.5, 4.0 * weights)
         }
         Method::Bf16 => {
             let read = (images * channels * h * w) as f64
@@ -138,6 +134,24 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
         }
         Method::Direct | Method::Depthwise | Method::Phases => estimate(isa, pixels * weights, 4.0 * weights),
     }
+}
+
+/// Expected microseconds of a transform with filters transformed at load.
+fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2]) -> f64 {
+    let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
+    let pairs = (p.in_channels * p.out_channels) as f64;
+    let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
+    // Transforms cost in proportion to the channels of one side, products to those of both.
+    let transforms = 1.1 + 6.4 * (p.in_channels + p.out_channels) as f64 / pairs;
+    let filters = (scheme.filters() * scheme.filters()) as f64;
+    estimate(isa, points * pairs * transforms, 4.0 * filters * pairs)
+}
+
+/// The tile that is expected to take least time with stride 2.
+fn strided_scheme(signature: &ConvSignature, out: [usize; 2]) -> Scheme {
+    let schemes = [Scheme::Strided4, Scheme::Strided3, Scheme::Strided2];
+    let cost = |scheme: &Scheme| at_load(*scheme, signature, out);
+    schemes.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(Scheme::Strided4)
 }
 
 /// Expected microseconds: arithmetic and the reading of weights overlap in part.

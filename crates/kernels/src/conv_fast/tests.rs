@@ -357,6 +357,19 @@ proptest! {
     }
 
     #[test]
+    fn every_winograd_form_with_stride_2_equals_the_definition_on_every_instruction_set(
+        inputs in 1usize..60, outputs in 1usize..60, n in 1usize..3, h in 3usize..40, w in 3usize..40,
+        pad in [0usize..4, 0usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,
+    ) {
+        let params = Conv2dParams { pad, stride: [2, 2], ..Conv2dParams::square(inputs, outputs, 3) };
+        let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
+        let at_load = |isa, scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa)));
+        for (scheme, tolerance) in [(Scheme::Strided2, 1e-6), (Scheme::Strided3, 1e-6), (Scheme::Strided4, 3e-6)] {
+            case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), scheme)), tolerance);
+        }
+    }
+
+    #[test]
     fn filters_transformed_in_registers_equal_the_definition(
         input_blocks in 1usize..6, outputs in 1usize..40, n in 1usize..3, h in 1usize..24, w in 1usize..24,
         pad in [1usize..4, 1usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,
@@ -415,8 +428,11 @@ fn each_algorithm_is_selected_where_it_pays() {
         assert!(name(padded(64, 64), 1, 56, isa, Winograd::Off).starts_with("direct"));
         assert!(name(padded(12, 64), 1, 56, isa, Winograd::F4).starts_with("direct"), "too few channels");
         assert!(name(padded(512, 512), 8, 14, isa, Winograd::F4).contains("at load"), "a batch has many tiles");
-        let strided = Conv2dParams { stride: [2, 2], ..padded(64, 64) };
-        assert!(name(strided, 1, 56, isa, Winograd::F4).starts_with("direct"), "no transform for strides");
+        let strided = |outputs| Conv2dParams { stride: [2, 2], ..padded(64, outputs) };
+        let of_strides = format!("winograd F(4,3) stride 2 at load, 25 tiles, {isa}");
+        assert_eq!(name(strided(64), 1, 56, isa, Winograd::F4), of_strides);
+        assert!(name(strided(64), 1, 56, isa, Winograd::F2).starts_with("direct"), "larger tiles are forbidden");
+        assert!(name(strided(12), 1, 56, isa, Winograd::F4).starts_with("direct"), "too few channels");
         let depthwise = Conv2dParams { groups: 64, ..padded(64, 64) };
         assert_eq!(name(depthwise, 1, 56, isa, Winograd::F4), format!("depthwise {isa}"));
     }

@@ -1,16 +1,19 @@
 //! Filters transformed when they are packed.
 //!
-//! A block of tiles is transformed for all input channels (`[point][input block][tile][16]`), multiplied for one part of the
-//! output channels at a time (`[point][tile][16 or 32]`) and transformed back straight into the output.
+//! A block of tiles is transformed for all input channels, multiplied for one part of the output channels at a time and
+//! transformed back straight into the output; [`Layout`] says where values lie in between.
 
 use std::ops::Range;
 
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile, Scheme};
-use super::{halo, odd_lines, range_of};
-use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
+use super::layout::{KINDS, Layout, POINTS, Places};
+use super::scheme::Scheme;
+use super::strided::{Strided2, Strided3, Strided4};
+use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile};
+use super::{halo, range_of};
+use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Dst, Entry, LANES, Src, entry, prefetch_far};
@@ -34,8 +37,10 @@ pub(in super::super) struct AtLoad {
     grid: [usize; 2],
     out: [usize; 2],
     tiles: usize,
-    /// Blocks of tiles.
-    blocks: usize,
+    /// Tiles that are computed together.
+    blocks: Vec<TileBlock>,
+    /// Where values of the tiles of a block lie.
+    layouts: Vec<Layouts>,
 }
 
 impl AtLoad {
@@ -58,7 +63,10 @@ impl AtLoad {
             few @ 0..=8 => few.next_multiple_of(2),
             many => many.next_multiple_of(4),
         };
-        AtLoad { params, isa, scheme, grid, out, tiles, blocks: blocks.min(tiles) }
+        let mut all = AtLoad { params, isa, scheme, grid, out, tiles, blocks: Vec::new(), layouts: Vec::new() };
+        let blocks = blocks.min(tiles);
+        (0..blocks).for_each(|block| all.add_block(range_of(block, blocks, tiles)));
+        all
     }
 
     pub(in super::super) fn scheme(&self) -> Scheme {
@@ -67,15 +75,17 @@ impl AtLoad {
 
     pub(in super::super) fn name(&self) -> String {
         let outs = self.scheme.outs();
-        format!("winograd F({outs},3) at load, {} tiles, {}", self.tiles.div_ceil(self.blocks), self.isa)
+        let stride = if self.scheme.stride() == 1 { "" } else { " stride 2" };
+        format!("winograd F({outs},3){stride} at load, {} tiles, {}", self.tiles.div_ceil(self.blocks.len()), self.isa)
     }
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
         halo(&self.params, size, self.grid.map(|g| g * self.scheme.outs()))
     }
 
-    fn points(&self) -> usize {
-        self.scheme.points() * self.scheme.points()
+    /// Groups of points, each with filter values of its own.
+    fn groups(&self) -> usize {
+        self.scheme.filters() * self.scheme.filters()
     }
 
     fn input_blocks(&self) -> usize {
@@ -95,10 +105,10 @@ impl AtLoad {
     }
 
     pub(in super::super) fn packed_len(&self) -> usize {
-        self.params.out_channels.next_multiple_of(BLOCK) * self.params.in_channels * self.points()
+        self.params.out_channels.next_multiple_of(BLOCK) * self.params.in_channels * self.groups()
     }
 
-    /// `[part][point][input channel][16 or 32]`, computed in f64.
+    /// `[part][group][input channel][16 or 32]`, computed in f64.
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         let (inputs, outputs) = (self.params.in_channels, self.params.out_channels);
         let g = self.scheme.filter_matrix();
@@ -107,7 +117,7 @@ impl AtLoad {
         for part in 0..parts {
             let blocks = self.part_blocks(part);
             let width = blocks.len() * BLOCK;
-            let packed = &mut packed[blocks.start * BLOCK * inputs * self.points()..][..width * inputs * self.points()];
+            let packed = &mut packed[blocks.start * BLOCK * inputs * self.groups()..][..width * inputs * self.groups()];
             for block in blocks.clone() {
                 for channel in 0..inputs {
                     let filters = gather_filters(weights, inputs, outputs, block, channel);
@@ -126,134 +136,168 @@ impl AtLoad {
         }
     }
 
-    /// Elements of transformed inputs for `tiles` tiles, and their distance between points.
-    fn v_len(&self, tiles: usize) -> (usize, usize) {
-        let point = odd_lines(self.input_blocks() * tiles * BLOCK);
-        (point * self.points(), point)
+    /// Most elements of transformed inputs of a block of tiles.
+    fn v_len(&self) -> usize {
+        Layout::most_rows(self.scheme, self.most_tiles(), self.input_blocks()) * BLOCK
     }
 
-    /// The same for products.
-    fn m_len(&self, tiles: usize) -> (usize, usize) {
-        let point = odd_lines(tiles * self.parts().0 * BLOCK);
-        (point * self.points(), point)
+    /// The same for products with a part of the output channels.
+    fn m_len(&self) -> usize {
+        Layout::most_rows(self.scheme, self.most_tiles(), 1) * self.parts().0 * BLOCK
+    }
+
+    fn most_tiles(&self) -> usize {
+        self.tiles.div_ceil(self.blocks.len())
+    }
+
+    /// Adds a block of tiles, with a layout of its own unless there is one for as many of every kind.
+    fn add_block(&mut self, tiles: Range<usize>) {
+        let mut kinds = [0; KINDS];
+        self.walk(tiles.clone()).for_each(|tile| kinds[tile.kind] += 1);
+        let known = self.layouts.iter().position(|layouts| layouts.kinds == kinds);
+        let layout = known.unwrap_or_else(|| {
+            let kept = self.out.map(|outs| outs % self.scheme.outs());
+            let of = |blocks| Layout::new(self.scheme, kept, kinds, blocks);
+            self.layouts.push(Layouts { kinds, v: of(self.input_blocks()), m: of(1) });
+            self.layouts.len() - 1
+        });
+        self.blocks.push(TileBlock { tiles, layout });
     }
 
     /// Elements that all chunks share during a run.
     pub(in super::super) fn scratch_len(&self) -> usize {
-        if self.blocks == 1 { self.v_len(self.tiles).0 } else { 0 }
+        if self.blocks.len() == 1 { self.v_len() } else { 0 }
     }
 
     pub(in super::super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
-        let most = self.tiles.div_ceil(self.blocks);
         let (_, parts) = self.parts();
         let taps_bytes = self.input_blocks() * size_of::<Tap>();
-        let m_bytes = self.m_len(most).0 * size_of::<f32>();
-        if self.blocks == 1 && par.people() > FEW_PEOPLE {
-            let v = Dst::new(scratch);
+        let m_bytes = self.m_len() * size_of::<f32>();
+        if self.blocks.len() == 1 && par.people() > FEW_PEOPLE {
+            let (block, v) = (&self.blocks[0], Dst::new(scratch));
             let groups = self.input_blocks().min(16);
             par.run(groups, 0, &|group, _| {
-                self.transform_inputs(job, 0..self.tiles, range_of(group, groups, self.input_blocks()), v);
+                self.transform_inputs(job, block, range_of(group, groups, self.input_blocks()), v);
             });
             return par.run(parts, m_bytes + taps_bytes, &|part, scratch| {
                 let (m, taps) = scratch.split_at_mut(m_bytes);
-                self.part(job, part, 0..self.tiles, v.as_src(), m, taps);
+                self.part(job, part, block, v.as_src(), m, taps);
             });
         }
         // Few people transform all inputs of a single block, each for himself: these travel less than what becomes of them.
-        let groups = if self.blocks == 1 { par.people().min(parts) } else { 1 };
-        let v_bytes = self.v_len(most).0 * size_of::<f32>();
-        par.run(self.blocks * groups, v_bytes + m_bytes + taps_bytes, &|chunk, scratch| {
-            let tiles = range_of(chunk / groups, self.blocks, self.tiles);
+        let groups = if self.blocks.len() == 1 { par.people().min(parts) } else { 1 };
+        let v_bytes = self.v_len() * size_of::<f32>();
+        par.run(self.blocks.len() * groups, v_bytes + m_bytes + taps_bytes, &|chunk, scratch| {
+            let block = &self.blocks[chunk / groups];
             let (v, rest) = scratch.split_at_mut(v_bytes);
             let (m, taps) = rest.split_at_mut(m_bytes);
             let v = Dst::new(bytemuck::cast_slice_mut(v));
-            self.transform_inputs(job, tiles.clone(), 0..self.input_blocks(), v);
+            self.transform_inputs(job, block, 0..self.input_blocks(), v);
             for part in range_of(chunk % groups, groups, parts) {
-                self.part(job, part, tiles.clone(), v.as_src(), m, taps);
+                self.part(job, part, block, v.as_src(), m, taps);
             }
         });
     }
 
-    /// Image, row and column of a tile, in tiles.
-    fn locate(&self, tile: usize) -> (usize, usize, usize) {
-        let [rows, cols] = self.grid;
-        (tile / (rows * cols), tile / cols % rows, tile % cols)
+    /// Where tiles lie.
+    fn walk(&self, tiles: Range<usize>) -> impl Iterator<Item = Place> {
+        let ([rows, cols], out, outs) = (self.grid, self.out, self.scheme.outs());
+        let mut at = [tiles.start / (rows * cols), tiles.start / cols % rows, tiles.start % cols];
+        tiles.map(move |_| {
+            let [image, row, col] = [at[0], at[1] * outs, at[2] * outs];
+            at[2] += 1;
+            if at[2] == cols {
+                at = if at[1] + 1 == rows { [image + 1, 0, 0] } else { [image, at[1] + 1, 0] };
+            }
+            let kept = [outs.min(out[0] - row), outs.min(out[1] - col)];
+            let kind = 2 * usize::from(kept[0] < outs) + usize::from(kept[1] < outs);
+            Place { image, row, col, kept, kind }
+        })
+    }
+
+    /// The same, each with its number among those of its kind.
+    fn numbered(&self, tiles: Range<usize>) -> impl Iterator<Item = (Place, usize)> {
+        let mut next = [0; KINDS];
+        self.walk(tiles).map(move |place| {
+            let number = next[place.kind];
+            next[place.kind] += 1;
+            (place, number)
+        })
     }
 
     /// Some blocks of input channels of some tiles.
-    fn transform_inputs(&self, job: &Job<'_>, tiles: Range<usize>, blocks: Range<usize>, v: Dst) {
-        let (xs, outs, count) = (&job.xs, self.scheme.outs(), tiles.len());
-        let (_, point) = self.v_len(count);
-        let transform: Entry<InputArgs> = match self.scheme {
-            Scheme::F2 => entry::<InputTile<F2>>(self.isa),
-            Scheme::F4 => entry::<InputTile<F4>>(self.isa),
-        };
+    fn transform_inputs(&self, job: &Job<'_>, tiles: &TileBlock, blocks: Range<usize>, v: Dst) {
+        let (xs, stride) = (&job.xs, self.scheme.stride());
+        let transform = input_entry(self.scheme, self.isa);
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
+        let mut places = [[0; POINTS * POINTS]; KINDS];
         for block in blocks {
-            for tile in tiles.clone() {
-                let (image, row, col) = self.locate(tile);
+            self.layouts[tiles.layout].v.places(block, BLOCK, &mut places);
+            for (tile, number) in self.numbered(tiles.tiles.clone()) {
                 let args = InputArgs {
-                    x: job.x.add(xs.padded_offset(image, block, top + row * outs, left + col * outs)),
+                    x: job.x.add(xs.padded_offset(
+                        tile.image,
+                        block,
+                        top + tile.row * stride,
+                        left + tile.col * stride,
+                    )),
                     x_row: xs.row_stride(),
-                    v: v.add((block * count + tile - tiles.start) * BLOCK),
-                    point,
+                    v: v.add(number * BLOCK),
+                    point: places[tile.kind].as_ptr(),
                 };
-                // SAFETY: the halo that `Job::new` checked covers every tile; V has room for `count` tiles of every block, and
-                // these blocks of these tiles belong to this chunk.
+                // SAFETY: the halo that `Job::new` checked covers every tile; V has room for these tiles of every block at all
+                // places of the scheme, and these blocks of these tiles belong to this chunk.
                 unsafe { transform(&args) }
             }
         }
     }
 
     /// Products and outputs of one part of the output channels for some tiles.
-    fn part(&self, job: &Job<'_>, part: usize, tiles: Range<usize>, v: Src, m: &mut [u8], taps: &mut [u8]) {
-        let count = tiles.len();
-        let ((_, v_point), (_, m_point)) = (self.v_len(count), self.m_len(count));
+    fn part(&self, job: &Job<'_>, part: usize, tiles: &TileBlock, v: Src, m: &mut [u8], taps: &mut [u8]) {
         let blocks = self.part_blocks(part);
         let width = blocks.len() * BLOCK;
         let inputs = self.params.in_channels;
         let m = Dst::new(bytemuck::cast_slice_mut(m));
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..self.input_blocks() * size_of::<Tap>()]);
-        for (block, tap) in taps.iter_mut().enumerate() {
-            let channels = BLOCK.min(inputs - block * BLOCK);
-            *tap = Tap { offset: (block * count * BLOCK) as u32, count: channels as u32 };
-        }
-        let split = Split::tiles(count, self.isa);
-        let entries = split.entries(|rows| product(self.isa, Elements::Single, rows, blocks.len()));
-        let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.points());
-        for point in 0..self.points() {
+        let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.groups());
+        let Layouts { v: v_layout, m: m_layout, .. } = &self.layouts[tiles.layout];
+        let mut rows = self.rows(0, blocks.len(), taps);
+        for group in 0..self.groups() {
             if job.fetches_outputs() {
-                self.fetch_outputs(job, blocks.clone(), &tiles, range_of(point, self.points(), count));
+                self.fetch_outputs(job, blocks.clone(), tiles, range_of(group, self.groups(), tiles.tiles.len()));
             }
-            for i in 0..split.parts {
-                let at = split.start(i);
-                let args = ProductArgs {
-                    a: v.add(point * v_point + at * BLOCK),
-                    taps: taps.as_ptr(),
-                    taps_len: taps.len(),
-                    b: filters.add(point * inputs * width),
-                    c: m.add(point * m_point + at * width),
-                    add: false,
-                };
-                // SAFETY: V holds `count` tiles of every input block at every point, the filters all inputs of this part, M has
-                // room for `count` tiles.
-                unsafe { entries.of(&split, i)(&args) }
+            let ((v_start, count), (m_start, _)) = (v_layout.group(group), m_layout.group(group));
+            if rows.count != count {
+                rows = self.rows(count, blocks.len(), taps);
             }
+            let (v, m) = (v.add(v_start * BLOCK), m.add(m_start * width));
+            // SAFETY: V holds so many rows of every input block, the filters all inputs of this part, M has room for the rows.
+            unsafe { rows.multiply(v, filters.add(group * inputs * width), m, width, taps) }
         }
+        let mut places = [[0; POINTS * POINTS]; KINDS];
+        m_layout.places(0, width, &mut places);
         for (n, block) in blocks.clone().enumerate() {
-            self.transform_outputs(job, block, tiles.clone(), m.as_src().add(n * LANES), width, m_point);
+            self.transform_outputs(job, block, tiles, m.as_src().add(n * LANES), width, &places);
         }
     }
 
+    /// How so many rows are multiplied with `blocks` blocks of output channels; the taps are where input blocks lie.
+    fn rows(&self, count: usize, blocks: usize, taps: &mut [Tap]) -> Rows {
+        for (block, tap) in taps.iter_mut().enumerate() {
+            let channels = BLOCK.min(self.params.in_channels - block * BLOCK);
+            *tap = Tap { offset: (block * count * BLOCK) as u32, count: channels as u32 };
+        }
+        let split = Split::tiles(count, self.isa);
+        Rows { count, split, entries: split.entries(|rows| product(self.isa, Elements::Single, rows, blocks)) }
+    }
+
     /// Requests the lines of the outputs of some of the tiles.
-    fn fetch_outputs(&self, job: &Job<'_>, blocks: Range<usize>, tiles: &Range<usize>, some: Range<usize>) {
-        let outs = self.scheme.outs();
-        for tile in some {
-            let (image, row, col) = self.locate(tiles.start + tile);
-            for row in row * outs..((row + 1) * outs).min(self.out[0]) {
-                for col in col * outs..((col + 1) * outs).min(self.out[1]) {
+    fn fetch_outputs(&self, job: &Job<'_>, blocks: Range<usize>, tiles: &TileBlock, some: Range<usize>) {
+        for tile in self.walk(tiles.tiles.start + some.start..tiles.tiles.start + some.end) {
+            for row in tile.row..tile.row + tile.kept[0] {
+                for col in tile.col..tile.col + tile.kept[1] {
                     for block in blocks.clone() {
-                        prefetch_far(job.y.as_src(), job.ys.offset(image, block, row, col));
+                        prefetch_far(job.y.as_src(), job.ys.offset(tile.image, block, row, col));
                     }
                 }
             }
@@ -261,36 +305,112 @@ impl AtLoad {
     }
 
     /// Outputs of one block of channels for some tiles.
-    fn transform_outputs(&self, job: &Job<'_>, block: usize, tiles: Range<usize>, m: Src, width: usize, point: usize) {
-        let (ys, outs) = (&job.ys, self.scheme.outs());
-        let transform: Entry<OutputArgs> = match self.scheme {
-            Scheme::F2 => entry::<OutputTile<F2>>(self.isa),
-            Scheme::F4 => entry::<OutputTile<F4>>(self.isa),
-        };
+    fn transform_outputs(
+        &self,
+        job: &Job<'_>,
+        block: usize,
+        tiles: &TileBlock,
+        m: Src,
+        width: usize,
+        places: &[Places; KINDS],
+    ) {
+        let ys = &job.ys;
+        let transform = output_entry(self.scheme, self.isa);
         let bias = job.bias_block::<1>(block);
-        for tile in tiles.clone() {
-            let (image, tile_row, tile_col) = self.locate(tile);
-            let (row, col) = (tile_row * outs, tile_col * outs);
+        for (Place { image, row, col, kept: [rows, cols], kind }, number) in self.numbered(tiles.tiles.clone()) {
             let args = OutputArgs {
-                m: m.add((tile - tiles.start) * width),
-                point,
+                m: m.add(number * width),
+                point: places[kind].as_ptr(),
                 bias: Src::new(&bias),
                 residual: job.residual_at(image, block, row, col).map(|r| (r.at, r.row)),
                 y: job.y.add(ys.offset(image, block, row, col)),
                 y_row: ys.row_stride(),
-                rows: outs.min(self.out[0] - row),
-                cols: outs.min(self.out[1] - col),
+                rows,
+                cols,
                 limits: job.limits,
             };
             // SAFETY: M holds the products of these tiles; outputs are clipped to the image, and these tiles of this block
             // belong to this chunk. The last tile of a row writes the halo beside it.
             unsafe {
                 transform(&args);
-                if tile_col + 1 == self.grid[1] {
-                    zero_halo(job.y, ys, image, block, row..row + args.rows);
+                if col + cols == self.out[1] {
+                    zero_halo(job.y, ys, image, block, row..row + rows);
                 }
             }
         }
+    }
+}
+
+/// Tiles that are computed together, and the number of their layout.
+#[derive(Clone, Debug)]
+struct TileBlock {
+    tiles: Range<usize>,
+    layout: usize,
+}
+
+/// Rows of one product, cut into register tiles.
+struct Rows {
+    count: usize,
+    split: Split,
+    entries: SplitEntries<ProductArgs>,
+}
+
+impl Rows {
+    /// Products with the filter values of one group.
+    ///
+    /// # Safety
+    /// `v` must hold the rows that the taps reach, `filters` as many steps of `width` values, and `m` have room for the rows.
+    unsafe fn multiply(&self, v: Src, filters: Src, m: Dst, width: usize, taps: &[Tap]) {
+        // No point of a group is needed where all tiles are clipped.
+        let parts = if self.count > 0 { self.split.parts } else { 0 };
+        for i in 0..parts {
+            let at = self.split.start(i);
+            let (taps_len, taps) = (taps.len(), taps.as_ptr());
+            let (a, c) = (v.add(at * BLOCK), m.add(at * width));
+            // SAFETY: promised by the caller.
+            unsafe { self.entries.of(&self.split, i)(&ProductArgs { a, taps, taps_len, b: filters, c, add: false }) }
+        }
+    }
+}
+
+/// Where transformed inputs and products of so many tiles of every kind lie.
+#[derive(Clone, Debug)]
+struct Layouts {
+    kinds: [usize; KINDS],
+    v: Layout,
+    m: Layout,
+}
+
+/// Where a tile lies.
+struct Place {
+    image: usize,
+    /// Its first output.
+    row: usize,
+    col: usize,
+    /// Rows and columns inside the image.
+    kept: [usize; 2],
+    kind: usize,
+}
+
+/// The input transform of a scheme.
+fn input_entry(scheme: Scheme, isa: Isa) -> Entry<InputArgs<*const u32>> {
+    match scheme {
+        Scheme::F2 => entry::<InputTile<F2, *const u32, 4, 2>>(isa),
+        Scheme::F4 => entry::<InputTile<F4, *const u32, 6, 4>>(isa),
+        Scheme::Strided2 => entry::<InputTile<Strided2, *const u32, 5, 2>>(isa),
+        Scheme::Strided3 => entry::<InputTile<Strided3, *const u32, 7, 3>>(isa),
+        Scheme::Strided4 => entry::<InputTile<Strided4, *const u32, 9, 4>>(isa),
+    }
+}
+
+/// The output transform of a scheme.
+fn output_entry(scheme: Scheme, isa: Isa) -> Entry<OutputArgs<*const u32>> {
+    match scheme {
+        Scheme::F2 => entry::<OutputTile<F2, *const u32, 4, 2>>(isa),
+        Scheme::F4 => entry::<OutputTile<F4, *const u32, 6, 4>>(isa),
+        Scheme::Strided2 => entry::<OutputTile<Strided2, *const u32, 5, 2>>(isa),
+        Scheme::Strided3 => entry::<OutputTile<Strided3, *const u32, 7, 3>>(isa),
+        Scheme::Strided4 => entry::<OutputTile<Strided4, *const u32, 9, 4>>(isa),
     }
 }
 

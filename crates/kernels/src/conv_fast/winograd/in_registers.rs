@@ -55,7 +55,7 @@ fn patch_side(size: usize) -> usize {
 impl InRegisters {
     /// Whether the registers and the channels allow it.
     pub(in super::super) fn fits(p: &Conv2dParams, isa: Isa) -> bool {
-        super::fits(p) && isa == Isa::Avx512 && p.in_channels.is_multiple_of(BLOCK)
+        super::fits(p, 1) && isa == Isa::Avx512 && p.in_channels.is_multiple_of(BLOCK)
     }
 
     pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> InRegisters {
@@ -289,22 +289,16 @@ fn pick_passes(patch: [usize; 2]) -> [Entry<PassArgs>; SIDE] {
     }
 }
 
-/// Six values as the beginning of the arrays that transforms take.
-#[inline(always)]
-fn widen<S: Simd>(s: S, v: [S::V; SIDE]) -> [S::V; super::transform::POINTS] {
-    [v[0], v[1], v[2], v[3], v[4], v[5], s.zero()]
-}
-
 /// Values at the points of F(4,3), or of F(3,3) without -2, times the fractions that the filters leave out.
 #[inline(always)]
 fn side_input<S: Simd, const OUTS: usize>(s: S, d: [S::V; SIDE]) -> [S::V; SIDE] {
     if OUTS == 4 {
         const SCALE: [f32; 5] = [1.0, 1.0 / 3.0, -1.0 / 3.0, -4.0 / 15.0, 1.0 / 15.0];
-        let mut v = F4::input(s, widen(s, d));
+        let mut v = F4::input(s, d);
         for i in 1..5 {
             v[i] = s.mul(v[i], s.splat(SCALE[i]));
         }
-        [v[0], v[1], v[2], v[3], v[4], v[5]]
+        v
     } else {
         let t = s.sub(d[3], d[1]);
         let at_zero = s.naxpy(0.5, s.sub(d[2], d[0]), t);
@@ -326,7 +320,7 @@ fn side_input<S: Simd, const OUTS: usize>(s: S, d: [S::V; SIDE]) -> [S::V; SIDE]
 #[inline(always)]
 fn side_output<S: Simd, const OUTS: usize>(s: S, m: [S::V; SIDE]) -> [S::V; 4] {
     if OUTS == 4 {
-        F4::output(s, widen(s, m))
+        F4::output(s, m)
     } else {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
         [s.add(s.add(m[0], p), m[3]), s.axpy(0.5, m[3], q), s.add(s.axpy(0.25, m[3], p), m[5]), s.zero()]

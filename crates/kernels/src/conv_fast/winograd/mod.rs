@@ -1,35 +1,38 @@
-//! Winograd convolution of 3x3 filters with stride 1: fewer multiplications, paid for with transforms of inputs and outputs.
+//! Winograd convolution of 3x3 filters: fewer multiplications, paid for with transforms of inputs and outputs.
 //!
 //! Inputs of a tile are turned into values at a few points, multiplied there with the filters' values (one matrix product per
 //! point) and turned back. [`AtLoad`] transforms filters when they are packed: best for many tiles, whose number pays for
-//! reading two to four times the weights. [`InRegisters`] keeps filters as they are and transforms them on their way from the
-//! cache to the multiply-add units: best for few tiles and many channels, where weights come from memory. [`Phases`] is for the
-//! 7x7 filters with stride 2 on few channels that many networks begin with.
+//! reading two to four times the weights; stride 2 has schemes of its own (`strided.rs`). [`InRegisters`] keeps filters as they
+//! are and transforms them on their way from the cache to the multiply-add units: best for few tiles and many channels, where
+//! weights come from memory. [`Phases`] is for the 7x7 filters with stride 2 on few channels that many networks begin with.
 
 mod at_load;
 #[allow(clippy::needless_range_loop)]
 mod in_registers;
+mod layout;
 #[allow(clippy::needless_range_loop)]
 mod phases;
+mod scheme;
+mod strided;
 #[allow(clippy::needless_range_loop)]
 mod transform;
 
 pub(super) use at_load::AtLoad;
 pub(super) use in_registers::InRegisters;
 pub(super) use phases::Phases;
-pub(super) use transform::Scheme;
+pub(super) use scheme::Scheme;
 
 use super::blocked::Halo;
 use super::params::Conv2dParams;
 
-/// Whether a convolution has the shape that transforms are made for.
-pub(super) fn fits(p: &Conv2dParams) -> bool {
-    p.kernel == [3, 3] && p.stride == [1, 1] && p.dilate == [1, 1] && p.groups == 1
+/// Whether a convolution has the shape that transforms for this stride are made for.
+pub(super) fn fits(p: &Conv2dParams, stride: usize) -> bool {
+    p.kernel == [3, 3] && p.stride == [stride; 2] && p.dilate == [1, 1] && p.groups == 1
 }
 
 /// The zeros read around an image when tiles cover `covered` outputs along each side.
 fn halo(p: &Conv2dParams, size: [usize; 2], covered: [usize; 2]) -> Halo {
-    let after = |i: usize| (covered[i] + 2).saturating_sub(size[i] + p.pad[i]);
+    let after = |i: usize| ((covered[i] - 1) * p.stride[i] + 3).saturating_sub(size[i] + p.pad[i]);
     Halo { top: p.pad[0], left: p.pad[1], bottom: after(0), right: after(1) }
 }
 

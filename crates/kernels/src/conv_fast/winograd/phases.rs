@@ -10,7 +10,8 @@ use std::ops::Range;
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::transform::{F44, InputArgs, InputTile, OUTS, OutputArgs, OutputTile, POINTS, filter_matrix};
+use super::scheme::filter_matrix;
+use super::transform::{F44, InputArgs, InputTile, OutputArgs, OutputTile};
 use super::{odd_lines, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
@@ -19,7 +20,9 @@ use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
 
 /// Taps of a phase's filter along one side.
 const TAPS: usize = 4;
-/// Points of a tile.
+/// Outputs along one side of a tile, points along one side, and all points.
+const OUTS: usize = 4;
+const POINTS: usize = 7;
 const SQUARE: usize = POINTS * POINTS;
 
 /// A phase Winograd convolution prepared for one image size.
@@ -150,7 +153,7 @@ impl Phases {
     }
 
     fn transform_inputs(&self, tiles: &TileRow, phase: Src, v: Dst) {
-        let transform = entry::<InputTile<F44>>(self.isa);
+        let transform = entry::<InputTile<F44, usize, POINTS, OUTS>>(self.isa);
         for col in 0..self.grid[1] {
             let args = InputArgs {
                 x: phase.add(col * OUTS * LANES),
@@ -190,7 +193,7 @@ impl Phases {
                 unsafe { entries.of(&split, i)(&args) }
             }
         }
-        let transform = entry::<OutputTile<F44>>(self.isa);
+        let transform = entry::<OutputTile<F44, usize, POINTS, OUTS>>(self.isa);
         let ys = &job.ys;
         let row = tiles.row * OUTS;
         let rows = OUTS.min(self.out[0] - row);

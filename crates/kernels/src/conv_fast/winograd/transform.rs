@@ -1,98 +1,44 @@
-//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels.
+//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels, and how tiles go through them and those of
+//! `strided.rs`.
 //!
 //! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose rounding errors are less than
-//! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the monic Toom-Cook polynomials; the fractions go into
-//! the filters.
+//! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the
+//! monic Toom-Cook polynomials; the fractions go into the filters.
 
 use crate::simd::{Body, Dst, LANES, Simd, Src};
 
-/// Points of the largest transform, and outputs of one side of its tile.
-pub(super) const POINTS: usize = 7;
-pub(super) const OUTS: usize = 4;
-
-/// A tile size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Scheme {
-    /// 2x2 outputs from 16 points.
-    F2,
-    /// 4x4 outputs from 36 points.
-    F4,
-}
-
-impl Scheme {
-    /// Outputs along one side of a tile.
-    pub(in super::super) fn outs(self) -> usize {
-        match self {
-            Scheme::F2 => 2,
-            Scheme::F4 => 4,
-        }
-    }
-
-    /// Points along one side.
-    pub(in super::super) fn points(self) -> usize {
-        self.outs() + 2
-    }
-
-    /// The matrix that takes a filter's three values to its values at the points.
-    pub(super) fn filter_matrix(self) -> Vec<[f64; 3]> {
-        match self {
-            Scheme::F2 => filter_matrix(&[0.0, 1.0, -1.0]),
-            Scheme::F4 => filter_matrix(&[0.0, 1.0, -1.0, 0.5, -2.0]),
-        }
-    }
-}
-
-/// The matrix that takes N values of a filter to its values at finite points and infinity, for monic input polynomials.
-pub(super) fn filter_matrix<const N: usize>(finite: &[f64]) -> Vec<[f64; N]> {
-    let row = |&p: &f64| {
-        let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
-        std::array::from_fn(|k| p.powi(k as i32) / scale)
-    };
-    let infinity = std::array::from_fn(|k| f64::from(u8::from(k + 1 == N)));
-    finite.iter().map(row).chain([infinity]).collect()
-}
-
-/// One-dimensional transforms; the arrays are those of the largest scheme, smaller ones use their beginning.
-pub(super) trait Transform {
-    const POINTS: usize;
-    const OUTS: usize;
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS];
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS];
+/// One-dimensional transforms for P points and O outputs.
+pub(super) trait Transform<const P: usize, const O: usize> {
+    fn input<S: Simd>(s: S, d: [S::V; P]) -> [S::V; P];
+    fn output<S: Simd>(s: S, m: [S::V; P]) -> [S::V; O];
 }
 
 pub(super) struct F2;
 pub(super) struct F4;
 
-impl Transform for F2 {
-    const POINTS: usize = 4;
-    const OUTS: usize = 2;
-
+impl Transform<4, 2> for F2 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
-        let z = s.zero();
+    fn input<S: Simd>(s: S, d: [S::V; 4]) -> [S::V; 4] {
         // Monic polynomials for 0, 1, -1, infinity.
-        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1]), z, z, z]
+        [s.sub(d[2], d[0]), s.add(d[2], d[1]), s.sub(d[2], d[1]), s.sub(d[3], d[1])]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
-        let z = s.zero();
-        [s.add(m[0], s.add(m[1], m[2])), s.add(s.sub(m[1], m[2]), m[3]), z, z]
+    fn output<S: Simd>(s: S, m: [S::V; 4]) -> [S::V; 2] {
+        [s.add(m[0], s.add(m[1], m[2])), s.add(s.sub(m[1], m[2]), m[3])]
     }
 }
 
-impl Transform for F4 {
-    const POINTS: usize = 6;
-    const OUTS: usize = 4;
-
+impl Transform<6, 4> for F4 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+    fn input<S: Simd>(s: S, d: [S::V; 6]) -> [S::V; 6] {
         let (q0, q1) = (s.sub(d[3], d[1]), s.sub(d[4], d[2]));
         let (p0, p1) = (s.axpy(1.5, d[2], q0), s.axpy(1.5, d[3], q1));
-        let ends = |k: usize, q: S::V| s.axpy(1.5, q, s.add(d[k], s.naxpy(2.0, d[2 + k], d[4 + k])));
-        [ends(0, q0), s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), ends(1, q1), s.zero()]
+        let first = s.axpy(1.5, q0, s.add(d[0], s.naxpy(2.0, d[2], d[4])));
+        let last = s.axpy(1.5, q1, s.add(d[1], s.naxpy(2.0, d[3], d[5])));
+        [first, s.add(p1, p0), s.sub(p1, p0), s.axpy(2.0, q0, q1), s.naxpy(0.5, q0, q1), last]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+    fn output<S: Simd>(s: S, m: [S::V; 6]) -> [S::V; 4] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
         [
             s.add(s.add(m[0], p), s.add(m[3], m[4])),
@@ -112,27 +58,24 @@ impl F44 {
     // What the polynomials of several points share, from element k on. Closures would not be inlined on AVX2.
 
     #[inline(always)]
-    fn ones<S: Simd>(s: S, d: [S::V; POINTS], k: usize) -> S::V {
+    fn ones<S: Simd>(s: S, d: [S::V; 7], k: usize) -> S::V {
         s.axpy(0.5, d[k], s.naxpy(0.25, d[k + 1], s.naxpy(2.0, d[k + 2], d[k + 3])))
     }
 
     #[inline(always)]
-    fn halves<S: Simd>(s: S, d: [S::V; POINTS], k: usize) -> S::V {
+    fn halves<S: Simd>(s: S, d: [S::V; 7], k: usize) -> S::V {
         s.axpy(2.0, s.sub(d[k], d[k + 2]), s.sub(d[k + 3], d[k + 1]))
     }
 
     #[inline(always)]
-    fn ends<S: Simd>(s: S, d: [S::V; POINTS], k: usize) -> S::V {
+    fn ends<S: Simd>(s: S, d: [S::V; 7], k: usize) -> S::V {
         s.axpy(0.25, d[k], s.naxpy(1.25, d[k + 2], d[k + 4]))
     }
 }
 
-impl Transform for F44 {
-    const POINTS: usize = 7;
-    const OUTS: usize = 4;
-
+impl Transform<7, 4> for F44 {
     #[inline(always)]
-    fn input<S: Simd>(s: S, d: [S::V; POINTS]) -> [S::V; POINTS] {
+    fn input<S: Simd>(s: S, d: [S::V; 7]) -> [S::V; 7] {
         let (p0, p1) = (F44::ones(s, d, 1), F44::ones(s, d, 2));
         let (q0, q1) = (F44::halves(s, d, 1), F44::halves(s, d, 2));
         let (r0, r1, r2) = (F44::ends(s, d, 0), F44::ends(s, d, 1), F44::ends(s, d, 2));
@@ -147,7 +90,7 @@ impl Transform for F44 {
         ]
     }
     #[inline(always)]
-    fn output<S: Simd>(s: S, m: [S::V; POINTS]) -> [S::V; OUTS] {
+    fn output<S: Simd>(s: S, m: [S::V; 7]) -> [S::V; 4] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
         let (r, t) = (s.add(m[3], m[4]), s.sub(m[3], m[4]));
         [
@@ -159,8 +102,32 @@ impl Transform for F44 {
     }
 }
 
+/// Where the value at a point lies, from that at the first one.
+pub(super) trait Place {
+    /// # Safety
+    /// `point` must be one of the points that the distances were made for.
+    unsafe fn of(&self, point: usize) -> usize;
+}
+
+/// Equal distances.
+impl Place for usize {
+    #[inline(always)]
+    unsafe fn of(&self, point: usize) -> usize {
+        point * *self
+    }
+}
+
+/// A table of all points.
+impl Place for *const u32 {
+    #[inline(always)]
+    unsafe fn of(&self, point: usize) -> usize {
+        // SAFETY: promised by the caller.
+        unsafe { *self.add(point) as usize }
+    }
+}
+
 /// The input of one tile in one block of channels.
-pub(super) struct InputArgs {
+pub(super) struct InputArgs<L = usize> {
     /// Its first pixel.
     pub x: Src,
     /// Elements between rows of the image.
@@ -168,33 +135,33 @@ pub(super) struct InputArgs {
     /// Where the value at the first point goes.
     pub v: Dst,
     /// Elements between points.
-    pub point: usize,
+    pub point: L,
 }
 
 /// Values of an input tile at all points.
-pub(super) struct InputTile<T>(T);
+pub(super) struct InputTile<T, L, const P: usize, const O: usize>(T, L);
 
-impl<T: Transform> Body for InputTile<T> {
-    type Args = InputArgs;
+impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for InputTile<T, L, P, O> {
+    type Args = InputArgs<L>;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &InputArgs) {
+    unsafe fn run<S: Simd>(s: S, x: &InputArgs<L>) {
         // SAFETY: the caller passes a tile inside the padded image and room for all points.
         unsafe {
-            let mut columns = [[s.zero(); POINTS]; POINTS];
-            for j in 0..T::POINTS {
-                let mut d = [s.zero(); POINTS];
-                for i in 0..T::POINTS {
+            let mut columns = [[s.zero(); P]; P];
+            for j in 0..P {
+                let mut d = [s.zero(); P];
+                for i in 0..P {
                     d[i] = s.load(x.x, i * x.x_row + j * LANES);
                 }
                 let column = T::input(s, d);
-                for i in 0..T::POINTS {
+                for i in 0..P {
                     columns[i][j] = column[i];
                 }
             }
-            for i in 0..T::POINTS {
+            for i in 0..P {
                 let row = T::input(s, columns[i]);
-                for j in 0..T::POINTS {
-                    s.store(x.v, (i * T::POINTS + j) * x.point, row[j]);
+                for j in 0..P {
+                    s.store(x.v, x.point.of(i * P + j), row[j]);
                 }
             }
         }
@@ -202,11 +169,11 @@ impl<T: Transform> Body for InputTile<T> {
 }
 
 /// The output of one tile in one block of channels.
-pub(super) struct OutputArgs {
+pub(super) struct OutputArgs<L = usize> {
     /// The product at the first point.
     pub m: Src,
     /// Elements between points.
-    pub point: usize,
+    pub point: L,
     /// One block of 16.
     pub bias: Src,
     /// The residual at the tile's first pixel, and elements between its rows.
@@ -220,29 +187,29 @@ pub(super) struct OutputArgs {
 }
 
 /// Outputs of a tile from its products.
-pub(super) struct OutputTile<T>(T);
+pub(super) struct OutputTile<T, L, const P: usize, const O: usize>(T, L);
 
-impl<T: Transform> Body for OutputTile<T> {
-    type Args = OutputArgs;
+impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for OutputTile<T, L, P, O> {
+    type Args = OutputArgs<L>;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &OutputArgs) {
+    unsafe fn run<S: Simd>(s: S, x: &OutputArgs<L>) {
         // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the image.
         unsafe {
-            let mut columns = [[s.zero(); POINTS]; OUTS];
-            for j in 0..T::POINTS {
-                let mut m = [s.zero(); POINTS];
-                for i in 0..T::POINTS {
-                    m[i] = s.load(x.m, (i * T::POINTS + j) * x.point);
+            let mut columns = [[s.zero(); P]; O];
+            for j in 0..P {
+                let mut m = [s.zero(); P];
+                for i in 0..P {
+                    m[i] = s.load(x.m, x.point.of(i * P + j));
                 }
                 let column = T::output(s, m);
-                for i in 0..T::OUTS {
+                for i in 0..O {
                     columns[i][j] = column[i];
                 }
             }
-            for i in 0..T::OUTS {
+            for i in 0..O {
                 if i < x.rows {
                     let row = T::output(s, columns[i]);
-                    for j in 0..T::OUTS {
+                    for j in 0..O {
                         if j < x.cols {
                             finish(s, x, i, j, row[j]);
                         }
@@ -258,7 +225,7 @@ impl<T: Transform> Body for OutputTile<T> {
 /// # Safety
 /// Output (row, col) of the tile must lie inside the image.
 #[inline(always)]
-pub(super) unsafe fn finish<S: Simd>(s: S, x: &OutputArgs, row: usize, col: usize, v: S::V) {
+pub(super) unsafe fn finish<S: Simd, L>(s: S, x: &OutputArgs<L>, row: usize, col: usize, v: S::V) {
     // SAFETY: promised by the caller.
     unsafe {
         let mut v = s.add(v, s.load(x.bias, 0));

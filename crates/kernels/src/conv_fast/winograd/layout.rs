@@ -1,0 +1,99 @@
+//! Where values of tiles lie between transforms and products.
+
+use super::scheme::{Group, Needed, Scheme};
+
+/// Kinds of tiles: whole, clipped by the right edge of the image, by the lower one, by both.
+pub(super) const KINDS: usize = 4;
+/// Most points along one side, and groups of points.
+pub(super) const POINTS: usize = 9;
+const GROUPS: usize = 36;
+
+/// The offsets of all points.
+pub(super) type Places = [u32; POINTS * POINTS];
+
+/// Rows of 16 or 32 channels, one for each point that each tile needs: `[group of points][input block][point][tile]`.
+///
+/// Points of a group share filter values, so that their rows go through one product. Clipped tiles have no rows for points that
+/// matter only to outputs beyond the image; these all lie in the same spare rows, which no product reads.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// The first row of a group, and its rows in each block.
+    groups: [(usize, usize); GROUPS],
+    /// Points along one side.
+    points: usize,
+    /// Rows of all tiles of a kind, and where those of the first one lie in the first block.
+    tiles: [usize; KINDS],
+    first: [Places; KINDS],
+    /// Rows from one block to the next.
+    step: [Places; KINDS],
+}
+
+impl Layout {
+    /// Of `blocks` input blocks (one for products) of so many tiles of every kind; clipped ones have `kept` rows or columns of
+    /// outputs.
+    pub(super) fn new(scheme: Scheme, kept: [usize; 2], tiles: [usize; KINDS], blocks: usize) -> Layout {
+        let none = [[0; POINTS * POINTS]; KINDS];
+        let mut layout = Layout { groups: [(0, 0); GROUPS], points: scheme.points(), tiles, first: none, step: none };
+        let needed = [0, 1, 2, 3].map(|kind| {
+            let outs = |clipped: usize, kept: usize| if clipped > 0 { kept } else { scheme.outs() };
+            [scheme.needed(outs(kind & 2, kept[0])), scheme.needed(outs(kind & 1, kept[1]))]
+        });
+        let spare = tiles[1..].iter().copied().max().unwrap_or(0);
+        let mut start = blocks * spare;
+        for group in scheme.groups() {
+            let rows = layout.place(&group, &needed, start, spare);
+            layout.groups[group.filter] = (start, rows);
+            start += odd(blocks * rows);
+        }
+        layout
+    }
+
+    /// Places the points of a group that starts at row `start`; how many rows they take.
+    fn place(&mut self, group: &Group, needed: &[[Needed; 2]; KINDS], start: usize, spare: usize) -> usize {
+        let rows_of = |kind: usize| {
+            let [rows, cols] = needed[kind];
+            self.tiles[kind] * rows.among(&group.rows) * cols.among(&group.cols)
+        };
+        let total: usize = (0..KINDS).map(rows_of).sum();
+        let mut next = start;
+        for kind in (0..KINDS).filter(|kind| self.tiles[*kind] > 0) {
+            let [rows, cols] = needed[kind];
+            for row in group.rows.clone() {
+                for col in group.cols.clone() {
+                    let used = rows.has(row) && cols.has(col);
+                    let point = row * self.points + col;
+                    self.first[kind][point] = if used { next as u32 } else { 0 };
+                    self.step[kind][point] = if used { total } else { spare } as u32;
+                    next += if used { self.tiles[kind] } else { 0 };
+                }
+            }
+        }
+        total
+    }
+
+    /// Rows of `tiles` tiles of any kind, at most.
+    pub(super) fn most_rows(scheme: Scheme, tiles: usize, blocks: usize) -> usize {
+        let rows = |group: Group| odd(blocks * group.rows.len() * group.cols.len() * tiles);
+        blocks * tiles + scheme.groups().map(rows).sum::<usize>()
+    }
+
+    /// The first row of a group of points, and its rows in each block.
+    pub(super) fn group(&self, filter: usize) -> (usize, usize) {
+        self.groups[filter]
+    }
+
+    /// Offsets of the rows of the first tile of every kind in a block, for rows of `width` elements.
+    pub(super) fn places(&self, block: usize, width: usize, places: &mut [Places; KINDS]) {
+        for kind in (0..KINDS).filter(|kind| self.tiles[*kind] > 0) {
+            let points = places[kind][..self.points * self.points].iter_mut();
+            for ((place, first), step) in points.zip(&self.first[kind]).zip(&self.step[kind]) {
+                *place = (first + step * block as u32) * width as u32;
+            }
+        }
+    }
+}
+
+/// An odd number of rows: at a power of two, the streams of all points share a few sets of the first-level cache.
+fn odd(rows: usize) -> usize {
+    rows | 1
+}
