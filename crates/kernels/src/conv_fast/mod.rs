@@ -43,6 +43,8 @@ mod bf16_tests;
 #[cfg(test)]
 mod layer_tests;
 #[cfg(test)]
+mod strided_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod unpack_tests;

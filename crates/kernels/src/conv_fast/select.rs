@@ -88,7 +88,7 @@ pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]
         Method::F4 => at_load(Scheme::F4),
         Method::Registers => Algorithm::InRegisters(InRegisters::new(p, n, out)),
         Method::Phases => Algorithm::Phases(Phases::new(p, n, out, isa)),
-        Method::Strided => at_load(strided_scheme(signature, out)),
+        Method::Strided => at_load(strided(signature, out).0),
         Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
     }
 }
@@ -121,7 +121,7 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     match method {
         Method::F2 => at_load(Scheme::F2, signature, out),
         Method::F4 => at_load(Scheme::F4, signature, out),
-        Method::Strided => at_load(strided_scheme(signature, out), signature, out),
+        Method::Strided => strided(signature, out).1,
         Method::Registers => {
             // Forming the filters takes about as long as half of the multiply-adds they are used in.
             let products = InRegisters::new(p, images, out).products() as f64;
@@ -147,23 +147,36 @@ fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     estimate(isa, points * pairs * transforms, 4.0 * filters * pairs)
 }
 
-/// The tile that is expected to take least time with stride 2.
-fn strided_scheme(signature: &ConvSignature, out: [usize; 2]) -> Scheme {
-    let schemes = [Scheme::Strided4, Scheme::Strided3, Scheme::Strided2];
-    let cost = |scheme: &Scheme| at_load(*scheme, signature, out);
-    schemes.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(Scheme::Strided4)
+/// The tile that is expected to take least time with stride 2, and its expected microseconds.
+fn strided(signature: &ConvSignature, out: [usize; 2]) -> (Scheme, f64) {
+    let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
+    let pairs = (p.in_channels * p.out_channels) as f64;
+    let time = |scheme: Scheme| {
+        let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
+        let tiles = (images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs())) as f64;
+        let transforms = 1.1 + 14.0 * (p.in_channels + p.out_channels) as f64 / pairs;
+        let filters = (scheme.filters() * scheme.filters()) as f64;
+        // Fewer tiles give less to multiply while weights arrive.
+        let waiting = (3.0 / tiles).min(1.0);
+        points * pairs * transforms / multiply_adds(isa) + waiting * 4.0 * filters * pairs / MEMORY
+    };
+    let schemes = [Scheme::Strided4, Scheme::Strided3, Scheme::Strided2].map(|scheme| (scheme, time(scheme)));
+    schemes.into_iter().fold(schemes[0], |best, next| if next.1 < best.1 { next } else { best })
 }
 
 /// Expected microseconds: arithmetic and the reading of weights overlap in part.
-fn estimate(isa: Isa, multiply_adds: f64, weight_bytes: f64) -> f64 {
-    let compute = multiply_adds
-        / match isa {
-            Isa::Avx512 => 135e3,
-            Isa::Avx2 => 68e3,
-            Isa::Portable => 20e3,
-        };
-    let memory = weight_bytes / MEMORY;
+fn estimate(isa: Isa, products: f64, weight_bytes: f64) -> f64 {
+    let (compute, memory) = (products / multiply_adds(isa), weight_bytes / MEMORY);
     compute.max(memory) + 0.5 * compute.min(memory)
+}
+
+/// Multiply-adds in a microsecond.
+fn multiply_adds(isa: Isa) -> f64 {
+    match isa {
+        Isa::Avx512 => 135e3,
+        Isa::Avx2 => 68e3,
+        Isa::Portable => 20e3,
+    }
 }
 
 #[cfg(test)]

@@ -262,9 +262,11 @@ impl AtLoad {
         let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.groups());
         let Layouts { v: v_layout, m: m_layout, .. } = &self.layouts[tiles.layout];
         let mut rows = self.rows(0, blocks.len(), taps);
+        let mut fetched = self.walk(tiles.tiles.clone());
         for group in 0..self.groups() {
             if job.fetches_outputs() {
-                self.fetch_outputs(job, blocks.clone(), tiles, range_of(group, self.groups(), tiles.tiles.len()));
+                let some = range_of(group, self.groups(), tiles.tiles.len()).len();
+                fetched.by_ref().take(some).for_each(|tile| fetch_outputs(job, &blocks, &tile));
             }
             let ((v_start, count), (m_start, _)) = (v_layout.group(group), m_layout.group(group));
             if rows.count != count {
@@ -289,19 +291,6 @@ impl AtLoad {
         }
         let split = Split::tiles(count, self.isa);
         Rows { count, split, entries: split.entries(|rows| product(self.isa, Elements::Single, rows, blocks)) }
-    }
-
-    /// Requests the lines of the outputs of some of the tiles.
-    fn fetch_outputs(&self, job: &Job<'_>, blocks: Range<usize>, tiles: &TileBlock, some: Range<usize>) {
-        for tile in self.walk(tiles.tiles.start + some.start..tiles.tiles.start + some.end) {
-            for row in tile.row..tile.row + tile.kept[0] {
-                for col in tile.col..tile.col + tile.kept[1] {
-                    for block in blocks.clone() {
-                        prefetch_far(job.y.as_src(), job.ys.offset(tile.image, block, row, col));
-                    }
-                }
-            }
-        }
     }
 
     /// Outputs of one block of channels for some tiles.
@@ -390,6 +379,17 @@ struct Place {
     /// Rows and columns inside the image.
     kept: [usize; 2],
     kind: usize,
+}
+
+/// Requests the lines of the outputs of a tile.
+fn fetch_outputs(job: &Job<'_>, blocks: &Range<usize>, tile: &Place) {
+    for row in tile.row..tile.row + tile.kept[0] {
+        for col in tile.col..tile.col + tile.kept[1] {
+            for block in blocks.clone() {
+                prefetch_far(job.y.as_src(), job.ys.offset(tile.image, block, row, col));
+            }
+        }
+    }
 }
 
 /// The input transform of a scheme.
