@@ -156,8 +156,8 @@ fn strided(signature: &ConvSignature, out: [usize; 2]) -> (Scheme, f64) {
         let tiles = (images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs())) as f64;
         let transforms = 1.1 + 14.0 * (p.in_channels + p.out_channels) as f64 / pairs;
         let filters = (scheme.filters() * scheme.filters()) as f64;
-        // Fewer tiles give less to multiply while weights arrive.
-        let waiting = (3.0 / tiles).min(1.0);
+        // Fewer tiles give less to multiply while weights arrive, for which cores wait together.
+        let waiting = (8.0 / tiles).min(1.0);
         points * pairs * transforms / multiply_adds(isa) + waiting * 4.0 * filters * pairs / MEMORY
     };
     let schemes = [Scheme::Strided4, Scheme::Strided3, Scheme::Strided2].map(|scheme| (scheme, time(scheme)));
