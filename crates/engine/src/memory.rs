@@ -377,7 +377,7 @@ impl Block {
     }
 
     /// Gives the pages to the system and keeps the addresses: the bytes mean nothing until [`Block::take_back`], and count as
-    /// free. False, and nothing happens, if the block is too small to have pages of its own.
+    /// free. False, and nothing happens, if the block is too small to have pages of its own, or has lent them already.
     ///
     /// # Safety
     /// Nobody reads or writes the bytes until they are taken back.

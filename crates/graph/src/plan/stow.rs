@@ -1,7 +1,7 @@
 //! Parameters whose own bytes need not be kept: what was packed without loss can be made again.
 //!
 //! When a plan has computed its constants, an op for each large parameter looks whether it comes back from its packing, and
-//! writes down what that takes. A last op stows those that do ([`mxrt_tensor::stow`]). Requests go on meanwhile.
+//! writes down what that takes. A last op stows those that do ([`mxrt_tensor::Stowing`]). Requests go on meanwhile.
 
 use super::build::Plan;
 use super::consts::{ConstBlock, ConstPlan, ConstSet, ConstSource, ValueKey};

@@ -136,29 +136,32 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     }
 }
 
-/// Expected microseconds of a transform with filters transformed at load.
-fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2]) -> f64 {
-    let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
+/// Multiply-adds that a transform with filters transformed at load is worth, and bytes of its weights. Transforms cost in proportion
+/// (`per_channel`) to the channels of one side, products to those of both.
+fn transformed(scheme: Scheme, signature: &ConvSignature, out: [usize; 2], per_channel: f64) -> (f64, f64) {
+    let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;
     let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
-    // Transforms cost in proportion to the channels of one side, products to those of both.
-    let transforms = 1.1 + 6.4 * (p.in_channels + p.out_channels) as f64 / pairs;
+    let transforms = 1.1 + per_channel * (p.in_channels + p.out_channels) as f64 / pairs;
     let filters = (scheme.filters() * scheme.filters()) as f64;
-    estimate(isa, points * pairs * transforms, 4.0 * filters * pairs)
+    (points * pairs * transforms, 4.0 * filters * pairs)
+}
+
+/// Expected microseconds with stride 1.
+fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2]) -> f64 {
+    let (products, bytes) = transformed(scheme, signature, out, 6.4);
+    estimate(signature.isa, products, bytes)
 }
 
 /// The tile that is expected to take least time with stride 2, and its expected microseconds.
 fn strided(signature: &ConvSignature, out: [usize; 2]) -> (Scheme, f64) {
-    let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
-    let pairs = (p.in_channels * p.out_channels) as f64;
+    let ConvSignature { shape: [images, ..], isa, .. } = *signature;
     let time = |scheme: Scheme| {
-        let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
+        let (products, bytes) = transformed(scheme, signature, out, 14.0);
         let tiles = (images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs())) as f64;
-        let transforms = 1.1 + 14.0 * (p.in_channels + p.out_channels) as f64 / pairs;
-        let filters = (scheme.filters() * scheme.filters()) as f64;
         // Fewer tiles give less to multiply while weights arrive, for which cores wait together.
         let waiting = (8.0 / tiles).min(1.0);
-        points * pairs * transforms / multiply_adds(isa) + waiting * 4.0 * filters * pairs / MEMORY
+        products / multiply_adds(isa) + waiting * bytes / MEMORY
     };
     let schemes = [Scheme::Strided4, Scheme::Strided3, Scheme::Strided2].map(|scheme| (scheme, time(scheme)));
     schemes.into_iter().fold(schemes[0], |best, next| if next.1 < best.1 { next } else { best })
