@@ -118,11 +118,16 @@ fn fuse_convolution_takes_relu6_and_stops_at_values_others_read() {
 /// A pass that needs types, on float32 inputs of one shape.
 fn run_typed(pass: &str, graph: Graph, shape: &[usize]) -> String {
     let inputs = vec![TensorType::new(DType::F32, shape); graph.inputs.len()];
-    run_typed_on(pass, graph, &inputs)
+    run_typed_on(&[pass], graph, &inputs)
 }
 
 /// The same on a symbol with parameters, whose shapes follow from the data's.
 fn run_typed_net(pass: &str, symbol: &Symbol, data: &[usize]) -> String {
+    run_typed_all(&[pass], symbol, data)
+}
+
+/// Several, one after the other.
+fn run_typed_all(passes: &[&str], symbol: &Symbol, data: &[usize]) -> String {
     let known = [("data".to_owned(), PartialShape::from(Shape::new(data)))];
     let shapes = symbol.infer_shape(&known, false).expect("all shapes follow from the data's");
     let names = symbol.list_arguments().into_iter().chain(symbol.list_auxiliary_states());
@@ -130,13 +135,21 @@ fn run_typed_net(pass: &str, symbol: &Symbol, data: &[usize]) -> String {
         names.zip(shapes.args.iter().chain(&shapes.aux)).filter_map(|(n, s)| Some((n, s.complete()?))).collect();
     let inputs: Vec<TensorType> =
         symbol.list_inputs().iter().map(|n| TensorType::new(DType::F32, by_name[n].clone())).collect();
-    run_typed_on(pass, graph(symbol), &inputs)
+    run_typed_on(passes, graph(symbol), &inputs)
 }
 
-fn run_typed_on(pass: &str, graph: Graph, inputs: &[TensorType]) -> String {
-    let types = infer(&graph, inputs).expect("the types follow");
-    let pass = passes::TYPED_PASSES.iter().find(|p| p.name == pass).expect("there is such a pass");
-    (pass.run)(graph, &types, KernelOptions::default()).expect("the pass succeeds").to_string()
+fn run_typed_on(names: &[&str], mut graph: Graph, inputs: &[TensorType]) -> String {
+    for name in names {
+        let types = infer(&graph, inputs).expect("the types follow");
+        let pass = passes::TYPED_PASSES.iter().find(|p| p.name == *name).expect("there is such a pass");
+        graph = (pass.run)(graph, &types, KernelOptions::default()).expect("the pass succeeds");
+    }
+    graph.to_string()
+}
+
+/// The operators of a graph's text.
+fn operators(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|l| l.split(" = ").nth(1)).filter_map(|l| l.split('(').next()).collect()
 }
 
 fn hard_swish(x: &Symbol) -> Symbol {
@@ -187,10 +200,30 @@ fn assign_layouts_converts_at_the_borders_only() {
     let c1 = conv("c1", &var("data"));
     let out = conv("c2", &relu("r", &c1));
     let text = run_typed_net("assign_layouts", &out, &[1, 16, 9, 9]);
-    let ops: Vec<&str> =
-        text.lines().filter_map(|l| l.split(" = ").nth(1)).filter_map(|l| l.split('(').next()).collect();
     let wanted =
         ["_to_blocked", "_blocked_convolution", "_blocked_activation", "_blocked_convolution", "_from_blocked"];
-    assert_eq!(ops, wanted, "{text}");
+    assert_eq!(operators(&text), wanted, "{text}");
     assert_eq!(graph(&out).nodes.len(), 3, "before: two convolutions and a relu");
+}
+
+#[test]
+fn fuse_pooling_makes_a_large_convolution_and_what_pools_it_one_step() {
+    let layer = |name: &str| {
+        let attrs = [("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("num_filter", "64"), ("no_bias", "True")];
+        apply("Convolution", name, &attrs, &[&var("data")])
+    };
+    let pool = |x: &Symbol| apply("Pooling", "p", &[("kernel", "(2, 2)"), ("stride", "(2, 2)")], &[x]);
+    let fused = |symbol: &Symbol, data: &[usize]| {
+        let text = run_typed_all(&["assign_layouts", "fuse_pooling"], symbol, data);
+        (operators(&text).join(" "), text)
+    };
+    let both = "_to_blocked _blocked_convolution _blocked_pooling _from_blocked";
+    let (operators, text) = fused(&pool(&layer("c")), &[1, 3, 112, 112]);
+    assert_eq!(operators, "_to_blocked _blocked_convolution _from_blocked", "{text}");
+    // Kind 0 is the largest, then kernel, stride and padding; the output is the pooled one.
+    assert!(text.contains("pooling=(0,2,2,2,2,0,0)") && text.contains("out_layout=(16,64,56,56,0,0,0,0)"), "{text}");
+    assert_eq!(fused(&pool(&layer("c")), &[1, 3, 28, 28]).0, both, "a small one stays as it is");
+    let read_twice = layer("c");
+    let (operators, text) = fused(&Symbol::group(&[pool(&read_twice), read_twice]), &[1, 3, 112, 112]);
+    assert_eq!(operators, format!("{both} _from_blocked"), "{text}");
 }

@@ -219,6 +219,7 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
             "drop_dead",
             "drop_identities",
             "merge_equal",
+            "fuse_pooling",
             passes::JOIN_IN_PLACE,
             passes::OVERWRITE,
             passes::DIVIDE_BATCH,
@@ -226,6 +227,36 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
         if !unseen.contains(&name) {
             assert_ne!(text, all, "without {name} the plan is another one");
         }
+    }
+}
+
+#[test]
+fn pooling_behind_a_large_layer_is_no_step_of_its_own() {
+    let window = |kernel: &'static str, more: &[(&'static str, &'static str)]| {
+        let mut attrs = vec![("kernel", kernel), ("stride", "(2, 2)")];
+        attrs.extend(more);
+        attrs
+    };
+    let stem = |name: &str| {
+        let attrs = [("num_filter", "64"), ("kernel", "(7, 7)"), ("stride", "(2, 2)"), ("pad", "(3, 3)")];
+        relu("r", &norm("n", &apply("Convolution", name, &attrs, &[&var("data")])))
+    };
+    let first = relu("r", &conv("c", &var("data"), "40", &[]));
+    let second = conv("d", &apply("Pooling", "p", &window("(2, 2)", &[]), &[&first]), "24", &[]);
+    let overlapping = window("(3, 3)", &[("pad", "(1, 1)")]);
+    let full = window("(3, 3)", &[("pooling_convention", "full")]);
+    let mean = window("(2, 2)", &[("pool_type", "avg")]);
+    for (symbol, data) in [
+        (apply("Pooling", "p", &overlapping, &[&stem("c")]), [2, 3, 150, 141]),
+        (apply("Pooling", "p", &full, &[&stem("c")]), [1, 3, 151, 141]),
+        (second, [1, 3, 90, 93]),
+        (apply("Pooling", "p", &mean, &[&first]), [1, 3, 91, 92]),
+    ] {
+        let text = check(&symbol, &data);
+        assert!(text.contains("in bands of") && !text.contains("_blocked_pooling"), "{text}");
+        let passes = PassChoice::parse("-fuse_pooling").expect("the pass is known");
+        let apart = check_with(&symbol, &data, BuildOptions { passes, ..BuildOptions::default() });
+        assert!(apart.contains("_blocked_pooling"), "{apart}");
     }
 }
 

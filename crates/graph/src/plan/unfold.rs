@@ -163,8 +163,9 @@ mod tests {
             raw.iter_mut().step_by(13).for_each(|r| *r = -*r);
             let folded: Vec<f32> = raw.chunks(each).zip(&rows).flat_map(|(raw, (factor, exponent))| fold(raw, factor * 2f64.powi(*exponent))).collect();
             let unfold = check(&raw, &folded, each).expect("worth it");
-            // Zeros whose sign the factor turned are none.
-            prop_assert!(unfold.odd.len() <= raw.len() / 500, "{} of {}", unfold.odd.len(), raw.len());
+            // Zeros whose sign the factor turned are none, unless there is nothing else in their row to see it by.
+            let zeros = raw.chunks(each).filter(|row| row.iter().all(|r| *r == 0.0)).count() * each;
+            prop_assert!(unfold.odd.len() <= raw.len() / 500 + zeros, "{} of {}", unfold.odd.len(), raw.len());
         }
 
         #[test]

@@ -197,6 +197,16 @@ impl Direct {
         self.max_taps() * size_of::<Tap>()
     }
 
+    /// Whether writing outputs takes longer than computing them, and weights do not come from afar for every few of them.
+    pub(super) fn is_bound_by_outputs(&self) -> bool {
+        !self.shared && self.params.group_inputs() * self.params.taps() <= SHORT_SUMS
+    }
+
+    /// The same for a band of the image.
+    pub(super) fn band(&self, out: [usize; 2]) -> Direct {
+        Direct::new(self.params, self.elements, out, self.planar, self.isa, CacheClass::detect())
+    }
+
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
         let images = job.xs.n;
         par.run(self.cut.chunks(images), self.scratch_bytes(), &|chunk, scratch| {

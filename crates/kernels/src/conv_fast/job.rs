@@ -88,6 +88,12 @@ impl<'a> Job<'a> {
         Job { x, xs, ..*self }
     }
 
+    /// The same for a band of one image: its inputs begin with this row of the padded image, and its outputs go to `y`.
+    pub(super) fn band(&self, image: usize, input_row: usize, y: Dst, ys: BlockedShape) -> Job<'a> {
+        let x = self.x.add(image * self.xs.image_stride + input_row * self.xs.row_stride());
+        Job { x, xs: BlockedShape { n: 1, ..self.xs }, y, ys, residual: None, in_place: false, ..*self }
+    }
+
     /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.
     /// Stores that wait for their lines hold up all that comes behind them.
     pub(super) fn fetches_outputs(&self) -> bool {

@@ -122,6 +122,10 @@ impl ConvKernel {
         }
     }
 
+    pub(super) fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
+    }
+
     /// Whether a table of measured choices ([`ConvOptions::tuned`]) chose it.
     pub fn is_tuned(&self) -> bool {
         self.tuned

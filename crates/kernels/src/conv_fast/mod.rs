@@ -19,6 +19,7 @@ mod params;
 mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
+mod pooled;
 mod select;
 mod table;
 #[allow(clippy::needless_range_loop)]
@@ -35,6 +36,7 @@ pub use method::{ConvOptions, Method, Precision, Winograd};
 pub use params::Conv2dParams;
 pub use pointwise::{Pointwise, pointwise};
 pub use pool::{Pool2dParams, PoolKind, pool};
+pub use pooled::PooledKernel;
 pub use table::{ConvSignature, ConvTable, Tuned};
 pub use tune::{Measured, chosen, measure};
 
@@ -42,6 +44,8 @@ pub use tune::{Measured, chosen, measure};
 mod bf16_tests;
 #[cfg(test)]
 mod layer_tests;
+#[cfg(test)]
+mod pooled_tests;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]

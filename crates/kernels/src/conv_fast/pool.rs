@@ -4,7 +4,8 @@ use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, zero_halo};
 use super::cut::{Chunk, Cut};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_far};
+use std::ops::Range;
 
 /// What becomes of the values of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +38,13 @@ const CHUNK_WORK: usize = 16 << 10;
 /// An image of one block of channels up to this size, in bytes, is read without requests for what comes next.
 const NEAR_IMAGE: usize = 64 << 10;
 
+impl Pool2dParams {
+    /// Whether windows have a size and a distance.
+    pub(super) fn is_sound(&self) -> bool {
+        self.kernel.iter().chain(&self.stride).all(|&v| v > 0)
+    }
+}
+
 /// Pools `x` into `y`, whose halo it writes. Windows that reach over the far edge are cut there, those of
 /// [`PoolKind::Average`] with `count_pad` only beyond the padding.
 ///
@@ -48,38 +56,99 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
         (xs.n, xs.c, xs.block, ys.block) == (ys.n, ys.c, BLOCK, BLOCK),
         "pooling {xs:?} into {ys:?}: images, channels and blocks of 16 must agree"
     );
-    assert!(
-        params.kernel.iter().chain(&params.stride).all(|&v| v > 0),
-        "pooling with {params:?}: sizes must be positive"
-    );
+    assert!(params.is_sound(), "pooling with {params:?}: sizes must be positive");
     if ys.h == 0 || ys.w == 0 {
         return;
     }
+    let pooling = Pooling::new(isa, kind, params);
     let (src, dst) = (x.src(), y.dst());
-    let body = entry::<PoolRow>(isa);
     let row_work = ys.w * params.kernel[0].min(xs.h) * params.kernel[1].min(xs.w);
     let fetch = xs.block_stride() * size_of::<f32>() > NEAR_IMAGE;
     let cut = Cut::halves(ys.h, ys.blocks(), row_work, CHUNK_WORK);
     par.run(cut.chunks(ys.n), 0, &|chunk, _| {
         let Chunk { image, rows, parts } = cut.chunk(chunk, ys.n);
-        for (block, row) in parts.clone().flat_map(|block| rows.clone().map(move |row| (block, row))) {
-            let args = RowArgs {
-                x: src.add(xs.offset(image, block, 0, 0)),
-                xs,
-                y: dst.add(ys.offset(image, block, row, 0)),
-                cols: ys.w,
-                rows: Window::new(params, 0, row, xs.h),
-                params,
-                kind,
-                fetch,
-            };
-            // SAFETY: both buffers hold tensors of their shapes, windows are cut to the image, and this row of this block
-            // belongs to this chunk.
-            unsafe { body(&args) }
-        }
-        // SAFETY: as above.
-        parts.for_each(|block| unsafe { zero_halo(dst, &ys, image, block, rows.clone()) });
+        let image_rows = Rows { x: src.add(image * xs.image_stride), xs, first: 0, size: xs.h, fetch };
+        // SAFETY: both buffers hold tensors of their shapes; these rows of these blocks belong to this chunk.
+        unsafe { pooling.run(&image_rows, dst, &ys, image, parts, rows) }
     });
+}
+
+/// A kind of windows and what pools them.
+#[derive(Clone, Debug)]
+pub(super) struct Pooling {
+    kind: PoolKind,
+    params: Pool2dParams,
+    body: Entry<RowArgs>,
+}
+
+/// Rows of one image, all of them or some.
+pub(super) struct Rows {
+    /// The first element of the image that `xs` describes, its halo included.
+    pub x: Src,
+    pub xs: BlockedShape,
+    /// Where these rows begin, counted from the image's first.
+    pub first: isize,
+    /// Rows of the image.
+    pub size: usize,
+    /// Request the rows that the next windows add.
+    pub fetch: bool,
+}
+
+impl Pooling {
+    pub(super) fn new(isa: Isa, kind: PoolKind, params: Pool2dParams) -> Pooling {
+        Pooling { kind, params, body: entry::<PoolRow>(isa) }
+    }
+
+    /// Such as `max 3x3/2`.
+    pub(super) fn name(&self) -> String {
+        let kind = match self.kind {
+            PoolKind::Max => "max",
+            PoolKind::Sum => "sum",
+            PoolKind::Average { .. } => "mean",
+        };
+        let Pool2dParams { kernel: [kh, kw], stride: [sh, _], .. } = self.params;
+        format!("{kind} {kh}x{kw}/{sh}")
+    }
+
+    /// The rows inside an image of `size` rows that a row of windows covers.
+    pub(super) fn rows(&self, row: usize, size: usize) -> Range<usize> {
+        let window = Window::new(self.params, 0, row, size);
+        window.start..window.end
+    }
+
+    /// Pools some rows of windows in some blocks of channels.
+    ///
+    /// # Safety
+    /// `from` must hold all rows that these windows cover, `y` a tensor of shape `ys` whose rows `rows` of these blocks nobody
+    /// else accesses.
+    pub(super) unsafe fn run(
+        &self,
+        from: &Rows,
+        y: Dst,
+        ys: &BlockedShape,
+        image: usize,
+        blocks: Range<usize>,
+        rows: Range<usize>,
+    ) {
+        let within = |row: usize| (row as isize - from.first) as usize;
+        for (block, row) in blocks.clone().flat_map(|block| rows.clone().map(move |row| (block, row))) {
+            let window = Window::new(self.params, 0, row, from.size);
+            let args = RowArgs {
+                x: from.x.add(from.xs.offset(0, block, 0, 0)),
+                xs: from.xs,
+                y: y.add(ys.offset(image, block, row, 0)),
+                cols: ys.w,
+                rows: Window { start: within(window.start), end: within(window.end), ..window },
+                params: self.params,
+                kind: self.kind,
+                fetch: from.fetch,
+            };
+            // SAFETY: windows are cut to the image, whose rows are there by the caller's promise.
+            unsafe { (self.body)(&args) }
+        }
+        // SAFETY: promised by the caller.
+        blocks.for_each(|block| unsafe { zero_halo(y, ys, image, block, rows.clone()) });
+    }
 }
 
 /// The part of a window that lies inside the image along one axis, and its length with the padding.
@@ -104,6 +173,7 @@ impl Window {
     }
 }
 
+/// A row of windows.
 struct RowArgs {
     /// The first pixel of the block of channels.
     x: Src,

@@ -1,18 +1,18 @@
 //! `_blocked_convolution`: a two-dimensional convolution, and what is fused behind it, on blocked operands.
 
-use super::{infer_from_layout, shape_of};
+use super::{infer_from_layout, pooling, shape_of};
 use crate::core::*;
 use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, Residual};
-use mxrt_tensor::{DType, TensorRef};
+use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual};
+use mxrt_tensor::{DType, TensorRef, TensorType};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_blocked_convolution",
-    doc: "Convolution, then the addition of a residual, then an activation, on blocked data.",
+    doc: "Convolution, then the addition of a residual, an activation or both, or an activation and pooling, on blocked data.",
     inputs: INPUTS,
     attrs: ATTRS,
     infer_shape: |shapes| infer_from_layout(shapes),
@@ -21,16 +21,21 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-static ATTRS: &[AttrDef] = &with_epilogue::<13, 17>(with_layouts(ALL_ATTRS));
+/// The pooling behind the activation, in the form of [`pooling::Windows`]; empty where there is none.
+const POOLING: AttrDef =
+    AttrDef::new("pooling", AttrKind::Shape, "()", "Kind, kernel, stride and padding of the pooling.");
 
-const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 13] {
-    let mut all = [LAYOUTS; 13];
+static ATTRS: &[AttrDef] = &with_epilogue::<14, 18>(with_layouts(ALL_ATTRS));
+
+const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 14] {
+    let mut all = [LAYOUTS; 14];
     let mut i = 0;
     while i < layer.len() {
         all[i] = layer[i];
         i += 1;
     }
     all[12] = OUT_LAYOUT;
+    all[13] = POOLING;
     all
 }
 
@@ -50,21 +55,50 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue)
     Some(BlockedForm { op: "_blocked_convolution", inputs, output, starts: true })
 }
 
+/// The attributes of a blocked convolution that does the work of a blocked pooling of its output, too; none where that does not
+/// pay. `data` is the type of its input.
+pub fn with_pooling(
+    conv: &Attrs,
+    pool: &Attrs,
+    data: &TensorType,
+    options: KernelOptions,
+) -> Option<[(String, String); 3]> {
+    if epilogue(conv).residual || !conv.ints(POOLING.name).is_empty() {
+        return None;
+    }
+    let (inputs, middle) = layouts(conv).ok()?;
+    let (_, output) = layouts(pool).ok()?;
+    let (middle, out) = (middle.blocked()?, output.blocked()?);
+    let x = inputs.first()?.blocked()?.shape(*data.shape.first()?);
+    let kernel = fast_kernel(&Geometry::new(conv).ok()?, &[x.n, x.c, x.h, x.w], options)?;
+    let windows = pooling::Windows::new(pool, [middle.height, middle.width]).ok()??;
+    windows.behind(&kernel, out.shape(x.n))?;
+    let [inputs, output] = layout_attrs(&inputs, output);
+    Some([inputs, output, (POOLING.name.to_owned(), windows.text())])
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let missing = || not_implemented("this convolution has no kernel on blocked data");
     let (inputs, output) = layouts(attrs)?;
     let epilogue = epilogue(attrs);
     let x = shape_of(inputs.first(), signature)?;
     let residual = epilogue.residual_at().map(|at| shape_of(inputs.get(at), signature)).transpose()?;
     let y = shape_of(Some(&output), signature)?;
     let geometry = Geometry::new(attrs)?;
-    let kernel = fast_kernel(&geometry, &[x.n, x.c, x.h, x.w], signature.options)
-        .ok_or_else(|| not_implemented("this convolution has no kernel on blocked data"))?;
-    let work = multiply_adds(&geometry, &[x.n, x.c], y.n * y.c * y.h * y.w);
-    Ok(Box::new(BlockedConvolution { kernel, epilogue, x, residual, y, work }))
+    let kernel = fast_kernel(&geometry, &[x.n, x.c, x.h, x.w], signature.options).ok_or_else(missing)?;
+    let sums = kernel.output_shape();
+    let work = multiply_adds(&geometry, &[x.n, x.c], sums.n * sums.c * sums.h * sums.w);
+    let pooled = match attrs.ints(POOLING.name) {
+        [] => None,
+        numbers => Some(pooling::Windows::parse(numbers)?.behind(&kernel, y).ok_or_else(missing)?),
+    };
+    Ok(Box::new(BlockedConvolution { kernel, pooled, epilogue, x, residual, y, work }))
 }
 
 struct BlockedConvolution {
     kernel: ConvKernel,
+    /// The same with a pooling behind it.
+    pooled: Option<PooledKernel>,
     epilogue: Epilogue,
     x: BlockedShape,
     residual: Option<BlockedShape>,
@@ -88,14 +122,19 @@ impl Kernel for BlockedConvolution {
         };
         let x = Blocked::new(self.x, data.as_slice()?);
         let packed = packed_elements(packed, self.kernel.packed_len())?;
-        let scratch = scratch(call.workspace, self.kernel.scratch_len())?;
         let mut y = BlockedMut::new(self.y, out.as_mut_slice()?);
-        self.kernel.run(x, packed, epilogue, &mut y, scratch, call.par);
+        match &self.pooled {
+            Some(pooled) => pooled.run(x, packed, epilogue, &mut y, call.par),
+            None => {
+                let scratch = scratch(call.workspace, self.kernel.scratch_len())?;
+                self.kernel.run(x, packed, epilogue, &mut y, scratch, call.par);
+            }
+        }
         Ok(())
     }
 
     fn workspace(&self) -> usize {
-        self.kernel.scratch_len() * size_of::<f32>()
+        if self.pooled.is_some() { 0 } else { self.kernel.scratch_len() * size_of::<f32>() }
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
@@ -103,7 +142,8 @@ impl Kernel for BlockedConvolution {
     }
 
     fn describe(&self) -> String {
-        describe(&self.kernel)
+        let behind = self.pooled.as_ref().map(|pooled| format!(", {}", pooled.name()));
+        describe(&self.kernel) + behind.as_deref().unwrap_or("")
     }
 
     fn cost_ns(&self) -> u64 {

@@ -4,7 +4,9 @@ use super::{infer_from_layout, shape_of};
 use crate::core::*;
 use crate::nn::pooling;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{Blocked, BlockedMut, Pool2dParams, PoolKind, pool};
+use mxrt_kernels::conv_fast::{
+    Blocked, BlockedMut, BlockedShape, ConvKernel, Pool2dParams, PoolKind, PooledKernel, pool,
+};
 use mxrt_tensor::DType;
 
 /// Rows of the table.
@@ -33,31 +35,65 @@ static ATTRS: [AttrDef; 12] = {
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
     let ([x], [y]) = (signature.inputs, signature.outputs) else { return None };
     let input = BlockedLayout::plain_image(&x.shape)?;
-    if x.dtype != DType::F32 || windows(attrs, [input.height, input.width]).ok()?.is_none() {
+    if x.dtype != DType::F32 || Windows::new(attrs, [input.height, input.width]).ok()?.is_none() {
         return None;
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&y.shape)?);
     Some(BlockedForm { op: "_blocked_pooling", inputs: vec![Layout::Blocked(input)], output, starts: false })
 }
 
-/// Kind and windows, where this kernel has them.
-fn windows(attrs: &Attrs, image: [usize; 2]) -> Result<Option<(PoolKind, Pool2dParams)>, OpError> {
-    use mxrt_kernels::pool::PoolKind as Kind;
-    let geometry = pooling::Geometry::new(attrs, 4)?;
-    let kind = match geometry.kind {
-        Kind::Max => PoolKind::Max,
-        Kind::Sum => PoolKind::Sum,
-        Kind::Avg { count_include_pad } => PoolKind::Average { count_pad: count_include_pad },
-        Kind::Lp { .. } => return Ok(None),
-    };
-    let params = match &geometry.windows {
-        None => Pool2dParams { kernel: image, stride: [1, 1], pad: [0, 0] },
-        Some(w) => match (&w.kernel[..], &w.stride[..], &w.pad[..]) {
-            (&[kh, kw], &[sh, sw], &[ph, pw]) => Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] },
-            _ => return Ok(None),
-        },
-    };
-    Ok((!geometry.channels_last).then_some((kind, params)))
+/// Windows that this kernel has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    kind: PoolKind,
+    params: Pool2dParams,
+}
+
+/// Kinds of pooling, by their number in attributes.
+const KINDS: [PoolKind; 4] =
+    [PoolKind::Max, PoolKind::Sum, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false }];
+
+impl Windows {
+    /// Those of a `Pooling`; none where this kernel does not have them.
+    pub(crate) fn new(attrs: &Attrs, image: [usize; 2]) -> Result<Option<Windows>, OpError> {
+        use mxrt_kernels::pool::PoolKind as Kind;
+        let geometry = pooling::Geometry::new(attrs, 4)?;
+        let kind = match geometry.kind {
+            Kind::Max => PoolKind::Max,
+            Kind::Sum => PoolKind::Sum,
+            Kind::Avg { count_include_pad } => PoolKind::Average { count_pad: count_include_pad },
+            Kind::Lp { .. } => return Ok(None),
+        };
+        let params = match &geometry.windows {
+            None => Pool2dParams { kernel: image, stride: [1, 1], pad: [0, 0] },
+            Some(w) => match (&w.kernel[..], &w.stride[..], &w.pad[..]) {
+                (&[kh, kw], &[sh, sw], &[ph, pw]) => Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] },
+                _ => return Ok(None),
+            },
+        };
+        Ok((!geometry.channels_last).then_some(Windows { kind, params }))
+    }
+
+    /// As an attribute: the number of the kind, then kernel, stride and padding, rows first.
+    pub(crate) fn text(&self) -> String {
+        let Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] } = self.params;
+        let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or(0);
+        format!("({kind},{kh},{kw},{sh},{sw},{ph},{pw})")
+    }
+
+    /// From the numbers of [`text`](Self::text).
+    pub(crate) fn parse(numbers: &[i64]) -> Result<Windows, OpError> {
+        let bad = || value_error("the pooling behind a convolution is seven numbers");
+        let n = numbers.iter().map(|n| usize::try_from(*n)).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?;
+        let [kind, kh, kw, sh, sw, ph, pw] = n[..] else { return Err(bad()) };
+        let kind = *KINDS.get(kind).ok_or_else(bad)?;
+        Ok(Windows { kind, params: Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] } })
+    }
+
+    /// A convolution with these windows behind it that makes `y`; none where that does not pay.
+    pub(crate) fn behind(&self, conv: &ConvKernel, y: BlockedShape) -> Option<PooledKernel> {
+        PooledKernel::new(conv, self.kind, self.params, [y.h, y.w])
+    }
 }
 
 /// A window costs its taps where it is not the bytes that cost more.
@@ -74,7 +110,7 @@ fn cost_ns(signature: &Signature<'_>, params: &Pool2dParams, outputs: usize) -> 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let (x, y) = (shape_of(inputs.first(), signature)?, shape_of(Some(&output), signature)?);
-    let Some((kind, params)) = windows(attrs, [x.h, x.w])? else {
+    let Some(Windows { kind, params }) = Windows::new(attrs, [x.h, x.w])? else {
         return Err(not_implemented("this pooling has no kernel on blocked data"));
     };
     let isa = signature.options.isa;

@@ -5,6 +5,7 @@ mod cleanup;
 mod elementwise;
 mod fold_batch_norm;
 mod fuse;
+mod fuse_pooling;
 mod layout;
 mod scale_shift;
 
@@ -50,6 +51,7 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "scale_shift", run: scale_shift::run },
     TypedPass { name: "fuse_elementwise", run: elementwise::run },
     TypedPass { name: "assign_layouts", run: layout::run },
+    TypedPass { name: "fuse_pooling", run: fuse_pooling::run },
 ];
 
 /// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that nobody reads

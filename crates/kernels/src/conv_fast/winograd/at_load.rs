@@ -51,20 +51,41 @@ impl AtLoad {
         scheme: Scheme,
         isa: Isa,
     ) -> AtLoad {
+        // More than one block: an even number shares out evenly between two cores, a multiple of four between four.
+        AtLoad::cut(params, images, out, scheme, isa, |least| match least {
+            1 => 1,
+            few @ 2..=8 => few.next_multiple_of(2),
+            many => many.next_multiple_of(4),
+        })
+    }
+
+    /// The same for one of `count` bands of an image, which one goes through alone; none where weights would be read that often
+    /// that it costs more than it saves.
+    pub(in super::super) fn band(&self, out: [usize; 2], count: usize) -> Option<AtLoad> {
+        let band = AtLoad::cut(self.params, 1, out, self.scheme, self.isa, |least| least);
+        let images = self.tiles / (self.grid[0] * self.grid[1]);
+        let more = (images * count * band.blocks.len()).saturating_sub(self.blocks.len());
+        let outputs = self.tiles * self.scheme.outs() * self.scheme.outs() * self.params.out_channels;
+        (more * self.packed_len() <= outputs).then_some(band)
+    }
+
+    /// In as many blocks of tiles as `blocks` makes of the least number.
+    fn cut(
+        params: Conv2dParams,
+        images: usize,
+        out: [usize; 2],
+        scheme: Scheme,
+        isa: Isa,
+        blocks: impl FnOnce(usize) -> usize,
+    ) -> AtLoad {
         let grid = [out[0].div_ceil(scheme.outs()), out[1].div_ceil(scheme.outs())];
         let tiles = images * grid[0] * grid[1];
         let points = scheme.points() * scheme.points();
         let width = tile_size(isa).blocks * BLOCK;
         let bytes = points * (params.in_channels.next_multiple_of(BLOCK) + width) * size_of::<f32>();
         let most = (CACHED / bytes).clamp(LEAST_TILES, MOST_TILES);
-        // More than one block: an even number shares out evenly between two cores, a multiple of four between four.
-        let blocks = match tiles.div_ceil(most) {
-            _ if tiles <= MOST_TILES => 1,
-            few @ 0..=8 => few.next_multiple_of(2),
-            many => many.next_multiple_of(4),
-        };
+        let blocks = blocks(if tiles <= MOST_TILES { 1 } else { tiles.div_ceil(most) }).min(tiles);
         let mut all = AtLoad { params, isa, scheme, grid, out, tiles, blocks: Vec::new(), layouts: Vec::new() };
-        let blocks = blocks.min(tiles);
         (0..blocks).for_each(|block| all.add_block(range_of(block, blocks, tiles)));
         all
     }
@@ -169,10 +190,20 @@ impl AtLoad {
         if self.blocks.len() == 1 { self.v_len() } else { 0 }
     }
 
+    /// Bytes of transformed inputs, products and taps of a chunk.
+    fn scratch_parts(&self) -> [usize; 3] {
+        let floats = size_of::<f32>();
+        [self.v_len() * floats, self.m_len() * floats, self.input_blocks() * size_of::<Tap>()]
+    }
+
+    /// Bytes of scratch of a chunk.
+    pub(in super::super) fn chunk_bytes(&self) -> usize {
+        self.scratch_parts().iter().sum()
+    }
+
     pub(in super::super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
         let (_, parts) = self.parts();
-        let taps_bytes = self.input_blocks() * size_of::<Tap>();
-        let m_bytes = self.m_len() * size_of::<f32>();
+        let [v_bytes, m_bytes, taps_bytes] = self.scratch_parts();
         if self.blocks.len() == 1 && par.people() > FEW_PEOPLE {
             let (block, v) = (&self.blocks[0], Dst::new(scratch));
             let groups = self.input_blocks().min(16);
@@ -186,7 +217,6 @@ impl AtLoad {
         }
         // Few people transform all inputs of a single block, each for himself: these travel less than what becomes of them.
         let groups = if self.blocks.len() == 1 { par.people().min(parts) } else { 1 };
-        let v_bytes = self.v_len() * size_of::<f32>();
         par.run(self.blocks.len() * groups, v_bytes + m_bytes + taps_bytes, &|chunk, scratch| {
             let block = &self.blocks[chunk / groups];
             let (v, rest) = scratch.split_at_mut(v_bytes);

@@ -44,6 +44,6 @@ fn odd_lines(elements: usize) -> usize {
 }
 
 /// Range number `part` of `total` items cut into `parts` even ranges.
-fn range_of(part: usize, parts: usize, total: usize) -> std::ops::Range<usize> {
+pub(super) fn range_of(part: usize, parts: usize, total: usize) -> std::ops::Range<usize> {
     part * total / parts..(part + 1) * total / parts
 }

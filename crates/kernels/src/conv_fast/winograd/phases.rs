@@ -113,14 +113,35 @@ impl Phases {
         }
     }
 
-    pub(in super::super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
-        let [rows, cols] = self.grid;
+    /// Outputs of a row of tiles.
+    pub(in super::super) fn row_step(&self) -> usize {
+        OUTS
+    }
+
+    /// The same for a band of one image.
+    pub(in super::super) fn band(&self, out: [usize; 2]) -> Phases {
+        Phases::new(self.params, 1, out, self.isa)
+    }
+
+    /// Elements of the phases that a row of tiles reads, and between points of what they and the products become.
+    fn scratch_parts(&self) -> [usize; 3] {
+        let cols = self.grid[1];
         let phases = POINTS * self.phase_cols() * LANES;
-        let v_point = odd_lines(cols * LANES);
-        let m_point = odd_lines(cols * tile_size(self.isa).blocks * LANES);
-        let floats = phases + SQUARE * (v_point + m_point);
-        par.run(self.images * rows, floats * size_of::<f32>(), &|chunk, scratch| {
-            let scratch: &mut [f32] = bytemuck::cast_slice_mut(&mut scratch[..floats * size_of::<f32>()]);
+        [phases, odd_lines(cols * LANES), odd_lines(cols * tile_size(self.isa).blocks * LANES)]
+    }
+
+    /// Bytes of scratch of a chunk.
+    pub(in super::super) fn chunk_bytes(&self) -> usize {
+        let [phases, v_point, m_point] = self.scratch_parts();
+        (phases + SQUARE * (v_point + m_point)) * size_of::<f32>()
+    }
+
+    pub(in super::super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
+        let rows = self.grid[0];
+        let [phases, v_point, m_point] = self.scratch_parts();
+        let bytes = self.chunk_bytes();
+        par.run(self.images * rows, bytes, &|chunk, scratch| {
+            let scratch: &mut [f32] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
             let (phase, rest) = scratch.split_at_mut(phases);
             let (v, m) = rest.split_at_mut(SQUARE * v_point);
             let tiles = TileRow { image: chunk / rows, row: chunk % rows, v_point, m_point };

@@ -1,0 +1,251 @@
+//! A convolution and the pooling behind it as one step, for large outputs that nobody else reads.
+//!
+//! Whoever takes part goes through his rows from above, a band at a time: the band is convolved into scratch memory and pooled
+//! while it is near. Rows that the next windows need, too, move to the front of the scratch memory; who begins in the middle of
+//! an image convolves the band above once more for them, with the same bits.
+
+use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
+use super::job::{ConvEpilogue, Expected, Job};
+use super::kernel::{Algorithm, ConvKernel};
+use super::pool::{Pool2dParams, PoolKind, Pooling, Rows};
+use super::winograd::range_of;
+use crate::par::Par;
+use crate::simd::Dst;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Outputs of a convolution below this stay in the second-level cache until they are pooled anyway.
+const LEAST_OUTPUT: usize = 1 << 20;
+/// Rows that are computed twice do not count below this part of all.
+const LITTLE: usize = 32;
+/// A band should leave room beside it in that cache.
+const MOST_BAND: usize = 352 << 10;
+
+/// A convolution with a pooling behind it, prepared for one input shape.
+#[derive(Clone, Debug)]
+pub struct PooledKernel {
+    conv: ConvKernel,
+    /// Convolves one band; weights are packed as for the whole image.
+    band: Algorithm,
+    bands: Bands,
+    pooling: Pooling,
+    output: BlockedShape,
+}
+
+impl PooledKernel {
+    /// A pooling with `out` rows and columns of windows behind `conv`; none where this does not pay.
+    pub fn new(conv: &ConvKernel, kind: PoolKind, params: Pool2dParams, out: [usize; 2]) -> Option<PooledKernel> {
+        let large = conv.output_shape().image_len() * size_of::<f32>() >= LEAST_OUTPUT;
+        let kernel = PooledKernel::with(conv, kind, params, out, MOST_BAND).filter(|_| large)?;
+        // Two who share the image compute a band twice then, which costs as much as pooling at once saves.
+        let twice = kernel.bands.carried > 0 && matches!(kernel.band, Algorithm::Direct(_));
+        (!twice).then_some(kernel)
+    }
+
+    /// The same in bands of up to so many bytes, also where it does not pay.
+    pub(super) fn with(
+        conv: &ConvKernel,
+        kind: PoolKind,
+        params: Pool2dParams,
+        out: [usize; 2],
+        most: usize,
+    ) -> Option<PooledKernel> {
+        if out.contains(&0) || !params.is_sound() {
+            return None;
+        }
+        let whole = conv.output_shape();
+        let pooling = Pooling::new(conv.isa(), kind, params);
+        let row_bytes = whole.row_stride() * whole.blocks() * size_of::<f32>();
+        let step = conv.algorithm().row_step()?;
+        let covered = whole.h.next_multiple_of(step);
+        let possible = (1..=covered / step).map(|steps| Bands::new(&pooling, whole.h, out[0], covered, steps * step));
+        let fits = |b: &Bands| b.carried <= b.rows && (b.carried + b.rows) * row_bytes <= most;
+        // Hardly any rows twice, none shared by windows if possible, then as few bands as possible.
+        let cost = |b: &Bands| ((b.count * b.rows - covered) * LITTLE / covered, b.carried, b.count);
+        let bands = possible.filter(fits).min_by_key(cost)?;
+        let band = conv.algorithm().band([bands.rows, whole.w], bands.count)?;
+        let output = BlockedShape::new(whole.n, whole.c, out[0], out[1], Halo::default());
+        Some(PooledKernel { conv: conv.clone(), band, bands, pooling, output })
+    }
+
+    /// The pooling, such as `max 3x3/2 in bands of 8 rows`.
+    pub fn name(&self) -> String {
+        format!("{} in bands of {} rows", self.pooling.name(), self.bands.rows)
+    }
+
+    /// What it writes, without halo; it may be given any halo, which a run fills with zeros.
+    pub fn output_shape(&self) -> BlockedShape {
+        self.output
+    }
+
+    /// Convolves and pools; writes all of `y`, its halo included. A residual is not possible.
+    ///
+    /// # Panics
+    /// If an operand does not have the shape that the convolution and [`output_shape`](Self::output_shape) say, up to a
+    /// larger halo.
+    pub fn run(
+        &self,
+        x: Blocked<'_>,
+        packed: &[f32],
+        epilogue: ConvEpilogue<'_>,
+        y: &mut BlockedMut<'_>,
+        par: &dyn Par,
+    ) {
+        assert!(matches!(epilogue.residual, super::Residual::None), "nothing can be added before a pooling");
+        let expected = Expected { x: self.conv.input_shape(), y: self.output, packed_len: self.conv.packed_len() };
+        let job = Job::new(&expected, x, packed, epilogue, y);
+        let images = self.output.n;
+        let groups = (par.people() / images).clamp(1, self.bands.count);
+        let floats = self.buffer().len();
+        let inner = self.band.chunk_bytes();
+        par.run(images * groups, floats * size_of::<f32>() + inner, &|chunk, scratch| {
+            let (buffer, inner) = scratch.split_at_mut(floats * size_of::<f32>());
+            let bands = range_of(chunk % groups, groups, self.bands.count);
+            self.some_bands(&job, chunk / groups, bands, bytemuck::cast_slice_mut(buffer), &Lent(Mutex::new(inner)));
+        });
+    }
+
+    /// A band below the rows that it shares windows with.
+    fn buffer(&self) -> BlockedShape {
+        let whole = self.conv.output_shape();
+        BlockedShape::new(1, whole.c, self.bands.carried + self.bands.rows, whole.w, Halo::default())
+    }
+
+    /// The outputs that some bands of an image complete.
+    fn some_bands(&self, job: &Job<'_>, image: usize, mine: Range<usize>, buffer: &mut [f32], alone: &Lent<'_>) {
+        let (bands, shape) = (&self.bands, self.buffer());
+        let again = usize::from(mine.start > 0 && bands.carried > 0);
+        let mut done = bands.complete_before(&self.pooling, mine.start);
+        for band in mine.start - again..mine.end {
+            let (first, dst) = (bands.start(band), Dst::new(buffer));
+            let below = dst.add(bands.carried * shape.row_stride());
+            self.convolve(&job.band(image, first * self.conv.params().stride[0], below, shape), alone);
+            if band >= mine.start {
+                let end = bands.complete_before(&self.pooling, band + 1);
+                let rows = Rows {
+                    x: dst.as_src(),
+                    xs: shape,
+                    first: first as isize - bands.carried as isize,
+                    size: bands.size,
+                    fetch: false,
+                };
+                // SAFETY: windows of these outputs lie in the band and in what was carried; these rows belong to this chunk.
+                unsafe { self.pooling.run(&rows, job.y, &job.ys, image, 0..shape.blocks(), done..end) }
+                done = end;
+            }
+            if band + 1 < mine.end {
+                let moved = bands.start(band + 1) - first;
+                carry(buffer, &shape, moved, bands.carried);
+            }
+        }
+    }
+
+    fn convolve(&self, job: &Job<'_>, alone: &Lent<'_>) {
+        match &self.band {
+            Algorithm::Direct(a) => a.run(job, alone),
+            Algorithm::AtLoad(a) => a.run(job, &mut [], alone),
+            Algorithm::Phases(a) => a.run(job, alone),
+            other => unreachable!("{other:?} has no bands"),
+        }
+    }
+}
+
+/// Moves `rows` rows of every block to its front from `from`.
+fn carry(buffer: &mut [f32], shape: &BlockedShape, from: usize, rows: usize) {
+    let row = shape.row_stride();
+    for block in buffer[..shape.len()].chunks_exact_mut(shape.block_stride()) {
+        block.copy_within(from * row..(from + rows) * row, 0);
+    }
+}
+
+impl Algorithm {
+    /// The rows that bands must begin at a multiple of; none where bands are not possible or do not pay.
+    fn row_step(&self) -> Option<usize> {
+        match self {
+            Algorithm::Direct(a) => a.is_bound_by_outputs().then_some(1),
+            Algorithm::AtLoad(a) => (a.scheme().stride() == 1).then_some(a.scheme().outs()),
+            Algorithm::Phases(a) => Some(a.row_step()),
+            Algorithm::Depthwise(_) | Algorithm::InRegisters(_) | Algorithm::Bf16(_) => None,
+        }
+    }
+
+    /// The same for one of `count` bands of an image.
+    fn band(&self, out: [usize; 2], count: usize) -> Option<Algorithm> {
+        match self {
+            Algorithm::Direct(a) => Some(Algorithm::Direct(a.band(out))),
+            Algorithm::AtLoad(a) => a.band(out, count).map(Algorithm::AtLoad),
+            Algorithm::Phases(a) => Some(Algorithm::Phases(a.band(out))),
+            _ => None,
+        }
+    }
+
+    /// Bytes of scratch memory of a chunk.
+    fn chunk_bytes(&self) -> usize {
+        match self {
+            Algorithm::Direct(a) => a.scratch_bytes(),
+            Algorithm::AtLoad(a) => a.chunk_bytes(),
+            Algorithm::Phases(a) => a.chunk_bytes(),
+            _ => 0,
+        }
+    }
+}
+
+/// How the rows of an image are cut into bands of the same height. The last one ends with the image, so it may begin inside of
+/// the one before.
+#[derive(Clone, Debug)]
+struct Bands {
+    rows: usize,
+    count: usize,
+    /// Rows of the image, and those that the algorithm computes.
+    size: usize,
+    covered: usize,
+    /// Rows of windows.
+    out: usize,
+    /// Rows above a band that its windows reach.
+    carried: usize,
+}
+
+impl Bands {
+    fn new(pooling: &Pooling, size: usize, out: usize, covered: usize, rows: usize) -> Bands {
+        let mut bands = Bands { rows, count: covered.div_ceil(rows), size, covered, out, carried: 0 };
+        let reach = |band: usize| {
+            let next = bands.complete_before(pooling, band);
+            if next < out { bands.start(band).saturating_sub(pooling.rows(next, size).start) } else { 0 }
+        };
+        bands.carried = (1..bands.count).map(reach).max().unwrap_or(0);
+        bands
+    }
+
+    fn start(&self, band: usize) -> usize {
+        (band * self.rows).min(self.covered - self.rows)
+    }
+
+    /// Rows of outputs whose windows end in the bands before this one.
+    fn complete_before(&self, pooling: &Pooling, band: usize) -> usize {
+        match band {
+            0 => 0,
+            _ if band == self.count => self.out,
+            _ => {
+                let end = self.start(band - 1) + self.rows;
+                // Windows end one behind the other.
+                let (mut low, mut high) = (0, self.out);
+                while low < high {
+                    let middle = (low + high) / 2;
+                    if pooling.rows(middle, self.size).end <= end { low = middle + 1 } else { high = middle }
+                }
+                low
+            }
+        }
+    }
+}
+
+/// Chunks in order in the calling thread, in scratch memory that it was lent.
+struct Lent<'a>(Mutex<&'a mut [u8]>);
+
+impl Par for Lent<'_> {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        let mut scratch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let scratch = &mut scratch[..scratch_bytes];
+        (0..chunks).for_each(|chunk| body(chunk, scratch));
+    }
+}
