@@ -60,8 +60,12 @@ impl PooledKernel {
         let covered = whole.h.next_multiple_of(step);
         let possible = (1..=covered / step).map(|steps| Bands::new(&pooling, whole.h, out[0], covered, steps * step));
         let fits = |b: &Bands| b.carried <= b.rows && (b.carried + b.rows) * row_bytes <= most;
-        // Hardly any rows twice, none shared by windows if possible, then as few bands as possible.
-        let cost = |b: &Bands| ((b.count * b.rows - covered) * LITTLE / covered, b.carried, b.count);
+        // Hardly any rows twice, none shared by windows if possible. Then as few bands as possible, unless whoever begins inside of
+        // the image computes one twice.
+        let cost = |b: &Bands| {
+            let size = if b.carried > 0 { b.rows } else { b.count };
+            ((b.count * b.rows - covered) * LITTLE / covered, b.carried, size)
+        };
         let bands = possible.filter(fits).min_by_key(cost)?;
         let band = conv.algorithm().band([bands.rows, whole.w], bands.count)?;
         let output = BlockedShape::new(whole.n, whole.c, out[0], out[1], Halo::default());
