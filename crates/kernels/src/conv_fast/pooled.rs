@@ -35,8 +35,10 @@ pub struct PooledKernel {
 impl PooledKernel {
     /// A pooling with `out` rows and columns of windows behind `conv`; none where this does not pay.
     pub fn new(conv: &ConvKernel, kind: PoolKind, params: Pool2dParams, out: [usize; 2]) -> Option<PooledKernel> {
-        let large = conv.output_shape().image_len() * size_of::<f32>() >= LEAST_OUTPUT;
-        let kernel = PooledKernel::with(conv, kind, params, out, MOST_BAND).filter(|_| large)?;
+        if conv.output_shape().image_len() * size_of::<f32>() < LEAST_OUTPUT {
+            return None;
+        }
+        let kernel = PooledKernel::with(conv, kind, params, out, MOST_BAND)?;
         // Two who share the image compute a band twice then, which costs as much as pooling at once saves.
         let twice = kernel.bands.carried > 0 && matches!(kernel.band, Algorithm::Direct(_));
         (!twice).then_some(kernel)
@@ -58,7 +60,8 @@ impl PooledKernel {
         let row_bytes = whole.row_stride() * whole.blocks() * size_of::<f32>();
         let step = conv.algorithm().row_step()?;
         let covered = whole.h.next_multiple_of(step);
-        let possible = (1..=covered / step).map(|steps| Bands::new(&pooling, whole.h, out[0], covered, steps * step));
+        let rows = (1..=covered / step).map(|steps| steps * step).take_while(|rows| rows * row_bytes <= most);
+        let possible = rows.map(|rows| Bands::new(&pooling, whole.h, out[0], covered, rows));
         let fits = |b: &Bands| b.carried <= b.rows && (b.carried + b.rows) * row_bytes <= most;
         // Hardly any rows twice, none shared by windows if possible. Then as few bands as possible, unless whoever begins inside of
         // the image computes one twice.
