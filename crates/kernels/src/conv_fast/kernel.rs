@@ -13,6 +13,7 @@ use super::table::ConvSignature;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use crate::activation::Activation;
 use crate::cache_class::CacheClass;
+use crate::gemm::tile::Elements;
 use crate::isa::Isa;
 use crate::par::Par;
 use std::ops::Range;
@@ -111,10 +112,12 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(_) => Method::Direct,
             Algorithm::Depthwise(_) => Method::Depthwise,
-            Algorithm::AtLoad(a) => match a.scheme() {
-                Scheme::F2 => Method::F2,
-                Scheme::F4 => Method::F4,
-                Scheme::Strided2 | Scheme::Strided3 | Scheme::Strided4 => Method::Strided,
+            Algorithm::AtLoad(a) => match (a.scheme(), a.elements()) {
+                (Scheme::F2, Elements::Single) => Method::F2,
+                (Scheme::F2, Elements::Pairs) => Method::F2Bf16,
+                (Scheme::F4, _) => Method::F4,
+                (_, Elements::Single) => Method::Strided,
+                (_, Elements::Pairs) => Method::StridedBf16,
             },
             Algorithm::InRegisters(_) => Method::Registers,
             Algorithm::Phases(_) => Method::Phases,
@@ -153,11 +156,6 @@ impl ConvKernel {
     pub fn signature(&self) -> ConvSignature {
         let (cache, [n, c, h, w]) = (CacheClass::detect(), [self.input.n, self.input.c, self.input.h, self.input.w]);
         ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
-    }
-
-    /// Whether it multiplies less often than the direct convolution.
-    pub fn saves_arithmetic(&self) -> bool {
-        !matches!(self.method(), Method::Direct | Method::Depthwise | Method::Bf16)
     }
 
     /// What it computes.

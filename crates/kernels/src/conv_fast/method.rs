@@ -26,7 +26,8 @@ pub enum Precision {
     /// `f32`.
     #[default]
     Single,
-    /// Inputs and weights rounded to bf16 where that is faster and the machine multiplies it; errors of about 3e-3.
+    /// Inputs and weights rounded to bf16 where that is faster and the machine multiplies it; errors of about 3e-3 of the largest
+    /// output. Where F(2,3) is used, what is rounded are the values that it multiplies; errors are half as large again.
     Bf16,
 }
 
@@ -60,11 +61,15 @@ pub enum Method {
     Strided,
     /// Direct convolution of bf16 values.
     Bf16,
+    /// Winograd F(2,3) with products of bf16 values.
+    F2Bf16,
+    /// Winograd of 3x3 filters with stride 2 with products of bf16 values.
+    StridedBf16,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 8] = [
+    pub const ALL: [Method; 10] = [
         Method::Direct,
         Method::Depthwise,
         Method::F2,
@@ -73,7 +78,19 @@ impl Method {
         Method::Phases,
         Method::Strided,
         Method::Bf16,
+        Method::F2Bf16,
+        Method::StridedBf16,
     ];
+
+    /// Whether inputs, filters and outputs are transformed so that fewer numbers are multiplied.
+    pub fn transforms(self) -> bool {
+        !matches!(self, Method::Direct | Method::Depthwise | Method::Bf16)
+    }
+
+    /// Whether values are rounded to bf16 before they are multiplied.
+    pub fn rounds(self) -> bool {
+        matches!(self, Method::Bf16 | Method::F2Bf16 | Method::StridedBf16)
+    }
 
     /// The word for it in tables.
     pub fn name(self) -> &'static str {
@@ -86,6 +103,8 @@ impl Method {
             Method::Phases => "phases",
             Method::Strided => "strided",
             Method::Bf16 => "bf16",
+            Method::F2Bf16 => "f2-bf16",
+            Method::StridedBf16 => "strided-bf16",
         }
     }
 }

@@ -57,11 +57,13 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
         return vec![Method::Depthwise];
     }
     let mut methods = vec![Method::Direct];
-    if *precision == Precision::Bf16 && Bf16::fits(p, *isa) {
-        methods.push(Method::Bf16);
-    }
+    let bf16 = *precision == Precision::Bf16 && Bf16::fits(p, *isa);
+    // The other half of an odd channel's pair may hold anything; the direct convolution masks it.
+    let even = bf16 && p.in_channels.is_multiple_of(2);
+    methods.extend(bf16.then_some(Method::Bf16));
     if winograd != Winograd::Off && winograd::fits(p, 1) {
         methods.push(Method::F2);
+        methods.extend(even.then_some(Method::F2Bf16));
         if winograd == Winograd::F4 {
             methods.push(Method::F4);
             methods.extend(InRegisters::fits(p, *isa).then_some(Method::Registers));
@@ -69,7 +71,10 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
     }
     if winograd == Winograd::F4 {
         methods.extend(Phases::fits(p).then_some(Method::Phases));
-        methods.extend(winograd::fits(p, 2).then_some(Method::Strided));
+        if winograd::fits(p, 2) {
+            methods.push(Method::Strided);
+            methods.extend(even.then_some(Method::StridedBf16));
+        }
     }
     methods
 }
@@ -77,18 +82,20 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
 /// The method prepared for this convolution.
 pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]) -> Algorithm {
     let ConvSignature { params: p, shape: [n, ..], isa, cache, .. } = *signature;
-    let at_load = |scheme| Algorithm::AtLoad(AtLoad::new(p, n, out, scheme, isa));
+    let at_load = |scheme, elements| Algorithm::AtLoad(AtLoad::new(p, n, out, scheme, elements, isa));
     match method {
         Method::Direct => {
             let planar = p.in_channels < PLANAR_CHANNELS;
             Algorithm::Direct(Direct::new(p, Elements::Single, out, planar, isa, cache))
         }
         Method::Depthwise => Algorithm::Depthwise(Depthwise::new(p, out, isa)),
-        Method::F2 => at_load(Scheme::F2),
-        Method::F4 => at_load(Scheme::F4),
+        Method::F2 => at_load(Scheme::F2, Elements::Single),
+        Method::F4 => at_load(Scheme::F4, Elements::Single),
+        Method::F2Bf16 => at_load(Scheme::F2, Elements::Pairs),
         Method::Registers => Algorithm::InRegisters(InRegisters::new(p, n, out)),
         Method::Phases => Algorithm::Phases(Phases::new(p, n, out, isa)),
-        Method::Strided => at_load(strided(signature, out).0),
+        Method::Strided => at_load(strided(signature, out, Elements::Single).0, Elements::Single),
+        Method::StridedBf16 => at_load(strided(signature, out, Elements::Pairs).0, Elements::Pairs),
         Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
     }
 }
@@ -103,8 +110,7 @@ fn by_rule(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Me
         return Method::Phases;
     }
     let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
-    let transforms = |method: &Method| !matches!(method, Method::Direct | Method::Bf16);
-    let worth = allowed.iter().copied().filter(|m| !(*m == Method::Phases || few_channels && transforms(m)));
+    let worth = allowed.iter().copied().filter(|m| !(*m == Method::Phases || few_channels && m.transforms()));
     let cost = |method: Method| {
         let time = expected(method, signature, out);
         if method == Method::Direct { time / MARGIN } else { time }
@@ -119,9 +125,11 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     let weights = p.weight_len() as f64;
     let pairs = (p.in_channels * p.out_channels) as f64;
     match method {
-        Method::F2 => at_load(Scheme::F2, signature, out),
-        Method::F4 => at_load(Scheme::F4, signature, out),
-        Method::Strided => strided(signature, out).1,
+        Method::F2 => at_load(Scheme::F2, signature, out, Elements::Single),
+        Method::F4 => at_load(Scheme::F4, signature, out, Elements::Single),
+        Method::F2Bf16 => at_load(Scheme::F2, signature, out, Elements::Pairs),
+        Method::Strided => strided(signature, out, Elements::Single).1,
+        Method::StridedBf16 => strided(signature, out, Elements::Pairs).1,
         Method::Registers => {
             // Forming the filters takes about as long as half of the multiply-adds they are used in.
             let products = InRegisters::new(p, images, out).products() as f64;
@@ -138,33 +146,43 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
 
 /// Multiply-adds that a transform with filters transformed at load is worth, and bytes of its weights. Transforms cost in proportion
 /// (`per_channel`) to the channels of one side, products to those of both.
-fn transformed(scheme: Scheme, signature: &ConvSignature, out: [usize; 2], per_channel: f64) -> (f64, f64) {
+fn transformed(scheme: Scheme, elements: Elements, signature: &ConvSignature, out: [usize; 2]) -> (f64, f64) {
     let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;
+    let per_channel = if scheme.stride() == 1 { 6.4 } else { 14.0 };
     let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
     let transforms = 1.1 + per_channel * (p.in_channels + p.out_channels) as f64 / pairs;
     let filters = (scheme.filters() * scheme.filters()) as f64;
-    (points * pairs * transforms, 4.0 * filters * pairs)
+    let (gain, bytes) = match elements {
+        Elements::Single => (1.0, 4.0),
+        Elements::Pairs => (BF16_GAIN, 2.0),
+    };
+    (points * pairs * transforms / gain, bytes * filters * pairs)
 }
 
 /// Expected microseconds with stride 1.
-fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2]) -> f64 {
-    let (products, bytes) = transformed(scheme, signature, out, 6.4);
+fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2], elements: Elements) -> f64 {
+    let (products, bytes) = transformed(scheme, elements, signature, out);
     estimate(signature.isa, products, bytes)
 }
 
 /// The tile that is expected to take least time with stride 2, and its expected microseconds.
-fn strided(signature: &ConvSignature, out: [usize; 2]) -> (Scheme, f64) {
+fn strided(signature: &ConvSignature, out: [usize; 2], elements: Elements) -> (Scheme, f64) {
     let ConvSignature { shape: [images, ..], isa, .. } = *signature;
     let time = |scheme: Scheme| {
-        let (products, bytes) = transformed(scheme, signature, out, 14.0);
+        let (products, bytes) = transformed(scheme, elements, signature, out);
         let tiles = (images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs())) as f64;
         // Fewer tiles give less to multiply while weights arrive, for which cores wait together.
         let waiting = (8.0 / tiles).min(1.0);
         products / multiply_adds(isa) + waiting * bytes / MEMORY
     };
-    let schemes = [Scheme::Strided4, Scheme::Strided3, Scheme::Strided2].map(|scheme| (scheme, time(scheme)));
-    schemes.into_iter().fold(schemes[0], |best, next| if next.1 < best.1 { next } else { best })
+    let schemes = match elements {
+        Elements::Single => &[Scheme::Strided4, Scheme::Strided3, Scheme::Strided2][..],
+        // Rounding the values at F(4,3)'s points would cost ten times as much accuracy as rounding what they are made of.
+        Elements::Pairs => &[Scheme::Strided3, Scheme::Strided2],
+    };
+    let times = schemes.iter().map(|scheme| (*scheme, time(*scheme)));
+    times.min_by(|a, b| a.1.total_cmp(&b.1)).expect("a scheme")
 }
 
 /// Expected microseconds: arithmetic and the reading of weights overlap in part.

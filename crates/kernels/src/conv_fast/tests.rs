@@ -4,6 +4,7 @@ use super::kernel::Algorithm;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use super::*;
 use crate::activation::Activation;
+use crate::gemm::tile::Elements;
 use crate::isa::Isa;
 use crate::par::{Par, Serial};
 use crate::testing::{Reverse, Threads};
@@ -353,7 +354,7 @@ proptest! {
     ) {
         let params = Conv2dParams { pad, ..Conv2dParams::square(inputs, outputs, 3) };
         let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
-        let at_load = |isa, scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa)));
+        let at_load = |isa, scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, Elements::Single, isa)));
         case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), Scheme::F2)), 1e-6);
         case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), Scheme::F4)), 3e-6);
     }
@@ -467,7 +468,9 @@ fn an_infinity_spreads_over_its_tile_under_f4_and_no_further_and_not_at_all_unde
             plane.iter().filter(|bad| **bad).count()
         };
         assert_eq!(bad(case.select(isa, Winograd::Off)), 9, "{isa}");
-        let at_load = |scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, isa)));
+        let at_load = |scheme| {
+            case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, Elements::Single, isa)))
+        };
         // The values of F(2,3) reach only outputs that see them; as NaN, because differences of infinities are formed.
         assert_eq!(bad(at_load(Scheme::F2)), 9, "{isa}");
         assert!(bad(at_load(Scheme::F4)) > 9, "{isa}: the documented spread");

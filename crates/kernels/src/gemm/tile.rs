@@ -324,6 +324,9 @@ pub(crate) fn product(isa: Isa, elements: Elements, rows: usize, blocks: usize) 
         (Isa::Avx512, 2) if elements == Elements::Pairs => {
             pairs!(2: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1)
         }
+        (Isa::Avx512, 1) if elements == Elements::Pairs => {
+            pairs!(1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1)
+        }
         (Isa::Avx512, 1) => wide!(1: 1/4 2/4 3/2 4/2 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
         (Isa::Avx512, 2) => wide!(2: 1/4 2/2 3/2 4/1 5/1 6/1 7/1 8/1 9/1 10/1 11/1 12/1 13/1 14/1),
         (_, 1) => narrow!(1/4 2/2 3/1 4/1 5/1 6/1),

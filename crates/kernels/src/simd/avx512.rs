@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Body, COMPACT_UNIT, Dst, LANES, Simd, Src, prefetch_near};
+use super::{Body, COMPACT_UNIT, Dst, LANES, PairsBody, Rounding, Simd, Src, prefetch_near};
 
 /// Exists only inside functions compiled for AVX-512F, with `PAIRS` for AVX512-BF16 too.
 #[derive(Clone, Copy)]
@@ -24,6 +24,16 @@ pub(super) unsafe fn enter<B: Body>(args: &B::Args) {
 /// The machine must have AVX-512F and AVX512-BF16; and as `B` says about its arguments.
 #[target_feature(enable = "avx512f,avx512bf16")]
 pub(super) unsafe fn enter_pairs<B: Body>(args: &B::Args) {
+    // SAFETY: promised by the caller.
+    unsafe { B::run(Avx512::<true>(()), args) }
+}
+
+/// Runs `B` compiled for AVX512-BF16.
+///
+/// # Safety
+/// The machine must have AVX-512F and AVX512-BF16; and as `B` says about its arguments.
+#[target_feature(enable = "avx512f,avx512bf16")]
+pub(super) unsafe fn enter_rounding<B: PairsBody>(args: &B::Args) {
     // SAFETY: promised by the caller.
     unsafe { B::run(Avx512::<true>(()), args) }
 }
@@ -229,5 +239,13 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
                 v[i + 12] = _mm512_shuffle_f32x4::<0xDD>(ab_odd, cd_odd);
             }
         }
+    }
+}
+
+impl Rounding for Avx512<true> {
+    #[inline(always)]
+    fn round_to_pairs(self, low: __m512, high: __m512) -> __m512 {
+        // SAFETY: the token proves AVX512-BF16; all these vectors are 512 bits of anything.
+        unsafe { std::mem::transmute::<__m512bh, __m512>(_mm512_cvtne2ps_pbh(high, low)) }
     }
 }

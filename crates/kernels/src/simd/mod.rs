@@ -88,6 +88,20 @@ pub(crate) trait Body {
     unsafe fn run<S: Simd>(s: S, args: &Self::Args);
 }
 
+/// Lanes on AVX512-BF16.
+pub(crate) trait Rounding: Simd {
+    /// 32 values as pairs of bf16: those of `low`, then those of `high`.
+    fn round_to_pairs(self, low: Self::V, high: Self::V) -> Self::V;
+}
+
+/// A kernel that rounds, as [`Body`].
+pub(crate) trait PairsBody {
+    type Args;
+    /// # Safety
+    /// As the body says about its arguments.
+    unsafe fn run<S: Rounding>(s: S, args: &Self::Args);
+}
+
 /// A body compiled for one instruction set.
 pub(crate) type Entry<A> = unsafe fn(&A);
 
@@ -123,6 +137,18 @@ pub(crate) fn entry_pairs<B: Body>() -> Entry<B::Args> {
     assert!(crate::isa::has_bf16(), "a product of bf16 was asked for on a machine without AVX512-BF16");
     #[cfg(target_arch = "x86_64")]
     return avx512::enter_pairs::<B>;
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("has_bf16 is false here")
+}
+
+/// `B` compiled for AVX512-BF16.
+///
+/// # Panics
+/// On a machine without it: ask [`has_bf16`](crate::isa::has_bf16).
+pub(crate) fn entry_rounding<B: PairsBody>() -> Entry<B::Args> {
+    assert!(crate::isa::has_bf16(), "rounding to bf16 was asked for on a machine without AVX512-BF16");
+    #[cfg(target_arch = "x86_64")]
+    return avx512::enter_rounding::<B>;
     #[cfg(not(target_arch = "x86_64"))]
     unreachable!("has_bf16 is false here")
 }

@@ -98,10 +98,10 @@ pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
     let per_ns = match kernel.isa() {
         Isa::Portable => 8,
         Isa::Avx2 => 50,
-        Isa::Avx512 if kernel.method() == Method::Bf16 => 200,
+        Isa::Avx512 if kernel.method().rounds() => 200,
         Isa::Avx512 => 100,
     };
-    let saved = if kernel.saves_arithmetic() { 5 } else { 2 };
+    let saved = if kernel.method().transforms() { 5 } else { 2 };
     2_000 + work * 2 / (per_ns * saved)
 }
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::super::bf16::pair_of;
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
@@ -16,7 +17,7 @@ use super::{halo, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Dst, Entry, LANES, Src, entry, prefetch_far};
+use crate::simd::{Dst, Entry, LANES, Src, entry, entry_rounding, prefetch_far};
 
 /// Transformed inputs and products of a block of tiles that stay near the second-level cache.
 const CACHED: usize = 600 << 10;
@@ -33,6 +34,8 @@ pub(in super::super) struct AtLoad {
     params: Conv2dParams,
     isa: Isa,
     scheme: Scheme,
+    /// What products are made of; tensors, transforms and sums are `f32`.
+    elements: Elements,
     /// Rows and columns of tiles in an image.
     grid: [usize; 2],
     out: [usize; 2],
@@ -49,10 +52,11 @@ impl AtLoad {
         images: usize,
         out: [usize; 2],
         scheme: Scheme,
+        elements: Elements,
         isa: Isa,
     ) -> AtLoad {
         // More than one block: an even number shares out evenly between two cores, a multiple of four between four.
-        AtLoad::cut(params, images, out, scheme, isa, |least| match least {
+        AtLoad::cut(params, images, out, scheme, elements, isa, |least| match least {
             1 => 1,
             few @ 2..=8 => few.next_multiple_of(2),
             many => many.next_multiple_of(4),
@@ -62,7 +66,7 @@ impl AtLoad {
     /// The same for one of `count` bands of an image, which one goes through alone; none where weights would be read that often
     /// that it costs more than it saves.
     pub(in super::super) fn band(&self, out: [usize; 2], count: usize) -> Option<AtLoad> {
-        let band = AtLoad::cut(self.params, 1, out, self.scheme, self.isa, |least| least);
+        let band = AtLoad::cut(self.params, 1, out, self.scheme, self.elements, self.isa, |least| least);
         let images = self.tiles / (self.grid[0] * self.grid[1]);
         let more = (images * count * band.blocks.len()).saturating_sub(self.blocks.len());
         let outputs = self.tiles * self.scheme.outs() * self.scheme.outs() * self.params.out_channels;
@@ -75,6 +79,7 @@ impl AtLoad {
         images: usize,
         out: [usize; 2],
         scheme: Scheme,
+        elements: Elements,
         isa: Isa,
         blocks: impl FnOnce(usize) -> usize,
     ) -> AtLoad {
@@ -82,10 +87,11 @@ impl AtLoad {
         let tiles = images * grid[0] * grid[1];
         let points = scheme.points() * scheme.points();
         let width = tile_size(isa).blocks * BLOCK;
-        let bytes = points * (params.in_channels.next_multiple_of(BLOCK) + width) * size_of::<f32>();
+        let bytes = points * (steps(&params, elements).next_multiple_of(BLOCK) + width) * size_of::<f32>();
         let most = (CACHED / bytes).clamp(LEAST_TILES, MOST_TILES);
         let blocks = blocks(if tiles <= MOST_TILES { 1 } else { tiles.div_ceil(most) }).min(tiles);
-        let mut all = AtLoad { params, isa, scheme, grid, out, tiles, blocks: Vec::new(), layouts: Vec::new() };
+        let mut all =
+            AtLoad { params, isa, scheme, elements, grid, out, tiles, blocks: Vec::new(), layouts: Vec::new() };
         (0..blocks).for_each(|block| all.add_block(range_of(block, blocks, tiles)));
         all
     }
@@ -94,10 +100,19 @@ impl AtLoad {
         self.scheme
     }
 
+    pub(in super::super) fn elements(&self) -> Elements {
+        self.elements
+    }
+
     pub(in super::super) fn name(&self) -> String {
         let outs = self.scheme.outs();
         let stride = if self.scheme.stride() == 1 { "" } else { " stride 2" };
-        format!("winograd F({outs},3){stride} at load, {} tiles, {}", self.tiles.div_ceil(self.blocks.len()), self.isa)
+        let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
+        format!(
+            "winograd F({outs},3){stride}{elements} at load, {} tiles, {}",
+            self.tiles.div_ceil(self.blocks.len()),
+            self.isa
+        )
     }
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
@@ -109,8 +124,12 @@ impl AtLoad {
         self.scheme.filters() * self.scheme.filters()
     }
 
+    fn steps(&self) -> usize {
+        steps(&self.params, self.elements)
+    }
+
     fn input_blocks(&self) -> usize {
-        self.params.in_channels.div_ceil(BLOCK)
+        self.steps().div_ceil(BLOCK)
     }
 
     /// Blocks of output channels that a part has, and the number of parts.
@@ -126,33 +145,37 @@ impl AtLoad {
     }
 
     pub(in super::super) fn packed_len(&self) -> usize {
-        self.params.out_channels.next_multiple_of(BLOCK) * self.params.in_channels * self.groups()
+        self.params.out_channels.next_multiple_of(BLOCK) * self.steps() * self.groups()
     }
 
-    /// `[part][group][input channel][16 or 32]`, computed in f64.
+    /// `[part][group][step][16 or 32]`, computed in f64.
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
-        let (inputs, outputs) = (self.params.in_channels, self.params.out_channels);
         let g = self.scheme.filter_matrix();
-        let side = g.len();
         let (_, parts) = self.parts();
         for part in 0..parts {
             let blocks = self.part_blocks(part);
-            let width = blocks.len() * BLOCK;
-            let packed = &mut packed[blocks.start * BLOCK * inputs * self.groups()..][..width * inputs * self.groups()];
+            let (width, step_len) = (blocks.len() * BLOCK, blocks.len() * BLOCK * self.groups());
+            let packed = &mut packed[blocks.start * BLOCK * self.steps() * self.groups()..][..self.steps() * step_len];
             for block in blocks.clone() {
-                for channel in 0..inputs {
-                    let filters = gather_filters(weights, inputs, outputs, block, channel);
-                    let at = channel * width + (block - blocks.start) * BLOCK;
-                    for (i, rows) in g.iter().enumerate() {
-                        let row: [[f64; BLOCK]; 3] =
-                            std::array::from_fn(|j| combine(rows, [&filters[j], &filters[3 + j], &filters[6 + j]]));
-                        for (j, cols) in g.iter().enumerate() {
-                            let values = combine(cols, [&row[0], &row[1], &row[2]]);
-                            let out = &mut packed[(i * side + j) * inputs * width + at..][..BLOCK];
-                            out.iter_mut().zip(values).for_each(|(o, v)| *o = v as f32);
-                        }
+                for step in 0..self.steps() {
+                    let at = step * width + (block - blocks.start) * BLOCK;
+                    for (group, values) in self.step_filters(&g, weights, block, step).into_iter().enumerate() {
+                        packed[group * self.steps() * width + at..][..BLOCK].copy_from_slice(&values);
                     }
                 }
+            }
+        }
+    }
+
+    /// The filter values of one step for a block of output channels, for each group.
+    fn step_filters(&self, g: &[[f64; 3]], weights: &[f32], block: usize, step: usize) -> Vec<[f32; BLOCK]> {
+        let of = |channel| transform_filters(g, &gather_filters(weights, &self.params, block, channel));
+        match self.elements {
+            Elements::Single => of(step),
+            Elements::Pairs => {
+                let pair =
+                    |(low, high): ([f32; BLOCK], [f32; BLOCK])| std::array::from_fn(|l| pair_of(low[l], high[l]));
+                of(2 * step).into_iter().zip(of(2 * step + 1)).map(pair).collect()
             }
         }
     }
@@ -255,23 +278,16 @@ impl AtLoad {
         })
     }
 
-    /// Some blocks of input channels of some tiles.
+    /// Some input blocks of some tiles.
     fn transform_inputs(&self, job: &Job<'_>, tiles: &TileBlock, blocks: Range<usize>, v: Dst) {
-        let (xs, stride) = (&job.xs, self.scheme.stride());
-        let transform = input_entry(self.scheme, self.isa);
-        let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
+        let transform = input_entry(self.scheme, self.elements, self.isa);
         let mut places = [[0; POINTS * POINTS]; KINDS];
         for block in blocks {
             self.layouts[tiles.layout].v.places(block, BLOCK, &mut places);
             for (tile, number) in self.numbered(tiles.tiles.clone()) {
                 let args = InputArgs {
-                    x: job.x.add(xs.padded_offset(
-                        tile.image,
-                        block,
-                        top + tile.row * stride,
-                        left + tile.col * stride,
-                    )),
-                    x_row: xs.row_stride(),
+                    x: self.tile_input(job, &tile, block),
+                    x_row: job.xs.row_stride(),
                     v: v.add(number * BLOCK),
                     point: places[tile.kind].as_ptr(),
                 };
@@ -282,14 +298,27 @@ impl AtLoad {
         }
     }
 
+    /// Where the input of a tile begins in an input block: in the first 16 channels and in the other ones, if pairs have any.
+    fn tile_input(&self, job: &Job<'_>, tile: &Place, block: usize) -> [Src; 2] {
+        let (xs, stride) = (&job.xs, self.scheme.stride());
+        let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
+        let (first, last) = match self.elements {
+            Elements::Single => (block, block),
+            Elements::Pairs => (2 * block, (2 * block + 1).min(xs.blocks() - 1)),
+        };
+        [first, last].map(|block| {
+            job.x.add(xs.padded_offset(tile.image, block, top + tile.row * stride, left + tile.col * stride))
+        })
+    }
+
     /// Products and outputs of one part of the output channels for some tiles.
     fn part(&self, job: &Job<'_>, part: usize, tiles: &TileBlock, v: Src, m: &mut [u8], taps: &mut [u8]) {
         let blocks = self.part_blocks(part);
         let width = blocks.len() * BLOCK;
-        let inputs = self.params.in_channels;
+        let steps = self.steps();
         let m = Dst::new(bytemuck::cast_slice_mut(m));
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..self.input_blocks() * size_of::<Tap>()]);
-        let filters = Src::new(job.packed).add(blocks.start * BLOCK * inputs * self.groups());
+        let filters = Src::new(job.packed).add(blocks.start * BLOCK * steps * self.groups());
         let Layouts { v: v_layout, m: m_layout, .. } = &self.layouts[tiles.layout];
         let mut rows = self.rows(0, blocks.len(), taps);
         let mut fetched = self.walk(tiles.tiles.clone());
@@ -304,7 +333,7 @@ impl AtLoad {
             }
             let (v, m) = (v.add(v_start * BLOCK), m.add(m_start * width));
             // SAFETY: V holds so many rows of every input block, the filters all inputs of this part, M has room for the rows.
-            unsafe { rows.multiply(v, filters.add(group * inputs * width), m, width, taps) }
+            unsafe { rows.multiply(v, filters.add(group * steps * width), m, width, taps) }
         }
         let mut places = [[0; POINTS * POINTS]; KINDS];
         m_layout.places(0, width, &mut places);
@@ -316,11 +345,11 @@ impl AtLoad {
     /// How so many rows are multiplied with `blocks` blocks of output channels; the taps are where input blocks lie.
     fn rows(&self, count: usize, blocks: usize, taps: &mut [Tap]) -> Rows {
         for (block, tap) in taps.iter_mut().enumerate() {
-            let channels = BLOCK.min(self.params.in_channels - block * BLOCK);
-            *tap = Tap { offset: (block * count * BLOCK) as u32, count: channels as u32 };
+            let steps = BLOCK.min(self.steps() - block * BLOCK);
+            *tap = Tap { offset: (block * count * BLOCK) as u32, count: steps as u32 };
         }
         let split = Split::tiles(count, self.isa);
-        Rows { count, split, entries: split.entries(|rows| product(self.isa, Elements::Single, rows, blocks)) }
+        Rows { count, split, entries: split.entries(|rows| product(self.isa, self.elements, rows, blocks)) }
     }
 
     /// Outputs of one block of channels for some tiles.
@@ -423,11 +452,15 @@ fn fetch_outputs(job: &Job<'_>, blocks: &Range<usize>, tile: &Place) {
 }
 
 /// The input transform of a scheme.
-fn input_entry(scheme: Scheme, isa: Isa) -> Entry<InputArgs<*const u32>> {
+fn input_entry(scheme: Scheme, elements: Elements, isa: Isa) -> Entry<InputArgs<*const u32>> {
+    let pairs = elements == Elements::Pairs;
     match scheme {
+        Scheme::F2 if pairs => entry_rounding::<InputTile<F2, *const u32, 4, 2>>(),
         Scheme::F2 => entry::<InputTile<F2, *const u32, 4, 2>>(isa),
         Scheme::F4 => entry::<InputTile<F4, *const u32, 6, 4>>(isa),
+        Scheme::Strided2 if pairs => entry_rounding::<InputTile<Strided2, *const u32, 5, 2>>(),
         Scheme::Strided2 => entry::<InputTile<Strided2, *const u32, 5, 2>>(isa),
+        Scheme::Strided3 if pairs => entry_rounding::<InputTile<Strided3, *const u32, 7, 3>>(),
         Scheme::Strided3 => entry::<InputTile<Strided3, *const u32, 7, 3>>(isa),
         Scheme::Strided4 => entry::<InputTile<Strided4, *const u32, 9, 4>>(isa),
     }
@@ -444,14 +477,35 @@ fn output_entry(scheme: Scheme, isa: Isa) -> Entry<OutputArgs<*const u32>> {
     }
 }
 
-/// The nine values of the filters of one input channel for a block of output channels; zero beyond the last.
-fn gather_filters(weights: &[f32], inputs: usize, outputs: usize, block: usize, channel: usize) -> [[f64; BLOCK]; 9] {
+/// Steps of a product: input channels, or pairs of them.
+fn steps(params: &Conv2dParams, elements: Elements) -> usize {
+    match elements {
+        Elements::Single => params.in_channels,
+        Elements::Pairs => params.in_channels.div_ceil(2),
+    }
+}
+
+/// The nine values of the filters of one input channel for a block of output channels; zero beyond the last of either.
+fn gather_filters(weights: &[f32], params: &Conv2dParams, block: usize, channel: usize) -> [[f64; BLOCK]; 9] {
+    let (inputs, outputs) = (params.in_channels, params.out_channels);
     let mut filters = [[0.0; BLOCK]; 9];
-    for lane in 0..BLOCK.min(outputs - block * BLOCK) {
+    let lanes = if channel < inputs { BLOCK.min(outputs - block * BLOCK) } else { 0 };
+    for lane in 0..lanes {
         let filter = &weights[((block * BLOCK + lane) * inputs + channel) * 9..][..9];
         filters.iter_mut().zip(filter).for_each(|(f, &w)| f[lane] = f64::from(w));
     }
     filters
+}
+
+/// Values of filters at the points of all groups.
+fn transform_filters(g: &[[f64; 3]], filters: &[[f64; BLOCK]; 9]) -> Vec<[f32; BLOCK]> {
+    let mut values = Vec::with_capacity(g.len() * g.len());
+    for rows in g {
+        let row: [[f64; BLOCK]; 3] =
+            std::array::from_fn(|j| combine(rows, [&filters[j], &filters[3 + j], &filters[6 + j]]));
+        values.extend(g.iter().map(|cols| combine(cols, [&row[0], &row[1], &row[2]]).map(|v| v as f32)));
+    }
+    values
 }
 
 /// A linear combination of three vectors.

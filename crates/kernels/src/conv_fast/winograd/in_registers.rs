@@ -172,7 +172,7 @@ impl InRegisters {
             let (down, right) = (tile / 2, tile % 2);
             let transform = pick_input(self.side(0, down), self.side(1, right));
             let args = InputArgs {
-                x: job.x.add(xs.padded_offset(image, block, top + row + 4 * down, left + col + 4 * right)),
+                x: [job.x.add(xs.padded_offset(image, block, top + row + 4 * down, left + col + 4 * right)); 2],
                 x_row: xs.row_stride(),
                 v: v.add(tile * BLOCK),
                 point: self.v_point(),
@@ -345,7 +345,7 @@ impl<const TALL: usize, const WIDE: usize> Body for InputTile<TALL, WIDE> {
             for j in 0..WIDE + 2 {
                 let mut d = [s.zero(); SIDE];
                 for i in 0..TALL + 2 {
-                    d[i] = s.load(x.x, i * x.x_row + j * LANES);
+                    d[i] = s.load(x.x[0], i * x.x_row + j * LANES);
                 }
                 let column = side_input::<S, TALL>(s, d);
                 for i in 0..SIDE {

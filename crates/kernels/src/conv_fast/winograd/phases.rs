@@ -177,7 +177,7 @@ impl Phases {
         let transform = entry::<InputTile<F44, usize, POINTS, OUTS>>(self.isa);
         for col in 0..self.grid[1] {
             let args = InputArgs {
-                x: phase.add(col * OUTS * LANES),
+                x: [phase.add(col * OUTS * LANES); 2],
                 x_row: self.phase_cols() * LANES,
                 v: v.add(col * LANES),
                 point: tiles.v_point,

@@ -5,7 +5,7 @@
 //! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the
 //! monic Toom-Cook polynomials; the fractions go into the filters.
 
-use crate::simd::{Body, Dst, LANES, Simd, Src};
+use crate::simd::{Body, Dst, LANES, PairsBody, Rounding, Simd, Src};
 
 /// One-dimensional transforms for P points and O outputs.
 pub(super) trait Transform<const P: usize, const O: usize> {
@@ -128,8 +128,8 @@ impl Place for *const u32 {
 
 /// The input of one tile in one block of channels.
 pub(super) struct InputArgs<L = usize> {
-    /// Its first pixel.
-    pub x: Src,
+    /// Its first pixel; and that in the next block of channels, where pairs are made of both.
+    pub x: [Src; 2],
     /// Elements between rows of the image.
     pub x_row: usize,
     /// Where the value at the first point goes.
@@ -141,27 +141,58 @@ pub(super) struct InputArgs<L = usize> {
 /// Values of an input tile at all points.
 pub(super) struct InputTile<T, L, const P: usize, const O: usize>(T, L);
 
+impl<T: Transform<P, O>, L, const P: usize, const O: usize> InputTile<T, L, P, O> {
+    /// The columns of one block of channels, transformed.
+    ///
+    /// # Safety
+    /// The tile must lie inside the padded image.
+    #[inline(always)]
+    unsafe fn columns<S: Simd>(s: S, x: Src, x_row: usize) -> [[S::V; P]; P] {
+        let mut columns = [[s.zero(); P]; P];
+        for j in 0..P {
+            let mut d = [s.zero(); P];
+            for i in 0..P {
+                // SAFETY: promised by the caller.
+                d[i] = unsafe { s.load(x, i * x_row + j * LANES) };
+            }
+            let column = T::input(s, d);
+            for i in 0..P {
+                columns[i][j] = column[i];
+            }
+        }
+        columns
+    }
+}
+
 impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for InputTile<T, L, P, O> {
     type Args = InputArgs<L>;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &InputArgs<L>) {
         // SAFETY: the caller passes a tile inside the padded image and room for all points.
         unsafe {
-            let mut columns = [[s.zero(); P]; P];
-            for j in 0..P {
-                let mut d = [s.zero(); P];
-                for i in 0..P {
-                    d[i] = s.load(x.x, i * x.x_row + j * LANES);
-                }
-                let column = T::input(s, d);
-                for i in 0..P {
-                    columns[i][j] = column[i];
-                }
-            }
+            let columns = Self::columns(s, x.x[0], x.x_row);
             for i in 0..P {
                 let row = T::input(s, columns[i]);
                 for j in 0..P {
                     s.store(x.v, x.point.of(i * P + j), row[j]);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> PairsBody for InputTile<T, L, P, O> {
+    type Args = InputArgs<L>;
+    #[inline(always)]
+    unsafe fn run<S: Rounding>(s: S, x: &InputArgs<L>) {
+        // SAFETY: the caller passes a tile inside both blocks of the padded image and room for all points.
+        unsafe {
+            let low = Self::columns(s, x.x[0], x.x_row);
+            let high = Self::columns(s, x.x[1], x.x_row);
+            for i in 0..P {
+                let (low, high) = (T::input(s, low[i]), T::input(s, high[i]));
+                for j in 0..P {
+                    s.store(x.v, x.point.of(i * P + j), s.round_to_pairs(low[j], high[j]));
                 }
             }
         }
