@@ -227,3 +227,70 @@ fn fuse_pooling_makes_a_large_convolution_and_what_pools_it_one_step() {
     let (operators, text) = fused(&Symbol::group(&[pool(&read_twice), read_twice]), &[1, 3, 112, 112]);
     assert_eq!(operators, format!("{both} _from_blocked"), "{text}");
 }
+
+/// A convolution of one pixel, or of 3x3 with padding.
+fn layer(name: &str, x: &Symbol, kernel: usize, stride: usize, filters: usize) -> Symbol {
+    let (both, pad) = (|v: usize| format!("({v}, {v})"), kernel / 2);
+    let (kernel, stride, pad, filters) = (both(kernel), both(stride), both(pad), filters.to_string());
+    let attrs =
+        [("kernel", &*kernel), ("stride", &*stride), ("pad", &*pad), ("num_filter", &*filters), ("no_bias", "True")];
+    apply("Convolution", name, &attrs, &[x])
+}
+
+#[test]
+fn pull_strides_computes_only_the_pixels_that_the_next_stage_reads() {
+    // The end of a stage of resnet50_v1: 3x3, 1x1 with a residual, then two layers of one pixel that step over every other one.
+    let x = var("data");
+    let narrow = layer("narrow", &x, 3, 1, 4);
+    let wide = relu("r", &apply("elemwise_add", "sum", &[], &[&layer("wide", &narrow, 1, 1, 8), &x]));
+    let out = apply("elemwise_add", "out", &[], &[&layer("left", &wide, 1, 2, 8), &layer("right", &wide, 1, 2, 8)]);
+    let fused = run_graph("drop_dead", run_graph("fuse_convolution", graph(&out)));
+    let shapes: [&[usize]; 5] = [&[1, 8, 9, 9], &[4, 8, 3, 3], &[8, 4, 1, 1], &[8, 8, 1, 1], &[8, 8, 1, 1]];
+    let types = shapes.map(|shape| TensorType::new(DType::F32, shape));
+    let strides = |text: &str| -> Vec<String> {
+        let of = |line: &str| line.split("stride=").nth(1).and_then(|s| s.split(')').next()).map(str::to_owned);
+        text.lines().map(|line| of(line).unwrap_or_default()).filter(|s| !s.is_empty()).collect()
+    };
+    assert_eq!(strides(&fused.to_string()), ["(1, 1", "(1, 1", "(2, 2", "(2, 2"]);
+    let text = run_typed_on(&["pull_strides"], fused, &types);
+    assert_eq!(operators(&text), ["Convolution", "Pooling", "_fused_convolution", "Convolution", "_fused_convolution"]);
+    assert_eq!(strides(&text), ["(2, 2,", "(2, 2,", "(1, 1,", "(1, 1,", "(1, 1,"], "{text}");
+    assert!(text.contains("%1 = Pooling(data) {kernel=(1, 1,), stride=(2, 2,), pool_type=sum} 'wide'"), "{text}");
+}
+
+#[test]
+fn pull_strides_leaves_alone_what_somebody_reads_in_full() {
+    let wide = |x: &Symbol| layer("wide", x, 1, 1, 8);
+    let inputs = |n: usize| {
+        let shapes: [&[usize]; 4] = [&[1, 8, 8, 8], &[8, 8, 1, 1], &[8, 8, 1, 1], &[8, 8, 1, 1]];
+        shapes[..n].iter().map(|shape| TensorType::new(DType::F32, *shape)).collect::<Vec<_>>()
+    };
+    let x = var("data");
+    let other_stride = wide(&x);
+    let as_residual = wide(&x);
+    let as_result = wide(&x);
+    let windows = wide(&x);
+    let strided = |name: &str, x: &Symbol| layer(name, x, 1, 2, 8);
+    let three = TensorType::new(DType::F32, &[8usize, 8, 3, 3][..]);
+    let padded = apply(
+        "Convolution",
+        "padded",
+        &[("kernel", "(1, 1)"), ("stride", "(2, 2)"), ("pad", "(1, 1)"), ("num_filter", "8"), ("no_bias", "True")],
+        &[&as_result],
+    );
+    for (why, symbol, types) in [
+        (
+            "another stride",
+            Symbol::group(&[strided("a", &other_stride), layer("b", &other_stride, 1, 1, 8)]),
+            inputs(4),
+        ),
+        ("an addition", Symbol::group(&[strided("a", &as_residual), relu("r", &as_residual)]), inputs(3)),
+        ("a result", Symbol::group(&[strided("a", &as_result), as_result.clone()]), inputs(3)),
+        ("windows", layer("a", &windows, 3, 2, 8), [inputs(2), vec![three]].concat()),
+        ("padding", padded, inputs(3)),
+    ] {
+        let before = graph(&symbol);
+        let text = before.to_string();
+        assert_eq!(run_typed_on(&["pull_strides"], before, &types), text, "{why}");
+    }
+}

@@ -132,7 +132,11 @@ fn for_every_pass() -> Symbol {
     let twice = apply("elemwise_add", "twice", &[], &[&relu("a", &inner), &relu("b", &inner)]);
     let outer = norm("n2", &conv("c2", &apply("Dropout", "d", &[], &[&twice]), "16", &[]));
     let normal = relu("r2", &norm("n3", &apply("elemwise_add", "sum", &[], &[&outer, &inner])));
-    apply("_plus_scalar", "plus", &[("scalar", "2")], &[&apply("tanh", "t", &[], &[&normal])])
+    let plus = apply("_plus_scalar", "plus", &[("scalar", "2")], &[&apply("tanh", "t", &[], &[&normal])]);
+    let pixels = |name: &str, x: &Symbol, stride: &'static str| {
+        apply("Convolution", name, &[("num_filter", "16"), ("kernel", "(1, 1)"), ("stride", stride)], &[x])
+    };
+    pixels("c4", &pixels("c3", &plus, "(1, 1)"), "(2, 2)")
 }
 
 #[test]
@@ -228,6 +232,62 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
             assert_ne!(text, all, "without {name} the plan is another one");
         }
     }
+}
+
+/// The end of a stage and the beginning of the next one, with a stride in layers of one pixel. What is added in between is
+/// `residual` or the input of the stage.
+fn stages(spatial: usize, stride: usize, residual: Option<Symbol>) -> Symbol {
+    let tuple = |v: usize| format!("({})", vec![v.to_string(); spatial].join(", ") + ",");
+    let layer = |name: &str, x: &Symbol, size: usize, stride: usize| {
+        let (kernel, stride, pad) = (tuple(size), tuple(stride), tuple(size / 2));
+        apply(
+            "Convolution",
+            name,
+            &[("num_filter", "24"), ("kernel", &kernel), ("stride", &stride), ("pad", &pad)],
+            &[x],
+        )
+    };
+    let x = relu("r0", &layer("c0", &var("data"), 1, 1));
+    let inner = relu("r1", &layer("c1", &x, 3, 1));
+    let end = relu("r2", &apply("elemwise_add", "sum", &[], &[&layer("c2", &inner, 1, 1), &residual.unwrap_or(x)]));
+    let next = relu("r3", &layer("c3", &end, 1, stride));
+    apply("elemwise_add", "out", &[], &[&layer("c4", &end, 1, stride), &layer("c5", &next, 3, 1)])
+}
+
+#[test]
+fn pixels_that_the_next_stage_steps_over_are_not_computed() {
+    for (stride, data) in [
+        (2, &[1, 20, 14, 15][..]),
+        (2, &[2, 20, 9, 8]),
+        (3, &[1, 20, 16, 15]),
+        (2, &[2, 20, 31]),
+        (2, &[1, 20, 5, 6, 7]),
+    ] {
+        let symbol = stages(data.len() - 2, stride, None);
+        let without = PassChoice::parse("-pull_strides").expect("the pass is known");
+        let all = check_with(&symbol, data, BuildOptions { passes: without, ..BuildOptions::default() });
+        let text = check(&symbol, data);
+        assert!(text.matches("ooling").count() == 1 + all.matches("ooling").count(), "{text}");
+    }
+}
+
+#[test]
+fn infinities_and_nan_reach_the_same_pixels_whoever_steps_over_them() {
+    let symbol = stages(2, 2, Some(var("side")));
+    let mut inputs = inputs(&symbol, &[1, 20, 12, 12]);
+    let at = symbol.list_inputs().iter().position(|name| name == "side").expect("there is something to add");
+    let mut side = values(&inputs[at]);
+    (side[0], side[6 * 12 + 6], side[9 * 12 + 3]) = (f32::INFINITY, f32::NAN, f32::INFINITY);
+    inputs[at] = array(&Shape::new(&[1, 24, 12, 12]), side.into_iter());
+    let answers = ["-pull_strides", "+pull_strides"].map(|passes| {
+        let kernel = KernelOptions { winograd: 0, ..KernelOptions::default() };
+        let passes = PassChoice::parse(passes).expect("the passes are known");
+        let options = BuildOptions { kernel, passes, ..BuildOptions::default() };
+        let op = CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), options).expect("the symbol compiles");
+        values(&op.call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted")[0])
+    });
+    let bad = answers.each_ref().map(|answer| answer.iter().map(|v| v.is_nan()).collect::<Vec<_>>());
+    assert!(bad[0] == bad[1] && bad[0].contains(&true) && bad[0].contains(&false));
 }
 
 #[test]

@@ -200,6 +200,7 @@ impl Body for PoolRow {
                 (true, 3, 2) => row::<S, true, 3, 2>(s, x),
                 (true, 3, 1) => row::<S, true, 3, 1>(s, x),
                 (true, ..) => row::<S, true, 0, 1>(s, x),
+                (false, 1, 2) => row::<S, false, 1, 2>(s, x),
                 (false, 2, 2) => row::<S, false, 2, 2>(s, x),
                 (false, 3, 1) => row::<S, false, 3, 1>(s, x),
                 (false, ..) => row::<S, false, 0, 1>(s, x),
@@ -278,7 +279,8 @@ fn fold<S: Simd, const MAX: bool>(s: S, value: S::V, v: S::V) -> S::V {
 unsafe fn column<S: Simd, const MAX: bool>(s: S, x: &RowArgs, col: usize) -> S::V {
     let mut v = start::<S, MAX>(s);
     if x.fetch {
-        for ahead in 0..x.params.stride[0] {
+        // Rows between windows are not read.
+        for ahead in x.params.stride[0].saturating_sub(x.params.kernel[0])..x.params.stride[0] {
             prefetch_far(x.x, (x.rows.end + ahead) * x.xs.row_stride() + col * LANES);
         }
     }

@@ -7,6 +7,7 @@ mod fold_batch_norm;
 mod fuse;
 mod fuse_pooling;
 mod layout;
+mod pull_strides;
 mod scale_shift;
 
 pub use choice::PassChoice;
@@ -48,6 +49,7 @@ pub struct TypedPass {
 
 /// All passes that need types, in the order in which they run.
 pub const TYPED_PASSES: &[TypedPass] = &[
+    TypedPass { name: "pull_strides", run: pull_strides::run },
     TypedPass { name: "scale_shift", run: scale_shift::run },
     TypedPass { name: "fuse_elementwise", run: elementwise::run },
     TypedPass { name: "assign_layouts", run: layout::run },
