@@ -83,20 +83,29 @@ impl Depthwise {
         let entries = split.entries(|m| depthwise_tile(self.isa, m, pixel, dense));
         let bias = job.bias_block::<1>(block);
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
-        for row in rows.clone() {
+        let x = job.x.add(xs.padded_offset(image, block, top + rows.start * stride[0], left));
+        let y = job.y.add(ys.offset(image, block, rows.start, 0));
+        let residual = job.residual_at(image, block, rows.start, 0);
+        let mut args = DepthwiseTileArgs {
+            a: x,
+            pixel,
+            taps: taps.as_ptr(),
+            taps_len: taps.len(),
+            weights: Src::new(job.packed).add(block * taps.len() * LANES),
+            bias: Src::new(&bias),
+            residual,
+            y,
+            limits: job.limits,
+        };
+        let (x_row, y_row) = (stride[0] * xs.row_stride(), ys.row_stride());
+        for row in 0..rows.len() {
             for i in 0..split.parts {
                 let col = split.start(i);
-                let args = DepthwiseTileArgs {
-                    a: job.x.add(xs.padded_offset(image, block, top + row * stride[0], left + col * stride[1])),
-                    pixel,
-                    taps: taps.as_ptr(),
-                    taps_len: taps.len(),
-                    weights: Src::new(job.packed).add(block * taps.len() * LANES),
-                    bias: Src::new(&bias),
-                    residual: job.residual_at(image, block, row, col),
-                    y: job.y.add(ys.offset(image, block, row, col)),
-                    limits: job.limits,
-                };
+                args.a = x.add(row * x_row + col * pixel);
+                args.y = y.add(row * y_row + col * BLOCK);
+                if let (Some(tile), Some(first)) = (&mut args.residual, &residual) {
+                    tile.at = first.at.add(row * first.row + col * BLOCK);
+                }
                 // SAFETY: `Job::new` checked shapes, halo and lengths; these output rows of this block belong to this chunk.
                 unsafe { entries.of(&split, i)(&args) }
             }

@@ -8,7 +8,7 @@ use super::blocked::{BLOCK, zero_halo};
 use super::cut::{Chunk, Cut};
 use super::job::Job;
 use super::params::Conv2dParams;
-use super::tiles::{ConvTileArgs, ResidualAt, conv_tile, turning_tile, two_row_tile};
+use super::tiles::{ConvTileArgs, conv_tile, turning_tile, two_row_tile};
 use crate::cache_class::CacheClass;
 use crate::gemm::tile::{Elements, Soon, Split, SplitEntries, Tap, tile_size};
 use crate::isa::Isa;
@@ -50,6 +50,8 @@ pub(super) struct Direct {
     planar: bool,
     parts: Vec<OutputPart>,
     packed_len: usize,
+    /// Most taps of a part.
+    most_taps: usize,
     /// Taps between two visits of the outputs.
     depth: usize,
     /// Weights come from far, so that the tiles that read a panel share the requests for the next.
@@ -93,6 +95,7 @@ impl Direct {
         let cut = Cut::new((out[0], bands), (parts.len(), parts.len().div_ceil(chunk_parts)));
         // Chunks of all channels round their own input.
         let cut = if elements == Elements::Pairs { cut } else { cut.even(params.work(out)) };
+        let runs = parts.iter().map(|part| runs(planar, part.inputs).count()).max().unwrap_or(0);
         Direct {
             params,
             isa,
@@ -100,6 +103,7 @@ impl Direct {
             out,
             planar,
             packed_len,
+            most_taps: runs * params.taps(),
             depth: if cached { usize::MAX } else { DEPTH },
             shared: !cached,
             cut,
@@ -142,7 +146,7 @@ impl Direct {
             let (first, width) = (part.first_block * LANES, part.blocks * LANES);
             for channel in first.max(outputs.start)..(first + width).min(outputs.end) {
                 let group = channel / group_outputs;
-                for run in self.runs(part.inputs) {
+                for run in runs(self.planar, part.inputs) {
                     let run_at = part.packed_at + (run.first - part.inputs.0) * taps * width + channel - first;
                     for k in (0..run.count).filter(|k| (run.first + k) / inputs == group) {
                         let filter = (channel * inputs + (run.first + k) % inputs) * taps;
@@ -155,23 +159,11 @@ impl Direct {
         }
     }
 
-    /// Input channels cut where blocks end.
-    fn runs(&self, (start, end): (usize, usize)) -> impl Iterator<Item = Run> + use<> {
-        let block = if self.planar { 1 } else { BLOCK };
-        let mut first = start;
-        std::iter::from_fn(move || {
-            let count = (block - first % block).min(end.checked_sub(first)?);
-            let run = Run { first, count, block: first / block, lane: first % block };
-            first += count;
-            (count > 0).then_some(run)
-        })
-    }
-
-    /// Where a tile of this part finds its inputs, counted from the pixel of its first tap.
-    fn fill_taps<'t>(&self, job: &Job<'_>, part: &OutputPart, taps: &'t mut [Tap]) -> &'t [Tap] {
+    /// Where a tile of this part finds its inputs, counted from the pixel of its first tap; how many taps there are.
+    fn fill_taps(&self, job: &Job<'_>, part: &OutputPart, taps: &mut [Tap]) -> usize {
         let Conv2dParams { kernel, dilate, .. } = self.params;
         let mut used = 0;
-        for run in self.runs(part.inputs) {
+        for run in runs(self.planar, part.inputs) {
             for i in 0..kernel[0] {
                 for j in 0..kernel[1] {
                     let at = job.xs.padded_offset(0, run.block, i * dilate[0], j * dilate[1]) + run.lane;
@@ -180,11 +172,7 @@ impl Direct {
                 }
             }
         }
-        &taps[..used]
-    }
-
-    fn max_taps(&self) -> usize {
-        self.parts.iter().map(|p| self.runs(p.inputs).count()).max().unwrap_or(0) * self.params.taps()
+        used
     }
 
     /// How the work on an image is cut.
@@ -194,7 +182,7 @@ impl Direct {
 
     /// Bytes of scratch of a chunk.
     pub(super) fn scratch_bytes(&self) -> usize {
-        self.max_taps() * size_of::<Tap>()
+        self.most_taps * size_of::<Tap>()
     }
 
     /// Whether writing outputs takes longer than computing them, and weights do not come from afar for every few of them.
@@ -218,24 +206,30 @@ impl Direct {
 
     /// Computes one chunk from an input that may hold only the rows it reads.
     pub(super) fn run_chunk(&self, job: &Job<'_>, chunk: &Chunk, from: InputRows, scratch: &mut [u8]) {
-        let taps = bytemuck::cast_slice_mut(&mut scratch[..self.scratch_bytes()]);
+        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut scratch[..self.scratch_bytes()]);
+        // Parts are mostly alike: they see the same inputs, and all but the last have as many blocks.
+        let (mut inputs, mut used, mut tiles) = (None, 0, None);
         for part in &self.parts[chunk.parts.clone()] {
-            let taps = self.fill_taps(job, part, taps);
-            self.rows(job, part, taps, chunk, from);
+            if inputs != Some(part.inputs) {
+                (inputs, used) = (Some(part.inputs), self.fill_taps(job, part, taps));
+            }
+            let of_these = tiles.take().filter(|(blocks, _)| *blocks == part.blocks);
+            let (blocks, these) = of_these.unwrap_or_else(|| (part.blocks, self.tiles(part, chunk)));
+            self.rows(job, part, &taps[..used], &these, chunk, from);
+            tiles = Some((blocks, these));
         }
     }
 
     /// Some output rows of one part.
-    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], chunk: &Chunk, from: InputRows) {
+    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], tiles: &Tiles, chunk: &Chunk, from: InputRows) {
         let width = part.blocks * LANES;
-        let tiles = self.tiles(part, chunk);
         let depth = if job.in_place { taps.len() } else { self.depth.min(taps.len()) };
         let mut b = Src::new(job.packed).add(part.packed_at);
         for (i, some) in taps.chunks(depth).enumerate() {
             let len = some.iter().map(|tap| tap.count as usize * width).sum();
             let stage =
                 Stage { taps: some, b, len, shared: self.shared, resumes: i > 0, pauses: (i + 1) * depth < taps.len() };
-            self.stage(job, part, &stage, &tiles, chunk, from);
+            self.stage(job, part, &stage, tiles, chunk, from);
             b = b.add(len);
         }
         for block in part.first_block..part.first_block + part.blocks {
@@ -284,27 +278,40 @@ impl Direct {
         let first = self.shared || part.first_block == self.parts[chunk.parts.start].first_block;
         let fetch_rows = first && self.elements == Elements::Single;
         let passes = tiles.count(chunk.rows.len());
-        for (pass, Place { row, col, entry }) in tiles.places(chunk.rows.clone()).enumerate() {
-            let input_row = top + row * stride[0] - from.first;
-            let residual = job.residual_at(chunk.image, part.first_block, row, col);
-            let args = ConvTileArgs {
-                a: job.x.add(xs.padded_offset(from.image, 0, input_row, left + col * stride[1])),
-                pixel,
-                row: stride[0] * xs.row_stride() - col * pixel,
-                taps: stage.taps.as_ptr(),
-                taps_len: stage.taps.len(),
-                b: stage.b,
-                soon: Soon { rows: fetch_rows, ..stage.soon(width, pass, passes) },
-                resumes: stage.resumes,
-                pauses: stage.pauses,
-                bias: Src::new(&bias),
-                residual: residual.map(|r| ResidualAt { row: r.row - col * BLOCK, ..r }),
-                y: job.y.add(ys.offset(chunk.image, part.first_block, row, col)),
-                y_block: ys.block_stride(),
-                y_row: ys.row_stride() - col * BLOCK,
-                fetch_outputs,
-                limits: job.limits,
-            };
+        // What the first pixel of the chunk needs; tiles differ from it in where they lie.
+        let at = chunk.rows.start;
+        let x = job.x.add(xs.padded_offset(from.image, 0, top + at * stride[0] - from.first, left));
+        let y = job.y.add(ys.offset(chunk.image, part.first_block, at, 0));
+        let residual = job.residual_at(chunk.image, part.first_block, at, 0);
+        let (x_row, y_row) = (stride[0] * xs.row_stride(), ys.row_stride());
+        let mut args = ConvTileArgs {
+            a: x,
+            pixel,
+            row: x_row,
+            taps: stage.taps.as_ptr(),
+            taps_len: stage.taps.len(),
+            b: stage.b,
+            soon: Soon { rows: fetch_rows, ..stage.soon(width, 0, passes) },
+            resumes: stage.resumes,
+            pauses: stage.pauses,
+            bias: Src::new(&bias),
+            residual,
+            y,
+            y_block: ys.block_stride(),
+            y_row,
+            fetch_outputs,
+            limits: job.limits,
+        };
+        for (pass, Place { row, col, entry }) in tiles.places(chunk.rows.len()).enumerate() {
+            let (right, y_right) = (col * pixel, col * BLOCK);
+            (args.a, args.row) = (x.add(row * x_row + right), x_row - right);
+            (args.y, args.y_row) = (y.add(row * y_row + y_right), y_row - y_right);
+            if stage.shared {
+                args.soon.at = stage.soon(width, pass, passes).at;
+            }
+            if let (Some(tile), Some(first)) = (&mut args.residual, &residual) {
+                (tile.at, tile.row) = (first.at.add(row * first.row + y_right), first.row - y_right);
+            }
             // SAFETY: `Job::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
             // output rows of these blocks belong to this chunk.
             unsafe { entry(&args) }
@@ -375,26 +382,32 @@ impl Tiles {
         }
     }
 
-    fn places(&self, rows: std::ops::Range<usize>) -> impl Iterator<Item = Place> + '_ {
-        (0..self.count(rows.len())).map(move |i| {
-            let cut = |i: usize| (self.split.start(i), self.entries.of(&self.split, i));
-            match &self.turns {
-                Turns::Never => {
-                    let (col, entry) = cut(i % self.split.parts);
-                    Place { row: rows.start + i / self.split.parts, col, entry }
-                }
-                Turns::TwoRows(pair) => {
-                    let row = rows.start + 2 * i;
-                    Place { row, col: 0, entry: if row + 1 < rows.end { *pair } else { cut(0).1 } }
-                }
-                Turns::Line(turning) => {
-                    let (at, entry) = cut(i);
-                    let (row, col) = (at / self.cols, at % self.cols);
-                    let before = self.cols - col;
-                    let turned = turning.get(before - 1).copied().flatten().filter(|_| before < self.split.rows(i));
-                    Place { row: rows.start + row, col, entry: turned.unwrap_or(entry) }
+    /// Where they lie, counted from the first row.
+    fn places(&self, rows: usize) -> impl Iterator<Item = Place> + '_ {
+        // The next tile, and its number in the row or line that is cut. Divisions would take as long as a short tile's epilogue.
+        let (mut row, mut col, mut part) = (0, 0, 0);
+        (0..self.count(rows)).map(move |_| {
+            let entry = self.entries.of(&self.split, part);
+            let mut place = Place { row, col, entry };
+            if let Turns::TwoRows(pair) = &self.turns {
+                place.entry = if row + 1 < rows { *pair } else { entry };
+                row += 2;
+                return place;
+            }
+            let pixels = self.split.rows(part);
+            if let Turns::Line(turning) = &self.turns {
+                let before = self.cols - col;
+                let turned = turning.get(before - 1).copied().flatten().filter(|_| before < pixels);
+                place.entry = turned.unwrap_or(entry);
+            }
+            (col, part) = (col + pixels, part + 1);
+            while col >= self.cols {
+                (row, col) = (row + 1, col - self.cols);
+                if matches!(self.turns, Turns::Never) {
+                    part = 0;
                 }
             }
+            place
         })
     }
 }
@@ -414,6 +427,18 @@ struct Run {
     count: usize,
     block: usize,
     lane: usize,
+}
+
+/// Input channels cut where blocks end.
+fn runs(planar: bool, (start, end): (usize, usize)) -> impl Iterator<Item = Run> {
+    let block = if planar { 1 } else { BLOCK };
+    let mut first = start;
+    std::iter::from_fn(move || {
+        let count = (block - first % block).min(end.checked_sub(first)?);
+        let run = Run { first, count, block: first / block, lane: first % block };
+        first += count;
+        (count > 0).then_some(run)
+    })
 }
 
 /// Cuts the output channels into parts of as many blocks as the tile has (one, where groups are narrower than that), and adds up
