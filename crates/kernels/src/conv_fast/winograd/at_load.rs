@@ -9,6 +9,7 @@ use super::super::bf16::pair_of;
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
+use super::filters::{gather_filters, transform_filters};
 use super::layout::{KINDS, Layout, POINTS, Places};
 use super::scheme::Scheme;
 use super::strided::{Strided2, Strided3, Strided4};
@@ -483,32 +484,4 @@ fn steps(params: &Conv2dParams, elements: Elements) -> usize {
         Elements::Single => params.in_channels,
         Elements::Pairs => params.in_channels.div_ceil(2),
     }
-}
-
-/// The nine values of the filters of one input channel for a block of output channels; zero beyond the last of either.
-fn gather_filters(weights: &[f32], params: &Conv2dParams, block: usize, channel: usize) -> [[f64; BLOCK]; 9] {
-    let (inputs, outputs) = (params.in_channels, params.out_channels);
-    let mut filters = [[0.0; BLOCK]; 9];
-    let lanes = if channel < inputs { BLOCK.min(outputs - block * BLOCK) } else { 0 };
-    for lane in 0..lanes {
-        let filter = &weights[((block * BLOCK + lane) * inputs + channel) * 9..][..9];
-        filters.iter_mut().zip(filter).for_each(|(f, &w)| f[lane] = f64::from(w));
-    }
-    filters
-}
-
-/// Values of filters at the points of all groups.
-fn transform_filters(g: &[[f64; 3]], filters: &[[f64; BLOCK]; 9]) -> Vec<[f32; BLOCK]> {
-    let mut values = Vec::with_capacity(g.len() * g.len());
-    for rows in g {
-        let row: [[f64; BLOCK]; 3] =
-            std::array::from_fn(|j| combine(rows, [&filters[j], &filters[3 + j], &filters[6 + j]]));
-        values.extend(g.iter().map(|cols| combine(cols, [&row[0], &row[1], &row[2]]).map(|v| v as f32)));
-    }
-    values
-}
-
-/// A linear combination of three vectors.
-fn combine(factors: &[f64; 3], v: [&[f64; BLOCK]; 3]) -> [f64; BLOCK] {
-    std::array::from_fn(|l| factors[0] * v[0][l] + factors[1] * v[1][l] + factors[2] * v[2][l])
 }
