@@ -4,7 +4,12 @@ use super::super::blocked::BLOCK;
 use super::super::params::Conv2dParams;
 
 /// The nine values of the filters of one input channel for a block of output channels; zero beyond the last of either.
-pub(super) fn gather_filters(weights: &[f32], params: &Conv2dParams, block: usize, channel: usize) -> [[f64; BLOCK]; 9] {
+pub(super) fn gather_filters(
+    weights: &[f32],
+    params: &Conv2dParams,
+    block: usize,
+    channel: usize,
+) -> [[f64; BLOCK]; 9] {
     let (inputs, outputs) = (params.in_channels, params.out_channels);
     let mut filters = [[0.0; BLOCK]; 9];
     let lanes = if channel < inputs { BLOCK.min(outputs - block * BLOCK) } else { 0 };
