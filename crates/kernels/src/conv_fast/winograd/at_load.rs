@@ -454,16 +454,18 @@ fn fetch_outputs(job: &Job<'_>, blocks: &Range<usize>, tile: &Place) {
 
 /// The input transform of a scheme.
 fn input_entry(scheme: Scheme, elements: Elements, isa: Isa) -> Entry<InputArgs<*const u32>> {
-    let pairs = elements == Elements::Pairs;
-    match scheme {
-        Scheme::F2 if pairs => entry_rounding::<InputTile<F2, *const u32, 4, 2>>(),
-        Scheme::F2 => entry::<InputTile<F2, *const u32, 4, 2>>(isa),
-        Scheme::F4 => entry::<InputTile<F4, *const u32, 6, 4>>(isa),
-        Scheme::Strided2 if pairs => entry_rounding::<InputTile<Strided2, *const u32, 5, 2>>(),
-        Scheme::Strided2 => entry::<InputTile<Strided2, *const u32, 5, 2>>(isa),
-        Scheme::Strided3 if pairs => entry_rounding::<InputTile<Strided3, *const u32, 7, 3>>(),
-        Scheme::Strided3 => entry::<InputTile<Strided3, *const u32, 7, 3>>(isa),
-        Scheme::Strided4 => entry::<InputTile<Strided4, *const u32, 9, 4>>(isa),
+    match (scheme, elements) {
+        (Scheme::F2, Elements::Single) => entry::<InputTile<F2, *const u32, 4, 2>>(isa),
+        (Scheme::F2, Elements::Pairs) => entry_rounding::<InputTile<F2, *const u32, 4, 2>>(),
+        (Scheme::F4, Elements::Single) => entry::<InputTile<F4, *const u32, 6, 4>>(isa),
+        (Scheme::Strided2, Elements::Single) => entry::<InputTile<Strided2, *const u32, 5, 2>>(isa),
+        (Scheme::Strided2, Elements::Pairs) => entry_rounding::<InputTile<Strided2, *const u32, 5, 2>>(),
+        (Scheme::Strided3, Elements::Single) => entry::<InputTile<Strided3, *const u32, 7, 3>>(isa),
+        (Scheme::Strided3, Elements::Pairs) => entry_rounding::<InputTile<Strided3, *const u32, 7, 3>>(),
+        (Scheme::Strided4, Elements::Single) => entry::<InputTile<Strided4, *const u32, 9, 4>>(isa),
+        (Scheme::F4 | Scheme::Strided4, Elements::Pairs) => {
+            panic!("values at the points of {scheme:?} are never rounded: selection asked for it")
+        }
     }
 }
 
