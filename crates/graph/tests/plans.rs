@@ -272,6 +272,17 @@ fn pixels_that_the_next_stage_steps_over_are_not_computed() {
 }
 
 #[test]
+fn strides_that_would_grow_beyond_what_a_layer_takes_stay_where_they_are() {
+    // Each of them is allowed; two of them multiplied are not, and four are no 64-bit number.
+    let pixels = |name: &str, x: &Symbol| {
+        let attrs = [("num_filter", "4"), ("kernel", "(1, 1)"), ("stride", "(2000000000, 2000000000)")];
+        apply("Convolution", name, &attrs, &[x])
+    };
+    let layers = ["c0", "c1", "c2", "c3"].iter().fold(var("data"), |x, name| pixels(name, &x));
+    check(&layers, &[1, 3, 5, 5]);
+}
+
+#[test]
 fn infinities_and_nan_reach_the_same_pixels_whoever_steps_over_them() {
     let symbol = stages(2, 2, Some(var("side")));
     let mut inputs = inputs(&symbol, &[1, 20, 12, 12]);

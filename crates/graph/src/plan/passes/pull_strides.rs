@@ -24,10 +24,8 @@ pub fn run(graph: Graph, _: &Types, _: KernelOptions) -> Result<Graph, OpError> 
         let value = Value::Node(n, 0);
         let Some(own) = &strides[n] else { continue };
         let Some(theirs) = common_stride(&graph, &strides, readers.get(&value)).cloned() else { continue };
-        if graph.outputs.contains(&value) || theirs.len() != own.len() {
-            continue;
-        }
-        strides[n] = Some(own.iter().zip(&theirs).map(|(own, theirs)| own * theirs).collect());
+        let Some(product) = product(own, &theirs).filter(|_| !graph.outputs.contains(&value)) else { continue };
+        strides[n] = Some(product);
         readers[&value].iter().for_each(|(reader, _)| strides[*reader] = Some(vec![1; theirs.len()]));
         pulled[n] = Some(theirs);
     }
@@ -42,6 +40,12 @@ pub fn run(graph: Graph, _: &Types, _: KernelOptions) -> Result<Graph, OpError> 
         }
     }
     Ok(new.finish(&graph))
+}
+
+/// Both strides as one, unless that is more than a layer takes.
+fn product(own: &Strides, theirs: &Strides) -> Option<Strides> {
+    let each = |(own, theirs): (&i64, &i64)| own.checked_mul(*theirs).filter(|both| *both <= i64::from(i32::MAX));
+    if own.len() == theirs.len() { own.iter().zip(theirs).map(each).collect() } else { None }
 }
 
 /// Who reads a value, and as which input.

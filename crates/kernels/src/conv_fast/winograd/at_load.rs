@@ -303,13 +303,10 @@ impl AtLoad {
     fn tile_input(&self, job: &Job<'_>, tile: &Place, block: usize) -> [Src; 2] {
         let (xs, stride) = (&job.xs, self.scheme.stride());
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
-        let (first, last) = match self.elements {
-            Elements::Single => (block, block),
-            Elements::Pairs => (2 * block, (2 * block + 1).min(xs.blocks() - 1)),
-        };
-        [first, last].map(|block| {
-            job.x.add(xs.padded_offset(tile.image, block, top + tile.row * stride, left + tile.col * stride))
-        })
+        let first = if self.elements == Elements::Pairs { 2 * block } else { block };
+        let x = job.x.add(xs.padded_offset(tile.image, first, top + tile.row * stride, left + tile.col * stride));
+        let more = self.elements == Elements::Pairs && first + 1 < xs.blocks();
+        [x, if more { x.add(xs.block_stride()) } else { x }]
     }
 
     /// Products and outputs of one part of the output channels for some tiles.
