@@ -125,6 +125,19 @@ fn a_residual_block_becomes_two_steps_between_conversions() {
     assert!(text.contains("\n4 steps"), "{text}");
 }
 
+#[test]
+fn layers_of_volumes_have_fast_kernels_with_what_follows_fused() {
+    let x = var("data");
+    let volumes = |name: &str, x: &Symbol, kernel, pad| {
+        apply("Convolution", name, &[("num_filter", "20"), ("kernel", kernel), ("pad", pad)], &[x])
+    };
+    let inner = relu("r1", &norm("n1", &volumes("c1", &x, "(3, 3, 3)", "(1, 1, 1)")));
+    let outer = norm("n2", &volumes("c2", &inner, "(3, 1, 1)", "(1, 0, 0)"));
+    let text = check(&relu("r2", &apply("elemwise_add", "sum", &[], &[&outer, &x])), &[2, 20, 5, 9, 11]);
+    assert_eq!(text.matches(", 3 slices at once").count(), 2, "{text}");
+    assert!(text.contains("\n2 steps"), "{text}");
+}
+
 /// A graph in which every pass finds something to do.
 fn for_every_pass() -> Symbol {
     let x = var("data");

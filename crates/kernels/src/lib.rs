@@ -38,7 +38,7 @@ pub mod softmax;
 pub mod sort;
 pub mod strides;
 mod vectorize;
-mod window;
+pub mod window;
 
 #[cfg(test)]
 mod testing;

@@ -4,7 +4,7 @@
 ///
 /// # Panics
 /// If there are more than three.
-pub(crate) fn three(values: &[usize], fill: usize) -> [usize; 3] {
+pub fn three(values: &[usize], fill: usize) -> [usize; 3] {
     assert!(values.len() <= 3, "{values:?}: at most three spatial axes");
     let mut all = [fill; 3];
     all[3 - values.len()..].copy_from_slice(values);

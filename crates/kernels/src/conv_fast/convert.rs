@@ -9,25 +9,63 @@ use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 /// Elements that a chunk of copied rows should have at least.
 const CHUNK_WORK: usize = 16 << 10;
 
+/// Images that are slices of volumes. A plain tensor holds them as `[volumes][c][count][h][w]`, a blocked one as
+/// `[volumes][total]` images, of which `count` from number `before` on are slices (as far as there is room) and the others zeros.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slices {
+    pub count: usize,
+    pub before: usize,
+    pub total: usize,
+}
+
+impl Slices {
+    /// Every image is a volume.
+    pub(super) const NONE: Slices = Slices { count: 1, before: 0, total: 1 };
+
+    /// The plane of an image's first channel in the plain tensor; none if the image is zeros. The next channel's is `count` planes on.
+    fn first_plane(&self, image: usize, channels: usize) -> Option<usize> {
+        let slice = (image % self.total).checked_sub(self.before).filter(|slice| *slice < self.count)?;
+        Some(image / self.total * channels * self.count + slice)
+    }
+
+    /// Elements of the plain tensor for blocked images of this shape.
+    fn plain_len(&self, shape: &BlockedShape) -> usize {
+        shape.n / self.total * self.count * shape.c * shape.h * shape.w
+    }
+}
+
 /// Copies `[n, c, h, w]` into the layout of `y` and writes its halo.
 ///
 /// # Panics
 /// If `x` is not as large as the shape of `y` says.
 pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
+    slices_to_blocked(isa, x, Slices::NONE, y, par);
+}
+
+/// The same for slices of volumes.
+pub(super) fn slices_to_blocked(isa: Isa, x: &[f32], slices: Slices, y: &mut BlockedMut<'_>, par: &dyn Par) {
     let shape = y.shape;
     let plane = shape.h * shape.w;
-    assert_eq!(x.len(), shape.n * shape.c * plane, "elements of an NCHW tensor of {shape:?}");
+    assert_eq!(x.len(), slices.plain_len(&shape), "elements of a plain tensor of {shape:?}, {slices:?}");
     if plane == 0 {
         return;
     }
+    let next = slices.count * plane;
     let (src, dst) = (Src::new(x), y.dst());
     let convert = entry::<FromPlanes>(isa);
     if shape.block == 1 {
         let cut = Cut::halves(shape.h, shape.c, shape.w, CHUNK_WORK);
         return par.run(cut.chunks(shape.n), 0, &|chunk, _| {
             let Chunk { image, rows, parts } = cut.chunk(chunk, shape.n);
+            let Some(first) = slices.first_plane(image, shape.c) else {
+                if rows.start == 0 {
+                    // SAFETY: `dst` holds a tensor of `shape`; the chunk with the first rows has these planes for itself.
+                    parts.for_each(|channel| unsafe { zero_block(dst, &shape, image, channel) });
+                }
+                return;
+            };
             for channel in parts {
-                let plane = src.add((image * shape.c + channel) * plane);
+                let plane = src.add(first * plane + channel * next);
                 let out = dst.add(shape.offset(image, channel, 0, 0));
                 // SAFETY: `dst` holds a tensor of `shape`; each chunk has rows of its own.
                 unsafe {
@@ -41,14 +79,18 @@ pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
     }
     par.run(shape.n * shape.blocks(), 0, &|chunk, _| {
         let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
+        let Some(plane) = slices.first_plane(image, shape.c).map(|first| first * plane) else {
+            // SAFETY: `dst` holds a tensor of `shape`; each chunk has a block of its own.
+            return unsafe { zero_block(dst, &shape, image, block) };
+        };
         let first = block * shape.block;
-        let planes = src.add((image * shape.c + first) * plane);
+        let planes = src.add(plane + first * next);
         // SAFETY: `dst` holds a tensor of `shape`, `planes` the channels of this block; each chunk has a block of its own.
         unsafe {
             zero_halo(dst, &shape, image, block, 0..shape.h);
             let out = dst.add(shape.offset(image, block, 0, 0));
             let channels = shape.block.min(shape.c - first);
-            convert(&PlaneArgs { planes, blocked: out, shape, channels });
+            convert(&PlaneArgs { planes, next, blocked: out, shape, channels });
         }
     });
 }
@@ -58,18 +100,24 @@ pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
 /// # Panics
 /// If `y` is not as large as the shape of `x` says.
 pub fn from_blocked(isa: Isa, x: Blocked<'_>, y: &mut [f32], par: &dyn Par) {
+    slices_from_blocked(isa, x, 1, y, par);
+}
+
+/// The same for volumes of so many slices.
+pub(super) fn slices_from_blocked(isa: Isa, x: Blocked<'_>, count: usize, y: &mut [f32], par: &dyn Par) {
     let shape = x.shape;
     let plane = shape.h * shape.w;
-    assert_eq!(y.len(), shape.n * shape.c * plane, "elements of an NCHW tensor of {shape:?}");
+    assert_eq!(y.len(), shape.n * shape.c * plane, "elements of a plain tensor of {shape:?}");
     if plane == 0 {
         return;
     }
+    let next = count * plane;
     let (src, dst) = (x.src(), Dst::new(y));
     let convert = entry::<ToPlanes>(isa);
     par.run(shape.n * shape.blocks(), 0, &|chunk, _| {
         let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
         let first = block * shape.block;
-        let planes = dst.add((image * shape.c + first) * plane);
+        let planes = dst.add((image / count * shape.c + first) * next + image % count * plane);
         let from = src.add(shape.offset(image, block, 0, 0));
         // SAFETY: `src` holds a tensor of `shape`, `planes` the channels of this block; each chunk has a block of its own.
         unsafe {
@@ -79,15 +127,25 @@ pub fn from_blocked(isa: Isa, x: Blocked<'_>, y: &mut [f32], par: &dyn Par) {
                 }
             } else {
                 let channels = shape.block.min(shape.c - first);
-                convert(&PlaneArgs { planes, blocked: from, shape, channels });
+                convert(&PlaneArgs { planes, next, blocked: from, shape, channels });
             }
         }
     });
 }
 
-/// One block of channels: the first of its planes, and its first pixel in the blocked tensor.
+/// Writes zeros to a block of channels of an image.
+///
+/// # Safety
+/// `y` must hold a tensor of `shape`, and no other thread may access this block.
+unsafe fn zero_block(y: Dst, shape: &BlockedShape, image: usize, block: usize) {
+    // SAFETY: the block lies in the tensor, by the caller's promise writable and ours.
+    unsafe { y.zero(shape.padded_offset(image, block, 0, 0), shape.block_stride()) }
+}
+
+/// One block of channels: the first of its planes, the distance to the next, and its first pixel in the blocked tensor.
 struct PlaneArgs<P, B> {
     planes: P,
+    next: usize,
     blocked: B,
     shape: BlockedShape,
     channels: usize,
@@ -135,7 +193,7 @@ impl Body for FromPlanes {
                 let mut v = [s.zero(); LANES];
                 for ch in 0..LANES {
                     if ch < x.channels {
-                        v[ch] = s.load(x.planes, ch * plane + p);
+                        v[ch] = s.load(x.planes, ch * x.next + p);
                     }
                 }
                 s.transpose(&mut v);
@@ -147,7 +205,7 @@ impl Body for FromPlanes {
             for p in p..plane {
                 let mut v = [0.0; LANES];
                 for (ch, v) in v.iter_mut().enumerate().take(x.channels) {
-                    *v = x.planes.read(ch * plane + p);
+                    *v = x.planes.read(ch * x.next + p);
                 }
                 s.store(x.blocked, pixels.next(), s.load(Src::new(&v), 0));
             }
@@ -174,7 +232,7 @@ impl Body for ToPlanes {
                 s.transpose(&mut v);
                 for ch in 0..LANES {
                     if ch < x.channels {
-                        s.store(x.planes, ch * plane + p, v[ch]);
+                        s.store(x.planes, ch * x.next + p, v[ch]);
                     }
                 }
                 p += LANES;
@@ -182,7 +240,7 @@ impl Body for ToPlanes {
             for p in p..plane {
                 let at = pixels.next();
                 for ch in 0..x.channels {
-                    x.planes.write(ch * plane + p, x.blocked.read(at + ch));
+                    x.planes.write(ch * x.next + p, x.blocked.read(at + ch));
                 }
             }
         }

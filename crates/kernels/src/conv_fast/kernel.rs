@@ -2,21 +2,22 @@
 
 use super::bf16::Bf16;
 use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
-use super::convert::{from_blocked, to_blocked};
 use super::depthwise::Depthwise;
 use super::direct::Direct;
-use super::job::{ConvEpilogue, Expected, Job, Residual};
+use super::job::{ConvEpilogue, Expected, Job};
 use super::method::{ConvOptions, Method, Precision};
 use super::params::Conv2dParams;
 use super::select::{choose, prepare};
 use super::table::ConvSignature;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
-use crate::activation::Activation;
 use crate::cache_class::CacheClass;
 use crate::gemm::tile::Elements;
 use crate::isa::Isa;
 use crate::par::Par;
 use std::ops::Range;
+
+/// Elements of an image. Offsets inside it are kept in 32 bits; there is room for a halo larger than the one asked for.
+pub(super) const MOST_ELEMENTS: usize = u32::MAX as usize / 4;
 
 /// A convolution prepared for one input shape and instruction set.
 #[derive(Clone, Debug)]
@@ -41,17 +42,6 @@ pub(super) enum Algorithm {
     InRegisters(InRegisters),
     Phases(Phases),
     Bf16(Bf16),
-}
-
-/// Operands of a run on NCHW tensors.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NchwEpilogue<'a> {
-    /// One value per output channel.
-    pub bias: Option<&'a [f32]>,
-    /// A tensor of the output's size, added after the bias.
-    pub residual: Option<&'a [f32]>,
-    /// Applied last.
-    pub activation: Activation,
 }
 
 impl ConvKernel {
@@ -100,8 +90,7 @@ impl ConvKernel {
         };
         let input = if planar { BlockedShape::planar(n, c, h, w, halo) } else { BlockedShape::new(n, c, h, w, halo) };
         let output = BlockedShape::new(n, params.out_channels, out[0], out[1], Halo::default());
-        // Offsets inside an image are kept in 32 bits; leave room for a halo larger than the one asked for.
-        if input.image_len().max(output.image_len()) > u32::MAX as usize / 4 {
+        if input.image_len().max(output.image_len()) > MOST_ELEMENTS {
             return None;
         }
         Some(ConvKernel { params, isa, input, output, algorithm, tuned: false, precision: Precision::Single })
@@ -256,49 +245,5 @@ impl ConvKernel {
             Algorithm::InRegisters(a) => a.run(&job, par),
             Algorithm::Phases(a) => a.run(&job, par),
         }
-    }
-
-    /// Elements of workspace that [`run_nchw`](Self::run_nchw) needs.
-    pub fn workspace_len(&self) -> usize {
-        self.workspace_parts().iter().sum()
-    }
-
-    /// Elements of the blocked input, the blocked output and the scratch, each a whole number of cache lines.
-    fn workspace_parts(&self) -> [usize; 3] {
-        [self.input.len(), self.output.len(), self.scratch_len()].map(|len| len.next_multiple_of(16))
-    }
-
-    /// Convolves NCHW tensors, converting on the way in and out.
-    ///
-    /// # Panics
-    /// If an operand does not have the length that its shape says, or the workspace is shorter than
-    /// [`workspace_len`](Self::workspace_len).
-    pub fn run_nchw(
-        &self,
-        x: &[f32],
-        packed: &[f32],
-        epilogue: NchwEpilogue<'_>,
-        y: &mut [f32],
-        workspace: &mut [f32],
-        par: &dyn Par,
-    ) {
-        let need = self.workspace_len();
-        assert!(workspace.len() >= need, "the workspace needs {need} elements, got {}", workspace.len());
-        let [input_len, output_len, _] = self.workspace_parts();
-        let (input, rest) = workspace.split_at_mut(input_len);
-        let (output, scratch) = rest.split_at_mut(output_len);
-        let mut blocked_x = BlockedMut::new(self.input, input);
-        to_blocked(self.isa, x, &mut blocked_x, par);
-        let mut blocked_y = BlockedMut::new(self.output, output);
-        let residual = match epilogue.residual {
-            Some(r) => {
-                to_blocked(self.isa, r, &mut blocked_y, par);
-                Residual::InPlace
-            }
-            None => Residual::None,
-        };
-        let inner = ConvEpilogue { bias: epilogue.bias, residual, activation: epilogue.activation };
-        self.run(Blocked::new(self.input, blocked_x.data), packed, inner, &mut blocked_y, scratch, par);
-        from_blocked(self.isa, Blocked::new(self.output, blocked_y.data), y, par);
     }
 }

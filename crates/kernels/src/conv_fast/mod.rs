@@ -16,6 +16,7 @@ mod job;
 mod kernel;
 mod method;
 mod params;
+mod plain;
 mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
@@ -31,9 +32,10 @@ pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 pub use concat::{can_concat, concat};
 pub use convert::{from_blocked, to_blocked};
 pub use job::{ConvEpilogue, Residual};
-pub use kernel::{ConvKernel, NchwEpilogue};
+pub use kernel::ConvKernel;
 pub use method::{ConvOptions, Method, Precision, Winograd};
 pub use params::Conv2dParams;
+pub use plain::{Depth, PlainConv, PlainEpilogue};
 pub use pointwise::{Pointwise, pointwise};
 pub use pool::{Pool2dParams, PoolKind, pool};
 pub use pooled::PooledKernel;
@@ -44,6 +46,8 @@ pub use tune::{Measured, chosen, measure};
 mod bf16_tests;
 #[cfg(test)]
 mod layer_tests;
+#[cfg(test)]
+mod plain_tests;
 #[cfg(test)]
 mod pooled_tests;
 #[cfg(test)]

@@ -20,7 +20,7 @@ static MEASURED: LazyLock<ConvTable> =
     LazyLock::new(|| include_str!("measured.txt").parse().unwrap_or_else(|e| panic!("measured.txt: {e}")));
 
 /// Inputs with fewer channels than this are read as planes: blocks of 16 would be mostly empty.
-const PLANAR_CHANNELS: usize = 8;
+pub(super) const PLANAR_CHANNELS: usize = 8;
 /// By rule transforms pay from this many channels on both sides.
 const WINOGRAD_CHANNELS: usize = 16;
 /// How much faster a transform must be expected to be to replace direct convolution.

@@ -11,7 +11,7 @@ use crate::testing::{Reverse, Threads};
 use proptest::prelude::*;
 
 /// Values that are far from round, repeatable from `seed`.
-fn values(seed: u64, n: usize) -> Vec<f32> {
+pub(super) fn values(seed: u64, n: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     (0..n)
         .map(|_| {
@@ -117,13 +117,14 @@ impl Case {
     /// Through NCHW, in a workspace full of NaN.
     pub(super) fn run_nchw(&self, kernel: &ConvKernel, par: &dyn Par) -> Vec<f32> {
         let mut y = vec![f32::NAN; self.out_len()];
-        let mut workspace = vec![f32::NAN; kernel.workspace_len()];
-        let epilogue = NchwEpilogue {
+        let plain = PlainConv::of_images(kernel.clone());
+        let mut workspace = vec![f32::NAN; plain.workspace_len()];
+        let epilogue = PlainEpilogue {
             bias: self.bias.as_deref(),
             residual: self.residual.as_deref(),
             activation: self.activation,
         };
-        kernel.run_nchw(&self.x, &self.packed(kernel), epilogue, &mut y, &mut workspace, par);
+        plain.run(&self.x, &self.packed(kernel), epilogue, &mut y, &mut workspace, par);
         y
     }
 

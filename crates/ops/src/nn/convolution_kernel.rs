@@ -5,11 +5,12 @@ use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;
-use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, NchwEpilogue};
+use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, Depth, PlainConv, PlainEpilogue};
 use mxrt_kernels::conv_plain::{ConvParams, convolution};
 use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
+use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, Shape, TensorRef};
 use std::ops::Range;
 
@@ -90,7 +91,11 @@ pub(crate) fn bind_convolution(
 
 /// A fast kernel for the plan's text.
 pub(crate) fn describe(kernel: &ConvKernel) -> String {
-    format!("{}{}", kernel.name(), if kernel.is_tuned() { " (tuned)" } else { "" })
+    kernel.name() + tuned(kernel)
+}
+
+fn tuned(kernel: &ConvKernel) -> &'static str {
+    if kernel.is_tuned() { " (tuned)" } else { "" }
 }
 
 /// Estimated time of a fast convolution on one core, from rates that stand for each instruction set.
@@ -112,9 +117,9 @@ pub(crate) fn multiply_adds(geometry: &Geometry, data: &[usize], outputs: usize)
     outputs.saturating_mul(each) as u64
 }
 
-/// A convolution with one or two spatial axes in single precision, on packed weights.
+/// A convolution in single precision, on packed weights.
 struct Fast {
-    kernel: ConvKernel,
+    conv: PlainConv,
     epilogue: Epilogue,
     work: u64,
 }
@@ -122,33 +127,49 @@ struct Fast {
 impl Fast {
     /// `None` where the plain kernel has to do it.
     fn new(geometry: &Geometry, epilogue: Epilogue, work: u64, signature: &Signature<'_>) -> Option<Fast> {
-        let kernel = fast_kernel(geometry, &signature.inputs[0].shape, signature.options)?;
-        Some(Fast { kernel, epilogue, work })
+        let (&[n, c], spatial) = signature.inputs[0].shape.split_first_chunk()?;
+        // Fewer axes are the last of three.
+        let [d, h, w] = three(spatial, 1);
+        let depth = Depth {
+            kernel: three(&geometry.kernel, 1)[0],
+            stride: three(&geometry.stride, 1)[0],
+            dilate: three(&geometry.dilate, 1)[0],
+            pad: three(&geometry.pad, 0)[0],
+        };
+        let (isa, options) = conv_options(signature.options);
+        let conv = PlainConv::select(conv_params(geometry, c), depth, [n, c, d, h, w], isa, options)?;
+        Some(Fast { conv, epilogue, work })
     }
 }
 
-/// The fast kernel for data of shape `(batch, channels, [height,] width)`, if there is one.
-pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelOptions) -> Option<ConvKernel> {
-    // One spatial axis is an image of height 1.
-    let two = |dims: &[usize], fill: usize| match *dims {
-        [width] => Some([fill, width]),
-        [height, width] => Some([height, width]),
-        _ => None,
+/// Along the last two of its axes, over so many channels.
+fn conv_params(geometry: &Geometry, in_channels: usize) -> Conv2dParams {
+    let two = |list: &[usize], missing: usize| {
+        let [_, height, width] = three(list, missing);
+        [height, width]
     };
-    let (&[n, channels], spatial) = shape.split_first_chunk()?;
-    let [height, width] = two(spatial, 1)?;
-    let params = Conv2dParams {
-        in_channels: channels,
+    Conv2dParams {
+        in_channels,
         out_channels: geometry.filters,
-        kernel: two(&geometry.kernel, 1)?,
-        stride: two(&geometry.stride, 1)?,
-        dilate: two(&geometry.dilate, 1)?,
-        pad: two(&geometry.pad, 0)?,
+        kernel: two(&geometry.kernel, 1),
+        stride: two(&geometry.stride, 1),
+        dilate: two(&geometry.dilate, 1),
+        pad: two(&geometry.pad, 0),
         groups: geometry.groups,
-    };
+    }
+}
+
+fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     let winograd = options.transforms();
     let KernelOptions { precision, tuned, isa, .. } = options;
-    ConvKernel::select(params, [n, channels, height, width], isa, ConvOptions { winograd, precision, tuned })
+    (isa, ConvOptions { winograd, precision, tuned })
+}
+
+/// The fast kernel for images of shape `(batch, channels, height, width)`, if there is one.
+pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelOptions) -> Option<ConvKernel> {
+    let shape: [usize; 4] = shape.try_into().ok()?;
+    let (isa, options) = conv_options(options);
+    ConvKernel::select(conv_params(geometry, shape[1]), shape, isa, options)
 }
 
 impl Kernel for Fast {
@@ -156,19 +177,19 @@ impl Kernel for Fast {
         let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
         };
-        let epilogue = NchwEpilogue {
+        let epilogue = PlainEpilogue {
             bias: operand(call.inputs, self.epilogue.bias.then_some(2))?,
             residual: operand(call.inputs, self.epilogue.residual_at())?,
             activation: self.epilogue.activation.fast(),
         };
-        let workspace = scratch(call.workspace, self.kernel.workspace_len())?;
-        let packed = packed_elements(packed, self.kernel.packed_len())?;
-        self.kernel.run_nchw(elements(data)?, packed, epilogue, elements_mut(out)?, workspace, call.par);
+        let workspace = scratch(call.workspace, self.conv.workspace_len())?;
+        let packed = packed_elements(packed, self.conv.packed_len())?;
+        self.conv.run(elements(data)?, packed, epilogue, elements_mut(out)?, workspace, call.par);
         Ok(())
     }
 
     fn workspace(&self) -> usize {
-        self.kernel.workspace_len() * size_of::<f32>()
+        self.conv.workspace_len() * size_of::<f32>()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
@@ -176,11 +197,11 @@ impl Kernel for Fast {
     }
 
     fn describe(&self) -> String {
-        format!("convolution {}", describe(&self.kernel))
+        format!("convolution {}{}", self.conv.name(), tuned(self.conv.kernel()))
     }
 
     fn cost_ns(&self) -> u64 {
-        cost_ns(&self.kernel, self.work)
+        cost_ns(self.conv.kernel(), self.work)
     }
 
     fn multiply_adds(&self) -> Option<u64> {
@@ -188,7 +209,7 @@ impl Kernel for Fast {
     }
 
     fn convolution(&self) -> Option<ConvSignature> {
-        Some(self.kernel.signature())
+        self.conv.signature()
     }
 }
 
@@ -198,21 +219,21 @@ impl Packing for Fast {
     }
 
     fn bytes(&self) -> usize {
-        self.kernel.packed_len() * size_of::<f32>()
+        self.conv.packed_len() * size_of::<f32>()
     }
 
     fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
-        self.kernel.pack(elements(weight)?, scratch(out, self.kernel.packed_len())?);
+        self.conv.pack(elements(weight)?, scratch(out, self.conv.packed_len())?);
         Ok(())
     }
 
     fn key(&self) -> String {
-        format!("{} {:?}", self.kernel.name(), self.kernel.params())
+        format!("{} {:?} {:?}", self.conv.name(), self.conv.kernel().params(), self.conv.depth())
     }
 
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {
-        unpacker(&self.kernel)
+        self.conv.can_unpack().then(|| Box::new(self.conv.clone()) as Box<dyn Unpack>)
     }
 }
 
@@ -224,6 +245,13 @@ pub(crate) fn unpacker(kernel: &ConvKernel) -> Option<Box<dyn Unpack>> {
 impl Unpack for ConvKernel {
     fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
         ConvKernel::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
+        Ok(())
+    }
+}
+
+impl Unpack for PlainConv {
+    fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
+        PlainConv::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
         Ok(())
     }
 }
