@@ -214,6 +214,49 @@ fn branches_of_several_kinds_are_joined_in_place_and_copied_where_they_must() {
     check(&Symbol::group(&[join("third", &[&first, &first]), second]), &[1, 6, 8, 11]);
 }
 
+fn concat(name: &str, parts: &[&Symbol]) -> Symbol {
+    apply("Concat", name, &[("num_args", &parts.len().to_string()), ("dim", "1")], parts)
+}
+
+#[test]
+fn a_joined_value_and_a_part_of_it_are_joined_again() {
+    let x = var("data");
+    let [a, b, e] = ["a", "b", "e"].map(|name| conv(name, &x, "16", &[]));
+    let inner = concat("inner", &[&a, &b]);
+    // Steps of their own: one is a result, all parts of the other have a place.
+    check(&concat("result", &[&inner, &a]), &[1, 16, 8, 8]);
+    let around = conv("o1", &concat("around", &[&inner, &e]), "16", &[]);
+    let again = conv("o2", &concat("again", &[&inner, &a]), "16", &[]);
+    check(&Symbol::group(&[around, again]), &[1, 16, 8, 8]);
+}
+
+#[test]
+fn values_that_are_joined_again_and_again_agree() {
+    let mut state = 7u64;
+    let mut below = move |n: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    for graph in 0..150 {
+        let mut values = vec![relu("first", &var("data"))];
+        for v in 0..3 + below(8) {
+            let name = format!("v{v}");
+            let any = |below: &mut dyn FnMut(usize) -> usize| values[below(values.len())].clone();
+            let new = match below(3) {
+                0 => relu(&name, &any(&mut below)),
+                1 => conv(&name, &any(&mut below), ["16", "32", "12"][below(3)], &[]),
+                _ => {
+                    let parts: Vec<Symbol> = (0..2 + below(2)).map(|_| any(&mut below)).collect();
+                    concat(&name, &parts.iter().collect::<Vec<_>>())
+                }
+            };
+            values.push(new);
+        }
+        let results: Vec<Symbol> = (0..1 + below(3)).map(|_| values[values.len() - 1 - below(3)].clone()).collect();
+        check(&Symbol::group(&results), &[1 + graph % 2, 16, 4, 4]);
+    }
+}
+
 #[test]
 fn plain_arrays_are_joined_in_place_along_their_first_extent() {
     let x = var("data");

@@ -237,7 +237,8 @@ impl<'a> Builder<'a> {
         }
         let results: HashSet<Value> = self.graph.outputs.iter().map(|v| self.root(*v)).collect();
         let made = |v: Value| matches!(v, Value::Node(n, _) if self.is_step(n));
-        Ok(Joined::new(&joins, &reads(self.graph, &joins, &|v| self.root(v)), &results, &made))
+        let reads = reads(self.graph, &joins, &results, &|v| self.root(v));
+        Ok(Joined::new(&joins, &reads, &results, &made))
     }
 
     /// A step that copies input `k` of the joining node `n` to its place.

@@ -52,7 +52,8 @@ impl Joined {
             }
             offset += bytes;
         }
-        if !placed {
+        // The operator does it alone, unless it would read the same bytes twice.
+        if !placed && !self.any_overlap(&join.inputs) {
             return;
         }
         // A joining node has one output; the numbers behind it are free to name the places of its inputs.
@@ -69,6 +70,11 @@ impl Joined {
     fn read_together(&self, reads: &[Vec<Value>], value: Value, out: Value) -> bool {
         let part = |v: &Value| *v == value || self.lies_inside(*v, value);
         reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
+    }
+
+    /// Whether one of the values lies inside another.
+    fn any_overlap(&self, values: &[Value]) -> bool {
+        values.iter().any(|inner| values.iter().any(|outer| self.lies_inside(*inner, *outer)))
     }
 
     fn lies_inside(&self, mut value: Value, outer: Value) -> bool {
@@ -96,9 +102,11 @@ impl Joined {
     }
 }
 
-/// For every node that is neither constant nor alias nor in `joins`, what it reads.
-pub fn reads(graph: &Graph, joins: &[Join], root: &dyn Fn(Value) -> Value) -> Vec<Vec<Value>> {
-    let joining: HashSet<usize> = joins.iter().map(|j| j.node).collect();
+/// For every node that may be a step of its own, what it reads: all but `joins` whose output can be placed, which is not so if it
+/// is in `fixed`.
+pub fn reads(graph: &Graph, joins: &[Join], fixed: &HashSet<Value>, root: &dyn Fn(Value) -> Value) -> Vec<Vec<Value>> {
+    let joining: HashSet<usize> =
+        joins.iter().map(|j| j.node).filter(|n| !fixed.contains(&Value::Node(*n, 0))).collect();
     let others = graph.nodes.iter().enumerate().filter(|(n, _)| !joining.contains(n));
     others.map(|(_, node)| node.inputs.iter().map(|v| root(*v)).collect()).collect()
 }
