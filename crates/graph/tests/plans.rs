@@ -170,13 +170,13 @@ fn chains_of_element_wise_operators_agree_plain_and_between_convolutions() {
 }
 
 /// A block of densely connected layers: each reads what all before it made.
-fn dense_block(x: &Symbol, layers: usize) -> Symbol {
-    let mut joined = conv("c", x, "32", &[]);
+fn dense_block(x: &Symbol, layers: usize, first: &'static str, growth: &'static str) -> Symbol {
+    let mut joined = conv("c", x, first, &[]);
     for i in 0..layers {
         let kernel = if i % 2 == 0 { "(3, 3)" } else { "(5, 5)" };
         let pad = if i % 2 == 0 { "(1, 1)" } else { "(2, 2)" };
         let active = relu(&format!("r{i}"), &norm(&format!("n{i}"), &joined));
-        let new = conv(&format!("c{i}"), &active, "16", &[("kernel", kernel), ("pad", pad)]);
+        let new = conv(&format!("c{i}"), &active, growth, &[("kernel", kernel), ("pad", pad)]);
         joined = apply("Concat", &format!("join{i}"), &[("num_args", "2"), ("dim", "1")], &[&joined, &new]);
     }
     apply("Pooling", "pool", &[("global_pool", "True"), ("pool_type", "avg"), ("kernel", "(1, 1)")], &[&joined])
@@ -184,7 +184,7 @@ fn dense_block(x: &Symbol, layers: usize) -> Symbol {
 
 #[test]
 fn densely_connected_layers_are_joined_without_copying() {
-    let symbol = dense_block(&var("data"), 4);
+    let symbol = dense_block(&var("data"), 4, "32", "16");
     let text = check(&symbol, &[1, 8, 9, 10]);
     assert!(!text.contains("_blocked_concat") && !text.contains("_copy"), "{text}");
     let off = PassChoice::parse("-concat_in_place").expect("it is known");
@@ -192,6 +192,21 @@ fn densely_connected_layers_are_joined_without_copying() {
     assert_eq!(text.matches("_blocked_concat").count(), 4, "{text}");
     let text = check(&symbol, &[3, 8, 9, 10]);
     assert_eq!(text.matches("_blocked_concat").count(), 4, "several images lie interleaved: {text}");
+}
+
+#[test]
+fn channels_that_do_not_fill_blocks_are_written_behind_those_before_them() {
+    for (first, growth) in [("20", "12"), ("24", "24"), ("9", "3"), ("16", "40")] {
+        let symbol = dense_block(&var("data"), 5, first, growth);
+        let text = check(&symbol, &[1, 8, 9, 10]);
+        assert!(!text.contains("_blocked_concat"), "{text}");
+        assert_eq!(text.matches("_to_blocked").count() + text.matches("_from_blocked").count(), 2, "{text}");
+        let text = check(&symbol, &[3, 8, 9, 10]);
+        assert_eq!(text.matches("_blocked_concat").count(), 5, "{text}");
+    }
+    let text = check(&dense_block(&var("data"), 5, "20", "12"), &[1, 8, 9, 10]);
+    let lanes: Vec<&str> = text.split("from lane ").skip(1).filter_map(|rest| rest.split(' ').next()).collect();
+    assert_eq!(lanes, ["4", "12", "8", "4"], "20, 32, 44, 56 and 68 channels are joined with 12: {text}");
 }
 
 #[test]
@@ -237,14 +252,14 @@ fn values_that_are_joined_again_and_again_agree() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) as usize % n
     };
-    for graph in 0..150 {
+    for graph in 0..300 {
         let mut values = vec![relu("first", &var("data"))];
         for v in 0..3 + below(8) {
             let name = format!("v{v}");
             let any = |below: &mut dyn FnMut(usize) -> usize| values[below(values.len())].clone();
             let new = match below(3) {
                 0 => relu(&name, &any(&mut below)),
-                1 => conv(&name, &any(&mut below), ["16", "32", "12"][below(3)], &[]),
+                1 => conv(&name, &any(&mut below), ["16", "32", "12", "5", "20"][below(5)], &[]),
                 _ => {
                     let parts: Vec<Symbol> = (0..2 + below(2)).map(|_| any(&mut below)).collect();
                     concat(&name, &parts.iter().collect::<Vec<_>>())

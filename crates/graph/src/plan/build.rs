@@ -4,13 +4,13 @@ use super::arena::{Draft, Layout};
 use super::consts::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
 use super::infer::{Types, infer};
 use super::ir::{Graph, GraphNode, Value};
-use super::join::{Join, Joined, reads};
+use super::join::{Join, Joined, Part, reads};
 use super::memory::ALIGN;
 use super::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
 use super::step::{CopyKernel, Operand, Packed, Piece, Place, Step};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{ConvSignature, Kernel, KernelOptions, Signature};
-use mxrt_tensor::TensorType;
+use mxrt_ops::{ConvSignature, JoinPart, Kernel, KernelOptions, Signature};
+use mxrt_tensor::{Shape, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -226,13 +226,18 @@ impl<'a> Builder<'a> {
     fn join(&self) -> Result<Joined, OpError> {
         let mut joins = Vec::new();
         for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.is_step(*n)) {
-            let (ins, outs) = self.signature_types(n)?;
-            let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
-            let bytes: Vec<usize> = ins.iter().map(TensorType::bytes).collect();
-            let fits = bytes.iter().sum::<usize>() == outs.iter().map(TensorType::bytes).sum::<usize>()
-                && bytes.iter().all(|b| *b > 0 && b.is_multiple_of(ALIGN));
-            if (node.op.joins)(&node.attrs, &signature) && fits {
-                joins.push(Join { node: n, inputs: node.inputs.iter().map(|v| self.root(*v)).collect(), bytes });
+            let Some(parts) = self.join_parts(n)? else { continue };
+            let aligned = |p: &JoinPart| {
+                !p.bytes.is_empty() && [p.bytes.start, p.bytes.end].iter().all(|b| b.is_multiple_of(ALIGN))
+            };
+            if parts.iter().all(aligned) {
+                let values = node.inputs.iter().map(|v| self.root(*v));
+                let part = |(value, part): (Value, JoinPart)| Part {
+                    value,
+                    offset: part.bytes.start,
+                    alone: part.merge.is_none(),
+                };
+                joins.push(Join { node: n, parts: values.zip(parts).map(part).collect() });
             }
         }
         let results: HashSet<Value> = self.graph.outputs.iter().map(|v| self.root(*v)).collect();
@@ -241,11 +246,24 @@ impl<'a> Builder<'a> {
         Ok(Joined::new(&joins, &reads, &results, &made))
     }
 
+    fn join_parts(&self, n: usize) -> Result<Option<Vec<JoinPart>>, OpError> {
+        let (node, (ins, outs)) = (&self.graph.nodes[n], self.signature_types(n)?);
+        let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
+        Ok((node.op.joins)(&node.attrs, &signature))
+    }
+
     /// A step that copies input `k` of the joining node `n` to its place.
     fn copy_into(&self, n: usize, k: usize, place: Value) -> Result<Draft, OpError> {
         let node = &self.graph.nodes[n];
         let tensor = self.type_of(node.inputs[k])?;
         let mut draft = copy_draft(node.name.clone(), tensor, Place::Arena(usize::MAX), self.root(node.inputs[k]));
+        if let Some(JoinPart { bytes, merge: Some(merge) }) =
+            self.join_parts(n)?.and_then(|parts| parts.into_iter().nth(k))
+        {
+            let shape = Shape::new(&[bytes.len() / tensor.dtype.size()]);
+            draft.step.outputs[0].tensor = TensorType::new(tensor.dtype, shape);
+            draft.step.kernel = merge;
+        }
         draft.step.stands_for = node.stands_for;
         draft.outputs.push(place);
         Ok(draft)

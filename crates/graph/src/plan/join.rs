@@ -1,20 +1,29 @@
 //! Concatenation without copying: producers write straight into their part of the joined value.
 //!
-//! Where the bytes of the output are those of the inputs one behind another, an input that a step makes is placed inside
-//! the output. What cannot be placed (arguments, constants, results, a value joined twice) is copied by a step of its own.
-//! A joined value may itself lie inside a larger one.
+//! Where bytes of the output are those of an input, an input that a step makes is placed inside the output. What cannot be placed
+//! (arguments, constants, results, a value joined twice, channels that begin in the middle of a block) is copied by a step of its
+//! own. A joined value may itself lie inside a larger one.
 
 use super::ir::{Graph, Value};
 use std::collections::{HashMap, HashSet};
 
-/// A node that only joins: its inputs (roots of aliases) and their bytes.
+/// A node that only joins.
 pub struct Join {
     /// position of the node in the graph
     pub node: usize,
     /// what it joins
-    pub inputs: Vec<Value>,
-    /// bytes of each input
-    pub bytes: Vec<usize>,
+    pub parts: Vec<Part>,
+}
+
+/// An input of a join.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// the input (root of aliases)
+    pub value: Value,
+    /// where it begins in the output
+    pub offset: usize,
+    /// whether the output has bytes for it alone, but for the end of its last block
+    pub alone: bool,
 }
 
 /// Which values lie inside which.
@@ -42,18 +51,17 @@ impl Joined {
 
     fn place(&mut self, join: &Join, reads: &[Vec<Value>], free: &dyn Fn(Value) -> bool) {
         let out = Value::Node(join.node, 0);
-        let (mut offset, mut copies, mut placed) = (0, Vec::new(), false);
-        for (k, (value, bytes)) in join.inputs.iter().zip(&join.bytes).enumerate() {
-            if free(*value) && !self.inside.contains_key(value) && !self.read_together(reads, *value, out) {
-                self.inside.insert(*value, (out, offset));
-                placed = true;
+        let mut copies = Vec::new();
+        for (k, Part { value, offset, alone }) in join.parts.iter().copied().enumerate() {
+            let fits = alone && free(value) && !self.inside.contains_key(&value);
+            if fits && !self.read_together(reads, value, out) && !self.is_merged(join, value) {
+                self.inside.insert(value, (out, offset));
             } else {
                 copies.push((k, offset));
             }
-            offset += bytes;
         }
         // The operator does it alone, unless it would read the same bytes twice.
-        if !placed && !self.any_overlap(&join.inputs) {
+        if copies.len() == join.parts.len() && !self.any_overlap(&join.parts) {
             return;
         }
         // A joining node has one output; the numbers behind it are free to name the places of its inputs.
@@ -72,9 +80,16 @@ impl Joined {
         reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
     }
 
-    /// Whether one of the values lies inside another.
-    fn any_overlap(&self, values: &[Value]) -> bool {
-        values.iter().any(|inner| values.iter().any(|outer| self.lies_inside(*inner, *outer)))
+    /// Whether one of the inputs lies inside another.
+    fn any_overlap(&self, parts: &[Part]) -> bool {
+        parts.iter().any(|inner| parts.iter().any(|outer| self.lies_inside(inner.value, outer.value)))
+    }
+
+    /// Whether `value`, or something inside it, is also written behind other channels: perhaps to the block that it ends in, and a
+    /// step cannot write where it reads.
+    fn is_merged(&self, join: &Join, value: Value) -> bool {
+        let merged = join.parts.iter().filter(|part| !part.alone).map(|part| part.value);
+        merged.into_iter().any(|v| v == value || self.lies_inside(v, value))
     }
 
     fn lies_inside(&self, mut value: Value, outer: Value) -> bool {
@@ -120,7 +135,8 @@ mod tests {
     }
 
     fn join(n: usize, inputs: &[Value]) -> Join {
-        Join { node: n, inputs: inputs.to_vec(), bytes: vec![64; inputs.len()] }
+        let part = |(k, value): (usize, &Value)| Part { value: *value, offset: 64 * k, alone: true };
+        Join { node: n, parts: inputs.iter().enumerate().map(part).collect() }
     }
 
     fn made(value: Value) -> bool {
@@ -129,7 +145,9 @@ mod tests {
 
     #[test]
     fn values_joined_twice_over_lie_in_the_outermost() {
-        let joins = [join(2, &[node(0), node(1)]), Join { bytes: vec![128, 64], ..join(4, &[node(2), node(3)]) }];
+        let mut around = join(4, &[node(2), node(3)]);
+        around.parts[1].offset = 128;
+        let joins = [join(2, &[node(0), node(1)]), around];
         let joined = Joined::new(&joins, &[vec![node(2)]], &HashSet::new(), &made);
         assert_eq!(joined.place_of(node(1)), (node(4), 64));
         assert_eq!(joined.place_of(node(3)), (node(4), 128));
@@ -149,6 +167,17 @@ mod tests {
         assert_eq!(none.copies(3), None, "with nothing to place the operator does it");
         let result = Joined::new(&[join(1, &[node(0)])], &[], &fixed, &made);
         assert_eq!(result.copies(1), None, "a result has a place of its own");
+    }
+
+    #[test]
+    fn channels_that_begin_within_a_block_are_copied_from_where_they_are_made() {
+        let mut twice = join(3, &[node(0), node(1), node(1)]);
+        twice.parts[2].alone = false;
+        let joined = Joined::new(&[twice], &[], &HashSet::new(), &made);
+        assert_eq!(joined.place_of(node(0)), (node(3), 0));
+        assert_eq!(joined.place_of(node(1)), (node(1), 0), "read while its place is written");
+        let copied: Vec<usize> = joined.copies(3).unwrap_or(&[]).iter().map(|(k, _)| *k).collect();
+        assert_eq!(copied, [1, 2]);
     }
 
     #[test]

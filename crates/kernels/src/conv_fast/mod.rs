@@ -29,7 +29,7 @@ mod tune;
 mod winograd;
 
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
-pub use concat::{can_concat, concat};
+pub use concat::{concat, concat_behind};
 pub use convert::{from_blocked, to_blocked};
 pub use job::{ConvEpilogue, Residual};
 pub use kernel::ConvKernel;

@@ -3,7 +3,7 @@
 use super::{infer_from_layout, shape_of};
 use crate::core::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, can_concat, concat};
+use mxrt_kernels::conv_fast::{BLOCK, Blocked, BlockedMut, BlockedShape, concat, concat_behind};
 use mxrt_tensor::DType;
 
 /// Rows of the table.
@@ -19,18 +19,17 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,
-    joins: |attrs, signature| joins(attrs, signature).unwrap_or(false),
+    joins: |attrs, signature| joins(attrs, signature).ok()?,
     internal: true,
     ..OpDef::BASE
 }];
 
-/// The offer of a concatenation along the channels, where all inputs but the last fill their blocks.
+/// The offer of a concatenation along the channels.
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
     let layouts: Vec<BlockedLayout> =
         signature.inputs.iter().map(|t| BlockedLayout::plain_image(&t.shape)).collect::<Option<_>>()?;
-    let channels: Vec<usize> = layouts.iter().map(|l| l.channels).collect();
     let along_channels = matches!(attrs.int("dim"), 1 | -3);
-    if !along_channels || !can_concat(&channels) || signature.inputs.iter().any(|t| t.dtype != DType::F32) {
+    if !along_channels || signature.inputs.iter().any(|t| t.dtype != DType::F32) {
         return None;
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&signature.outputs.first()?.shape)?);
@@ -39,11 +38,45 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
 }
 
 /// One image whose parts have the halo of the whole.
-fn joins(attrs: &Attrs, signature: &Signature<'_>) -> Result<bool, OpError> {
+fn joins(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<JoinPart>>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let frame = |l: &Layout| l.blocked().map(|l| (l.block, l.height, l.width, l.halo));
     let one_image = signature.outputs.iter().all(|t| t.shape.first() == Some(&1));
-    Ok(one_image && inputs.iter().all(|l| l.blocked().is_some() && frame(l) == frame(&output)))
+    if !one_image || inputs.iter().any(|l| l.blocked().is_none() || frame(l) != frame(&output)) {
+        return Ok(None);
+    }
+    let mut channel = 0;
+    let part = |input: &Layout| {
+        let x = shape_of(Some(input), signature)?;
+        let (first, lane) = (channel / BLOCK, channel % BLOCK);
+        channel += x.c;
+        let stride = x.block_stride() * size_of::<f32>();
+        let merge = (lane > 0).then(|| Box::new(Merge { x, lane }) as Box<dyn Kernel>);
+        Ok(JoinPart { bytes: first * stride..channel.div_ceil(BLOCK) * stride, merge })
+    };
+    inputs.iter().map(part).collect::<Result<_, OpError>>().map(Some)
+}
+
+/// Writes channels behind others that end in the middle of a block.
+struct Merge {
+    x: BlockedShape,
+    /// Channels before them in the first block.
+    lane: usize,
+}
+
+impl Kernel for Merge {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let BlockedShape { c, h, w, halo, .. } = self.x;
+        let y = BlockedShape::new(1, self.lane + c, h, w, halo);
+        let x = Blocked::new(self.x, data.as_slice()?);
+        concat_behind(x, self.lane, &mut BlockedMut::new(y, out.as_mut_slice()?), call.par);
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        format!("from lane {} on", self.lane)
+    }
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

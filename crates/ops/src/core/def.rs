@@ -3,6 +3,7 @@
 use super::{AttrDef, Attrs, BlockedForm, DTypes, Elementwise, Kernel, Shapes, Signature};
 use mxrt_engine::OpError;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Names of an operator's inputs.
 #[derive(Clone, Copy)]
@@ -29,6 +30,14 @@ pub enum Outputs {
     Named(fn(&Attrs) -> &'static [&'static str]),
     /// so many, called `output0`, `output1`, … (`output` when it is one)
     Count(fn(&Attrs) -> usize),
+}
+
+/// An input of an operator that only joins its inputs.
+pub struct JoinPart {
+    /// The bytes of the output in which it lies.
+    pub bytes: Range<usize>,
+    /// Writes it there and keeps what else these bytes hold; none where they are the input's own.
+    pub merge: Option<Box<dyn Kernel>>,
 }
 
 /// Chooses a kernel for complete types.
@@ -72,8 +81,9 @@ pub struct OpDef {
     /// whether every row (along the first axis) of the outputs depends on the same row of the inputs named by the flags, and
     /// on the other inputs as a whole: large batches are then run in parts
     pub by_rows: fn(&Attrs, &Signature<'_>, &[bool]) -> bool,
-    /// whether for these types the bytes of the output are those of the inputs, one behind another
-    pub joins: fn(&Attrs, &Signature<'_>) -> bool,
+    /// where its inputs lie in the output, if for these types it only joins them; all fit its bytes, and those that need
+    /// `merge` come after the ones that they share bytes with
+    pub joins: fn(&Attrs, &Signature<'_>) -> Option<Vec<JoinPart>>,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -102,7 +112,7 @@ impl OpDef {
         blocked: |_, _| None,
         elementwise: |_| None,
         by_rows: |_, _, _| false,
-        joins: |_, _| false,
+        joins: |_, _| None,
         internal: false,
     };
 

@@ -16,7 +16,7 @@ mod support;
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use bound::{BoundCache, Given};
 pub use call::{DevicePar, EnginePar};
-pub use def::{Bind, Inputs, OpDef, Outputs};
+pub use def::{Bind, Inputs, JoinPart, OpDef, Outputs};
 pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke, invoke_cached};

@@ -4,7 +4,7 @@ use crate::blocked;
 use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::shape;
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{PartialShape, TensorType};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -20,10 +20,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| bind(attrs.int("dim"), signature),
     blocked: |attrs, signature| blocked::concat::form(attrs, signature),
     joins: |attrs, signature| {
-        let Some(out) = signature.outputs.first() else { return false };
-        let axis = resolve_axis(attrs.int("dim"), out.shape.len());
+        let out = signature.outputs.first()?;
+        let axis = resolve_axis(attrs.int("dim"), out.shape.len()).ok()?;
         let same_dtype = signature.inputs.iter().all(|t| t.dtype == out.dtype);
-        same_dtype && axis.is_ok_and(|axis| out.shape[..axis].iter().all(|n| *n == 1))
+        let fits = same_dtype && out.shape[..axis].iter().all(|n| *n == 1);
+        fits.then(|| one_behind_another(signature))
     },
     by_rows: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("dim"), signature),
     ..OpDef::BASE
@@ -52,6 +53,17 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
     let total = shapes.inputs.iter().map(|s| s.dim(axis)).try_fold(0usize, |n, d| n.checked_add(d?));
     shapes.set_output(0, elsewhere(&common, total))
+}
+
+/// Inputs whose bytes follow each other.
+fn one_behind_another(signature: &Signature<'_>) -> Vec<JoinPart> {
+    let mut end = 0;
+    let part = |t: &TensorType| {
+        let start = end;
+        end += t.bytes();
+        JoinPart { bytes: start..end, merge: None }
+    };
+    signature.inputs.iter().map(part).collect()
 }
 
 /// Joins along `axis`.
