@@ -163,10 +163,33 @@ fn chains_of_element_wise_operators_agree_plain_and_between_convolutions() {
     let text = check(&plain, &[3, 1001]);
     assert!(text.contains("\n1 steps"), "{text}");
     let inner = swish("s1", &conv("c1", &x, "20", &[]));
-    let leaky = apply("LeakyReLU", "l", &[("slope", "0.1")], &[&conv("c2", &inner, "18", &[("stride", "(2, 2)")])]);
-    let text = check(&conv("c3", &leaky, "3", &[]), &[2, 5, 9, 12]);
+    let strided = conv("c2", &inner, "18", &[("stride", "(2, 2)")]);
+    let elu = apply("LeakyReLU", "l", &[("act_type", "elu")], &[&strided]);
+    let text = check(&conv("c3", &elu, "3", &[]), &[2, 5, 9, 12]);
     assert_eq!(text.matches("_blocked_elementwise").count(), 2, "{text}");
     assert_eq!(text.matches("_from_blocked").count(), 1, "{text}");
+}
+
+#[test]
+fn a_leaky_rectifier_is_applied_where_layers_store() {
+    let leaky = |name: &str, slope: &'static str, x: &Symbol| apply("LeakyReLU", name, &[("slope", slope)], &[x]);
+    let x = var("data");
+    // Direct, depthwise, Winograd with stride 1 and 2, by planes, with a residual, dense.
+    let planes = leaky("l1", "0.1", &norm("n1", &conv("c1", &x, "32", &[])));
+    let each = leaky("l2", "0.25", &conv("c2", &planes, "32", &[("num_group", "32")]));
+    let inner = leaky("l3", "0.1", &norm("n3", &conv("c3", &each, "32", &[])));
+    let sum = leaky("l4", "0.9", &apply("elemwise_add", "sum", &[], &[&conv("c4", &inner, "32", &[]), &planes]));
+    let strided = leaky("l5", "0.1", &conv("c5", &sum, "20", &[("stride", "(2, 2)")]));
+    let dense = apply("FullyConnected", "d", &[("num_hidden", "7")], &[&strided]);
+    for (shape, layers) in [([1, 3, 14, 14], 5), ([2, 3, 14, 14], 5)] {
+        let text = check(&leaky("l6", "0.1", &dense), &shape);
+        assert_eq!(text.matches("_blocked_convolution").count(), layers, "{text}");
+        assert!(!text.contains("LeakyReLU") && !text.contains("_blocked_elementwise"), "{text}");
+    }
+    // Not the larger of a value and its part: a step of its own.
+    let other = leaky("l7", "-0.5", &conv("c7", &x, "16", &[]));
+    assert!(check(&other, &[1, 3, 6, 6]).contains("_blocked_elementwise"));
+    assert!(check(&leaky("l8", "0", &conv("c8", &x, "16", &[])), &[1, 3, 6, 6]).contains("_blocked_elementwise"));
 }
 
 /// A block of densely connected layers: each reads what all before it made.

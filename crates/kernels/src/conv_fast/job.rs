@@ -2,7 +2,7 @@
 
 use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 use super::tiles::ResidualAt;
-use crate::activation::Activation;
+use crate::activation::{Activation, Limits};
 use crate::simd::{Dst, Src};
 
 /// What is added to the sums before the activation.
@@ -43,7 +43,7 @@ pub(super) struct Job<'a> {
     pub in_place: bool,
     pub packed: &'a [f32],
     bias: Option<&'a [f32]>,
-    pub limits: (f32, f32),
+    pub limits: Limits,
 }
 
 /// What an algorithm expects of its operands.

@@ -3,7 +3,7 @@
 
 use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, zero_halo};
 use super::cut::{Chunk, Cut};
-use crate::activation::Activation;
+use crate::activation::{Activation, Limits};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
@@ -84,7 +84,7 @@ struct RowArgs {
     add: Option<Src>,
     y: Dst,
     cols: usize,
-    limits: (f32, f32),
+    limits: Limits,
 }
 
 struct PointwiseRow;
@@ -93,7 +93,7 @@ impl Body for PointwiseRow {
     type Args = RowArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &RowArgs) {
-        let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+        let limits = x.limits.ready(s);
         // SAFETY: the caller passes rows of `cols` pixels and one block of scale and shift.
         unsafe {
             let scale = x.scale.map(|p| s.load(p, 0));
@@ -109,7 +109,7 @@ impl Body for PointwiseRow {
                 if let Some(add) = x.add {
                     v = s.add(v, s.load(add, at));
                 }
-                s.store(x.y, at, s.clamp(v, lo, hi));
+                s.store(x.y, at, limits.apply(s, v));
             }
         }
     }

@@ -68,7 +68,6 @@ impl Case {
         let [_, c, h, w] = self.shape;
         let [oh, ow] = self.out_size();
         let (inputs, outputs) = (self.params.group_inputs(), self.params.group_outputs());
-        let (lo, hi) = self.activation.limits();
         let mut scale = 1e-30;
         let y = (0..self.out_len()).map(|at| {
             let (n, o, row, col) =
@@ -94,7 +93,7 @@ impl Case {
                 }
             }
             scale = f64::max(scale, magnitude);
-            sum.max(f64::from(lo)).min(f64::from(hi))
+            self.activation.of(sum)
         });
         (y.collect(), scale)
     }
@@ -222,7 +221,12 @@ fn spoil_unused_channels(shape: &BlockedShape, data: &mut [f32]) {
 }
 
 pub(super) fn activations() -> impl Strategy<Value = Activation> {
-    prop_oneof![Just(Activation::None), Just(Activation::Relu), Just(Activation::Clip { lo: -0.5, hi: 6.0 })]
+    prop_oneof![
+        Just(Activation::None),
+        Just(Activation::Relu),
+        Just(Activation::Clip { lo: -0.5, hi: 6.0 }),
+        Just(Activation::Leaky { slope: 0.25 })
+    ]
 }
 
 prop_compose! {

@@ -1,5 +1,6 @@
 //! Register tiles of convolutions: sums over taps with bias, residual and activation applied before they are stored.
 
+use crate::activation::Limits;
 use crate::gemm::tile::{Elements, Soon, Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_pairs, entry_wide, prefetch_near};
@@ -40,7 +41,7 @@ pub(super) struct ConvTileArgs {
     pub y_row: usize,
     /// Request the lines of the outputs before the sums are made.
     pub fetch_outputs: bool,
-    pub limits: (f32, f32),
+    pub limits: Limits,
 }
 
 /// Pixels from `TURN` on lie in the next row; with `TURN = M` all lie in one.
@@ -81,14 +82,14 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
                 }
                 return;
             }
-            let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+            let limits = x.limits.ready(s);
             for n in 0..N {
                 for m in 0..M {
                     let mut v = acc[m][n];
                     if let Some(r) = x.residual {
                         v = s.add(v, s.load(r.at, n * r.block + at(m, r.row)));
                     }
-                    s.store(x.y, n * x.y_block + at(m, x.y_row), s.clamp(v, lo, hi));
+                    s.store(x.y, n * x.y_block + at(m, x.y_row), limits.apply(s, v));
                 }
             }
         }
@@ -192,7 +193,7 @@ pub(super) struct DepthwiseTileArgs {
     pub bias: Src,
     pub residual: Option<ResidualAt>,
     pub y: Dst,
-    pub limits: (f32, f32),
+    pub limits: Limits,
 }
 
 struct DepthwiseTile<const M: usize, const PIXEL: usize>;
@@ -253,7 +254,7 @@ impl<const M: usize> Body for DepthwiseTile3<M> {
 /// The residual and the output must have M pixels.
 #[inline(always)]
 unsafe fn store_depthwise<S: Simd, const M: usize>(s: S, x: &DepthwiseTileArgs, acc: [S::V; M]) {
-    let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+    let limits = x.limits.ready(s);
     for m in 0..M {
         // SAFETY: promised by the caller.
         unsafe {
@@ -261,7 +262,7 @@ unsafe fn store_depthwise<S: Simd, const M: usize>(s: S, x: &DepthwiseTileArgs, 
             if let Some(r) = x.residual {
                 v = s.add(v, s.load(r.at, m * LANES));
             }
-            s.store(x.y, m * LANES, s.clamp(v, lo, hi));
+            s.store(x.y, m * LANES, limits.apply(s, v));
         }
     }
 }

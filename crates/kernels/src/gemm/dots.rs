@@ -2,6 +2,7 @@
 
 use super::tile::too_large;
 use super::{Epilogue, Matrix};
+use crate::activation::Limits;
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_near};
@@ -72,7 +73,7 @@ struct DotArgs {
     w: Src,
     k: usize,
     bias: [f32; W_ROWS],
-    limits: (f32, f32),
+    limits: Limits,
     c: Dst,
     c_stride: usize,
 }
@@ -117,18 +118,11 @@ impl<const M: usize, const N: usize> Body for Dots<M, N> {
                     for at in whole..x.k {
                         sum += x.a.read(m * x.a_stride + at) * x.w.read(n * x.k + at);
                     }
-                    x.c.write(m * x.c_stride + n, limit(sum + x.bias[n], x.limits));
+                    x.c.write(m * x.c_stride + n, x.limits.apply(sum + x.bias[n]));
                 }
             }
         }
     }
-}
-
-/// `v` between the limits; NaN stays NaN.
-#[inline(always)]
-fn limit(v: f32, (lo, hi): (f32, f32)) -> f32 {
-    let v = if lo > v { lo } else { v };
-    if hi < v { hi } else { v }
 }
 
 fn dots(isa: Isa, rows: usize, cols: usize) -> Entry<DotArgs> {

@@ -15,7 +15,7 @@ mod unpack;
 pub use bf16::Bf16Gemm;
 pub use dots::multiply_rows;
 
-use crate::activation::Activation;
+use crate::activation::{Activation, Limits};
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::Par;
@@ -356,7 +356,7 @@ struct StoreArgs {
     sums: Src,
     width: usize,
     bias: Src,
-    limits: (f32, f32),
+    limits: Limits,
     c: Dst,
     c_stride: usize,
     rows: usize,
@@ -369,13 +369,13 @@ impl Body for StoreRows {
     type Args = StoreArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &StoreArgs) {
-        let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
+        let limits = x.limits.ready(s);
         for r in 0..x.rows {
             for j in (0..x.cols).step_by(LANES) {
                 // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last block by way of a buffer.
                 unsafe {
                     let v = s.add(s.load(x.sums, r * x.width + j), s.load(x.bias, j));
-                    let v = s.clamp(v, lo, hi);
+                    let v = limits.apply(s, v);
                     let at = r * x.c_stride + j;
                     if j + LANES <= x.cols {
                         s.store(x.c, at, v);

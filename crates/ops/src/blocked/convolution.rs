@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 const POOLING: AttrDef =
     AttrDef::new("pooling", AttrKind::Shape, "()", "Kind, kernel, stride and padding of the pooling.");
 
-static ATTRS: &[AttrDef] = &with_epilogue::<14, 18>(with_layouts(ALL_ATTRS));
+static ATTRS: &[AttrDef] = &with_epilogue::<14, 19>(with_layouts(ALL_ATTRS));
 
 const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 14] {
     let mut all = [LAYOUTS; 14];

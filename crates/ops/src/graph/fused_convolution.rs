@@ -20,7 +20,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-static ATTRS: &[AttrDef] = &with_epilogue::<11, 15>(convolution::ALL_ATTRS);
+static ATTRS: &[AttrDef] = &with_epilogue::<11, 16>(convolution::ALL_ATTRS);
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-static ATTRS: &[AttrDef] = &with_epilogue::<3, 7>(fully_connected::ALL_ATTRS);
+static ATTRS: &[AttrDef] = &with_epilogue::<3, 8>(fully_connected::ALL_ATTRS);
 
 #[cfg(test)]
 mod tests {

@@ -12,11 +12,12 @@ use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 
 /// Attributes of everything that is fused behind a layer.
-const EPILOGUE_ATTRS: [AttrDef; 4] = [
+const EPILOGUE_ATTRS: [AttrDef; 5] = [
     AttrDef::new("with_residual", AttrKind::Bool, "False", "The last input is added before the activation."),
-    AttrDef::new("act_type", AttrKind::Enum(&["none", "relu", "clip"]), "none", "Activation applied last."),
+    AttrDef::new("act_type", AttrKind::Enum(&["none", "relu", "clip", "leaky"]), "none", "Activation applied last."),
     AttrDef::new("act_min", AttrKind::Float, "0", "Lowest value of clip."),
     AttrDef::new("act_max", AttrKind::Float, "0", "Highest value of clip."),
+    AttrDef::new("act_slope", AttrKind::Float, "0", "Factor of leaky below zero, between 0 and 1."),
 ];
 
 /// The declarations of a layer followed by those of the epilogue.
@@ -35,6 +36,7 @@ pub(crate) fn epilogue(attrs: &Attrs) -> Epilogue {
     let activation = match attrs.str("act_type") {
         "relu" => Fused::Relu,
         "clip" => Fused::Clip { low: attrs.float("act_min"), high: attrs.float("act_max") },
+        "leaky" => Fused::Leaky { slope: attrs.float("act_slope") },
         _ => Fused::None,
     };
     Epilogue { bias: !attrs.bool("no_bias"), residual: attrs.bool("with_residual"), activation }

@@ -32,6 +32,9 @@ pub(crate) enum Fused {
         low: f64,
         high: f64,
     },
+    Leaky {
+        slope: f64,
+    },
 }
 
 impl Epilogue {
@@ -49,6 +52,7 @@ impl Epilogue {
             Fused::None => {}
             Fused::Relu => unary_inplace(par, Unary::Relu, out),
             Fused::Clip { low, high } => unary_inplace(par, Unary::Clip { low, high }, out),
+            Fused::Leaky { slope } => unary_inplace(par, Unary::LeakyRelu { slope }, out),
         }
     }
 }
@@ -60,6 +64,7 @@ impl Fused {
             Fused::None => Activation::None,
             Fused::Relu => Activation::Relu,
             Fused::Clip { low, high } => Activation::Clip { lo: low as f32, hi: high as f32 },
+            Fused::Leaky { slope } => Activation::Leaky { slope: slope as f32 },
         }
     }
 }

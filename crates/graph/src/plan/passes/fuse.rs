@@ -10,6 +10,7 @@ use std::sync::Arc;
 enum Activation {
     Relu,
     Clip(String, String),
+    Leaky(String),
 }
 
 /// A layer and what is fused into it.
@@ -102,6 +103,11 @@ fn activation_of(node: &GraphNode) -> Option<Activation> {
         "Activation" if node.attrs.str("act_type") == "relu" => Some(Activation::Relu),
         "relu" => Some(Activation::Relu),
         "clip" => Some(Activation::Clip(node.attr("a_min")?.to_owned(), node.attr("a_max")?.to_owned())),
+        "LeakyReLU" if node.attrs.str("act_type") == "leaky" => {
+            // The larger of a value and its part: what other slopes mean cannot be said so.
+            let slope = node.attrs.float("slope");
+            (0.0 < slope && slope < 1.0).then(|| Activation::Leaky(slope.to_string()))
+        }
         _ => None,
     }
 }
@@ -119,6 +125,10 @@ fn fused_node(graph: &Graph, new: &Rewriter, fused: &Fused) -> Result<GraphNode,
             set("act_type", "clip");
             set("act_min", low);
             set("act_max", high);
+        }
+        Some(Activation::Leaky(slope)) => {
+            set("act_type", "leaky");
+            set("act_slope", slope);
         }
     }
     let mut inputs = new.values(&layer.inputs);

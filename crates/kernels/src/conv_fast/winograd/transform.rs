@@ -5,6 +5,7 @@
 //! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the
 //! monic Toom-Cook polynomials; the fractions go into the filters.
 
+use crate::activation::Limits;
 use crate::simd::{Body, Dst, LANES, PairsBody, Rounding, Simd, Src};
 
 /// One-dimensional transforms for P points and O outputs.
@@ -214,7 +215,7 @@ pub(super) struct OutputArgs<L = usize> {
     /// Outputs that lie inside the image.
     pub rows: usize,
     pub cols: usize,
-    pub limits: (f32, f32),
+    pub limits: Limits,
 }
 
 /// Outputs of a tile from its products.
@@ -263,7 +264,7 @@ pub(super) unsafe fn finish<S: Simd, L>(s: S, x: &OutputArgs<L>, row: usize, col
         if let Some((residual, pitch)) = x.residual {
             v = s.add(v, s.load(residual, row * pitch + col * LANES));
         }
-        let (lo, hi) = (s.splat(x.limits.0), s.splat(x.limits.1));
-        s.store(x.y, row * x.y_row + col * LANES, s.clamp(v, lo, hi));
+        let limits = x.limits.ready(s);
+        s.store(x.y, row * x.y_row + col * LANES, limits.apply(s, v));
     }
 }
