@@ -62,6 +62,18 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Whether the lower limit is a part of the value.
+    #[inline(always)]
+    pub(crate) fn are_leaky(self) -> bool {
+        self.slope.is_some()
+    }
+
+    /// In registers. Where stores must not wait for a look at `leaky`, that is a constant of the code around them.
+    #[inline(always)]
+    pub(crate) fn ready_if<S: Simd>(self, s: S, leaky: bool) -> ReadyLimits<S::V> {
+        ReadyLimits { leaky, ..self.ready(s) }
+    }
+
     /// In registers.
     #[inline(always)]
     pub(crate) fn ready<S: Simd>(self, s: S) -> ReadyLimits<S::V> {

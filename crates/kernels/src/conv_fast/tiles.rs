@@ -56,12 +56,10 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
         // SAFETY: the caller passes valid taps, and operands that they and M x N cover.
         unsafe {
             let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
-            // Where pixel m lies, in rows that are `row` apart.
-            let at = |m: usize, row: usize| if m < TURN { m * LANES } else { row + (m - TURN) * LANES };
             if x.fetch_outputs {
                 for n in 0..N {
                     for m in 0..M {
-                        prefetch_near(x.y.as_src(), n * x.y_block + at(m, x.y_row));
+                        prefetch_near(x.y.as_src(), n * x.y_block + place::<TURN>(m, x.y_row));
                     }
                 }
             }
@@ -70,27 +68,54 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
             for n in 0..N {
                 let bias = s.load(x.bias, n * LANES);
                 for m in 0..M {
-                    acc[m][n] = if x.resumes { s.load(x.y.as_src(), n * x.y_block + at(m, x.y_row)) } else { bias };
+                    acc[m][n] =
+                        if x.resumes { s.load(x.y.as_src(), n * x.y_block + place::<TURN>(m, x.y_row)) } else { bias };
                 }
             }
             accumulate::<S, M, N, WAYS, PIXEL, TURN>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b, x.soon);
             if x.pauses {
                 for n in 0..N {
                     for m in 0..M {
-                        s.store(x.y, n * x.y_block + at(m, x.y_row), acc[m][n]);
+                        s.store(x.y, n * x.y_block + place::<TURN>(m, x.y_row), acc[m][n]);
                     }
                 }
                 return;
             }
-            let limits = x.limits.ready(s);
-            for n in 0..N {
-                for m in 0..M {
-                    let mut v = acc[m][n];
-                    if let Some(r) = x.residual {
-                        v = s.add(v, s.load(r.at, n * r.block + at(m, r.row)));
-                    }
-                    s.store(x.y, n * x.y_block + at(m, x.y_row), limits.apply(s, v));
+            if x.limits.are_leaky() {
+                store_tile::<S, M, N, TURN, true>(s, x, acc)
+            } else {
+                store_tile::<S, M, N, TURN, false>(s, x, acc)
+            }
+        }
+    }
+}
+
+/// Where pixel m of a tile lies, in rows that are `row` apart; those from `TURN` on lie in the second.
+#[inline(always)]
+fn place<const TURN: usize>(m: usize, row: usize) -> usize {
+    if m < TURN { m * LANES } else { row + (m - TURN) * LANES }
+}
+
+/// Adds the residual, applies the activation and stores N blocks of M pixels.
+///
+/// # Safety
+/// The residual and the output must have these pixels.
+#[inline(always)]
+unsafe fn store_tile<S: Simd, const M: usize, const N: usize, const TURN: usize, const LEAKY: bool>(
+    s: S,
+    x: &ConvTileArgs,
+    acc: [[S::V; N]; M],
+) {
+    let limits = x.limits.ready_if(s, LEAKY);
+    for n in 0..N {
+        for m in 0..M {
+            // SAFETY: promised by the caller.
+            unsafe {
+                let mut v = acc[m][n];
+                if let Some(r) = x.residual {
+                    v = s.add(v, s.load(r.at, n * r.block + place::<TURN>(m, r.row)));
                 }
+                s.store(x.y, n * x.y_block + place::<TURN>(m, x.y_row), limits.apply(s, v));
             }
         }
     }
@@ -254,7 +279,21 @@ impl<const M: usize> Body for DepthwiseTile3<M> {
 /// The residual and the output must have M pixels.
 #[inline(always)]
 unsafe fn store_depthwise<S: Simd, const M: usize>(s: S, x: &DepthwiseTileArgs, acc: [S::V; M]) {
-    let limits = x.limits.ready(s);
+    // SAFETY: promised by the caller.
+    unsafe {
+        if x.limits.are_leaky() {
+            store_depthwise_if::<S, M, true>(s, x, acc)
+        } else {
+            store_depthwise_if::<S, M, false>(s, x, acc)
+        }
+    }
+}
+
+/// # Safety
+/// As for [`store_depthwise`].
+#[inline(always)]
+unsafe fn store_depthwise_if<S: Simd, const M: usize, const LEAKY: bool>(s: S, x: &DepthwiseTileArgs, acc: [S::V; M]) {
+    let limits = x.limits.ready_if(s, LEAKY);
     for m in 0..M {
         // SAFETY: promised by the caller.
         unsafe {
