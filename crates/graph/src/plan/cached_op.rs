@@ -256,13 +256,13 @@ impl CachedOp {
         if let Some(program) = self.plans.get(types) {
             return Ok(program);
         }
+        let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
         let program = match self.divide(types)? {
             Some((parts, outputs)) => Program::parts(parts, outputs),
-            None => Program::whole(self.build(types)?),
+            None => self.whole(types, raw)?,
         };
         let program = Arc::new(program);
-        let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
-        if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
+        if self.plans.insert(types, &program, raw) {
             self.consts.sweep();
             // The next plan wants blocks of other sizes: those of the old one are of no use.
             self.engine.memory().trim();
@@ -270,8 +270,21 @@ impl CachedOp {
         Ok(program)
     }
 
-    fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
-        Plan::build(&self.graph, types, self.options, self.consts.clone())
+    /// The fastest plan, unless its packed weights would leave no room for those that serve images of any size: then that is what
+    /// this plan uses, too. So all sizes find room, and no plan goes because another one comes.
+    fn whole(&self, types: &[TensorType], raw: usize) -> Result<Program, OpError> {
+        let fastest = Program::whole(self.build(types, self.options)?);
+        if !self.options.passes.runs(passes::SHARE_PACKINGS) || !self.plans.needs_more(&fastest) {
+            return Ok(fastest);
+        }
+        let mut options = self.options;
+        options.kernel.one_packing = true;
+        let shared = Program::whole(self.build(types, options)?);
+        Ok(if self.plans.has_room(&[&fastest, &shared], raw) { fastest } else { shared })
+    }
+
+    fn build(&self, types: &[TensorType], options: BuildOptions) -> Result<Plan, OpError> {
+        Plan::build(&self.graph, types, options, self.consts.clone())
     }
 
     /// The parts of a batch that is better not run as a whole, and the types of its results.
@@ -296,7 +309,7 @@ impl CachedOp {
         if let Some(known) = self.divisions.lock().get(&single) {
             return *known;
         }
-        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
+        let cost = |types: &[TensorType]| self.build(types, self.options).map(|plan| plan.cost_ns());
         // What cannot be built for other numbers of rows is not divided.
         let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
             (Ok(one), Ok(together)) => Division::choose(one, together),

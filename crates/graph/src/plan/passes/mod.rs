@@ -63,5 +63,9 @@ pub const OVERWRITE: &str = "overwrite";
 /// Large batches of graphs that treat every row alone are run in parts, which can be switched off like a pass.
 pub const DIVIDE_BATCH: &str = "divide_batch";
 
+/// Where another packing of the weights would not fit beside those of other plans, a plan makes do with one that serves all image
+/// sizes; without it, other plans go.
+pub const SHARE_PACKINGS: &str = "share_packings";
+
 /// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
 pub const JOIN_IN_PLACE: &str = "concat_in_place";
