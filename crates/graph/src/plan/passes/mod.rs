@@ -4,6 +4,7 @@ mod choice;
 mod cleanup;
 mod elementwise;
 mod fold_batch_norm;
+mod fold_creation;
 mod fuse;
 mod fuse_pooling;
 mod layout;
@@ -29,6 +30,7 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     Pass { name: "drop_identities", run: cleanup::drop_identities },
     Pass { name: "merge_equal", run: cleanup::merge_equal },
+    Pass { name: "fold_creation", run: fold_creation::run },
     Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
     Pass { name: "fuse_convolution", run: fuse::run },
     Pass { name: "drop_dead", run: cleanup::drop_dead },
