@@ -19,10 +19,20 @@ fn kernels(params: Conv2dParams, [n, h, w]: [usize; 3], isa: Isa) -> Vec<ConvKer
     [of(Precision::Single), of(Precision::Bf16)].concat()
 }
 
-fn bits(len: usize, pack: impl FnOnce(&mut [f32])) -> Vec<u32> {
-    let mut packed = vec![f32::NAN; len];
-    pack(&mut packed);
-    packed.into_iter().map(f32::to_bits).collect()
+/// Packed bits by form.
+#[derive(Default)]
+struct Forms(HashMap<String, Vec<u32>>);
+
+impl Forms {
+    /// Packs to `len` elements and compares with what was packed in this form before.
+    fn check(&mut self, form: String, len: usize, pack: impl FnOnce(&mut [f32])) -> Result<(), TestCaseError> {
+        let mut packed = vec![f32::NAN; len];
+        pack(&mut packed);
+        let bits: Vec<u32> = packed.into_iter().map(f32::to_bits).collect();
+        prop_assert!(self.0.get(&form).is_none_or(|first| *first == bits), "two kinds of {form}");
+        self.0.insert(form, bits);
+        Ok(())
+    }
 }
 
 /// Layers of networks: also those for which there are transforms.
@@ -49,11 +59,9 @@ proptest! {
     fn equal_forms_are_equal_bits(params in layers(), sizes in [images(), images()], seed: u64) {
         let weights = values(seed, params.weight_len());
         for isa in Isa::ALL {
-            let mut known: HashMap<String, Vec<u32>> = HashMap::new();
+            let mut forms = Forms::default();
             for kernel in sizes.iter().flat_map(|size| kernels(params, *size, isa)) {
-                let packed = bits(kernel.packed_len(), |out| kernel.pack(&weights, out));
-                let first = known.entry(kernel.packing()).or_insert_with(|| packed.clone());
-                prop_assert!(*first == packed, "{} is not {}", kernel.name(), kernel.packing());
+                forms.check(kernel.packing(), kernel.packed_len(), |out| kernel.pack(&weights, out))?;
             }
         }
     }
@@ -66,22 +74,16 @@ proptest! {
     ) {
         let params = Conv2dParams { groups, pad: [pad; 2], ..Conv2dParams::square(channels * groups, outputs * groups, wide) };
         let weights = values(1, params.weight_len() * deep);
-        let mut known: HashMap<String, Vec<u32>> = HashMap::new();
+        let (isa, options, mut forms) = (Isa::detect(), ConvOptions::default(), Forms::default());
         for ([n, h, w], d) in sizes {
             for depth in [Depth { kernel: deep, stride: 1, dilate, pad }, Depth { kernel: deep, ..Depth::NONE }] {
-                let shape = [n, params.in_channels, d, h, w];
-                let Some(conv) = PlainConv::select(params, depth, shape, Isa::detect(), ConvOptions::default()) else {
-                    continue;
-                };
-                let packed = bits(conv.packed_len(), |out| conv.pack(&weights, out));
-                let first = known.entry(conv.packing()).or_insert_with(|| packed.clone());
-                prop_assert!(*first == packed, "{} is not {}", conv.name(), conv.packing());
+                if let Some(conv) = PlainConv::select(params, depth, [n, params.in_channels, d, h, w], isa, options) {
+                    forms.check(conv.packing(), conv.packed_len(), |out| conv.pack(&weights, out))?;
+                }
             }
-            let kernel = ConvKernel::select(params, [n, params.in_channels, h, w], Isa::detect(), ConvOptions::default());
-            if let Some(kernel) = kernel.filter(|_| deep == 1) {
-                let packed = bits(kernel.packed_len(), |out| kernel.pack(&weights, out));
-                let first = known.entry(kernel.packing()).or_insert_with(|| packed.clone());
-                prop_assert!(*first == packed, "{} is not {}", kernel.name(), kernel.packing());
+            let image = ConvKernel::select(params, [n, params.in_channels, h, w], isa, options);
+            if let Some(kernel) = image.filter(|_| deep == 1) {
+                forms.check(kernel.packing(), kernel.packed_len(), |out| kernel.pack(&weights, out))?;
             }
         }
     }
