@@ -31,6 +31,9 @@ const SMALL_NS: u64 = 200_000;
 const QUICK_NS: u64 = 10_000;
 const MAX_QUICK_INPUTS: usize = 4;
 
+/// Bytes of weights that are packed in one way where not all packings of a plan find room: as few of them as possible.
+const ONE_PACKING_FROM: [usize; 4] = [8 << 20, 2 << 20, 512 << 10, 128 << 10];
+
 /// Shapes of single rows for which the division of batches is remembered.
 const MAX_DIVISIONS: usize = 64;
 
@@ -270,17 +273,30 @@ impl CachedOp {
         Ok(program)
     }
 
-    /// The fastest plan, unless its packed weights would leave no room for those that serve images of any size: then that is what
-    /// this plan uses, too. So all sizes find room, and no plan goes because another one comes.
+    /// The fastest plan, unless its packed weights would leave no room for those that serve images of any size: then these are what
+    /// this plan uses, for large weights only if that does. So all sizes find room, and no plan goes because another one comes.
     fn whole(&self, types: &[TensorType], raw: usize) -> Result<Program, OpError> {
         let fastest = Program::whole(self.build(types, self.options)?);
         if !self.options.passes.runs(passes::SHARE_PACKINGS) || !self.plans.needs_more(&fastest) {
             return Ok(fastest);
         }
-        let mut options = self.options;
-        options.kernel.one_packing = true;
-        let shared = Program::whole(self.build(types, options)?);
-        Ok(if self.plans.has_room(&[&fastest, &shared], raw) { fastest } else { shared })
+        let with_one_packing = |least: usize| {
+            let mut options = self.options;
+            options.kernel.one_packing = Some(least);
+            self.build(types, options).map(Program::whole)
+        };
+        let for_all_sizes = with_one_packing(0)?;
+        let has_room = |program: &Program| self.plans.has_room(&[program, &for_all_sizes], raw);
+        if has_room(&fastest) {
+            return Ok(fastest);
+        }
+        for least in ONE_PACKING_FROM {
+            let program = with_one_packing(least)?;
+            if has_room(&program) {
+                return Ok(program);
+            }
+        }
+        Ok(for_all_sizes)
     }
 
     fn build(&self, types: &[TensorType], options: BuildOptions) -> Result<Plan, OpError> {

@@ -42,7 +42,8 @@ pub(super) struct Choice {
 /// What computes this convolution, whose output is of size `out`.
 pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvOptions) -> Choice {
     let allowed = candidates(signature, options.winograd);
-    if options.one_packing {
+    let weight_bytes = signature.params.weight_len() * size_of::<f32>();
+    if options.one_packing.is_some_and(|least| weight_bytes >= least) {
         return Choice { method: for_all_images(signature, &allowed), tuned: false };
     }
     let from = |table: &ConvTable| table.get(signature).map(|t| t.method).filter(|m| allowed.contains(m));
