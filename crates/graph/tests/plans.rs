@@ -356,7 +356,7 @@ fn what_no_input_changes_is_no_step() {
     let weighted = apply("broadcast_mul", "weighted", &[], &[&table, &var("gamma")]);
     let symbol = apply("broadcast_add", "sum", &[], &[&x, &weighted]);
     let mut inputs =
-        ![array(&Shape::new(&[4, 6]), (0..24).map(|i| i as f32)), array(&Shape::new(&[1]), [3.0].into_iter())];
+        [array(&Shape::new(&[4, 6]), (0..24).map(|i| i as f32)), array(&Shape::new(&[1]), [3.0].into_iter())];
     let op = |passes: &str| {
         let passes = PassChoice::parse(passes).expect("the pass is known");
         let options = BuildOptions { passes, ..BuildOptions::default() };
