@@ -67,6 +67,26 @@ fn drop_dead_removes_what_nobody_reads() {
 }
 
 #[test]
+fn fold_creation_marks_what_attributes_alone_say_completely() {
+    let makes = |op: &str, attrs: &[(&str, &str)]| {
+        let text = run("fold_creation", graph(&apply(op, "made", attrs, &[])));
+        assert_eq!(text.matches("'made'").count(), 1);
+        text.contains("'made' once")
+    };
+    assert!(makes("_zeros", &[("shape", "(2, 3)")]) && makes("_ones", &[("shape", "(2, 3)"), ("dtype", "int32")]));
+    assert!(makes("_full", &[("shape", "(2, 3)"), ("value", "7")]) && makes("_eye", &[("N", "3")]));
+    assert!(makes("_arange", &[("start", "5")]) && makes("_linspace", &[("start", "0"), ("stop", "1"), ("num", "5")]));
+    assert!(!makes("_zeros", &[("shape", "(0, 3)")]), "the rows of a batch");
+    assert!(!makes("_full", &[("value", "7")]), "the shape of what it is added to");
+    assert!(!makes("_arange", &[("start", "5"), ("infer_range", "True")]), "as long as its readers want");
+    assert!(!makes("_ones", &[("shape", "(1000, 1000)")]), "too large to be worth keeping");
+    assert!(!makes("_random_uniform", &[("shape", "(2, 3)")]), "other numbers for every call");
+    let sum = apply("_plus_scalar", "sum", &[("scalar", "1")], &[&apply("_ones", "ones", &[("shape", "(2,)")], &[])]);
+    assert_eq!(graph(&sum).constant_nodes(), [false, false]);
+    assert_eq!(run_graph("fold_creation", graph(&sum)).constant_nodes(), [true, true], "and what depends on it alone");
+}
+
+#[test]
 fn fold_batch_norm_makes_constant_weights() {
     let out = apply("BatchNorm", "bn", &[("eps", "0.1"), ("fix_gamma", "False")], &[&conv("c", &var("x"))]);
     assert_eq!(

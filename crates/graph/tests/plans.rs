@@ -149,7 +149,9 @@ fn for_every_pass() -> Symbol {
     let pixels = |name: &str, x: &Symbol, stride: &'static str| {
         apply("Convolution", name, &[("num_filter", "16"), ("kernel", "(1, 1)"), ("stride", stride)], &[x])
     };
-    pixels("c4", &pixels("c3", &plus, "(1, 1)"), "(2, 2)")
+    let last = pixels("c4", &pixels("c3", &plus, "(1, 1)"), "(2, 2)");
+    let shift = apply("_full", "shift", &[("shape", "(1, 16, 1, 1)"), ("value", "0.5")], &[]);
+    apply("broadcast_add", "out", &[], &[&last, &shift])
 }
 
 #[test]
@@ -309,7 +311,8 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
     let symbol = for_every_pass();
     let all = check(&symbol, &[2, 16, 6, 7]);
     let names = passes::PASSES.iter().map(|p| p.name).chain(passes::TYPED_PASSES.iter().map(|p| p.name));
-    for name in names.chain([passes::JOIN_IN_PLACE, passes::OVERWRITE, passes::DIVIDE_BATCH, "all"]) {
+    let parts = [passes::JOIN_IN_PLACE, passes::OVERWRITE, passes::DIVIDE_BATCH, passes::SHARE_PACKINGS, "all"];
+    for name in names.chain(parts) {
         let passes = PassChoice::parse(&format!("-{name}")).expect("the pass is known");
         let text = check_with(&symbol, &[2, 16, 6, 7], BuildOptions { passes, ..BuildOptions::default() });
         // What these do is done by others as well, or not to be seen in this plan.
@@ -321,6 +324,7 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
             passes::JOIN_IN_PLACE,
             passes::OVERWRITE,
             passes::DIVIDE_BATCH,
+            passes::SHARE_PACKINGS,
         ];
         if !unseen.contains(&name) {
             assert_ne!(text, all, "without {name} the plan is another one");
@@ -423,6 +427,55 @@ fn pooling_behind_a_large_layer_is_no_step_of_its_own() {
         let apart = check_with(&symbol, &data, BuildOptions { passes, ..BuildOptions::default() });
         assert!(apart.contains("_blocked_pooling"), "{apart}");
     }
+}
+
+#[test]
+fn what_no_input_changes_is_no_step() {
+    let x = var("data");
+    let range = apply("_arange", "range", &[("start", "6")], &[]);
+    let table = apply("_mul_scalar", "scaled", &[("scalar", "0.5")], &[&range]);
+    let weighted = apply("broadcast_mul", "weighted", &[], &[&table, &var("gamma")]);
+    let symbol = apply("broadcast_add", "sum", &[], &[&x, &weighted]);
+    let mut inputs =
+        [array(&Shape::new(&[4, 6]), (0..24).map(|i| i as f32)), array(&Shape::new(&[1]), [3.0].into_iter())];
+    let op = |passes: &str| {
+        let passes = PassChoice::parse(passes).expect("the pass is known");
+        let options = BuildOptions { passes, ..BuildOptions::default() };
+        let flags = CachedOpFlags::parse([("data_indices", "(0,)"), ("param_indices", "(1,)")]).expect("they parse");
+        CachedOp::compile(engine(), &load(&symbol.to_json()), &flags, options).expect("the symbol compiles")
+    };
+    assert_eq!(symbol.list_inputs(), ["data", "gamma"]);
+    let (once, each) = (op(""), op("-fold_creation"));
+    for factor in [3.0, -2.0] {
+        inputs[1] = array(&Shape::new(&[1]), [factor].into_iter());
+        let given: Vec<&NDArray> = inputs.iter().collect();
+        let expected: Vec<f32> = (0..24).map(|i| i as f32 + (i % 6) as f32 * 0.5 * factor).collect();
+        for op in [&once, &each] {
+            assert_eq!(values(&op.call(&given).expect("the call is accepted")[0]), expected);
+        }
+    }
+    let types: Vec<TensorType> = inputs.iter().map(NDArray::tensor_type).collect();
+    let steps = |op: &CachedOp| op.plan_text(&types).expect("there is a plan");
+    assert!(steps(&once).contains("1 steps") && !steps(&once).contains("_arange"), "{}", steps(&once));
+    assert!(steps(&each).contains("_arange"), "{}", steps(&each));
+}
+
+#[test]
+fn what_follows_the_batch_or_chance_is_made_for_every_call() {
+    let x = var("data");
+    let start = apply("_zeros", "start", &[("shape", "(0, 3)")], &[]);
+    let noise = apply("_random_uniform", "noise", &[("shape", "(3,)")], &[]);
+    let state =
+        apply("elemwise_add", "state", &[], &[&x, &apply("_plus_scalar", "one", &[("scalar", "1")], &[&start])]);
+    let symbol = Symbol::group(&[state, apply("_plus_scalar", "moved", &[("scalar", "2")], &[&noise])]);
+    let op = CachedOp::new(engine(), &symbol, &CachedOpFlags::default()).expect("the symbol compiles");
+    let mut drawn = Vec::new();
+    for rows in [2, 5, 2] {
+        let out = op.call(&[&array(&Shape::new(&[rows, 3]), std::iter::repeat(4.0))]).expect("the call is accepted");
+        assert_eq!(values(&out[0]), vec![5.0; rows * 3]);
+        drawn.push(values(&out[1]));
+    }
+    assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2] && drawn[0] != drawn[2], "{drawn:?}");
 }
 
 #[test]

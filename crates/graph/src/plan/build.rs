@@ -21,7 +21,7 @@ pub struct CacheLimit {
     pub plans: usize,
     /// bytes of plans and of folded and packed weights
     pub bytes: usize,
-    /// bytes of folded and packed weights, beside those of the newest plan, that are kept even if that is more than 1.5 times
+    /// bytes of folded and packed weights, beside those of the plan with most, that are kept even if that is more than 1.5 times
     /// the parameters
     pub packed: usize,
 }
@@ -56,7 +56,7 @@ pub struct Plan {
     outputs: Vec<TensorType>,
     cost_ns: u64,
     /// what a reader of its text should know
-    pub(super) note: Option<&'static str>,
+    pub(super) notes: Vec<&'static str>,
 }
 
 impl Plan {
@@ -214,8 +214,8 @@ impl<'a> Builder<'a> {
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
         let consts = ConstPlan::new(nodes, self.slots, cache);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
-        let note = self.options.kernel.note();
-        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, note })
+        let notes = self.options.kernel.notes().collect();
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, notes })
     }
 
     fn is_step(&self, n: usize) -> bool {

@@ -31,6 +31,9 @@ const SMALL_NS: u64 = 200_000;
 const QUICK_NS: u64 = 10_000;
 const MAX_QUICK_INPUTS: usize = 4;
 
+/// Bytes of weights that are packed in one way where not all packings of a plan find room: as few of them as possible.
+const ONE_PACKING_FROM: [usize; 4] = [8 << 20, 2 << 20, 512 << 10, 128 << 10];
+
 /// Shapes of single rows for which the division of batches is remembered.
 const MAX_DIVISIONS: usize = 64;
 
@@ -256,13 +259,13 @@ impl CachedOp {
         if let Some(program) = self.plans.get(types) {
             return Ok(program);
         }
+        let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
         let program = match self.divide(types)? {
             Some((parts, outputs)) => Program::parts(parts, outputs),
-            None => Program::whole(self.build(types)?),
+            None => self.whole(types, raw)?,
         };
         let program = Arc::new(program);
-        let constant = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant);
-        if self.plans.insert(types, &program, constant.map(|(_, t)| t.bytes()).sum()) {
+        if self.plans.insert(types, &program, raw) {
             self.consts.sweep();
             // The next plan wants blocks of other sizes: those of the old one are of no use.
             self.engine.memory().trim();
@@ -270,8 +273,34 @@ impl CachedOp {
         Ok(program)
     }
 
-    fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
-        Plan::build(&self.graph, types, self.options, self.consts.clone())
+    /// The fastest plan, unless its packed weights would leave no room for those that serve images of any size: then these are what
+    /// this plan uses, for large weights only if that does. So all sizes find room, and no plan goes because another one comes.
+    fn whole(&self, types: &[TensorType], raw: usize) -> Result<Program, OpError> {
+        let fastest = Program::whole(self.build(types, self.options)?);
+        if !self.options.passes.runs(passes::SHARE_PACKINGS) || !self.plans.needs_more(&fastest) {
+            return Ok(fastest);
+        }
+        let with_one_packing = |least: usize| {
+            let mut options = self.options;
+            options.kernel.one_packing = Some(least);
+            self.build(types, options).map(Program::whole)
+        };
+        let for_all_sizes = with_one_packing(0)?;
+        let has_room = |program: &Program| self.plans.has_room(&[program, &for_all_sizes], raw);
+        if has_room(&fastest) {
+            return Ok(fastest);
+        }
+        for least in ONE_PACKING_FROM {
+            let program = with_one_packing(least)?;
+            if has_room(&program) {
+                return Ok(program);
+            }
+        }
+        Ok(for_all_sizes)
+    }
+
+    fn build(&self, types: &[TensorType], options: BuildOptions) -> Result<Plan, OpError> {
+        Plan::build(&self.graph, types, options, self.consts.clone())
     }
 
     /// The parts of a batch that is better not run as a whole, and the types of its results.
@@ -296,7 +325,7 @@ impl CachedOp {
         if let Some(known) = self.divisions.lock().get(&single) {
             return *known;
         }
-        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
+        let cost = |types: &[TensorType]| self.build(types, self.options).map(|plan| plan.cost_ns());
         // What cannot be built for other numbers of rows is not divided.
         let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
             (Ok(one), Ok(together)) => Division::choose(one, together),

@@ -73,7 +73,7 @@ impl Plan {
         }
         let packed: usize = self.steps.iter().map(packed_bytes).sum();
         let mut text = self.title() + "\n" + &table(&rows);
-        text.extend(self.note.map(|note| format!("{note}\n")));
+        text.extend(self.notes.iter().map(|note| format!("{note}\n")));
         text += &format!(
             "{} steps, {} constants, arena {}, packed {}, estimated {:.1} us on one core",
             self.steps.len(),

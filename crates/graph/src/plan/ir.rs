@@ -40,6 +40,8 @@ pub struct GraphNode {
     pub attrs: Attrs,
     /// what it reads
     pub inputs: Vec<Value>,
+    /// reads nothing, and makes the same for every call and for any types of inputs
+    pub made_once: bool,
 }
 
 impl GraphNode {
@@ -55,7 +57,7 @@ impl GraphNode {
         })?;
         let attrs =
             op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
-        Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs })
+        Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs, made_once: false })
     }
 
     /// The same node, made to do the work of another one.
@@ -123,6 +125,7 @@ impl Graph {
                         attr_text: node.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).collect(),
                         attrs: node.parsed().clone(),
                         inputs,
+                        made_once: false,
                     });
                     Value::Node(graph.nodes.len() - 1, 0)
                 }
@@ -161,8 +164,7 @@ impl Graph {
         let mut constant = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let all = !node.op.random && node.inputs.iter().all(|v| self.is_constant_with(*v, &constant));
-            // An operator without inputs (zeros) is cheap and may be large: it stays where it is.
-            constant.push(all && !node.inputs.is_empty());
+            constant.push(all && (node.made_once || !node.inputs.is_empty()));
         }
         constant
     }

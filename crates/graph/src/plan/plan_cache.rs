@@ -61,8 +61,22 @@ impl PlanCache {
         }
     }
 
+    /// Whether a program needs packed weights that those kept so far do not have; of the first nobody asks.
+    pub fn needs_more(&self, new: &Program) -> bool {
+        let programs = self.programs.read();
+        let kept = || programs.values().map(|p| &**p);
+        !programs.is_empty() && Held::by(kept().chain([new])).packed > Held::by(kept()).packed
+    }
+
+    /// Whether the packed weights of all these programs fit beside those that are kept. `raw` as in [`insert`](Self::insert).
+    pub fn has_room(&self, new: &[&Program], raw: usize) -> bool {
+        let programs = self.programs.read();
+        let all: Vec<&Program> = programs.values().map(|p| &**p).chain(new.iter().copied()).collect();
+        self.packings_fit(&all, raw)
+    }
+
     /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of the parameters that it
-    /// reads: packed weights beside those of this program may take 1.5 times as much. Returns whether any was given up.
+    /// reads: packed weights beside those of the program with most may take 1.5 times as much. Returns whether any was given up.
     pub fn insert(&self, types: &[TensorType], program: &Arc<Program>, raw: usize) -> bool {
         program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
         self.built.fetch_add(1, Ordering::Relaxed);
@@ -80,14 +94,20 @@ impl PlanCache {
     }
 
     fn fits(&self, programs: &HashMap<Signature, Arc<Program>>, new: &Arc<Program>, raw: usize) -> bool {
-        let all = Held::by(programs.values().chain([new]));
-        let own = Held::by([new]).packed;
-        all.plans + all.computed <= self.limit.bytes && all.packed - own <= (raw + raw / 2).max(self.limit.packed)
+        let all: Vec<&Program> = programs.values().chain([new]).map(|p| &**p).collect();
+        let held = Held::by(all.iter().copied());
+        held.plans + held.computed <= self.limit.bytes && self.packings_fit(&all, raw)
+    }
+
+    /// The program with most counts as the first packing, so that it does not matter in which order they came.
+    fn packings_fit(&self, all: &[&Program], raw: usize) -> bool {
+        let most = all.iter().map(|program| Held::by([*program]).packed).max().unwrap_or(0);
+        Held::by(all.iter().copied()).packed - most <= (raw + raw / 2).max(self.limit.packed)
     }
 
     pub fn stats(&self) -> CacheStats {
         let programs = self.programs.read();
-        let held = Held::by(programs.values());
+        let held = Held::by(programs.values().map(|p| &**p));
         CacheStats {
             plans: programs.len(),
             built: self.built.load(Ordering::Relaxed),
@@ -112,7 +132,7 @@ struct Held {
 }
 
 impl Held {
-    fn by<'a>(programs: impl IntoIterator<Item = &'a Arc<Program>>) -> Held {
+    fn by<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Held {
         let mut held = Held::default();
         let (mut plans, mut blocks, mut slots) = (HashSet::new(), HashMap::new(), HashMap::new());
         for plan in programs.into_iter().flat_map(|program| program.plans()) {

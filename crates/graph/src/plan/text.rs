@@ -21,7 +21,8 @@ fn joined(values: &[Value], graph: &Graph) -> String {
     values.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// One node a line: `%3 = Convolution(data, w) {kernel=(3, 3)} 'conv0'`, then `return %3`.
+/// One node a line: `%3 = Convolution(data, w) {kernel=(3, 3)} 'conv0'`, then `return %3`; behind nodes without inputs whether they
+/// are computed once.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, node) in self.nodes.iter().enumerate() {
@@ -30,7 +31,8 @@ impl fmt::Display for Graph {
                 let attrs: Vec<String> = node.attr_text.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 write!(f, " {{{}}}", attrs.join(", "))?;
             }
-            writeln!(f, " '{}'", node.name)?;
+            let once = if node.made_once { " once" } else { "" };
+            writeln!(f, " '{}'{once}", node.name)?;
         }
         writeln!(f, "return {}", joined(&self.outputs, self))
     }

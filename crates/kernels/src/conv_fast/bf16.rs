@@ -53,6 +53,10 @@ impl Bf16 {
         self.direct.name()
     }
 
+    pub(super) fn packing(&self) -> String {
+        self.direct.packing()
+    }
+
     pub(super) fn packed_len(&self) -> usize {
         self.direct.packed_len()
     }

@@ -118,6 +118,13 @@ impl Direct {
         format!("direct{elements} {rows}x{blocks} {}", self.isa)
     }
 
+    /// The form of packed weights of a convolution of these channels, kernel and groups.
+    pub(super) fn packing(&self) -> String {
+        let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
+        let planes = if self.planar { " planes" } else { "" };
+        format!("direct{elements}{planes} x{}", tile_size(self.isa).blocks)
+    }
+
     pub(super) fn packed_len(&self) -> usize {
         self.packed_len
     }

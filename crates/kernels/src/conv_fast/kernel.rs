@@ -174,6 +174,21 @@ impl ConvKernel {
         }
     }
 
+    /// The form of packed weights, whatever the image: kernels with equal forms pack the same weights to the same bits, and run on
+    /// each other's.
+    pub fn packing(&self) -> String {
+        let form = match &self.algorithm {
+            Algorithm::Direct(a) => a.packing(),
+            Algorithm::Bf16(a) => a.packing(),
+            Algorithm::Depthwise(_) => "depthwise".to_owned(),
+            Algorithm::AtLoad(a) => a.packing(),
+            Algorithm::InRegisters(_) => "winograd in registers".to_owned(),
+            Algorithm::Phases(a) => a.packing(),
+        };
+        let Conv2dParams { in_channels, out_channels, kernel: [height, width], groups, .. } = self.params;
+        format!("{form}, {in_channels} to {out_channels} channels, k{height}x{width} g{groups}")
+    }
+
     /// Packs weights `[out_channels][in_channels / groups][height][width]`.
     ///
     /// # Panics

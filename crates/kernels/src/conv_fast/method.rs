@@ -38,6 +38,9 @@ pub struct ConvOptions {
     pub winograd: Winograd,
     /// Whether bf16 is.
     pub precision: Precision,
+    /// Weights of so many bytes or more are packed in one way only, whatever the image, and to no more bytes than they have; such
+    /// methods are seldom the fastest.
+    pub one_packing: Option<usize>,
     /// Measured choices, which go before the rules.
     pub tuned: Option<&'static ConvTable>,
 }

@@ -47,6 +47,8 @@ mod bf16_tests;
 #[cfg(test)]
 mod layer_tests;
 #[cfg(test)]
+mod packing_tests;
+#[cfg(test)]
 mod plain_tests;
 #[cfg(test)]
 mod pooled_tests;

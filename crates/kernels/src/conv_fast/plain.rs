@@ -171,9 +171,13 @@ impl PlainConv {
         }
     }
 
-    /// What weights are packed for, together with the kernel's.
-    pub fn depth(&self) -> &Depth {
-        &self.depth
+    /// The form of packed weights, as for [`ConvKernel::packing`], whose weights these are where there is no depth.
+    pub fn packing(&self) -> String {
+        let of_slices = self.kernel.packing();
+        match self.depth.kernel {
+            1 => of_slices,
+            depth => format!("{of_slices}, {depth} slices of {} channels, {} at once", self.slice.c, self.joined),
+        }
     }
 
     /// What selection looked for in its tables; none where there was nothing to choose.

@@ -42,6 +42,10 @@ pub(super) struct Choice {
 /// What computes this convolution, whose output is of size `out`.
 pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvOptions) -> Choice {
     let allowed = candidates(signature, options.winograd);
+    let weight_bytes = signature.params.weight_len() * size_of::<f32>();
+    if options.one_packing.is_some_and(|least| weight_bytes >= least) {
+        return Choice { method: for_all_images(signature, &allowed), tuned: false };
+    }
     let from = |table: &ConvTable| table.get(signature).map(|t| t.method).filter(|m| allowed.contains(m));
     if let Some(method) = options.tuned.and_then(from) {
         return Choice { method, tuned: true };
@@ -116,6 +120,21 @@ fn by_rule(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Me
         if method == Method::Direct { time / MARGIN } else { time }
     };
     worth.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Method::Direct)
+}
+
+/// The allowed method that does for images of any size, on weights that take no more bytes than they are.
+fn for_all_images(signature: &ConvSignature, allowed: &[Method]) -> Method {
+    let ConvSignature { params: p, isa, .. } = signature;
+    let few_channels = p.in_channels.min(p.out_channels) < WINOGRAD_CHANNELS;
+    let does = |method: Method| match method {
+        Method::Depthwise | Method::Direct | Method::Bf16 => true,
+        Method::Registers => !few_channels,
+        // A first layer has few weights.
+        Method::Phases => Phases::pays(p, *isa),
+        Method::F2 | Method::F4 | Method::Strided | Method::F2Bf16 | Method::StridedBf16 => false,
+    };
+    let fastest_first = [Method::Depthwise, Method::Phases, Method::Bf16, Method::Registers];
+    fastest_first.into_iter().find(|method| does(*method) && allowed.contains(method)).unwrap_or(Method::Direct)
 }
 
 /// Expected microseconds of a method on one core.

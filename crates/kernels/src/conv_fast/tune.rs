@@ -54,7 +54,7 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
 
 /// What is chosen without a table of the caller's.
 pub fn chosen(signature: &ConvSignature, winograd: Winograd) -> Option<Method> {
-    let options = ConvOptions { winograd, precision: signature.precision, tuned: None };
+    let options = ConvOptions { winograd, precision: signature.precision, ..ConvOptions::default() };
     ConvKernel::select(signature.params, signature.shape, signature.isa, options).map(|kernel| kernel.method())
 }
 

@@ -175,7 +175,7 @@ impl Packing for BlockedConvolution {
     }
 
     fn key(&self) -> String {
-        format!("{} {:?}", self.kernel.name(), self.kernel.params())
+        self.kernel.packing()
     }
 
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {

@@ -166,8 +166,8 @@ fn conv_params(geometry: &Geometry, in_channels: usize) -> Conv2dParams {
 
 fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     let winograd = options.transforms();
-    let KernelOptions { precision, tuned, isa, .. } = options;
-    (isa, ConvOptions { winograd, precision, tuned })
+    let KernelOptions { precision, one_packing, tuned, isa, .. } = options;
+    (isa, ConvOptions { winograd, precision, one_packing, tuned })
 }
 
 /// The fast kernel for images of shape `(batch, channels, height, width)`, if there is one.
@@ -234,7 +234,7 @@ impl Packing for Fast {
     }
 
     fn key(&self) -> String {
-        format!("{} {:?} {:?}", self.conv.name(), self.conv.kernel().params(), self.conv.depth())
+        self.conv.packing()
     }
 
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {

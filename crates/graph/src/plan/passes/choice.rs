@@ -1,6 +1,6 @@
 //! Which passes run.
 
-use super::{DIVIDE_BATCH, JOIN_IN_PLACE, OVERWRITE, PASSES, TYPED_PASSES};
+use super::{DIVIDE_BATCH, JOIN_IN_PLACE, OVERWRITE, PASSES, SHARE_PACKINGS, TYPED_PASSES};
 
 /// A choice of passes: all of them, unless some are switched off. Results stay right without any of them; they differ in
 /// speed, and in rounding.
@@ -42,6 +42,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         JOIN_IN_PLACE,
         OVERWRITE,
         DIVIDE_BATCH,
+        SHARE_PACKINGS,
     ])
 }
 

@@ -4,6 +4,7 @@ mod choice;
 mod cleanup;
 mod elementwise;
 mod fold_batch_norm;
+mod fold_creation;
 mod fuse;
 mod fuse_pooling;
 mod layout;
@@ -29,6 +30,7 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     Pass { name: "drop_identities", run: cleanup::drop_identities },
     Pass { name: "merge_equal", run: cleanup::merge_equal },
+    Pass { name: "fold_creation", run: fold_creation::run },
     Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
     Pass { name: "fuse_convolution", run: fuse::run },
     Pass { name: "drop_dead", run: cleanup::drop_dead },
@@ -62,6 +64,10 @@ pub const OVERWRITE: &str = "overwrite";
 
 /// Large batches of graphs that treat every row alone are run in parts, which can be switched off like a pass.
 pub const DIVIDE_BATCH: &str = "divide_batch";
+
+/// Where another packing of the weights would not fit beside those of other plans, a plan makes do with one that serves all image
+/// sizes; without it, other plans go.
+pub const SHARE_PACKINGS: &str = "share_packings";
 
 /// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
 pub const JOIN_IN_PLACE: &str = "concat_in_place";

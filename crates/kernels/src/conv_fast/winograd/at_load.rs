@@ -106,14 +106,19 @@ impl AtLoad {
     }
 
     pub(in super::super) fn name(&self) -> String {
+        format!("{}, {} tiles, {}", self.transform(), self.tiles.div_ceil(self.blocks.len()), self.isa)
+    }
+
+    fn transform(&self) -> String {
         let outs = self.scheme.outs();
         let stride = if self.scheme.stride() == 1 { "" } else { " stride 2" };
         let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
-        format!(
-            "winograd F({outs},3){stride}{elements} at load, {} tiles, {}",
-            self.tiles.div_ceil(self.blocks.len()),
-            self.isa
-        )
+        format!("winograd F({outs},3){stride}{elements} at load")
+    }
+
+    /// The form of packed weights of a convolution of these channels.
+    pub(in super::super) fn packing(&self) -> String {
+        format!("{} x{}", self.transform(), self.parts().0)
     }
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {

@@ -61,6 +61,11 @@ impl Phases {
         format!("winograd F(4,4) of phases, {}", self.isa)
     }
 
+    /// The form of packed weights of a convolution of these channels and this kernel.
+    pub(in super::super) fn packing(&self) -> String {
+        format!("winograd F(4,4) of phases x{}", tile_size(self.isa).blocks)
+    }
+
     /// Pixels of a phase that a row of tiles reads, in whole vectors.
     fn phase_cols(&self) -> usize {
         (self.grid[1] * OUTS + TAPS - 1).next_multiple_of(LANES)
