@@ -39,6 +39,7 @@ FAST = [
     "basics",
     "serial_order",
     "guards",
+    "told",
     "bulk",
     "gate",
     "parts",

@@ -14,6 +14,7 @@ use crate::var::{Var, VarInner};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::num::NonZeroU64;
 use std::ptr::{addr_of_mut, null_mut};
+use std::time::Instant;
 
 /// Accesses that fit into a block.
 pub(crate) const INLINE_VARS: usize = 8;
@@ -135,7 +136,7 @@ pub(crate) struct VTable {
 pub(crate) const COUNTED: u8 = 1;
 pub(crate) const EPOCH: u8 = 2;
 pub(crate) const SMALL: u8 = 4;
-/// Default lane, device and priority: the last line need not be read to queue it.
+/// Default lane, device and priority, no deadline: the last line need not be read to queue it.
 pub(crate) const PLAIN: u8 = 8;
 /// Pushed after the engine was closed: fails instead of running.
 pub(crate) const DOOMED: u8 = 16;
@@ -165,6 +166,8 @@ pub(crate) struct OpBlock {
     overflow_len: u32,
     pub priority: i32,
     pub device: DeviceId,
+    /// When it is late. Like the two above only written and read without the flag `PLAIN`.
+    pub deadline: Option<Instant>,
     /// For the profiler: number of the running thread, and ticks. Only written and read when the op is profiled.
     pub runner: u32,
     pub pushed: u64,
@@ -250,7 +253,9 @@ impl OpBlock {
     /// `op` is a raw block that the caller owns.
     pub unsafe fn fill(op: *mut OpBlock, spec: &OpSpec<'_>, class: Class) {
         let n = spec.vars.len();
-        let plain = spec.lane == Lane::Normal && spec.device == DeviceId::cpu(0) && spec.priority == 0;
+        let deadline = spec.deadline.filter(|_| class.can_be_cancelled());
+        let plain =
+            (spec.lane, spec.device, spec.priority) == (Lane::Normal, DeviceId::cpu(0), 0) && deadline.is_none();
         let small = spec.cost == crate::spec::Cost::Small;
         let entry = move |declared: &(&Var, Access)| Entry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
         // SAFETY: a raw block may be written anywhere; every place is written once, with plain writes that drop nothing.
@@ -264,6 +269,7 @@ impl OpBlock {
             if !plain {
                 addr_of_mut!((*op).priority).write(spec.priority);
                 addr_of_mut!((*op).device).write(spec.device);
+                addr_of_mut!((*op).deadline).write(deadline);
             }
             if n >= INLINE_VARS {
                 let rest: Box<[Entry]> = spec.vars[INLINE_VARS..].iter().map(entry).collect();
@@ -330,6 +336,15 @@ impl OpBlock {
     pub unsafe fn site(op: *mut OpBlock) -> Option<String> {
         // SAFETY: contract; the site is written with its flag.
         unsafe { if OpBlock::has(op, ORIGIN) { (*(*op).site).as_ref().map(Site::to_string) } else { None } }
+    }
+
+    /// When the op is late.
+    ///
+    /// # Safety
+    /// `op` is a filled block that the caller owns.
+    pub unsafe fn deadline(op: *mut OpBlock) -> Option<Instant> {
+        // SAFETY: contract; the deadline is written unless the op is plain.
+        unsafe { if (*op).flags & PLAIN != 0 { None } else { (*op).deadline } }
     }
 
     /// Where the op runs.

@@ -1,13 +1,17 @@
 //! Cancelling: ops that have not started are complete without running, with a failure that says so; running ones finish.
 //!
-//! A cancelled op keeps its place in the queues of its variables and fails when its turn comes, so order and dependants
-//! need no second rule. Nobody has to be told of a cancellation he asked for: such failures count as observed.
+//! A cancelled op keeps its place in the queues of its variables and fails when it would be granted, so order and dependants
+//! need no second rule. One that is ready and waits for a core is taken off the ready queue, under the queue's lock, and
+//! completed by whoever cancels it; one whose deadline has passed by whoever notices: a thread that waits for a result of
+//! it, or the next core that looks for work. Nobody has to be told of a cancellation he asked for: such failures count as observed.
 
-use crate::block::{Mode, OpBlock};
+use crate::block::{Chain, Class, Mode, OpBlock};
+use crate::complete::inherited;
 use crate::ctx::{OnComplete, RunCtx};
 use crate::engine::Engine;
 use crate::failure::{FailureKind, OpError};
-use crate::spec::{OpKind, OpSpec};
+use crate::slot::{self, Slot};
+use crate::spec::{Access, OpKind, OpSpec};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::var::Var;
 use std::sync::Arc;
@@ -47,6 +51,10 @@ impl Limits {
         if (spec.deadline.is_none() && spec.cancel.is_none()) || spec.kind == OpKind::NoSkip {
             return None;
         }
+        if let Some(deadline) = spec.deadline {
+            let written = spec.vars.iter().filter(|(_, access)| *access != Access::Read);
+            written.for_each(|(var, _)| var.set_deadline(deadline));
+        }
         Some(Limits { deadline: spec.deadline, cancel: spec.cancel.cloned() })
     }
 
@@ -57,7 +65,7 @@ impl Limits {
         match self.deadline.map(|d| Instant::now().saturating_duration_since(d)) {
             Some(late) if !late.is_zero() => {
                 let message = format!(
-                    "operator {name} did not run: its turn came {:.3} ms after its deadline; allow more time, or send less work",
+                    "operator {name} did not run: it had not started {:.3} ms after its deadline; allow more time, or send less work",
                     late.as_secs_f64() * 1e3
                 );
                 Err(OpError::new(FailureKind::Deadline, message))
@@ -96,10 +104,65 @@ pub(crate) fn cancelled(name: &str) -> OpError {
 impl Engine {
     /// Cancels every write of the variable that was pushed before and has not started. An op does not run when all it
     /// writes was cancelled; an op that somebody else still wants a result of runs. What was cancelled holds a failure of
-    /// kind `Cancelled` until it is overwritten.
+    /// kind `Cancelled` until it is overwritten. An op that waits for a core is completed here, in this thread; this looks
+    /// at every op in the ready queue.
     pub fn cancel(&'static self, var: &Var) {
+        if self.cancel_in_turn(var) {
+            self.with_gate(|| {
+                let ops = self.sched.take_cancelled_ops();
+                // SAFETY: they came off the queue, so they are ready and ours; we are inside the gate.
+                unsafe { self.complete_unrun(slot::current(), ops) };
+            });
+        }
+    }
+
+    /// As [`cancel`](Engine::cancel), but every op is completed when its turn comes: nothing else happens in this thread, so
+    /// it may hold locks. True: an op that writes the variable has all it needs and may be waiting for a core.
+    pub fn cancel_in_turn(&'static self, var: &Var) -> bool {
         self.cancelling.store(true, Ordering::Relaxed);
-        var.cancel_pushed_writes();
+        var.cancel_pushed_writes()
+    }
+
+    /// Completes the queued ops whose deadline has passed.
+    pub(crate) fn fail_late_ops(&'static self) {
+        self.with_gate(|| {
+            let ops = self.sched.take_late_ops();
+            // SAFETY: they came off the queue, so they are ready and ours; we are inside the gate.
+            unsafe { self.complete_unrun(slot::current(), ops) };
+        });
+    }
+
+    /// Completes ops that are cancelled or late, and what becomes ready by that and will not run either; the rest goes to
+    /// whoever runs it. A loop, not a recursion: chains of dependants are long.
+    ///
+    /// # Safety
+    /// The ops are ready, belong to the caller, who is inside the gate, and are unwanted or late.
+    pub(crate) unsafe fn complete_unrun(&'static self, slot: &'static Slot, mut ops: Chain) {
+        let mut rest = Chain::new();
+        while let Some(op) = ops.take() {
+            let mut ready = Chain::new();
+            // SAFETY: contract; what becomes ready is ours, too.
+            unsafe {
+                self.execute(slot, op, &mut ready);
+                while let Some(op) = ready.take() {
+                    if self.will_not_run(op) { ops.add(op) } else { rest.add(op) }
+                }
+            }
+        }
+        // SAFETY: contract.
+        unsafe { self.publish(slot, rest) };
+    }
+
+    /// Whether a ready op is complete without running. What devices do is not asked: such an op waits its turn.
+    ///
+    /// # Safety
+    /// All accesses of `op` are granted.
+    unsafe fn will_not_run(&self, op: *mut OpBlock) -> bool {
+        // SAFETY: contract.
+        unsafe {
+            let skips = matches!((*op).class, Class::Strict | Class::Async) && inherited(op).is_some();
+            !self.devices.in_use() && (skips || ((*op).class.can_be_cancelled() && self.is_unwanted(op)))
+        }
     }
 
     /// Whether everything this op writes was cancelled.

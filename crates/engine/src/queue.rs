@@ -4,6 +4,7 @@ use crate::block::{Chain, OpBlock, PLAIN};
 use crate::spec::{DeviceId, Lane};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Instant;
 
 /// Order in which the lanes of a device are served.
 const LANES: [Lane; 4] = [Lane::Priority, Lane::CopyIn, Lane::CopyOut, Lane::Normal];
@@ -25,6 +26,8 @@ pub(crate) struct Queues {
     turn: usize,
     sequence: u64,
     len: usize,
+    /// No queued op is late before this.
+    soonest: Option<Instant>,
 }
 
 struct Set {
@@ -51,7 +54,7 @@ unsafe impl Send for Queues {}
 
 impl Queues {
     pub fn new(per_device: bool) -> Self {
-        Queues { per_device, sets: vec![Set::new(DeviceId::cpu(0))], turn: 0, sequence: 0, len: 0 }
+        Queues { per_device, sets: vec![Set::new(DeviceId::cpu(0))], turn: 0, sequence: 0, len: 0, soonest: None }
     }
 
     pub fn len(&self) -> usize {
@@ -93,6 +96,9 @@ impl Queues {
         } else {
             0
         };
+        // SAFETY: contract.
+        let deadline = unsafe { OpBlock::deadline(op) };
+        self.soonest = earlier(self.soonest, deadline);
         let set = &mut self.sets[set];
         set.len += 1;
         let queue = &mut set.lanes[index_of(lane)];
@@ -125,6 +131,40 @@ impl Queues {
         names
     }
 
+    /// Takes out the ops whose deadline has passed.
+    pub fn take_late(&mut self, now: impl Fn() -> Instant) -> Chain {
+        let Some(soonest) = self.soonest else { return Chain::new() };
+        let now = now();
+        if now <= soonest {
+            return Chain::new();
+        }
+        let mut next = None;
+        let late = self.take_out(|op| {
+            // SAFETY: queued ops belong to the queues.
+            let deadline = unsafe { OpBlock::deadline(op) };
+            let late = deadline.is_some_and(|deadline| now > deadline);
+            if !late {
+                next = earlier(next, deadline);
+            }
+            late
+        });
+        self.soonest = next;
+        late
+    }
+
+    /// Takes out the ops for which `goes` says so, in about the order in which they would be served. It looks at all of
+    /// them.
+    pub fn take_out(&mut self, mut goes: impl FnMut(*mut OpBlock) -> bool) -> Chain {
+        let mut gone = Chain::new();
+        for set in &mut self.sets {
+            let before = gone.len;
+            set.lanes.iter_mut().for_each(|queue| queue.take_out(&mut goes, &mut gone));
+            set.len -= gone.len - before;
+        }
+        self.len -= gone.len;
+        gone
+    }
+
     /// The next op: devices in turn, lanes in their order, then by priority, then first come first served.
     #[inline]
     pub fn pop(&mut self) -> Option<*mut OpBlock> {
@@ -149,7 +189,28 @@ impl Set {
     }
 }
 
+/// The earlier of two times of which either may be missing.
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
+
 impl Queue {
+    fn take_out(&mut self, goes: &mut impl FnMut(*mut OpBlock) -> bool, gone: &mut Chain) {
+        self.ranked.retain(|ranked| {
+            let go = goes(ranked.op);
+            if go {
+                // SAFETY: queued ops are ready and belong to the queue.
+                unsafe { gone.add(ranked.op) };
+            }
+            !go
+        });
+        let mut all = std::mem::replace(&mut self.plain, Chain::new());
+        while let Some(op) = all.take() {
+            // SAFETY: as above.
+            unsafe { if goes(op) { gone.add(op) } else { self.plain.add(op) } };
+        }
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<*mut OpBlock> {
         match self.ranked.peek() {

@@ -6,6 +6,7 @@
 //! wake is lost.
 
 use crate::block::{Chain, OpBlock};
+use crate::cancel::every_write_cancelled;
 use crate::engine::Engine;
 use crate::parker::Parker;
 use crate::queue::Queues;
@@ -73,6 +74,8 @@ pub(crate) struct Summary {
 
 enum Job {
     Run(*mut OpBlock),
+    /// Ops whose deadline has passed.
+    Late(Chain),
     Help(usize),
 }
 
@@ -219,6 +222,11 @@ impl Sched {
         if state.queues.len() > 0 {
             *token = token.or_else(|| self.tokens.take());
             (*token)?;
+            // Whoever waits for them by a callback has no thread that looks at the clock.
+            let late = self.take_late(state);
+            if late.len > 0 {
+                return Some(Job::Late(late));
+            }
             let op = state.queues.pop();
             self.queued.store(state.queues.len(), Ordering::Release);
             self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -229,6 +237,26 @@ impl Sched {
         self.team.join(run, (*token)?);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         Some(Job::Help(run))
+    }
+
+    fn take_late(&self, state: &mut State) -> Chain {
+        let late = state.queues.take_late(Instant::now);
+        self.queued.store(state.queues.len(), Ordering::Release);
+        late
+    }
+
+    /// Takes the ops whose deadline has passed off the queue; they belong to the caller, who is inside the gate.
+    pub fn take_late_ops(&self) -> Chain {
+        self.take_late(&mut self.lock())
+    }
+
+    /// Takes the ops off the queue that nobody wants any more; they belong to the caller, who is inside the gate.
+    pub fn take_cancelled_ops(&self) -> Chain {
+        let mut state = self.lock();
+        // SAFETY: all accesses of a queued op are granted, and nobody completes it while the lock is held.
+        let gone = state.queues.take_out(|op| unsafe { (*op).class.can_be_cancelled() && every_write_cancelled(op) });
+        self.queued.store(state.queues.len(), Ordering::Release);
+        gone
     }
 
     /// Runs `f`, which may queue ops, without waking or starting anybody: a forked child starts threads when it first uses
@@ -360,6 +388,8 @@ impl Engine {
                     self.publish(slot, ready);
                 }
             }
+            // SAFETY: as above.
+            Job::Late(ops) => unsafe { self.complete_unrun(slot, ops) },
             Job::Help(run) => {
                 self.sched.team.help(slot, run, token, || !self.sched.queue_is_empty());
                 self.sched.team.leave(run, token);

@@ -12,6 +12,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
+use std::time::Instant;
 
 /// A handle of a variable: what ops are ordered by. Clones are the same variable.
 pub struct Var(NonNull<VarInner>);
@@ -119,13 +120,25 @@ impl Var {
         self.locked(|_, inner| unsafe { inner.failure_locked() })
     }
 
-    /// Every write that was pushed before, and is not complete, need not run.
-    pub(crate) fn cancel_pushed_writes(&self) {
+    /// Notes when the op that is pushed next is late, for whoever waits for the value.
+    #[cold]
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        self.locked(|_, inner| *inner.extra_or_new().deadline.lock() = Some(deadline));
+    }
+
+    /// When the last op with a deadline that writes the variable is, or was, late.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.locked(|_, inner| inner.extra().and_then(|extra| *extra.deadline.lock()))
+    }
+
+    /// Every write that was pushed before, and is not complete, need not run. Whether one of them is granted.
+    pub(crate) fn cancel_pushed_writes(&self) -> bool {
         self.locked(|state, inner| {
             // SAFETY: under the lock, where versions change.
             let next = unsafe { *inner.version.get() } + state.pending_writes();
             inner.extra_or_new().cancelled.store(next, Ordering::Relaxed);
-        });
+            state.writing
+        })
     }
 
     /// Whether both are handles of one variable.

@@ -158,6 +158,7 @@ impl WaitCell {
     ) -> Result<Outcome, WaitError> {
         let mut tries = 0;
         let mut asked = Instant::now();
+        let mut deadline = self.var.deadline();
         loop {
             match self.state.load(Ordering::Acquire) {
                 DONE => break,
@@ -170,19 +171,25 @@ impl WaitCell {
             tries += 1;
             if tries <= PAUSES {
                 std::hint::spin_loop();
-            } else if let Some(poll) = poll {
-                let patience = if engine.devices.need_steps() { BETWEEN_STEPS } else { POLL };
-                std::thread::park_timeout(patience);
-                if asked.elapsed() >= POLL {
-                    if !poll() {
-                        return Err(WaitError::Interrupted);
-                    }
-                    asked = Instant::now();
+                continue;
+            }
+            // What is late and waits for a core is told now; what waits for its inputs when those are there.
+            if deadline.take_if(|deadline| Instant::now() > *deadline).is_some() {
+                engine.fail_late_ops();
+                continue;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let steps = engine.devices.need_steps().then_some(BETWEEN_STEPS);
+            let patience = steps.or(poll.is_some().then_some(POLL));
+            match patience.into_iter().chain(left).min() {
+                Some(patience) => std::thread::park_timeout(patience),
+                None => std::thread::park(),
+            }
+            if let Some(poll) = poll.as_mut().filter(|_| asked.elapsed() >= POLL) {
+                if !poll() {
+                    return Err(WaitError::Interrupted);
                 }
-            } else if engine.devices.need_steps() {
-                std::thread::park_timeout(BETWEEN_STEPS);
-            } else {
-                std::thread::park();
+                asked = Instant::now();
             }
         }
         // SAFETY: the notifying op has written the outcome and published it; it does not touch it again.

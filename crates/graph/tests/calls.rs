@@ -492,6 +492,40 @@ fn single_calls_are_served_between_the_parts_of_a_batch() {
 }
 
 #[test]
+fn large_batches_of_small_rows_are_divided_and_keep_their_bits() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let conv = apply(
+        "Convolution",
+        "conv",
+        &[("kernel", "(3, 3)"), ("num_filter", "16"), ("no_bias", "True")],
+        &[&var("x"), &var("w")],
+    );
+    let symbol = apply("Pooling", "pool", &[("global_pool", "True"), ("pool_type", "avg")], &[&conv]);
+    let op = compile(engine, &symbol);
+    let w: Vec<f32> = (0..16 * 3 * 9).map(|i| (i % 7) as f32 - 3.0).collect();
+    let w = array(engine, &[16, 3, 3, 3], &w);
+    let types = |rows: usize, side: usize| {
+        [TensorType::new(w.tensor_type().dtype, [rows, 3, side, side].as_slice()), w.tensor_type()]
+    };
+    // Rows that take some microseconds, and rows so small that what a plan costs is more.
+    for (side, rows) in [(64, 203), (16, 14_001)] {
+        let size = 3 * side * side;
+        let pixels: Vec<f32> = (0..rows * size).map(|i| (i % 1013) as f32 / 1013.0).collect();
+        let batch = array(engine, &[rows, 3, side, side], &pixels);
+        let text = op.plan_text(&types(rows, side)).expect("there is a plan");
+        assert!(text.starts_with(&format!("{rows} rows in parts of ")), "{text}");
+        let all = values(&op.call(&[&batch, &w]).expect("the call is accepted")[0]);
+        for row in [0, 1, rows / 2, rows - 1] {
+            let one = array(engine, &[1, 3, side, side], &pixels[row * size..(row + 1) * size]);
+            let single = values(&op.call(&[&one, &w]).expect("the call is accepted")[0]);
+            assert_eq!(all[row * 16..(row + 1) * 16], single[..], "row {row} of {rows}");
+        }
+        let text = op.plan_text(&types(8, side)).expect("there is a plan");
+        assert!(text.starts_with("plan for"), "a few small rows stay together: {text}");
+    }
+}
+
+#[test]
 fn requests_that_wait_hold_no_arena() {
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let op = compile(engine, &rows_apart());

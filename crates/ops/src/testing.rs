@@ -74,6 +74,11 @@ impl OpTest {
         self
     }
 
+    /// Gives an input of any rank.
+    pub fn floats(self, shape: &[usize], values: &[f32]) -> OpTest {
+        self.input(DType::F32, shape, values)
+    }
+
     /// Gives an input.
     pub fn f32<const N: usize>(self, shape: [usize; N], values: &[f32]) -> OpTest {
         self.input(DType::F32, &shape, values)

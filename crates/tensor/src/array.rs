@@ -318,7 +318,8 @@ pub(crate) struct Wanted {
 
 impl Drop for Wanted {
     fn drop(&mut self) {
-        self.engine.cancel(&self.var);
+        // Whoever drops an array may hold locks: nothing else may happen here.
+        self.engine.cancel_in_turn(&self.var);
     }
 }
 

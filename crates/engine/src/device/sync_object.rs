@@ -9,20 +9,24 @@ use super::outcome::{Source, Writer};
 use super::stream::WaitSet;
 use crate::block::Mode;
 use crate::failure::Failure;
+use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU64;
 use std::cell::UnsafeCell;
+use std::time::Instant;
 
 /// What only few variables need; made at the first need and freed with the variable.
 pub(crate) struct Extra {
     /// Writes that make a version up to this one need not run. Changed under the variable's lock.
     pub cancelled: AtomicU64,
+    /// When the last op with a deadline that writes the variable is late. A leaf: nothing is locked inside.
+    pub deadline: Mutex<Option<Instant>>,
     /// Only touched under the variable's lock.
     pub sync: UnsafeCell<SyncObject>,
 }
 
 impl Extra {
     pub fn new() -> Self {
-        Extra { cancelled: AtomicU64::new(0), sync: UnsafeCell::new(SyncObject::default()) }
+        Extra { cancelled: AtomicU64::new(0), deadline: Mutex::new(None), sync: UnsafeCell::new(SyncObject::default()) }
     }
 }
 

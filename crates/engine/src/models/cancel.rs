@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::cancel::every_write_cancelled;
+use crate::queue::Queues;
+use crate::sync::Mutex;
 
 /// Kills `cancelling-reaches-later-writes`.
 #[test]
@@ -70,5 +72,38 @@ fn an_op_is_cancelled_only_when_all_its_results_are() {
         b.cancel_pushed_writes();
         assert!(looks());
         complete(op, &[]);
+    });
+}
+
+#[test]
+fn a_queued_op_is_taken_by_a_core_or_by_who_cancels_it() {
+    model(|| {
+        let var = Var::new();
+        let mut ready = Chain::new();
+        let op = granted(&[(&var, Access::Write)]);
+        let queues = Arc::new(Mutex::new(Queues::new(false)));
+        // SAFETY: a granted op of this thread, which goes to the queue.
+        unsafe {
+            ready.add(std::ptr::with_exposed_provenance_mut(op));
+            queues.lock().push(ready);
+        }
+        let core = {
+            let queues = queues.clone();
+            thread::spawn(move || {
+                let op = queues.lock().pop();
+                op.map(|op| complete(op.expose_provenance(), &[])).is_some()
+            })
+        };
+        var.cancel_pushed_writes();
+        // SAFETY: all accesses of a queued op are granted.
+        let mut gone = queues.lock().take_out(|op| unsafe { every_write_cancelled(op) });
+        let mut cancelled = 0;
+        while let Some(op) = gone.take() {
+            complete(op.expose_provenance(), &[]);
+            cancelled += 1;
+        }
+        let ran = core.join().unwrap();
+        assert_eq!(cancelled + ran as u32, 1);
+        assert_eq!((var.version(), queues.lock().len()), (1, 0));
     });
 }

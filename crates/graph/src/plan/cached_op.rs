@@ -309,7 +309,7 @@ impl CachedOp {
             return Ok(None);
         }
         let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
-        let Some(division) = self.division(types, &divided).filter(|d| d.each < rows) else { return Ok(None) };
+        let Some(division) = self.division(types, &divided).filter(|d| d.applies(rows)) else { return Ok(None) };
         let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
         let part = some(division.each)?;
         let left = rows % division.each;
@@ -328,7 +328,7 @@ impl CachedOp {
         let cost = |types: &[TensorType]| self.build(types, self.options).map(|plan| plan.cost_ns());
         // What cannot be built for other numbers of rows is not divided.
         let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
-            (Ok(one), Ok(together)) => Division::choose(one, together),
+            (Ok(one), Ok(together)) => Some(Division::choose(one, together)),
             _ => None,
         };
         let mut divisions = self.divisions.lock();

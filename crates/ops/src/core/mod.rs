@@ -2,6 +2,8 @@
 
 mod attrs;
 mod bound;
+#[cfg(test)]
+mod by_rows_tests;
 mod call;
 mod def;
 mod elementwise;

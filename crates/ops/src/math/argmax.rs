@@ -18,6 +18,9 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), true, signature),
+        by_rows: |attrs, signature, divided| {
+            rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -26,6 +29,9 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), false, signature),
+        by_rows: |attrs, signature, divided| {
+            rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -41,9 +47,14 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: |_, signature| bind(Some(-1), true, signature),
+        by_rows: |attrs, signature, divided| rows_stay(Some(-1), signature) && rows_of_data(attrs, signature, divided),
         ..OpDef::BASE
     },
 ];
+
+fn rows_stay(axis: Option<i64>, signature: &Signature<'_>) -> bool {
+    axis.is_some_and(|axis| is_within_rows(axis, signature))
+}
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };

@@ -18,6 +18,7 @@ pub static OPS: &[OpDef] = &[
         )],
         infer_dtype,
         bind,
+        by_rows: rows_of_data,
         ..OpDef::BASE
     },
     OpDef {
@@ -36,6 +37,7 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind,
+        by_rows: rows_of_data,
         ..OpDef::BASE
     },
 ];

@@ -25,6 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype,
     bind,
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

@@ -18,6 +18,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    // The first axis cannot be padded.
+    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

@@ -24,6 +24,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    by_rows: |attrs, signature, divided| {
+        is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
+    },
     ..OpDef::BASE
 }];
 

@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[
                 ([n, c / (b * b), h, b, w, b], [0, 3, 5, 1, 2, 4])
             })
         },
+        by_rows: rows_of_data,
         ..OpDef::BASE
     },
     OpDef {
@@ -44,6 +45,7 @@ pub static OPS: &[OpDef] = &[
                 ([n, b, b, c / (b * b), h, w], [0, 3, 4, 1, 5, 2])
             })
         },
+        by_rows: rows_of_data,
         ..OpDef::BASE
     },
 ];

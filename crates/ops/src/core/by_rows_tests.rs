@@ -1,0 +1,219 @@
+//! Every operator that says that it treats rows alone, run on three rows and on each of them: the bits must agree.
+
+use super::*;
+use crate::testing::OpTest;
+use mxrt_tensor::{DType, TensorType};
+
+const ROWS: usize = 3;
+
+/// An operator with attributes (`name=value`, separated by blanks) and inputs: extents behind the rows for those that are
+/// divided, all extents for the others.
+struct Case(&'static str, &'static str, &'static [Input]);
+
+enum Input {
+    Rows(&'static [usize]),
+    Whole(&'static [usize]),
+}
+use Input::{Rows, Whole};
+
+const IMAGE: &[Input] = &[Rows(&[4, 6, 6])];
+const NORM: &[Input] = &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4])];
+const TWO: &[Input] = &[Rows(&[4, 6]), Rows(&[4, 6])];
+
+/// What is divided.
+#[rustfmt::skip]
+const APART: &[Case] = &[
+    Case("Convolution", "kernel=(3,3) num_filter=5", &[Rows(&[4, 6, 6]), Whole(&[5, 4, 3, 3]), Whole(&[5])]),
+    Case("Deconvolution", "kernel=(2,2) stride=(2,2) num_filter=5", &[Rows(&[4, 6, 6]), Whole(&[4, 5, 2, 2])]),
+    Case("FullyConnected", "num_hidden=7", &[Rows(&[4, 6]), Whole(&[7, 24]), Whole(&[7])]),
+    Case("FullyConnected", "num_hidden=7 flatten=False", &[Rows(&[4, 6]), Whole(&[7, 6]), Whole(&[7])]),
+    Case("Pooling", "kernel=(2,2) stride=(2,2) pool_type=max", IMAGE),
+    Case("BatchNorm", "fix_gamma=False", &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4]), Whole(&[4]), Whole(&[4])]),
+    Case("_contrib_BatchNormWithReLU", "", &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4]), Whole(&[4]), Whole(&[4])]),
+    Case("LayerNorm", "", &[Rows(&[4, 6]), Whole(&[6]), Whole(&[6])]),
+    Case("InstanceNorm", "", NORM),
+    Case("GroupNorm", "num_groups=2", &[Rows(&[4, 6, 6]), Whole(&[2]), Whole(&[2])]),
+    Case("L2Normalization", "", IMAGE),
+    Case("L2Normalization", "mode=channel", IMAGE),
+    Case("L2Normalization", "mode=spatial", IMAGE),
+    Case("LRN", "nsize=3", IMAGE),
+    Case("LeakyReLU", "act_type=leaky", IMAGE),
+    Case("LeakyReLU", "act_type=prelu", &[Rows(&[4, 6]), Whole(&[4])]),
+    Case("SoftmaxActivation", "", &[Rows(&[4])]),
+    Case("SoftmaxActivation", "mode=channel", IMAGE),
+    Case("SoftmaxOutput", "", &[Rows(&[4]), Rows(&[])]),
+    Case("softmax", "", IMAGE),
+    Case("log_softmax", "axis=1", IMAGE),
+    Case("softmin", "axis=2", IMAGE),
+    Case("Concat", "num_args=2 dim=1", TWO),
+    Case("stack", "num_args=2 axis=1", TWO),
+    Case("stack", "num_args=2 axis=-1", TWO),
+    Case("sum", "axis=1", IMAGE),
+    Case("mean", "axis=(2,3)", IMAGE),
+    Case("prod", "axis=0 exclude=True", &[Rows(&[4])]),
+    Case("nansum", "axis=-1", IMAGE),
+    Case("nanprod", "axis=2", IMAGE),
+    Case("max", "axis=1", IMAGE),
+    Case("min", "axis=1 keepdims=True", IMAGE),
+    Case("argmax", "axis=1", IMAGE),
+    Case("argmin", "axis=-1 keepdims=True", IMAGE),
+    Case("argmax_channel", "", &[Rows(&[4])]),
+    Case("SliceChannel", "num_outputs=2", IMAGE),
+    Case("SliceChannel", "num_outputs=4 squeeze_axis=True", IMAGE),
+    Case("_split_v2", "indices=(0,1) axis=1", IMAGE),
+    Case("_split_v2", "indices=() sections=4 axis=-1", IMAGE),
+    Case("slice_axis", "axis=1 begin=1 end=3", IMAGE),
+    Case("slice", "begin=(None,1) end=(None,3)", IMAGE),
+    Case("slice", "begin=(0,None) end=(3,None) step=(1,-1)", IMAGE),
+    Case("slice", "begin=(-3,2) end=(7,None)", IMAGE),
+    Case("slice_like", "axes=(1,-1)", &[Rows(&[4, 6, 6]), Whole(&[9, 2, 6, 3])]),
+    Case("slice_like", "", &[Rows(&[4, 6]), Rows(&[2, 5])]),
+    Case("transpose", "axes=(0,2,3,1)", IMAGE),
+    Case("SwapAxis", "dim1=1 dim2=-1", IMAGE),
+    Case("SwapAxis", "dim1=0 dim2=0", IMAGE),
+    Case("reverse", "axis=(1,3)", IMAGE),
+    Case("Pad", "mode=reflect pad_width=(0,0,0,0,1,1,2,0)", IMAGE),
+    Case("tile", "reps=(2,1)", IMAGE),
+    Case("tile", "reps=(1,2,1,2)", IMAGE),
+    Case("repeat", "repeats=2 axis=1", IMAGE),
+    Case("broadcast_axis", "axis=1 size=5", &[Rows(&[1, 6])]),
+    Case("space_to_depth", "block_size=2", IMAGE),
+    Case("depth_to_space", "block_size=2", IMAGE),
+    Case("Cast", "dtype=float16", IMAGE),
+    Case("amp_cast", "dtype=float16", IMAGE),
+    Case("Embedding", "input_dim=9 output_dim=5", &[Rows(&[4]), Whole(&[9, 5])]),
+    Case("one_hot", "depth=9", &[Rows(&[4])]),
+    Case("batch_dot", "", &[Rows(&[4, 6]), Rows(&[6, 5])]),
+];
+
+/// What sees, moves or mixes rows.
+const TOGETHER: &[Case] = &[
+    Case("softmax", "axis=0", IMAGE),
+    Case("Concat", "num_args=2 dim=0", TWO),
+    Case("stack", "num_args=2", TWO),
+    Case("stack", "num_args=2 axis=-4", TWO),
+    Case("sum", "axis=(0,1)", IMAGE),
+    Case("argmax", "", IMAGE),
+    Case("argmax", "axis=-4", IMAGE),
+    Case("argmin", "axis=0 keepdims=True", IMAGE),
+    Case("argmax_channel", "", &[Rows(&[])]),
+    Case("SliceChannel", "num_outputs=3 axis=0", IMAGE),
+    Case("_split_v2", "indices=(0,1) axis=-4", IMAGE),
+    Case("slice_axis", "axis=0 begin=0 end=2", IMAGE),
+    Case("slice", "begin=(1,) end=(None,)", IMAGE),
+    Case("slice", "begin=(0,) end=(2,)", IMAGE),
+    Case("slice", "begin=(None,) end=(None,) step=(-1,)", IMAGE),
+    Case("slice_like", "", &[Rows(&[4, 6]), Whole(&[2, 4, 6])]),
+    Case("slice_like", "axes=(0,)", &[Rows(&[4, 6]), Whole(&[2, 4, 6])]),
+    Case("transpose", "", IMAGE),
+    Case("transpose", "axes=(1,0,2,3)", IMAGE),
+    Case("SwapAxis", "dim1=0 dim2=1", IMAGE),
+    Case("SwapAxis", "dim1=1 dim2=-4", IMAGE),
+    Case("reverse", "axis=(0,)", IMAGE),
+    Case("tile", "reps=(2,1,1,1)", IMAGE),
+    Case("tile", "reps=(1,1,1,1,1)", IMAGE),
+    Case("repeat", "repeats=2", IMAGE),
+    Case("repeat", "repeats=2 axis=0", IMAGE),
+    Case("batch_dot", "", &[Rows(&[4, 6]), Whole(&[3, 6, 5])]),
+];
+
+impl Input {
+    fn is_divided(&self) -> bool {
+        matches!(self, Rows(_))
+    }
+
+    /// The input with so many rows.
+    fn shape(&self, rows: usize) -> Vec<usize> {
+        match self {
+            Rows(rest) => std::iter::once(rows).chain(rest.iter().copied()).collect(),
+            Whole(shape) => shape.to_vec(),
+        }
+    }
+
+    /// Its elements for these rows: small integers, so that they are indices, too, and no two rows are equal.
+    fn values(&self, rows: std::ops::Range<usize>) -> Vec<f32> {
+        let each: usize = self.shape(1).iter().product();
+        let from = if self.is_divided() { rows.start * each..rows.end * each } else { 0..each };
+        from.map(|i| (i * 37 % 11) as f32).collect()
+    }
+}
+
+impl Case {
+    fn name(&self) -> String {
+        format!("{}({})", self.0, self.1)
+    }
+
+    fn attrs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.1.split_whitespace().filter_map(|pair| pair.split_once('='))
+    }
+
+    fn says_by_rows(&self) -> bool {
+        let def = registry().get(self.0).unwrap_or_else(|| panic!("no operator {}", self.0));
+        let attrs = def.parse_attrs(self.attrs()).unwrap_or_else(|e| panic!("{}: {}", self.name(), e.message));
+        let types: Vec<TensorType> = self.2.iter().map(|i| TensorType::new(DType::F32, i.shape(ROWS))).collect();
+        let divided: Vec<bool> = self.2.iter().map(Input::is_divided).collect();
+        (def.by_rows)(&attrs, &Signature { inputs: &types, outputs: &[], options: KernelOptions::default() }, &divided)
+    }
+
+    /// Bytes of the visible outputs, with the extents of a row.
+    fn run(&self, rows: std::ops::Range<usize>) -> Vec<(Vec<usize>, Vec<u8>)> {
+        let mut test = self.attrs().fold(OpTest::new(self.0), |test, (name, value)| test.attr(name, value));
+        for input in self.2 {
+            test = test.floats(&input.shape(rows.len()), &input.values(rows.clone()));
+        }
+        let def = registry().get(self.0).expect("looked up before");
+        let visible = def.parse_attrs(self.attrs()).map_or(0, |attrs| def.num_outputs(&attrs));
+        test.run_all().into_iter().take(visible).map(|a| (a.tensor.shape[1..].to_vec(), a.values())).collect()
+    }
+}
+
+#[test]
+fn rows_run_one_by_one_have_the_bits_of_the_batch() {
+    for case in APART {
+        assert!(case.says_by_rows(), "{} is not divided", case.name());
+        let whole = case.run(0..ROWS);
+        let mut parts = case.run(0..1);
+        for row in 1..ROWS {
+            for (all, next) in parts.iter_mut().zip(case.run(row..row + 1)) {
+                assert_eq!(all.0, next.0, "{}", case.name());
+                all.1.extend(next.1);
+            }
+        }
+        assert_eq!(whole, parts, "{}", case.name());
+    }
+}
+
+#[test]
+fn what_sees_other_rows_is_not_divided() {
+    for case in TOGETHER {
+        assert!(!case.says_by_rows(), "{} is divided", case.name());
+    }
+}
+
+/// Operators made by passes have no text form here; `graph` tests them.
+#[test]
+fn no_operator_claims_rows_without_a_case() {
+    for def in registry().ops().iter().filter(|def| !def.internal) {
+        let given: Vec<(&str, &str)> = def.attrs.iter().filter_map(required).collect();
+        let Ok(attrs) = def.parse_attrs(given) else { continue };
+        let inputs = vec![TensorType::new(DType::F32, [ROWS, 4, 6, 6].as_slice()); def.num_inputs(&attrs)];
+        let signature = Signature { inputs: &inputs, outputs: &[], options: KernelOptions::default() };
+        let mut first = vec![false; inputs.len()];
+        first.iter_mut().take(1).for_each(|f| *f = true);
+        let claims = [first, vec![true; inputs.len()]].iter().any(|flags| (def.by_rows)(&attrs, &signature, flags));
+        assert!(!claims || APART.iter().any(|case| case.0 == def.name), "{} has no case in APART", def.name);
+    }
+}
+
+/// A value for a required attribute, so that most operators can be asked.
+fn required(attr: &AttrDef) -> Option<(&'static str, &'static str)> {
+    let value = match attr.kind {
+        AttrKind::Int | AttrKind::OptInt | AttrKind::IntFrom(_) => "1",
+        AttrKind::Shape | AttrKind::SparseShape | AttrKind::OptShape => "(1,1)",
+        AttrKind::Float | AttrKind::OptFloat => "1",
+        AttrKind::DType(_) => "float32",
+        AttrKind::Enum(values) => values.first()?,
+        _ => return None,
+    };
+    attr.default.is_none().then_some((attr.name, value))
+}
