@@ -233,9 +233,9 @@ class SymbolBlock(HybridBlock):
     def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
         """What :meth:`plan` says as data.
 
-        ``steps`` has a dictionary for every step: its number (``step``), ``operator``, ``node``, ``output``, ``kernel``,
+        ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``, ``output``, ``kernel``,
         ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and ``measured_us`` (None with ``measure=False``). Beside it
-        stand ``title``, ``parts`` (``rows``, ``rows_of_a_part`` and ``side_by_side`` where a large batch is run in parts;
+        stand ``title``, ``parts`` (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts;
         the steps are then those of one part), ``note``, ``constants``, the totals under the names they have in a step,
         and the ``text``.
         """
