@@ -332,6 +332,20 @@ def test_a_picture_shows_every_engine(mx, stand_in, tmp_path: Path, ending: str)
     assert head == (b"\x89PNG\r" if ending == "png" else b"<?xml")
 
 
+def test_the_highest_point_of_a_picture_is_not_cut_by_the_frame(mx, tmp_path: Path, monkeypatch) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mxrt.bench import show
+
+    monkeypatch.setattr(plt, "close", lambda figure: None)
+    runs = [{"callers": n, "images_per_second": 100.0 * n, "p50_ms": 1.0, "p99_ms": 2.0} for n in (1, 2)]
+    report = {"runs": runs, "peers": [], "inputs": {"data": [1, 3]}, "model": "m-symbol.json", "cores": 2}
+    show.draw(report, str(tmp_path / "p.svg"))
+    left = plt.gcf().axes[0]
+    monkeypatch.undo()
+    plt.close("all")
+    assert left.get_ylim() == (0, pytest.approx(216))
+
+
 def test_without_matplotlib_the_message_says_what_to_install(mx) -> None:
     hidden = (
         "import sys; sys.modules['matplotlib'] = None; from mxrt.__main__ import main; sys.exit(main(sys.argv[1:]))"
