@@ -88,7 +88,7 @@ def test_parameters_move_between_contexts(mx, sim) -> None:
         net.collect_params().reset_ctx(contexts)
         for ctx in contexts:
             assert net(mx.nd.array(batch, ctx=ctx)).asnumpy().tobytes() == wanted.tobytes(), ctx
-    assert "measured" in net.plan(mx.nd.array(batch, ctx=sim), measure=True)
+    assert "measured" in net.plan(mx.nd.array(batch, ctx=sim))
 
 
 @pytest.mark.parametrize("kind", ASYNC)

@@ -133,11 +133,13 @@ def test_an_input_that_nothing_uses_is_warned_of(mx) -> None:
 
 def test_flags_are_accepted_and_checked(mx, net, x) -> None:
     want = net(x).asnumpy()
-    net.hybridize(static_alloc=True, static_shape=True, inline_limit=0, anything_else=1)
+    net.hybridize(static_alloc=True, static_shape=True, inline_limit=0, forward_bulk_size=5)
     assert np.array_equal(net(x).asnumpy(), want)
     net.hybridize(static_shape=True)
     with pytest.raises(mx.base.MXNetError, match="static_alloc"):
         net(x)
+    with pytest.raises(TypeError, match=r"hybridize: .* no keyword 'prescision'; known: static_alloc, .*precision"):
+        net.hybridize(prescision="exact")
     net.hybridize()
     assert np.array_equal(net(x).asnumpy(), want)
     assert "onvolution" in net.plan(x)
@@ -282,16 +284,16 @@ def test_symbol_block_is_found_where_the_tutorials_have_it(mx) -> None:
 
 
 def test_a_plan_tells_kernels_memory_and_times(mx, net, x) -> None:
-    lines = net.plan(x, measure=True).splitlines()
+    lines = net.plan(x).splitlines()
     assert len(lines) > 5
     for line in lines[1:-1]:
         assert "arena" in line and "packed" in line and "~" in line, line
         assert line.endswith(" us"), line
     assert any("direct" in line or "winograd" in line for line in lines), "the kernels of convolutions are named"
     assert "measured" in lines[-1] and "packed" in lines[-1]
-    assert "measured" not in net.plan(x)
+    assert "measured" not in net.plan(x, measure=False)
     with pytest.raises(mx.base.MXNetError, match="shape"):
-        net.plan(mx.nd.ones((1, 2, 8, 8)), measure=True)
+        net.plan(mx.nd.ones((1, 2, 8, 8)))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 20])

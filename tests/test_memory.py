@@ -125,6 +125,16 @@ print(json.dumps([sorted(kinds), wrong[:3], text, bool(np.allclose(after[-1], ex
 """
 
 
+@pytest.mark.parametrize("limit", ["1", True, 1.5, -1, 2**70])
+def test_a_memory_limit_is_a_number_of_bytes(mx, limit: object) -> None:
+    kind = ValueError if type(limit) is int else TypeError
+    message = rf"set_memory_limit: limit={limit!r} \({type(limit).__name__}\): expected a whole number of bytes"
+    for set_limit in (mx.set_memory_limit, mx.cpu().set_memory_limit, mx.sim(0).set_memory_limit):
+        with pytest.raises(kind, match=message):
+            set_limit(limit)
+    assert mx.runtime.info()["memory_limit"] is None
+
+
 def test_a_request_beyond_the_memory_limit_fails_alone() -> None:
     kinds, wrong, text, answered = last_json(run_python(LIMIT, DIGITS))
     assert kinds == ["MXNetMemoryError"]

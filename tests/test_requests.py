@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,15 +64,26 @@ print(json.dumps(said))
     assert "deadline" in text and "allow more time" in text
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 1e30])
 def test_a_deadline_is_a_number_of_seconds_from_now(mx, seconds: float) -> None:
     net, x = block_of(mx), mx.nd.array(digits(1)[0])
-    with pytest.raises(ValueError, match=r"deadline=.*0 or more"):
+    with pytest.raises(ValueError, match=rf"deadline={re.escape(repr(seconds))} \(.*: expected .* 0 or more and below"):
         net(x, deadline=seconds)
-    with pytest.raises(TypeError):
+
+
+def test_arguments_of_a_request_are_refused_by_name(mx) -> None:
+    net, x = block_of(mx), mx.nd.array(digits(1)[0])
+    with pytest.raises(TypeError, match=r"^priority='high' \(str\): expected a whole number from -2147483648 to"):
         net(x, priority="high")
+    with pytest.raises(TypeError, match=r"priority=1\.5 \(float\)"):
+        net(x, priority=1.5)
+    with pytest.raises(ValueError, match=r"^priority=2147483648 \(int\): expected .* to 2147483647"):
+        net(x, priority=2**31)
+    with pytest.raises(TypeError, match=r"^deadline='1' \(str\): expected a number of seconds from now"):
+        net(x, deadline="1")
     with pytest.raises(TypeError, match="hurry"):
         net(x, hurry=True)
+    assert net(x, priority=np.int64(1), deadline=np.float32(60)).shape[0] == 1
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
@@ -192,7 +204,9 @@ def test_a_large_batch_is_run_in_parts_and_says_so(mx, resnet18: Path) -> None:
         str(resnet18 / "resnet18_v1-symbol.json"), ["data"], str(resnet18 / "resnet18_v1-0000.params")
     )
     x = mx.nd.array(np.load(resnet18 / "resnet18_v1-input.npy"))
-    lines = net.plan(x, measure=True).splitlines()
+    report = net.plan_report(x)
+    lines = report["text"].splitlines()
+    assert report["parts"] == {"rows": 4, "rows_of_a_part": 1, "side_by_side": True}
     assert lines[0] == "4 rows in parts of 1, several at a time, each on one core; of a part:"
     assert lines[1].startswith("plan for float32(1, 3, 224, 224)")
     assert all(line.endswith(" us") for line in lines[2:-1])

@@ -98,8 +98,10 @@ def test_a_file_of_measured_convolutions_goes_before_the_rules(tmp_path: Path) -
     ("name", "value", "expected"),
     [
         ("MXRT_TUNED", "/no/such/file", "No such file"),
-        ("MXRT_PASSES", "-fuse_everything", "fuse_convolution"),
+        ("MXRT_PASSES", "-fuse_everything", "fuse_conv"),
         ("MXRT_ISA", "mmx", "portable"),
+        ("MXRT_CORES", "0", "from 1 to 4096"),
+        ("MXRT_CORES", "100000", "from 1 to 4096"),
         ("MXRT_CONV_WINOGRAD", "3", "2, 4"),
     ],
 )
@@ -114,3 +116,17 @@ def test_settings_that_mean_nothing_are_refused_with_what_is_known(name: str, va
     """
     text = last_json(run_python(code, env={name: value}))
     assert name in text and expected in text
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MXNET_CPU_WORKER_NTHREADS"])
+def test_a_number_of_threads_that_means_nothing_is_ignored_with_one_warning(name: str) -> None:
+    code = """
+    import json
+    import mxrt as mx
+    print(json.dumps([mx.nd.ones((2,)).asnumpy().tolist(), (mx.nd.ones((2,)) + 1).asnumpy().tolist()]))
+    """
+    seen = run_python(code, env={name: "abc"})
+    assert last_json(seen) == [[1, 1], [2, 2]]
+    assert seen.stderr.splitlines() == [
+        f"mxrt: {name} is 'abc' and is ignored; expected a number of threads, 1 or more"
+    ]

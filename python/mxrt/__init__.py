@@ -126,9 +126,7 @@ def set_memory_limit(limit: int | None) -> None:
     A request that would need more fails with ``mx.base.MXNetMemoryError``, which is a ``MemoryError``; others go on.
     What is in use already stays. ``MXRT_MEMORY_LIMIT_MB`` sets the bound from the start.
     """
-    if limit is not None and limit < 0:
-        raise base.MXNetValueError(f"set_memory_limit: the limit is {limit}; expected a number of bytes, or None")
-    _mxrt.set_memory_limit(limit)
+    cpu().set_memory_limit(limit)
 
 
 def install_as_mxnet() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from typing import Any, ClassVar
 
 from . import _mxrt
+
+_MOST_BYTES = 2**64 - 1
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info", "num_gpus", "sim"]
 
@@ -88,10 +91,7 @@ class Context:
 
         The operator that would need more fails with ``mx.base.MXNetMemoryError``; others go on.
         """
-        from .base import MXNetValueError
-
-        if limit is not None and limit < 0:
-            raise MXNetValueError(f"set_memory_limit: the limit is {limit}; expected a number of bytes, or None")
+        limit = _checked_limit(limit)
         if self._is_host():
             _mxrt.set_memory_limit(limit)
         else:
@@ -101,6 +101,22 @@ class Context:
     def default_ctx() -> Context:
         """The context of this thread."""
         return current_context()
+
+
+def _checked_limit(limit: Any) -> int | None:
+    """A number of bytes, or None."""
+    from .base import MXNetTypeError, MXNetValueError
+
+    wrong = f"set_memory_limit: limit={limit!r} ({type(limit).__name__}): expected a whole number of bytes from 0 to "
+    wrong += f"{_MOST_BYTES}, or None for no bound"
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not hasattr(limit, "__index__"):
+        raise MXNetTypeError(wrong)
+    number = operator.index(limit)
+    if not 0 <= number <= _MOST_BYTES:
+        raise MXNetValueError(wrong)
+    return number
 
 
 class _Scope(threading.local):

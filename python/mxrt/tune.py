@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     try:
         run(args)
-    except (UsageError, OSError, MXNetError) as error:
+    except (UsageError, OSError, MemoryError, MXNetError) as error:
         print(f"mxrt tune: {error}", file=sys.stderr)
         return 2
     return 0

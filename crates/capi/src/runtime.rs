@@ -20,6 +20,7 @@ pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let start = || {
         let settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
+        settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
         let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
         Ok(Runtime { engine, plans: settings.plans })
     };

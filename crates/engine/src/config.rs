@@ -115,7 +115,7 @@ pub enum EngineError {
 }
 
 /// More cores than this are an input error, not a machine.
-pub(crate) const MAX_CORES: usize = 4096;
+pub const MAX_CORES: usize = 4096;
 
 fn known_kinds() -> String {
     EngineKind::ALL.map(EngineKind::name).join(", ")

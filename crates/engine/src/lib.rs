@@ -68,7 +68,7 @@ mod wait;
 mod wait_all;
 
 pub use cancel::CancelHandle;
-pub use config::{Config, EngineError, EngineKind};
+pub use config::{Config, EngineError, EngineKind, MAX_CORES};
 pub use ctx::{OnComplete, RunCtx};
 pub use device::{DeviceCtx, DevicePtr, DeviceStats, KernelCtx, Place};
 pub use dump::dump_on_sigusr1;

@@ -107,13 +107,13 @@ fn fold_batch_norm_leaves_a_convolution_that_others_read() {
 }
 
 #[test]
-fn fuse_convolution_takes_residual_and_activation() {
+fn fuse_conv_takes_residual_and_activation() {
     let x = var("x");
     let left = conv("left", &x);
     let right = conv("right", &x);
     let out = relu("r", &apply("elemwise_add", "sum", &[], &[&left, &right]));
     assert_eq!(
-        run("fuse_convolution", graph(&out)),
+        run("fuse_conv", graph(&out)),
         "%0 = Convolution(x, left_weight) {kernel=(3, 3), no_bias=True, num_filter=8} 'left'\n\
          %1 = _fused_convolution(x, right_weight, %0) \
          {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=True, act_type=relu} 'right'\nreturn %1\n"
@@ -121,18 +121,18 @@ fn fuse_convolution_takes_residual_and_activation() {
 }
 
 #[test]
-fn fuse_convolution_takes_relu6_and_stops_at_values_others_read() {
+fn fuse_conv_takes_relu6_and_stops_at_values_others_read() {
     let c = conv("c", &var("x"));
     let clipped = apply("clip", "relu6", &[("a_max", "6"), ("a_min", "0")], &[&c]);
     assert_eq!(
-        run("fuse_convolution", graph(&clipped)),
+        run("fuse_conv", graph(&clipped)),
         "%0 = _fused_convolution(x, c_weight) {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=False, \
          act_type=clip, act_min=0, act_max=6} 'c'\nreturn %0\n"
     );
     let shared = Symbol::group(&[relu("r", &c), c]);
     let before = graph(&shared);
     let text = before.to_string();
-    assert_eq!(run("fuse_convolution", before), text);
+    assert_eq!(run("fuse_conv", before), text);
 }
 
 /// A pass that needs types, on float32 inputs of one shape.
@@ -264,7 +264,7 @@ fn pull_strides_computes_only_the_pixels_that_the_next_stage_reads() {
     let narrow = layer("narrow", &x, 3, 1, 4);
     let wide = relu("r", &apply("elemwise_add", "sum", &[], &[&layer("wide", &narrow, 1, 1, 8), &x]));
     let out = apply("elemwise_add", "out", &[], &[&layer("left", &wide, 1, 2, 8), &layer("right", &wide, 1, 2, 8)]);
-    let fused = run_graph("drop_dead", run_graph("fuse_convolution", graph(&out)));
+    let fused = run_graph("drop_dead", run_graph("fuse_conv", graph(&out)));
     let shapes: [&[usize]; 5] = [&[1, 8, 9, 9], &[4, 8, 3, 3], &[8, 4, 1, 1], &[8, 8, 1, 1], &[8, 8, 1, 1]];
     let types = shapes.map(|shape| TensorType::new(DType::F32, shape));
     let strides = |text: &str| -> Vec<String> {

@@ -124,7 +124,7 @@ impl Network {
 
     fn run(&mut self, runs: usize, clock: fn() -> u64) -> Result<(), Box<dyn Error>> {
         let inputs: Vec<&NDArray> = self.inputs.iter().collect();
-        let more = self.op.measure_steps(&inputs, runs, clock, &mut || true)??;
+        let more = self.op.measured_plan_by(&inputs, runs, clock, &mut || true)??.steps;
         if self.steps.is_empty() {
             self.steps = more;
         } else {

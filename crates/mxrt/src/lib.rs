@@ -25,10 +25,10 @@ pub mod devices;
 mod settings;
 
 pub use mxrt_engine::{
-    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, OpError, PushSite, RequestScope, WaitError,
-    memory,
+    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, MAX_CORES, OpError, PushSite, RequestScope,
+    WaitError, memory,
 };
-pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice, StepReport};
+pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice, PlanReport, StepReport};
 pub use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};
 pub use mxrt_io as io;
 pub use mxrt_io::params;

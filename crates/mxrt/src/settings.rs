@@ -1,7 +1,7 @@
 //! The environment variables, read in one place for every border.
 
 use crate::devices::{self, DeviceSettings, SimSettings, SimWork};
-use crate::{BuildOptions, Config, ConvTable, EngineKind, Isa, KernelOptions, PassChoice};
+use crate::{BuildOptions, Config, ConvTable, EngineKind, Isa, KernelOptions, MAX_CORES, PassChoice};
 
 /// What the environment decides.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Settings {
     /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1; borders note where their
     /// callers push operators, for [`Failure::pushed_at`](crate::Failure::pushed_at)
     pub debug: bool,
+    /// variables of other libraries that are not obeyed, a line each: for the border to print
+    pub warnings: Vec<String>,
 }
 
 /// What MXNet joins if bulks are switched on without a number.
@@ -33,7 +35,7 @@ impl Settings {
         if let Some(kind) = env("MXNET_ENGINE_TYPE") {
             settings.engine.kind = kind.parse::<EngineKind>().map_err(|e| format!("MXNET_ENGINE_TYPE: {e}"))?;
         }
-        settings.engine.cores = cores(env)?;
+        settings.engine.cores = cores(env, &mut settings.warnings)?;
         settings.engine.bulk_size = bulk_size(env)?;
         settings.devices.sim = sim(env)?;
         settings.engine.drivers = devices::drivers(&settings.devices);
@@ -70,15 +72,31 @@ impl Settings {
 }
 
 /// How many threads may compute: `MXRT_CORES`, else what MXNet's two variables allow together, else all.
-fn cores(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>, String> {
-    if let Some(cores) = number(env, "MXRT_CORES")? {
-        return Ok(Some(cores));
+fn cores(env: &dyn Fn(&str) -> Option<String>, warnings: &mut Vec<String>) -> Result<Option<usize>, String> {
+    match number(env, "MXRT_CORES")? {
+        Some(cores @ 1..=MAX_CORES) => return Ok(Some(cores)),
+        Some(other) => {
+            return Err(format!("MXRT_CORES is {other}; expected a number of threads from 1 to {MAX_CORES}"));
+        }
+        None => {}
     }
-    let workers = number(env, "MXNET_CPU_WORKER_NTHREADS")?.unwrap_or(1).max(1);
-    // OMP_NUM_THREADS may be a list for nested regions; the first number is the outer one.
-    let outer = env("OMP_NUM_THREADS").and_then(|text| text.split(',').next()?.trim().parse::<usize>().ok());
+    // Without OMP_NUM_THREADS an operator of MXNet takes all cores, so the number of its workers bounds nothing.
+    let workers = threads(env, "MXNET_CPU_WORKER_NTHREADS", warnings);
+    let Some(threads) = threads(env, "OMP_NUM_THREADS", warnings) else { return Ok(None) };
     let available = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(outer.filter(|n| *n > 0).map(|threads| threads.saturating_mul(workers).min(available)))
+    Ok(Some(threads.saturating_mul(workers.unwrap_or(1)).min(available)))
+}
+
+/// A variable that other libraries read, too: what makes no sense is ignored, as they do, with a warning.
+fn threads(env: &dyn Fn(&str) -> Option<String>, name: &str, warnings: &mut Vec<String>) -> Option<usize> {
+    let text = given(env, name)?;
+    // OMP_NUM_THREADS may be a list for nested regions; the first number is the outer one.
+    let first = text.split(',').next().and_then(|number| number.trim().parse::<usize>().ok());
+    let number = first.filter(|n| *n > 0);
+    if number.is_none() {
+        warnings.push(format!("{name} is '{text}' and is ignored; expected a number of threads, 1 or more"));
+    }
+    number
 }
 
 /// How many small operators a thread joins: MXNet's variables. Without them none: they run at once in the calling thread.
@@ -192,11 +210,36 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_threads_for_other_libraries_are_ignored_with_a_warning_when_they_mean_nothing() {
+        for name in ["OMP_NUM_THREADS", "MXNET_CPU_WORKER_NTHREADS"] {
+            for wrong in ["abc", "-3", "0", "1.5"] {
+                let settings = read(&[(name, wrong)]).unwrap();
+                assert_eq!(settings.engine.cores, None);
+                let line = format!("{name} is '{wrong}' and is ignored; expected a number of threads, 1 or more");
+                assert_eq!(settings.warnings, [line]);
+            }
+        }
+        let both = read(&[("OMP_NUM_THREADS", "1"), ("MXNET_CPU_WORKER_NTHREADS", "many")]).unwrap();
+        assert_eq!((both.engine.cores, both.warnings.len()), (Some(1), 1));
+        assert!(read(&[("MXRT_CORES", "2"), ("OMP_NUM_THREADS", "abc")]).unwrap().warnings.is_empty());
+    }
+
+    #[test]
+    fn workers_of_mxnet_alone_bound_nothing() {
+        let settings = read(&[("MXNET_CPU_WORKER_NTHREADS", "1")]).unwrap();
+        assert!(settings.engine.cores.is_none() && settings.warnings.is_empty());
+    }
+
+    #[test]
     fn values_that_mean_nothing_are_errors_that_name_the_variable() {
         let engine = read(&[("MXNET_ENGINE_TYPE", "FastEngine")]).unwrap_err();
         assert!(engine.contains("MXNET_ENGINE_TYPE: Cannot find Engine FastEngine; known: NaiveEngine"), "{engine}");
         let cores = read(&[("MXRT_CORES", "many")]).unwrap_err();
         assert_eq!(cores, "MXRT_CORES is 'many'; expected a whole number");
+        for wrong in ["0", "100000"] {
+            let cores = read(&[("MXRT_CORES", wrong)]).unwrap_err();
+            assert_eq!(cores, format!("MXRT_CORES is {wrong}; expected a number of threads from 1 to 4096"));
+        }
         assert!(read(&[("MXRT_CONV_WINOGRAD", "3")]).unwrap_err().contains("expected 0 (off), 2, 4 or 1"));
         let isa = read(&[("MXRT_ISA", "mmx")]).unwrap_err();
         assert!(isa.contains("MXRT_ISA") && isa.contains("portable"), "{isa}");
@@ -207,6 +250,6 @@ mod tests {
         let tuned = read(&[("MXRT_TUNED", "/no/such/file")]).unwrap_err();
         assert!(tuned.starts_with("MXRT_TUNED is '/no/such/file': "), "{tuned}");
         let passes = read(&[("MXRT_PASSES", "-fuse_all")]).unwrap_err();
-        assert!(passes.contains("MXRT_PASSES") && passes.contains("fuse_convolution"), "{passes}");
+        assert!(passes.contains("MXRT_PASSES") && passes.contains("fuse_conv"), "{passes}");
     }
 }

@@ -3,12 +3,13 @@
 use crate::ndarray::NDArrayBase;
 use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results};
 use crate::symbol::SymbolBase;
-use crate::{errors, runtime};
+use crate::{errors, plan_report, runtime};
 use mxrt_engine::OpError;
+use mxrt_graph::plan::PlanReport;
 use mxrt_graph::{CachedOpFlags, CallOptions};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,20 +100,37 @@ fn run<'py>(
 }
 
 /// A call's place in the queue, from the arguments of the call.
-fn call_options(priority: i32, deadline: Option<f64>, cancel_on_drop: bool) -> PyResult<CallOptions> {
-    let deadline = match deadline {
-        None => None,
-        Some(seconds) => {
-            let wrong = || {
-                let text = format!("deadline={seconds}: expected a number of seconds from now, 0 or more");
-                errors::plain("value", &text)
-            };
-            let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
-            // What lies beyond the clock never comes.
-            Instant::now().checked_add(duration)
-        }
+fn call_options(priority: i32, deadline: Option<Duration>, cancel_on_drop: bool) -> CallOptions {
+    // What lies beyond the clock never comes.
+    let deadline = deadline.and_then(|duration| Instant::now().checked_add(duration));
+    CallOptions { priority, deadline, cancel_on_drop }
+}
+
+/// The argument `priority` of a call.
+fn priority_of(value: &Bound<'_, PyAny>) -> PyResult<i32> {
+    value.extract().map_err(|_| {
+        let kind = if value.is_instance_of::<PyInt>() { "value" } else { "type" };
+        wrong_argument("priority", value, kind, &format!("a whole number from {} to {}", i32::MIN, i32::MAX))
+    })
+}
+
+/// The argument `deadline` of a call.
+fn deadline_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
+    let wrong = |kind| {
+        wrong_argument("deadline", value, kind, "a number of seconds from now, 0 or more and below 1.8e19, or None")
     };
-    Ok(CallOptions { priority, deadline, cancel_on_drop })
+    if value.is_none() {
+        return Ok(None);
+    }
+    let seconds: f64 = value.extract().map_err(|_| wrong("type"))?;
+    Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| wrong("value"))
+}
+
+fn wrong_argument(name: &str, value: &Bound<'_, PyAny>, kind: &str, expected: &str) -> PyErr {
+    let shown = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+    let class = value.get_type();
+    let class = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    errors::plain(kind, &format!("{name}={shown} ({class}): expected {expected}"))
 }
 
 fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Arrays> {
@@ -157,11 +175,11 @@ impl CachedOp {
         py: Python<'py>,
         inputs: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
-        priority: i32,
-        deadline: Option<f64>,
+        #[pyo3(from_py_with = priority_of)] priority: i32,
+        #[pyo3(from_py_with = deadline_of)] deadline: Option<Duration>,
         cancel_on_drop: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &*self.op, inputs, out, call_options(priority, deadline, cancel_on_drop)?)
+        run(py, &*self.op, inputs, out, call_options(priority, deadline, cancel_on_drop))
     }
 
     /// The same graph with arrays for some of its inputs; None where a call's argument goes.
@@ -175,19 +193,20 @@ impl CachedOp {
     }
 
     /// The compiled form for arrays like these, as text; with `measure` also how long each step takes on them.
-    #[pyo3(signature = (*inputs, measure = false))]
+    #[pyo3(signature = (*inputs, measure = true))]
     fn plan(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>, measure: bool) -> PyResult<String> {
-        let inputs = arrays(inputs.iter())?;
-        let text = if measure {
-            runtime::wait(py, |poll| {
-                let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
-                self.op.measured_plan_text(&inputs, poll).map_or_else(|e| Ok(Err(e)), |text| text.map(Ok))
-            })?
-        } else {
-            let types: Vec<_> = inputs.iter().map(NDArray::tensor_type).collect();
-            runtime::detached(py, || self.op.plan_text(&types))?
-        };
-        text.map_err(|e| errors::from_op(py, &e))
+        Ok(self.report(py, inputs, measure)?.to_string())
+    }
+
+    /// The same as data, and as `text`.
+    #[pyo3(signature = (*inputs, measure = true))]
+    fn plan_report<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyTuple>,
+        measure: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        plan_report::as_dict(py, &self.report(py, inputs, measure)?)
     }
 
     /// The distinct convolutions of the compiled form for arrays like these, as a table of measured ones names them.
@@ -217,6 +236,22 @@ impl CachedOp {
     }
 }
 
+impl CachedOp {
+    fn report(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>, measure: bool) -> PyResult<PlanReport> {
+        let inputs = arrays(inputs.iter())?;
+        let report = if measure {
+            runtime::wait(py, |poll| {
+                let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
+                self.op.measured_plan(&inputs, poll).map_or_else(|e| Ok(Err(e)), |report| report.map(Ok))
+            })?
+        } else {
+            let types: Vec<_> = inputs.iter().map(NDArray::tensor_type).collect();
+            runtime::detached(py, || self.op.plan(&types))?
+        };
+        report.map_err(|e| errors::from_op(py, &e))
+    }
+}
+
 #[pymethods]
 impl BoundOp {
     /// Runs the graph on the inputs that are not bound. See `CachedOp`.
@@ -226,11 +261,11 @@ impl BoundOp {
         py: Python<'py>,
         inputs: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
-        priority: i32,
-        deadline: Option<f64>,
+        #[pyo3(from_py_with = priority_of)] priority: i32,
+        #[pyo3(from_py_with = deadline_of)] deadline: Option<Duration>,
         cancel_on_drop: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &self.op, inputs, out, call_options(priority, deadline, cancel_on_drop)?)
+        run(py, &self.op, inputs, out, call_options(priority, deadline, cancel_on_drop))
     }
 
     fn __repr__(&self) -> String {

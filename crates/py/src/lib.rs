@@ -15,6 +15,7 @@ mod files;
 mod ndarray;
 mod notify;
 mod operator;
+mod plan_report;
 mod profiler;
 mod runtime;
 mod symbol;

@@ -62,6 +62,8 @@ pub(crate) fn settings() -> Result<&'static Settings, &'static String> {
 
 fn start() -> Result<Runtime, String> {
     let mut settings = settings()?.clone();
+    // Not Python's warnings: they run Python code, and this runs once under a lock.
+    settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
     if let Some(kind) = control::chosen_kind() {
         settings.engine.kind = kind;
     }

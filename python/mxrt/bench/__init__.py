@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
         if args.plot:
             show.draw(report, args.plot)
             print(f"mxrt bench: drawn to {args.plot}", file=sys.stderr)
-    except (UsageError, PeerError, OSError, MXNetError) as error:
+    except (UsageError, PeerError, OSError, MemoryError, MXNetError) as error:
         _note("")
         print(f"mxrt bench: {error}", file=sys.stderr)
         return 2

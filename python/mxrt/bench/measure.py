@@ -79,7 +79,7 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
             "arrays_peak_mb": facts["memory_peak"] / 1e6,
             **{name: value for name, value in net.plan_cache_info().items() if name.endswith("_bytes")},
         },
-        "plan": net.plan(*feeds, measure=True).splitlines(),
+        "plan": net.plan_report(*feeds),
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,7 +61,10 @@ def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) 
         name, equals, shape = text.rpartition("=")
         if not equals and len(names) != 1:
             raise UsageError(f"the model has the inputs {', '.join(names)}: say --shape NAME=... for each")
-        named[name if equals else names[0]] = _shape(shape)
+        name = name if equals else names[0]
+        if name in named:
+            raise UsageError(f"--shape says the shape of '{name}' twice; once is enough")
+        named[name] = _shape(shape)
     unknown = [name for name in named if name not in graph.list_inputs()]
     if unknown:
         raise UsageError(f"the model has no input '{unknown[0]}'; it has {', '.join(names)}")
@@ -101,4 +106,9 @@ def _shape(text: str) -> Shape:
     shape = _extents(text)
     if not shape or min(shape) < 1:
         raise UsageError(f"'{text}' is no shape; write positive whole numbers with commas, such as 1,3,224,224")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if 4 * math.prod(shape) > memory:  # as float32
+        raise UsageError(
+            f"--shape {text} is too large: such an input does not fit into the {memory / 1e9:.0f} GB of this machine"
+        )
     return shape

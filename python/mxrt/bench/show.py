@@ -22,7 +22,7 @@ def as_text(report: dict[str, Any]) -> str:
     weights = report["parameters"] or "none found: random numbers"
     precision = "" if report["precision"] == "default" else f"; precision {report['precision']}"
     lines = [report["model"], f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores{precision}", ""]
-    lines += report["plan"]
+    lines += report["plan"]["text"].splitlines()
     lines += [
         "",
         f"loaded in {report['load_ms']:.1f} ms, first answer after {report['first_answer_ms']:.1f} ms more",
@@ -112,7 +112,9 @@ def draw(report: dict[str, Any], file: str) -> None:
             right.plot(callers, [one[key] for one in runs], style, marker="o", color=colour)
     for name, style in (("p50", "-"), ("p99", "--")):
         right.plot([], [], style, color="gray", label=name)
-    left.set(xlabel="callers", ylabel="images per second", ylim=(0, None))
+    left.set(xlabel="callers", ylabel="images per second")
+    # Room above the highest point, whose marker the frame would cut.
+    left.set_ylim(0, 1.08 * max(one["images_per_second"] for runs in series.values() for one in runs))
     right.set(xlabel="callers", ylabel="milliseconds until the answer", yscale="log")
     right.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     right.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))

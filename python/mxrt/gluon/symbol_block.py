@@ -204,9 +204,12 @@ class SymbolBlock(HybridBlock):
         ``precision="bf16"`` lets convolutions and dense layers round what they multiply to bf16 where that is faster,
         with errors of about 0.5 % of the largest answer of a resnet18, more in deeper networks; arrays stay float32. It
         needs a processor with AVX512-BF16; on others everything is computed in float32, and the text of :meth:`plan`
-        says so.
+        says so. MXNet's own keywords are accepted; an unknown one is an error, as in MXNet.
         """
-        flags = {key: value for key, value in kwargs.items() if key in _FLAGS and value is not None}
+        for name in kwargs:
+            if name not in _FLAGS:
+                raise MXNetTypeError(f"hybridize: there is no keyword '{name}'; known: {', '.join(_FLAGS)}")
+        flags = {key: value for key, value in kwargs.items() if value is not None}
         with parameters.publishing, self._lock:
             self._flags = flags
             self._op = None
@@ -216,15 +219,28 @@ class SymbolBlock(HybridBlock):
         """Accepted for compatibility: every graph is optimised when it is compiled."""
         self.forward(x, *args)
 
-    def plan(self, *args: NDArray, measure: bool = False) -> str:
+    def plan(self, *args: NDArray, measure: bool = True) -> str:
         """The compiled form for inputs like these, as text.
 
         A line for every step: operator, name, what it makes, the kernel chosen, bytes of scratch memory it works on,
-        bytes of packed weights, and the time it is estimated to take on one core. With ``measure`` the network is run a
-        few times on the inputs, and each line ends with the shortest time its step took on the cores that were idle.
+        bytes of packed weights, and the time it is estimated to take on one core. The network is run a few times on the
+        inputs, and each line ends with the shortest time its step took on the cores that were idle; not so with
+        ``measure=False``, which runs nothing.
         """
         op = self._op or self._compile()
         return op.plan(*self._every_input(args), measure=measure)
+
+    def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
+        """What :meth:`plan` says as data.
+
+        ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``, ``output``, ``kernel``,
+        ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and ``measured_us`` (None with ``measure=False``). Beside it
+        stand ``title``, ``parts`` (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts;
+        the steps are then those of one part), ``notes``, ``constants``, the totals under the names they have in a step,
+        and the ``text``.
+        """
+        op = self._op or self._compile()
+        return op.plan_report(*self._every_input(args), measure=measure)
 
     def convolutions(self, *args: NDArray) -> list[str]:
         """The distinct convolutions of the compiled form for inputs like these, a line of text each.

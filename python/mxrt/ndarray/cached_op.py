@@ -46,9 +46,13 @@ class CachedOp:
         same however many are bound. ``None`` stands where a call's argument goes."""
         return self._op.bind(arrays)
 
-    def plan(self, *args: Any, measure: bool = False) -> str:
+    def plan(self, *args: Any, measure: bool = True) -> str:
         """The compiled form for inputs like these, as text; see :meth:`mxrt.gluon.SymbolBlock.plan`."""
         return self._op.plan(*args, measure=measure)
+
+    def plan_report(self, *args: Any, measure: bool = True) -> dict[str, Any]:
+        """The same as data; see :meth:`mxrt.gluon.SymbolBlock.plan_report`."""
+        return self._op.plan_report(*args, measure=measure)
 
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms; see :meth:`mxrt.gluon.SymbolBlock.plan_cache_info`."""

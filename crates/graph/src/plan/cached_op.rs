@@ -4,6 +4,7 @@ mod measure;
 
 use super::build::{BuildOptions, Plan};
 use super::consts::ConstCache;
+use super::describe::PlanReport;
 use super::flags::{Accuracy, CachedOpFlags, mark_constants};
 use super::inputs::{CallInputs, Source};
 use super::ir::Graph;
@@ -169,9 +170,14 @@ impl CachedOp {
         !here || program.cost_ns() < QUICK_NS
     }
 
+    /// The plan for these input types.
+    pub fn plan(&self, inputs: &[TensorType]) -> Result<PlanReport, OpError> {
+        Ok(self.program(inputs)?.report())
+    }
+
     /// The plan for these input types, as text.
     pub fn plan_text(&self, inputs: &[TensorType]) -> Result<String, OpError> {
-        Ok(self.program(inputs)?.text(None))
+        Ok(self.plan(inputs)?.to_string())
     }
 
     /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).

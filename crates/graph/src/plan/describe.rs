@@ -1,98 +1,170 @@
-//! A plan as text: what runs, with which kernel, in how much memory, how long.
+//! A plan as data and as text: what runs, with which kernel, in how much memory, how long.
 
 use super::build::Plan;
 use super::step::{Packed, Step};
 use std::fmt;
 
-/// Measured times of a plan: the shortest of several runs of each step, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepTimes(pub Vec<u64>);
-
-impl StepTimes {
-    /// Takes over the times of one more run.
-    pub fn merge(&mut self, run: &[u64]) {
-        if self.0.len() != run.len() {
-            self.0 = run.to_vec();
-        }
-        for (best, time) in self.0.iter_mut().zip(run) {
-            *best = (*best).min(*time);
-        }
-    }
-}
-
 /// What a step does, and what it took in several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepReport {
+    /// its operator
+    pub op: &'static str,
     /// its node
     pub node: String,
+    /// types of what it makes
+    pub output: String,
     /// its kernel, as in the plan's text
     pub kernel: String,
+    /// bytes of the arena that it works on: operands, workspace, weights packed anew
+    pub arena_bytes: usize,
+    /// bytes of packed weights that it reads
+    pub packed_bytes: usize,
+    /// estimated time on one core
+    pub estimated_ns: u64,
     /// multiply-adds by definition, of layers that have them
     pub multiply_adds: Option<u64>,
     /// bytes of its operands, packed weights in place of weights
     pub bytes: usize,
-    /// nanoseconds of every run
+    /// nanoseconds of every run; none if nothing was measured
     pub ns: Vec<u64>,
 }
 
-impl Plan {
-    /// The steps, with no times yet.
-    pub(super) fn reports(&self) -> Vec<StepReport> {
-        let one = |step: &Step| {
-            let replaced = step.kernel.packing().map_or(&[][..], |packing| packing.inputs());
-            let read = step.inputs.iter().enumerate().filter(|(i, _)| !replaced.contains(i)).map(|(_, o)| o);
-            StepReport {
-                node: step.name.to_string(),
-                kernel: step.kernel.describe(),
-                multiply_adds: step.kernel.multiply_adds(),
-                bytes: read.chain(&step.outputs).map(|o| o.tensor.bytes()).sum::<usize>() + packed_bytes(step),
-                ns: Vec::new(),
-            }
-        };
-        self.steps.iter().map(one).collect()
-    }
-
-    /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes of packed weights,
-    /// estimated and, if given, measured time. Then the totals.
-    pub fn text(&self, times: Option<&StepTimes>) -> String {
-        let mut rows = Vec::with_capacity(self.steps.len());
-        for (i, step) in self.steps.iter().enumerate() {
-            let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
-            let mut row = vec![
-                i.to_string(),
-                step.op.to_owned(),
-                step.name.to_string(),
-                outputs.join(", "),
-                step.kernel.describe(),
-                format!("arena {}", size(arena_bytes(step))),
-                format!("packed {}", size(packed_bytes(step))),
-                format!("~{:.1} us", step.kernel.cost_ns() as f64 / 1e3),
-            ];
-            row.extend(times.and_then(|t| t.0.get(i)).map(|ns| format!("{:.1} us", *ns as f64 / 1e3)));
-            rows.push(row);
-        }
-        let packed: usize = self.steps.iter().map(packed_bytes).sum();
-        let mut text = self.title() + "\n" + &table(&rows);
-        text.extend(self.notes.iter().map(|note| format!("{note}\n")));
-        text += &format!(
-            "{} steps, {} constants, arena {}, packed {}, estimated {:.1} us on one core",
-            self.steps.len(),
-            self.consts.slots.len(),
-            size(self.arena_bytes),
-            size(packed),
-            self.cost_ns() as f64 / 1e3
-        );
-        if let Some(times) = times {
-            text += &format!(", measured {:.1} us", times.0.iter().sum::<u64>() as f64 / 1e3);
-        }
-        text + "\n"
+impl StepReport {
+    /// The shortest of several runs, in nanoseconds.
+    pub fn measured_ns(&self) -> Option<u64> {
+        self.ns.iter().min().copied()
     }
 }
 
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(None))
+/// A batch that is run in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchParts {
+    /// rows of the batch
+    pub rows: usize,
+    /// rows of a part
+    pub each: usize,
+    /// whether parts run beside each other, on one core each
+    pub side_by_side: bool,
+}
+
+/// A plan as data; as text it has a line for every step. Of a batch in parts it is about one part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanReport {
+    /// types of the data, and how many parameters there are
+    pub title: String,
+    /// how a large batch is divided
+    pub parts: Option<BatchParts>,
+    /// its steps in order
+    pub steps: Vec<StepReport>,
+    /// what a reader should know about the choice of kernels
+    pub notes: Vec<&'static str>,
+    /// number of parameters, as they are, folded or packed, that steps read
+    pub constants: usize,
+    /// bytes of scratch memory of a running request
+    pub arena_bytes: usize,
+}
+
+impl PlanReport {
+    /// Takes over what the steps took in one more run.
+    pub(super) fn add_run(&mut self, run: &[u64]) {
+        self.steps.iter_mut().zip(run).for_each(|(step, ns)| step.ns.push(*ns));
     }
+
+    /// Bytes of packed weights.
+    pub fn packed_bytes(&self) -> usize {
+        self.steps.iter().map(|step| step.packed_bytes).sum()
+    }
+
+    /// Estimated time on one core.
+    pub fn estimated_ns(&self) -> u64 {
+        self.steps.iter().map(|step| step.estimated_ns).sum()
+    }
+
+    /// The shortest times of all steps together, if they were measured.
+    pub fn measured_ns(&self) -> Option<u64> {
+        self.steps.iter().map(StepReport::measured_ns).sum()
+    }
+}
+
+impl Plan {
+    /// What it does, with no times yet.
+    pub(super) fn report(&self) -> PlanReport {
+        PlanReport {
+            title: self.title(),
+            parts: None,
+            steps: self.steps.iter().map(report).collect(),
+            notes: self.notes.clone(),
+            constants: self.consts.slots.len(),
+            arena_bytes: self.arena_bytes,
+        }
+    }
+}
+
+fn report(step: &Step) -> StepReport {
+    let replaced = step.kernel.packing().map_or(&[][..], |packing| packing.inputs());
+    let read = step.inputs.iter().enumerate().filter(|(i, _)| !replaced.contains(i)).map(|(_, o)| o);
+    let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
+    StepReport {
+        op: step.op,
+        node: step.name.to_string(),
+        output: outputs.join(", "),
+        kernel: step.kernel.describe(),
+        arena_bytes: step.pieces.iter().map(|p| p.bytes).sum(),
+        packed_bytes: packed_bytes(step),
+        estimated_ns: step.kernel.cost_ns(),
+        multiply_adds: step.kernel.multiply_adds(),
+        bytes: read.chain(&step.outputs).map(|o| o.tensor.bytes()).sum::<usize>() + packed_bytes(step),
+        ns: Vec::new(),
+    }
+}
+
+impl fmt::Display for PlanReport {
+    /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes of packed weights,
+    /// estimated and, if there is one, measured time. Then the totals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(BatchParts { rows, each, side_by_side }) = self.parts {
+            let how = if side_by_side { "several at a time, each on one core" } else { "each on all idle cores" };
+            writeln!(f, "{rows} rows in parts of {each}, {how}; of a part:")?;
+        }
+        writeln!(f, "{}", self.title)?;
+        let rows: Vec<Vec<String>> = self.steps.iter().enumerate().map(|(i, step)| row(i, step)).collect();
+        f.write_str(&table(&rows))?;
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        write!(
+            f,
+            "{} steps, {} constants, arena {}, packed {}, estimated {} on one core",
+            self.steps.len(),
+            self.constants,
+            size(self.arena_bytes),
+            size(self.packed_bytes()),
+            time(self.estimated_ns())
+        )?;
+        match self.measured_ns() {
+            Some(ns) if !self.steps.is_empty() => writeln!(f, ", measured {}", time(ns)),
+            _ => writeln!(f),
+        }
+    }
+}
+
+fn row(number: usize, step: &StepReport) -> Vec<String> {
+    let mut row = vec![
+        number.to_string(),
+        step.op.to_owned(),
+        step.node.clone(),
+        step.output.clone(),
+        step.kernel.clone(),
+        format!("arena {}", size(step.arena_bytes)),
+        format!("packed {}", size(step.packed_bytes)),
+        format!("~{}", time(step.estimated_ns)),
+    ];
+    row.extend(step.measured_ns().map(time));
+    row
+}
+
+fn time(ns: u64) -> String {
+    format!("{:.1} us", ns as f64 / 1e3)
 }
 
 /// Columns side by side; numbers and other short things need no more room than the longest of them.
@@ -107,11 +179,6 @@ fn table(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// What a step touches in the arena: operands, workspace, weights packed anew.
-fn arena_bytes(step: &Step) -> usize {
-    step.pieces.iter().map(|p| p.bytes).sum()
 }
 
 fn packed_bytes(step: &Step) -> usize {

@@ -29,7 +29,7 @@ mod unfold;
 pub use bound::BoundOp;
 pub use build::{BuildOptions, CacheLimit, Plan};
 pub use cached_op::{CachedOp, CallOptions};
-pub use describe::{StepReport, StepTimes};
+pub use describe::{BatchParts, PlanReport, StepReport};
 pub use flags::CachedOpFlags;
 pub use infer::{Types, infer};
 pub use ir::{Graph, GraphInput, GraphNode, Value};

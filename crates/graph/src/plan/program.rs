@@ -4,7 +4,7 @@
 //! part that is alone is split over the cores. Between groups of parts a request may let others go first.
 
 use super::build::Plan;
-use super::describe::StepTimes;
+use super::describe::{BatchParts, PlanReport};
 use super::inputs::{GraphInputs, Rows};
 use super::run::{Failed, Request};
 use mxrt_engine::OpError;
@@ -171,13 +171,13 @@ impl Program {
         }
     }
 
-    /// See [`Plan::text`].
-    pub fn text(&self, times: Option<&StepTimes>) -> String {
+    /// What it does, with no times yet.
+    pub fn report(&self) -> PlanReport {
         match &self.body {
-            Body::Whole(plan) => plan.text(times),
+            Body::Whole(plan) => plan.report(),
             Body::Parts(p) => {
-                let how = if p.side_by_side { "several at a time, each on one core" } else { "each on all idle cores" };
-                format!("{} rows in parts of {}, {how}; of a part:\n{}", p.rows, p.each, p.part.text(times))
+                let parts = BatchParts { rows: p.rows, each: p.each, side_by_side: p.side_by_side };
+                PlanReport { parts: Some(parts), ..p.part.report() }
             }
         }
     }

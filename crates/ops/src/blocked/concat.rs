@@ -83,7 +83,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let (inputs, output) = layouts(attrs)?;
     let inputs: Vec<BlockedShape> = inputs.iter().map(|l| shape_of(Some(l), signature)).collect::<Result<_, _>>()?;
     let y = shape_of(Some(&output), signature)?;
-    Ok(costed_kernel_fn(streaming_ns(signature), move |call| {
+    Ok(costed_kernel_fn("plain", streaming_ns(signature), move |call| {
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         let parts = inputs
             .iter()

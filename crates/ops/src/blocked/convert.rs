@@ -30,7 +30,7 @@ pub static OPS: &[OpDef] = &[
 fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (_, output) = layouts(attrs)?;
     let (shape, isa) = (shape_of(Some(&output), signature)?, signature.options.isa);
-    Ok(costed_kernel_fn(streaming_ns(signature), move |call| {
+    Ok(costed_kernel_fn(isa.name(), streaming_ns(signature), move |call| {
         let ([x], [y]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         to_blocked(isa, x.as_slice()?, &mut BlockedMut::new(shape, y.as_mut_slice()?), call.par);
         Ok(())
@@ -40,7 +40,7 @@ fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
 fn bind_from(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, _) = layouts(attrs)?;
     let (shape, isa) = (shape_of(inputs.first(), signature)?, signature.options.isa);
-    Ok(costed_kernel_fn(streaming_ns(signature), move |call| {
+    Ok(costed_kernel_fn(isa.name(), streaming_ns(signature), move |call| {
         let ([x], [y]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         from_blocked(isa, Blocked::new(shape, x.as_slice()?), y.as_mut_slice()?, call.par);
         Ok(())

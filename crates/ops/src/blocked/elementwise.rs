@@ -34,7 +34,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let chain = Chain::new(attrs, inputs.len())?;
     // Halos are written as well: what is overwritten has to lie like the output.
     let in_place = (0..inputs.len()).filter(|i| inputs[*i] == y).collect();
-    Ok(in_place_kernel_fn(signature, chain.describe(), in_place, move |call| {
+    Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
         let data = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         if y.len() == 0 {

@@ -100,7 +100,7 @@ fn bind(
         return Err(value_error("the operands of an element-wise operator differ in size or layout"));
     }
     let isa = signature.options.isa;
-    Ok(costed_kernel_fn(streaming_ns(signature), move |call| {
+    Ok(costed_kernel_fn(isa.name(), streaming_ns(signature), move |call| {
         let ([data, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let mut what = Pointwise { activation, ..Pointwise::default() };
         match (operands, rest) {

@@ -114,7 +114,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(not_implemented("this pooling has no kernel on blocked data"));
     };
     let isa = signature.options.isa;
-    Ok(costed_kernel_fn(cost_ns(signature, &params, y.n * y.c * y.h * y.w), move |call| {
+    Ok(costed_kernel_fn(isa.name(), cost_ns(signature, &params, y.n * y.c * y.h * y.w), move |call| {
         let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let x = Blocked::new(x, data.as_slice()?);
         pool(isa, kind, params, x, &mut BlockedMut::new(y, out.as_mut_slice()?), call.par);

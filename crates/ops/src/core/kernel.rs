@@ -1,6 +1,7 @@
 //! Kernels as plans see them: bound to types, runnable any number of times from any thread.
 
 use super::RandomKey;
+use super::cost::unknown_ns;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
@@ -168,48 +169,26 @@ where
     }
 }
 
-/// A kernel that is just a function. Its cost is estimated from the bytes it touches.
+/// A kernel that is just a function, of which nothing is known but its types.
 pub fn kernel_fn<F>(signature: &Signature<'_>, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    named_kernel_fn(signature, "plain".to_owned(), run)
+    costed_kernel_fn("plain", unknown_ns(signature), run)
 }
 
-/// The same, with a name for `net.plan()`.
-pub fn named_kernel_fn<F>(signature: &Signature<'_>, name: String, run: F) -> Box<dyn Kernel>
+/// The same with a name for `net.plan()`, and the nanoseconds it is known to take.
+pub fn costed_kernel_fn<F>(name: impl Into<String>, cost_ns: u64, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    in_place_kernel_fn(signature, name, Vec::new(), run)
+    in_place_kernel_fn(name, cost_ns, Vec::new(), run)
 }
 
 /// The same for a kernel that can overwrite any one of these inputs.
-pub fn in_place_kernel_fn<F>(signature: &Signature<'_>, name: String, in_place: Vec<usize>, run: F) -> Box<dyn Kernel>
+pub fn in_place_kernel_fn<F>(name: impl Into<String>, cost_ns: u64, in_place: Vec<usize>, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    Box::new(FnKernel { name, run, cost_ns: 200 + bytes_touched(signature) / 4, in_place })
-}
-
-/// The same for a kernel that is known to take so many nanoseconds.
-pub fn costed_kernel_fn<F>(cost_ns: u64, run: F) -> Box<dyn Kernel>
-where
-    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
-{
-    Box::new(FnKernel { name: "plain".to_owned(), run, cost_ns, in_place: Vec::new() })
-}
-
-fn bytes_touched(signature: &Signature<'_>) -> u64 {
-    signature.inputs.iter().chain(signature.outputs).map(|t| t.bytes() as u64).sum()
-}
-
-/// Time of a kernel that reads its inputs and writes its outputs as fast as vectors and caches allow.
-pub fn streaming_ns(signature: &Signature<'_>) -> u64 {
-    let bytes_per_ns = match signature.options.isa {
-        Isa::Portable => 15,
-        Isa::Avx2 => 40,
-        Isa::Avx512 => 50,
-    };
-    500 + bytes_touched(signature) / bytes_per_ns
+    Box::new(FnKernel { name: name.into(), run, cost_ns, in_place })
 }

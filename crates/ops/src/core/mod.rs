@@ -5,6 +5,7 @@ mod bound;
 #[cfg(test)]
 mod by_rows_tests;
 mod call;
+mod cost;
 mod def;
 mod elementwise;
 mod infer;
@@ -18,13 +19,13 @@ mod support;
 pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use bound::{BoundCache, Given};
 pub use call::{DevicePar, EnginePar};
+pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use def::{Bind, Inputs, JoinPart, OpDef, Outputs};
 pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
-    named_kernel_fn, streaming_ns,
 };
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};

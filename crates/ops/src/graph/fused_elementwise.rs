@@ -35,7 +35,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     }
     let chain = Chain::new(attrs, signature.inputs.len())?;
     let all = (0..signature.inputs.len()).collect();
-    Ok(in_place_kernel_fn(signature, chain.describe(), all, move |call| {
+    Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), all, move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         par_chunks_mut(call.par, elements_mut(out)?, CHUNK, |i, out| {
@@ -71,6 +71,10 @@ impl Chain {
     /// What `net.plan()` says.
     pub(crate) fn describe(&self) -> String {
         format!("{} in one loop", self.program.steps.len())
+    }
+
+    pub(crate) fn cost_ns(&self, signature: &Signature<'_>) -> u64 {
+        elementwise_ns(signature, program_picoseconds(&self.program, signature))
     }
 
     /// Room for the results in between.

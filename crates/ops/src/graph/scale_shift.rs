@@ -43,7 +43,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let relu = attrs.str("act_type") == "relu";
     dispatch!(signature.inputs[0].dtype, wide, T => {
         let neutral = Neutral::<T>::new(shape[axis]);
-        Ok(costed_kernel_fn(streaming_ns(signature), move |call| {
+        Ok(costed_kernel_fn("plain", streaming_ns(signature), move |call| {
             let ([data, scale, shift], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
             let params = neutral.channels(elements(scale)?, elements(shift)?);
             let out = elements_mut::<T>(out)?;

@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
         let inputs = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, OpError>>()?;
         elementwise::add_n(call.par, &inputs, elements_mut(&mut call.outputs[0])?);
         Ok(())

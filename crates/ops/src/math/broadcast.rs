@@ -161,7 +161,8 @@ fn bind(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
     if signature.inputs[0].shape == signature.inputs[1].shape {
         return super::bind_binary(function, signature);
     }
-    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+    let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([lhs, rhs], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a, b) = (elements::<T>(lhs)?, elements::<T>(rhs)?);
         let shape = out.shape;

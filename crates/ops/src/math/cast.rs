@@ -52,12 +52,14 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        return Ok(kernel_fn(signature, copy_first));
+        return Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first));
     }
     if to == DType::BF16 || from == DType::BF16 {
         return Err(not_implemented("bfloat16 arrays cannot be converted yet"));
     }
-    dispatch!(from, all, S => dispatch!(to, all, D => Ok(kernel_fn(signature, move |call| {
+    // Most pairs of types are converted one by one.
+    let cost = elementwise_ns(signature, 500);
+    dispatch!(from, all, S => dispatch!(to, all, D => Ok(costed_kernel_fn("plain", cost, move |call| {
         cast(call.par, elements::<S>(&call.inputs[0])?, elements_mut::<D>(&mut call.outputs[0])?);
         Ok(())
     }))))

@@ -43,8 +43,9 @@ use unary_op;
 /// A kernel that maps every element of input 0.
 pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let in_place = if signature.outputs[..1] == signature.inputs[..1] { vec![0] } else { Vec::new() };
+    let cost = elementwise_ns(signature, unary_picoseconds(function, signature));
     dispatch!(signature.inputs[0].dtype, numeric, T => {
-        Ok(in_place_kernel_fn(signature, "plain".to_owned(), in_place, move |call| {
+        Ok(in_place_kernel_fn("plain", cost, in_place, move |call| {
             let y = elements_mut(&mut call.outputs[0])?;
             match call.shared {
                 Some(_) => elementwise::unary_inplace::<T>(call.par, function, y),
@@ -57,7 +58,8 @@ pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<B
 
 /// A kernel over two arrays of one shape.
 pub(crate) fn bind_binary(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+    let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         elementwise::binary(call.par, function, a, b, elements_mut(&mut call.outputs[0])?);
         Ok(())

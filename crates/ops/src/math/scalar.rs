@@ -192,9 +192,10 @@ fn bind(function: Binary, side: Side, attrs: &Attrs, signature: &Signature<'_>) 
     if from != to {
         return bind_converted(function, side, number, signature);
     }
+    let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
     dispatch!(from, all, T => {
         let number = T::from_f64(number);
-        Ok(kernel_fn(signature, move |call| {
+        Ok(costed_kernel_fn("plain", cost, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             let out = elements_mut(&mut call.outputs[0])?;
             match side {

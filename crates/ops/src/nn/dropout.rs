@@ -24,5 +24,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     if attrs.str("mode") == "always" && attrs.float("p") > 0.0 {
         return Err(not_implemented("mode='always' drops elements outside training too, which this build cannot do"));
     }
-    Ok(kernel_fn(signature, copy_first))
+    Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first))
 }

@@ -85,7 +85,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 fn bind_prelu(signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let broadcast = gamma_shape(&signature.inputs[1].shape, &signature.inputs[0].shape)?;
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let cost = elementwise_ns(signature, binary_picoseconds(Binary::Prelu, signature));
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([data, gamma], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, slopes) = (elements::<T>(data)?, elements::<T>(gamma)?);
         let out = elements_mut(out)?;

@@ -157,6 +157,33 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
+/// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums of channels-first data are finished
+/// one by one, with the number of elements that a mean divides by.
+fn cost_ns(kind: PoolKind, windows: &Windows, channels_last: bool, signature: &Signature<'_>) -> u64 {
+    let out = &signature.outputs[0].shape;
+    let outputs = out.size() as u64;
+    let row = if channels_last { out[out.len() - 2..].iter().product() } else { out[out.len() - 1] } as u64;
+    let rows = if row < 4 { outputs } else { outputs / row };
+    let (width, passes) = match &windows.kernel[..] {
+        [outer @ .., width] => (*width as u64, outer.iter().map(|k| *k as u64).product::<u64>()),
+        [] => (1, 1),
+    };
+    let tap_ps = match signature.options.isa {
+        Isa::Portable => 400,
+        Isa::Avx2 | Isa::Avx512 => 100,
+    };
+    let finish_ps = match kind {
+        PoolKind::Max => 0,
+        _ if channels_last => 100,
+        PoolKind::Sum => 2_500,
+        PoolKind::Avg { .. } => 5_000,
+        PoolKind::Lp { .. } => 10_000,
+    };
+    let taps = outputs.saturating_mul(width).saturating_mul(passes);
+    let loops = rows.saturating_mul(passes).saturating_mul(15);
+    500 + loops + taps.saturating_mul(tap_ps).saturating_add(outputs * finish_ps) / 1_000
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
     let geometry = Geometry::new(attrs, shape.len())?;
@@ -168,7 +195,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         convention: Convention::Valid,
     });
     let (kind, channels_last) = (geometry.kind, geometry.channels_last);
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let cost = cost_ns(kind, &windows, channels_last, signature);
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([x], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let Windows { kernel, stride, pad, .. } = &windows;
         let params = PoolParams { kind, kernel, stride, pad, channels_last };

@@ -71,7 +71,7 @@ fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let out = &signature.outputs[0].shape;
     let axis = resolve_axis(axis, out.len())?;
     let (outer, inner) = (out[..axis].iter().product(), out[axis + 1..].iter().product());
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
         let inputs = call
             .inputs
             .iter()

@@ -1,7 +1,7 @@
 //! How long the steps of a plan take.
 
 use super::{CachedOp, CallOptions, Launched};
-use crate::plan::describe::{StepReport, StepTimes};
+use crate::plan::describe::PlanReport;
 use crate::plan::program::Program;
 use mxrt_engine::{Cost, OpError, WaitError};
 use mxrt_tensor::{NDArray, Progress};
@@ -9,47 +9,39 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Runs whose steps are timed for [`CachedOp::measured_plan_text`].
+/// Runs whose steps are timed where nobody says how many.
 const MEASURED_RUNS: usize = 5;
 
 impl CachedOp {
-    /// The plan for these inputs, as text, with the time that each step takes on them: the shortest of several runs, all of
-    /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    /// The plan for these inputs with the time that each step takes on them in some runs, all of them on as many cores as
+    /// are idle. Waits for the runs; `poll` as for reading an array.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn measured_plan_text(
+    pub fn measured_plan(
         &self,
         inputs: &[&NDArray],
         poll: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<String, WaitError>, OpError> {
-        let times: Arc<Mutex<StepTimes>> = Arc::default();
-        let (record, begin) = (times.clone(), Instant::now());
-        let clock = move || begin.elapsed().as_nanos() as u64;
-        let note = move |run: &[u64]| record.lock().merge(run);
-        let measured = self.measure(inputs, MEASURED_RUNS, clock, note, poll)?;
-        Ok(measured.map(|program| program.text(Some(&times.lock()))))
+    ) -> Result<Result<PlanReport, WaitError>, OpError> {
+        let begin = Instant::now();
+        self.measured_plan_by(inputs, MEASURED_RUNS, move || begin.elapsed().as_nanos() as u64, poll)
     }
 
-    /// The steps of the plan for these inputs, or of a part of a divided batch, and what each took in `runs` runs (after two
-    /// more), in nanoseconds of `clock`, which is read in the thread that runs them. Waits for the runs; `poll` as for reading
-    /// an array.
+    /// The same for so many runs (after two more), in nanoseconds of `clock`, which is read in the thread that runs them.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn measure_steps(
+    pub fn measured_plan_by(
         &self,
         inputs: &[&NDArray],
         runs: usize,
-        clock: fn() -> u64,
+        clock: impl Fn() -> u64 + Send + 'static,
         poll: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<Vec<StepReport>, WaitError>, OpError> {
+    ) -> Result<Result<PlanReport, WaitError>, OpError> {
         let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
         let record = times.clone();
         let note = move |run: &[u64]| record.lock().push(run.to_vec());
         let measured = self.measure(inputs, runs, clock, note, poll)?;
         Ok(measured.map(|program| {
-            let mut reports = program.plans().first().map(|plan| plan.reports()).unwrap_or_default();
-            for run in times.lock().iter() {
-                reports.iter_mut().zip(run).for_each(|(report, ns)| report.ns.push(*ns));
-            }
-            reports
+            let mut report = program.report();
+            times.lock().iter().for_each(|run| report.add_run(run));
+            report
         }))
     }
 

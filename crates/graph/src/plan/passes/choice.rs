@@ -11,7 +11,7 @@ pub struct PassChoice {
 }
 
 impl PassChoice {
-    /// Reads a list such as `-fuse_convolution,-merge_equal`. `-all` switches everything off, and `+name` behind it
+    /// Reads a list such as `-fuse_conv,-merge_equal`. `-all` switches everything off, and `+name` behind it
     /// something on again. The error names what is not known, and what is.
     pub fn parse(text: &str) -> Result<PassChoice, String> {
         let mut choice = PassChoice::default();
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn passes_run_unless_they_are_switched_off() {
-        let choice = PassChoice::parse("-fuse_convolution, -assign_layouts").expect("both are known");
-        assert!(!choice.runs("fuse_convolution") && !choice.runs("assign_layouts") && choice.runs("merge_equal"));
+        let choice = PassChoice::parse("-fuse_conv, -assign_layouts").expect("both are known");
+        assert!(!choice.runs("fuse_conv") && !choice.runs("assign_layouts") && choice.runs("merge_equal"));
         assert_eq!(PassChoice::parse(""), Ok(PassChoice::default()));
         let one = PassChoice::parse("-all,+merge_equal").expect("both are known");
         assert_eq!(names().filter(|n| one.runs(n)).collect::<Vec<_>>(), ["merge_equal"]);

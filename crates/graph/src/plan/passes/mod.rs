@@ -32,7 +32,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "merge_equal", run: cleanup::merge_equal },
     Pass { name: "fold_creation", run: fold_creation::run },
     Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
-    Pass { name: "fuse_convolution", run: fuse::run },
+    Pass { name: "fuse_conv", run: fuse::run },
     Pass { name: "drop_dead", run: cleanup::drop_dead },
 ];
 
