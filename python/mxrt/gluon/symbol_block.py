@@ -268,9 +268,10 @@ class SymbolBlock(HybridBlock):
         above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) is what
         they hold.
 
-        Packed weights of other input sizes may take 1.5 times the parameters beside those of the size with most. Where the
-        fastest methods for one more size would take more, it makes do with a packing that all sizes share, and its plan
-        (``net.plan``) says so. Its results then differ in rounding from those of the same size called first.
+        Packed weights of other input sizes may take 1.5 times the parameters beside those of the size with most. Where
+        the fastest methods for one more size would take more, its large layers make do with a packing that all sizes
+        share, and its plan (``net.plan``) says so. Its results then differ in rounding from those of the same size
+        called first.
         """
         op = self._op or self._compile()
         return op.plan_cache_info()
