@@ -229,28 +229,37 @@ impl Plan {
         }
     }
 
+    /// What a divisor, the window's size, or a root makes of the sums of a row.
     fn finish<T: Element>(&self, od: usize, oh: usize, sums: &[T::Acc], out: &mut [T]) {
-        for (ow, (out, sums)) in out.chunks_mut(self.inner).zip(sums.chunks(self.inner)).enumerate() {
-            let divisor = match self.kind {
-                PoolKind::Avg { count_include_pad } => [od, oh, ow]
-                    .iter()
-                    .enumerate()
-                    .map(|(axis, &o)| self.extent(axis, o, count_include_pad))
-                    .product::<usize>()
-                    .max(1),
-                _ => 1,
-            };
-            let divisor = T::Acc::from_f64(divisor as f64);
-            for (out, &sum) in out.iter_mut().zip(sums) {
-                *out = T::from_acc(match self.kind {
-                    PoolKind::Avg { .. } => sum / divisor,
-                    PoolKind::Lp { p: 2 } => sum.sqrt(),
-                    PoolKind::Lp { p: 3 } => sum.cbrt(),
-                    PoolKind::Lp { p } if p > 1 => sum.powf(T::Acc::from_f64(1.0 / p as f64)),
-                    _ => sum,
-                });
-            }
+        let each = |f: &dyn Fn(T::Acc) -> T::Acc, out: &mut [T]| {
+            out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = T::from_acc(f(sum)));
+        };
+        match self.kind {
+            PoolKind::Avg { count_include_pad } => self.average(od, oh, count_include_pad, sums, out),
+            PoolKind::Lp { p: 2 } => each(&|sum| sum.sqrt(), out),
+            PoolKind::Lp { p: 3 } => each(&|sum| sum.cbrt(), out),
+            PoolKind::Lp { p } if p > 1 => each(&|sum| sum.powf(T::Acc::from_f64(1.0 / p as f64)), out),
+            _ => divide(sums, T::Acc::from_f64(1.0), out),
         }
+    }
+
+    /// Windows have the same size all along a row but for its ends.
+    fn average<T: Element>(&self, od: usize, oh: usize, padded: bool, sums: &[T::Acc], out: &mut [T]) {
+        let lines = self.extent(0, od, padded) * self.extent(1, oh, padded);
+        let mut first = 0;
+        while first < self.out[2] {
+            let extent = self.extent(2, first, padded);
+            let same = (first..self.out[2]).take_while(|ow| self.extent(2, *ow, padded) == extent).count();
+            let some = first * self.inner..(first + same) * self.inner;
+            divide(&sums[some.clone()], T::Acc::from_f64((lines * extent).max(1) as f64), &mut out[some]);
+            first += same;
+        }
+    }
+}
+
+vectorized! {
+    fn divide[T: Element](sums: &[T::Acc], divisor: T::Acc, out: &mut [T]) {
+        out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = T::from_acc(sum / divisor));
     }
 }
 
