@@ -126,6 +126,36 @@ fn a_residual_block_becomes_two_steps_between_conversions() {
 }
 
 #[test]
+fn networks_of_lines_stay_blocked_like_those_of_images() {
+    let lines = |name: &str, x: &Symbol, filters, more: &[(&'static str, &'static str)]| {
+        let mut attrs = vec![("num_filter", filters), ("kernel", "(3,)"), ("pad", "(1,)")];
+        attrs.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
+        apply("Convolution", name, &[&attrs, more].concat(), &[x])
+    };
+    let x = var("data");
+    let first = relu("r1", &norm("n1", &lines("c1", &x, "32", &[("stride", "(2,)")])));
+    let pooled = apply("Pooling", "p1", &[("kernel", "(3,)"), ("stride", "(2,)"), ("pad", "(1,)")], &[&first]);
+    let inner = relu("r2", &norm("n2", &lines("c2", &pooled, "32", &[("dilate", "(2,)"), ("pad", "(2,)")])));
+    let sum = relu("r3", &apply("elemwise_add", "sum", &[], &[&lines("c3", &inner, "32", &[]), &pooled]));
+    let gate = apply("elemwise_mul", "gated", &[], &[&sum, &apply("sigmoid", "gate", &[], &[&sum])]);
+    let thin = lines("c4", &gate, "20", &[("kernel", "(1,)"), ("pad", "(0,)"), ("stride", "(2,)")]);
+    let wide = lines("c5", &thin, "20", &[("num_group", "20")]);
+    let joined = relu("r4", &norm("n4", &concat("joined", &[&thin, &wide])));
+    let mean =
+        apply("Pooling", "mean", &[("global_pool", "True"), ("pool_type", "avg"), ("kernel", "(1,)")], &[&joined]);
+    for shape in [[1, 3, 50], [2, 3, 50], [1, 20, 33]] {
+        let text = check(&apply("FullyConnected", "d", &[("num_hidden", "7")], &[&mean]), &shape);
+        assert_eq!(text.matches("_to_blocked").count() + text.matches("_from_blocked").count(), 2, "{text}");
+        let kinds = ["Convolution", "_fused_convolution", "Pooling", "Concat", "elemwise_add"];
+        assert!(
+            !text.lines().any(|line| line.split_whitespace().nth(1).is_some_and(|op| kinds.contains(&op))),
+            "{text}"
+        );
+    }
+    check(&Symbol::group(&[joined, pooled]), &[2, 3, 50]);
+}
+
+#[test]
 fn layers_of_volumes_have_fast_kernels_with_what_follows_fused() {
     let x = var("data");
     let volumes = |name: &str, x: &Symbol, kernel, pad| {

@@ -42,13 +42,14 @@ const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 14] {
 /// The offer of a convolution to work blocked.
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> Option<BlockedForm> {
     let data = signature.inputs.first()?;
-    if data.dtype != DType::F32 || data.shape.len() != 4 {
+    let axes = data.shape.len().checked_sub(2)?;
+    if data.dtype != DType::F32 {
         return None;
     }
     let kernel = fast_kernel(&Geometry::new(attrs).ok()?, &data.shape, signature.options)?;
-    let output = Layout::Blocked(BlockedLayout::of(kernel.output_shape()));
+    let output = Layout::Blocked(BlockedLayout::of(kernel.output_shape(), axes));
     let mut inputs = vec![Layout::Plain; signature.inputs.len()];
-    *inputs.first_mut()? = Layout::Blocked(BlockedLayout::of(kernel.input_shape()));
+    *inputs.first_mut()? = Layout::Blocked(BlockedLayout::of(kernel.input_shape(), axes));
     if let Some(at) = epilogue.residual_at() {
         *inputs.get_mut(at)? = output;
     }
@@ -71,7 +72,7 @@ pub fn with_pooling(
     let (middle, out) = (middle.blocked()?, output.blocked()?);
     let x = inputs.first()?.blocked()?.shape(*data.shape.first()?);
     let kernel = fast_kernel(&Geometry::new(conv).ok()?, &[x.n, x.c, x.h, x.w], options)?;
-    let windows = pooling::Windows::new(pool, [middle.height, middle.width]).ok()??;
+    let windows = pooling::Windows::new(pool, &middle).ok()??;
     windows.behind(&kernel, out.shape(x.n))?;
     let [inputs, output] = layout_attrs(&inputs, output);
     Some([inputs, output, (POOLING.name.to_owned(), windows.text())])

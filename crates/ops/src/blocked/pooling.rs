@@ -7,6 +7,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{
     Blocked, BlockedMut, BlockedShape, ConvKernel, Pool2dParams, PoolKind, PooledKernel, pool,
 };
+use mxrt_kernels::window::three;
 use mxrt_tensor::DType;
 
 /// Rows of the table.
@@ -31,11 +32,11 @@ static ATTRS: [AttrDef; 12] = {
     all
 };
 
-/// The offer of a pooling with two spatial axes, channels first.
+/// The offer of a pooling with one or two spatial axes, channels first.
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
     let ([x], [y]) = (signature.inputs, signature.outputs) else { return None };
     let input = BlockedLayout::plain_image(&x.shape)?;
-    if x.dtype != DType::F32 || Windows::new(attrs, [input.height, input.width]).ok()?.is_none() {
+    if x.dtype != DType::F32 || Windows::new(attrs, &input).ok()?.is_none() {
         return None;
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&y.shape)?);
@@ -54,10 +55,10 @@ const KINDS: [PoolKind; 4] =
     [PoolKind::Max, PoolKind::Sum, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false }];
 
 impl Windows {
-    /// Those of a `Pooling`; none where this kernel does not have them.
-    pub(crate) fn new(attrs: &Attrs, image: [usize; 2]) -> Result<Option<Windows>, OpError> {
+    /// Those of a `Pooling` of data that lies so; none where this kernel does not have them.
+    pub(crate) fn new(attrs: &Attrs, data: &BlockedLayout) -> Result<Option<Windows>, OpError> {
         use mxrt_kernels::pool::PoolKind as Kind;
-        let geometry = pooling::Geometry::new(attrs, 4)?;
+        let geometry = pooling::Geometry::new(attrs, data.axes + 2)?;
         let kind = match geometry.kind {
             Kind::Max => PoolKind::Max,
             Kind::Sum => PoolKind::Sum,
@@ -65,9 +66,11 @@ impl Windows {
             Kind::Lp { .. } => return Ok(None),
         };
         let params = match &geometry.windows {
-            None => Pool2dParams { kernel: image, stride: [1, 1], pad: [0, 0] },
-            Some(w) => match (&w.kernel[..], &w.stride[..], &w.pad[..]) {
-                (&[kh, kw], &[sh, sw], &[ph, pw]) => Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] },
+            None => Pool2dParams { kernel: [data.height, data.width], stride: [1, 1], pad: [0, 0] },
+            Some(w) => match (three(&w.kernel, 1), three(&w.stride, 1), three(&w.pad, 0)) {
+                ([1, kh, kw], [1, sh, sw], [0, ph, pw]) => {
+                    Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] }
+                }
                 _ => return Ok(None),
             },
         };
@@ -110,7 +113,8 @@ fn cost_ns(signature: &Signature<'_>, params: &Pool2dParams, outputs: usize) -> 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let (x, y) = (shape_of(inputs.first(), signature)?, shape_of(Some(&output), signature)?);
-    let Some(Windows { kind, params }) = Windows::new(attrs, [x.h, x.w])? else {
+    let windows = inputs.first().and_then(Layout::blocked).map(|data| Windows::new(attrs, &data)).transpose()?;
+    let Some(Windows { kind, params }) = windows.flatten() else {
         return Err(not_implemented("this pooling has no kernel on blocked data"));
     };
     let isa = signature.options.isa;

@@ -12,11 +12,13 @@ use mxrt_kernels::conv_fast::{BlockedShape, Halo};
 use mxrt_tensor::Shape;
 
 /// Numbers per operand in the attributes.
-const FIELDS: usize = 8;
+const FIELDS: usize = 9;
 
-/// A blocked layout of `(n, channels, height, width)`.
+/// A blocked layout of `(n, channels, height, width)`, or of `(n, channels, width)`, which are images of height 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedLayout {
+    /// spatial axes of the plain array: 1 or 2
+    pub axes: usize,
     /// channels stored side by side: 16, or 1 for planes
     pub block: usize,
     /// channels
@@ -52,21 +54,22 @@ pub struct BlockedForm {
 }
 
 impl BlockedLayout {
-    /// The layout without halo of a kernel's shape.
-    pub fn of(shape: BlockedShape) -> BlockedLayout {
+    /// The layout of a kernel's shape, for plain arrays with so many spatial axes.
+    pub fn of(shape: BlockedShape, axes: usize) -> BlockedLayout {
         let BlockedShape { c, h, w, halo, block, .. } = shape;
         let halo = [halo.top, halo.left, halo.bottom, halo.right];
-        BlockedLayout { block, channels: c, height: h, width: w, halo }
+        BlockedLayout { axes, block, channels: c, height: h, width: w, halo }
     }
 
-    /// Blocks of 16 channels without halo, for an image of `(n, c, h, w)`.
+    /// Blocks of 16 channels without halo, for an image of `(n, c, h, w)` or `(n, c, w)`.
     pub fn plain_image(shape: &[usize]) -> Option<BlockedLayout> {
-        match *shape {
-            [n, channels, height, width] if n > 0 && channels > 0 && height > 0 && width > 0 => {
-                Some(BlockedLayout { block: mxrt_kernels::conv_fast::BLOCK, channels, height, width, halo: [0; 4] })
-            }
-            _ => None,
-        }
+        let (axes, channels, height, width) = match *shape {
+            [_, channels, width] => (1, channels, 1, width),
+            [_, channels, height, width] => (2, channels, height, width),
+            _ => return None,
+        };
+        let block = mxrt_kernels::conv_fast::BLOCK;
+        (!shape.contains(&0)).then_some(BlockedLayout { axes, block, channels, height, width, halo: [0; 4] })
     }
 
     /// The same with a halo that serves both.
@@ -97,7 +100,10 @@ impl BlockedLayout {
 
     /// Shape of the plain array of `n` images.
     pub fn logical(&self, n: usize) -> Shape {
-        Shape::new(&[n, self.channels, self.height, self.width])
+        match self.axes {
+            1 => Shape::new(&[n, self.channels, self.width]),
+            _ => Shape::new(&[n, self.channels, self.height, self.width]),
+        }
     }
 }
 
@@ -115,7 +121,7 @@ impl Layout {
             Layout::Plain => [0; FIELDS],
             Layout::Blocked(l) => {
                 let [top, left, bottom, right] = l.halo;
-                [l.block, l.channels, l.height, l.width, top, left, bottom, right]
+                [l.axes, l.block, l.channels, l.height, l.width, top, left, bottom, right]
             }
         }
     }
@@ -123,10 +129,10 @@ impl Layout {
 
 /// Attributes that every blocked operator declares.
 pub(crate) const LAYOUTS: AttrDef =
-    AttrDef::required("layouts", AttrKind::Shape, "Layouts of the inputs, eight numbers each.");
+    AttrDef::required("layouts", AttrKind::Shape, "Layouts of the inputs, nine numbers each.");
 /// See [`LAYOUTS`].
 pub(crate) const OUT_LAYOUT: AttrDef =
-    AttrDef::required("out_layout", AttrKind::Shape, "Layout of the output, eight numbers.");
+    AttrDef::required("out_layout", AttrKind::Shape, "Layout of the output, nine numbers.");
 
 /// The attributes that say how the operands of a blocked operator lie.
 pub fn layout_attrs(inputs: &[Layout], output: Layout) -> [(String, String); 2] {
@@ -138,12 +144,13 @@ pub fn layout_attrs(inputs: &[Layout], output: Layout) -> [(String, String); 2] 
 }
 
 fn parse(numbers: &[i64]) -> Result<Layout, OpError> {
-    let bad = || OpError::new(FailureKind::Value, "a layout is eight counts");
+    let bad = || OpError::new(FailureKind::Value, "a layout is nine counts");
     let n = numbers.iter().map(|n| usize::try_from(*n)).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?;
     match n[..] {
         [0, ..] => Ok(Layout::Plain),
-        [block, channels, height, width, top, left, bottom, right] => {
-            Ok(Layout::Blocked(BlockedLayout { block, channels, height, width, halo: [top, left, bottom, right] }))
+        [axes, block, channels, height, width, top, left, bottom, right] => {
+            let halo = [top, left, bottom, right];
+            Ok(Layout::Blocked(BlockedLayout { axes, block, channels, height, width, halo }))
         }
         _ => Err(bad()),
     }
@@ -162,8 +169,14 @@ mod tests {
     #[test]
     fn layouts_survive_the_way_through_attributes() {
         static DEFS: [AttrDef; 2] = [LAYOUTS, OUT_LAYOUT];
-        let blocked =
-            Layout::Blocked(BlockedLayout { block: 16, channels: 20, height: 5, width: 6, halo: [1, 2, 3, 4] });
+        let blocked = Layout::Blocked(BlockedLayout {
+            axes: 2,
+            block: 16,
+            channels: 20,
+            height: 5,
+            width: 6,
+            halo: [1, 2, 3, 4],
+        });
         let given = layout_attrs(&[Layout::Plain, blocked], blocked);
         let attrs = Attrs::parse(&DEFS, given.iter().map(|(k, v)| (k.as_str(), v.as_str()))).expect("they parse");
         assert_eq!(layouts(&attrs).ok(), Some((vec![Layout::Plain, blocked], blocked)));

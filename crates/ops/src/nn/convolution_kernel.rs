@@ -170,11 +170,12 @@ fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     (isa, ConvOptions { winograd, precision, one_packing, tuned })
 }
 
-/// The fast kernel for images of shape `(batch, channels, height, width)`, if there is one.
+/// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one.
 pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelOptions) -> Option<ConvKernel> {
-    let shape: [usize; 4] = shape.try_into().ok()?;
+    let (&[n, c], spatial) = shape.split_first_chunk().filter(|(_, spatial)| spatial.len() <= 2)?;
+    let [_, h, w] = three(spatial, 1);
     let (isa, options) = conv_options(options);
-    ConvKernel::select(conv_params(geometry, shape[1]), shape, isa, options)
+    ConvKernel::select(conv_params(geometry, c), [n, c, h, w], isa, options)
 }
 
 impl Kernel for Fast {

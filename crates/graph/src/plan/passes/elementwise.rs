@@ -94,7 +94,7 @@ fn only_fused_is_blocked(n: usize, graph: &Graph, types: &Types, options: Kernel
     let Some(output) = types.get(&Value::Node(n, 0)) else { return false };
     let inputs: Vec<TensorType> = node.inputs.iter().filter_map(|v| types.get(v).cloned()).collect();
     let signature = Signature { inputs: &inputs, outputs: std::slice::from_ref(output), options };
-    output.shape.len() == 4 && (node.op.blocked)(&node.attrs, &signature).is_none()
+    (3..=4).contains(&output.shape.len()) && (node.op.blocked)(&node.attrs, &signature).is_none()
 }
 
 fn step(node: &GraphNode, reads: &[Source]) -> Option<String> {
