@@ -241,7 +241,7 @@ fn fuse_pooling_makes_a_large_convolution_and_what_pools_it_one_step() {
     let (operators, text) = fused(&pool(&layer("c")), &[1, 3, 112, 112]);
     assert_eq!(operators, "_to_blocked _blocked_convolution _from_blocked", "{text}");
     // Kind 0 is the largest, then kernel, stride and padding; the output is the pooled one.
-    assert!(text.contains("pooling=(0,2,2,2,2,0,0)") && text.contains("out_layout=(16,64,56,56,0,0,0,0)"), "{text}");
+    assert!(text.contains("pooling=(0,2,2,2,2,0,0)") && text.contains("out_layout=(2,16,64,56,56,0,0,0,0)"), "{text}");
     assert_eq!(fused(&pool(&layer("c")), &[1, 3, 28, 28]).0, both, "a small one stays as it is");
     let read_twice = layer("c");
     let (operators, text) = fused(&Symbol::group(&[pool(&read_twice), read_twice]), &[1, 3, 112, 112]);
