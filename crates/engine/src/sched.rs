@@ -241,7 +241,9 @@ impl Sched {
 
     fn take_late(&self, state: &mut State) -> Chain {
         let late = state.queues.take_late(Instant::now);
-        self.queued.store(state.queues.len(), Ordering::Release);
+        if late.len > 0 {
+            self.queued.store(state.queues.len(), Ordering::Release);
+        }
         late
     }
 

@@ -11,15 +11,6 @@ fn small<'a>(name: &'static str, accesses: &'a [(&'a Var, Access)]) -> OpSpec<'a
     OpSpec::new(name, accesses).cost(Cost::Small)
 }
 
-/// An op that counts itself.
-fn adds(counter: &Arc<AtomicUsize>) -> impl FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static {
-    let counter = counter.clone();
-    move |_| {
-        counter.fetch_add(1, SeqCst);
-        Ok(())
-    }
-}
-
 /// Runs `f` in a thread of its own, so that its bulk size is its own.
 fn in_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|s| s.spawn(f).join().unwrap())

@@ -14,21 +14,6 @@ fn hold(engine: &'static Engine, var: &Var) -> OnComplete {
     receive.recv_timeout(Duration::from_secs(10)).unwrap()
 }
 
-fn adds(counter: &Arc<AtomicUsize>) -> impl FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static {
-    let counter = counter.clone();
-    move |_| {
-        counter.fetch_add(1, SeqCst);
-        Ok(())
-    }
-}
-
-fn kind_of(result: Result<(), WaitError>) -> Option<FailureKind> {
-    match result {
-        Err(WaitError::Failed(f)) => Some(f.kind()),
-        _ => None,
-    }
-}
-
 #[test]
 fn a_read_guard_sees_what_was_written_and_keeps_writers_away() {
     let _guard = watchdog(60);

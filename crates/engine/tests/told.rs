@@ -7,21 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-fn adds(counter: &Arc<AtomicUsize>) -> impl FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static {
-    let counter = counter.clone();
-    move |_| {
-        counter.fetch_add(1, SeqCst);
-        Ok(())
-    }
-}
-
-fn kind_of(result: Result<(), WaitError>) -> Option<FailureKind> {
-    match result {
-        Err(WaitError::Failed(f)) => Some(f.kind()),
-        _ => None,
-    }
-}
-
 /// Keeps the only core of an engine busy until the returned sender is used or dropped.
 fn occupy(engine: &'static Engine) -> std::sync::mpsc::Sender<()> {
     let (started, go_on) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());

@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 use mxrt_engine::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An engine of its own, so that failures of other tests are not seen.
 pub fn start(kind: EngineKind, cores: usize) -> &'static Engine {
@@ -28,6 +30,23 @@ pub fn raised(result: Result<(), WaitError>) -> Option<String> {
         Ok(()) => None,
         Err(WaitError::Failed(f)) => Some(f.message().to_owned()),
         Err(other) => panic!("unexpected: {other:?}"),
+    }
+}
+
+/// The kind of the failure a wait raised.
+pub fn kind_of(result: Result<(), WaitError>) -> Option<FailureKind> {
+    match result {
+        Err(WaitError::Failed(f)) => Some(f.kind()),
+        _ => None,
+    }
+}
+
+/// The work of an op that counts that it ran.
+pub fn adds(counter: &Arc<AtomicUsize>) -> impl FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static {
+    let counter = counter.clone();
+    move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 }
 

@@ -157,8 +157,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-/// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums of channels-first data are finished
-/// one by one, with the number of elements that a mean divides by.
+/// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums are finished in a pass of their own, roots
+/// one by one.
 fn cost_ns(kind: PoolKind, windows: &Windows, channels_last: bool, signature: &Signature<'_>) -> u64 {
     let out = &signature.outputs[0].shape;
     let outputs = out.size() as u64;
@@ -175,8 +175,7 @@ fn cost_ns(kind: PoolKind, windows: &Windows, channels_last: bool, signature: &S
     let finish_ps = match kind {
         PoolKind::Max => 0,
         _ if channels_last => 100,
-        PoolKind::Sum => 2_500,
-        PoolKind::Avg { .. } => 5_000,
+        PoolKind::Sum | PoolKind::Avg { .. } => 700,
         PoolKind::Lp { .. } => 10_000,
     };
     let taps = outputs.saturating_mul(width).saturating_mul(passes);
