@@ -1,11 +1,13 @@
 //! Convolution layers on one core: processor time, and GFLOP/s of the definition's multiply-adds.
 //!
-//! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--direct] [FILTER]]`. "Hot" repeats a call; "cold" reads
+//! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--direct] [--method METHOD] [FILTER]]`. "Hot" repeats a call; "cold" reads
 //! 48 MB in between, so that weights and activations come from memory as they may inside a network. Best / median.
 
 use mxrt_kernels::aligned::AlignedVec;
+use mxrt_kernels::cache_class::CacheClass;
 use mxrt_kernels::conv_fast::{
-    Blocked, BlockedMut, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Precision, Winograd, to_blocked,
+    Blocked, BlockedMut, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, ConvSignature, ConvTable, Method,
+    Precision, Winograd, to_blocked,
 };
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Kept;
@@ -81,12 +83,14 @@ fn values(n: usize) -> Vec<f32> {
 
 fn main() {
     let (mut isa, mut options, mut filter) = (Isa::detect(), ConvOptions::default(), String::new());
+    let mut method: Option<Method> = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
             "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
             "--bf16" => options.precision = Precision::Bf16,
+            "--method" => method = args.next().unwrap_or_default().parse().ok(),
             "--direct" => options.winograd = Winograd::Off,
             other => filter = other.to_owned(),
         }
@@ -98,7 +102,14 @@ fn main() {
             continue;
         }
         let params = Conv2dParams { kernel, stride: [stride; 2], pad, ..Conv2dParams::square(inputs, outputs, 1) };
-        let kernel = ConvKernel::select(params, [1, inputs, size, size], isa, options).expect("a sound convolution");
+        let shape = [1, inputs, size, size];
+        if let Some(method) = method {
+            let cache = CacheClass::detect();
+            let mut table = ConvTable::default();
+            table.insert(ConvSignature { isa, cache, precision: options.precision, params, shape }, method, 1);
+            options.tuned = Some(Box::leak(Box::new(table)));
+        }
+        let kernel = ConvKernel::select(params, shape, isa, options).expect("a sound convolution");
         let packed = huge(kernel.packed_len());
         kernel.pack(&values(params.weight_len()), packed);
         let (xs, ys, par) = (kernel.input_shape(), kernel.output_shape(), Kept::default());

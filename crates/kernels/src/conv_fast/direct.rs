@@ -8,9 +8,10 @@ use super::blocked::{BLOCK, zero_halo};
 use super::cut::{Chunk, Cut};
 use super::job::Job;
 use super::params::Conv2dParams;
+use super::places::{Place, TileShapes, Tiles};
 use super::tiles::{ConvTileArgs, conv_tile, turning_tile, two_row_tile};
 use crate::cache_class::CacheClass;
-use crate::gemm::tile::{Elements, Soon, Split, SplitEntries, Tap, tile_size};
+use crate::gemm::tile::{Elements, Soon, Split, Tap, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Entry, LANES, Src};
@@ -228,7 +229,15 @@ impl Direct {
     }
 
     /// Some output rows of one part.
-    fn rows(&self, job: &Job<'_>, part: &OutputPart, taps: &[Tap], tiles: &Tiles, chunk: &Chunk, from: InputRows) {
+    fn rows(
+        &self,
+        job: &Job<'_>,
+        part: &OutputPart,
+        taps: &[Tap],
+        tiles: &Tiles<ConvTileArgs>,
+        chunk: &Chunk,
+        from: InputRows,
+    ) {
         let width = part.blocks * LANES;
         let depth = if job.in_place { taps.len() } else { self.depth.min(taps.len()) };
         let mut b = Src::new(job.packed).add(part.packed_at);
@@ -246,23 +255,10 @@ impl Direct {
     }
 
     /// How the rows of a chunk are cut into tiles.
-    fn tiles(&self, part: &OutputPart, chunk: &Chunk) -> Tiles {
-        let cols = self.out[1];
+    fn tiles(&self, part: &OutputPart, chunk: &Chunk) -> Tiles<ConvTileArgs> {
         let pixel = self.params.stride[1] * if self.planar { 1 } else { BLOCK };
-        let along = |total: usize, turns: Turns| {
-            let split = Split::tiles(total, self.isa);
-            let entries = split.entries(|m| conv_tile(self.isa, self.elements, m, part.blocks, pixel));
-            Tiles { split, entries, cols, turns }
-        };
-        if let Some(two_rows) = two_row_tile(self.isa, self.elements, cols, part.blocks, pixel) {
-            return along(cols, Turns::TwoRows(two_rows));
-        }
-        // A line of all pixels, unless rows divide into whole tiles or are so short that a tile could hold two ends. What is left
-        // over at the end of the line lies in the last row.
-        let most = tile_size(self.isa).rows;
-        let turning = std::array::from_fn(|i| turning_tile(self.isa, i + 1, pixel));
-        let turns = turning[0].is_some() && cols + 1 >= most && !cols.is_multiple_of(most) && chunk.rows.len() > 1;
-        if turns { along(cols * chunk.rows.len(), Turns::Line(turning)) } else { along(cols, Turns::Never) }
+        let shapes = ConvTiles { isa: self.isa, elements: self.elements, blocks: part.blocks, pixel };
+        Tiles::new(self.out[1], chunk.rows.len(), self.isa, &shapes)
     }
 
     /// Some taps of all tiles of some rows of a part.
@@ -271,7 +267,7 @@ impl Direct {
         job: &Job<'_>,
         part: &OutputPart,
         stage: &Stage<'_>,
-        tiles: &Tiles,
+        tiles: &Tiles<ConvTileArgs>,
         chunk: &Chunk,
         from: InputRows,
     ) {
@@ -350,72 +346,25 @@ impl Stage<'_> {
     }
 }
 
-/// The register tiles of some rows.
-struct Tiles {
-    /// Cuts a row, or all of them.
-    split: Split,
-    entries: SplitEntries<ConvTileArgs>,
-    cols: usize,
-    turns: Turns,
+/// Register tiles of so many blocks of outputs whose input pixels lie so far apart.
+struct ConvTiles {
+    isa: Isa,
+    elements: Elements,
+    blocks: usize,
+    pixel: usize,
 }
 
-/// Most pixels of a turning tile before its turn.
-const MOST_TURN: usize = 5;
-
-/// Whether tiles go on in the next row.
-enum Turns {
-    /// Every row is cut for itself.
-    Never,
-    /// Two rows of a narrow image make one tile.
-    TwoRows(Entry<ConvTileArgs>),
-    /// All rows are cut as one line of pixels; tiles by the pixels before the turn.
-    Line([Option<Entry<ConvTileArgs>>; MOST_TURN]),
-}
-
-/// Where a tile begins, and what computes it.
-struct Place {
-    row: usize,
-    col: usize,
-    entry: Entry<ConvTileArgs>,
-}
-
-impl Tiles {
-    /// Tiles of so many rows.
-    fn count(&self, rows: usize) -> usize {
-        match self.turns {
-            Turns::Never => rows * self.split.parts,
-            Turns::TwoRows(_) => rows.div_ceil(2),
-            Turns::Line(_) => self.split.parts,
-        }
+impl TileShapes<ConvTileArgs> for ConvTiles {
+    fn row(&self, pixels: usize) -> Entry<ConvTileArgs> {
+        conv_tile(self.isa, self.elements, pixels, self.blocks, self.pixel)
     }
 
-    /// Where they lie, counted from the first row.
-    fn places(&self, rows: usize) -> impl Iterator<Item = Place> + '_ {
-        // The next tile, and its number in the row or line that is cut. Divisions would take as long as a short tile's epilogue.
-        let (mut row, mut col, mut part) = (0, 0, 0);
-        (0..self.count(rows)).map(move |_| {
-            let entry = self.entries.of(&self.split, part);
-            let mut place = Place { row, col, entry };
-            if let Turns::TwoRows(pair) = &self.turns {
-                place.entry = if row + 1 < rows { *pair } else { entry };
-                row += 2;
-                return place;
-            }
-            let pixels = self.split.rows(part);
-            if let Turns::Line(turning) = &self.turns {
-                let before = self.cols - col;
-                let turned = turning.get(before - 1).copied().flatten().filter(|_| before < pixels);
-                place.entry = turned.unwrap_or(entry);
-            }
-            (col, part) = (col + pixels, part + 1);
-            while col >= self.cols {
-                (row, col) = (row + 1, col - self.cols);
-                if matches!(self.turns, Turns::Never) {
-                    part = 0;
-                }
-            }
-            place
-        })
+    fn two_rows(&self, cols: usize) -> Option<Entry<ConvTileArgs>> {
+        two_row_tile(self.isa, self.elements, cols, self.blocks, self.pixel)
+    }
+
+    fn turning(&self, turn: usize) -> Option<Entry<ConvTileArgs>> {
+        turning_tile(self.isa, turn, self.pixel)
     }
 }
 

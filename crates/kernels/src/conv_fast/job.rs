@@ -102,7 +102,7 @@ impl<'a> Job<'a> {
 
     /// The bias of N blocks of output channels; zero where there is none.
     pub(super) fn bias_block<const N: usize>(&self, first_block: usize) -> BiasBlock<N> {
-        let mut block = BiasBlock([[0.0; BLOCK]; N]);
+        let mut block = BiasBlock::default();
         if let Some(bias) = self.bias {
             let values = bias[first_block * BLOCK..].iter();
             block.0.as_flattened_mut().iter_mut().zip(values).for_each(|(b, v)| *b = *v);
@@ -124,6 +124,12 @@ impl<'a> Job<'a> {
 /// N aligned blocks of 16 values.
 #[repr(C, align(64))]
 pub(super) struct BiasBlock<const N: usize>([[f32; BLOCK]; N]);
+
+impl<const N: usize> Default for BiasBlock<N> {
+    fn default() -> Self {
+        BiasBlock([[0.0; BLOCK]; N])
+    }
+}
 
 impl<const N: usize> std::ops::Deref for BiasBlock<N> {
     type Target = [f32];

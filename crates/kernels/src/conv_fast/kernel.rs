@@ -8,6 +8,7 @@ use super::job::{ConvEpilogue, Expected, Job};
 use super::method::{ConvOptions, Method, Precision};
 use super::params::Conv2dParams;
 use super::select::{choose, prepare};
+use super::strassen::Strassen;
 use super::table::ConvSignature;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use crate::cache_class::CacheClass;
@@ -41,6 +42,7 @@ pub(super) enum Algorithm {
     AtLoad(AtLoad),
     InRegisters(InRegisters),
     Phases(Phases),
+    Strassen(Strassen),
     Bf16(Bf16),
 }
 
@@ -78,7 +80,9 @@ impl ConvKernel {
         let out = params.output_size([h, w])?;
         let algorithm = choose(n, out);
         let halo = match &algorithm {
-            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Bf16(_) => params.halo([h, w], out),
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Strassen(_) | Algorithm::Bf16(_) => {
+                params.halo([h, w], out)
+            }
             Algorithm::AtLoad(a) => a.halo([h, w]),
             Algorithm::InRegisters(a) => a.halo([h, w]),
             Algorithm::Phases(a) => a.halo([h, w]),
@@ -110,6 +114,7 @@ impl ConvKernel {
             },
             Algorithm::InRegisters(_) => Method::Registers,
             Algorithm::Phases(_) => Method::Phases,
+            Algorithm::Strassen(_) => Method::Strassen,
             Algorithm::Bf16(_) => Method::Bf16,
         }
     }
@@ -132,6 +137,7 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.name(),
             Algorithm::InRegisters(a) => a.name(),
             Algorithm::Phases(a) => a.name(),
+            Algorithm::Strassen(a) => a.name(),
         }
     }
 
@@ -171,6 +177,7 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.packed_len(),
             Algorithm::InRegisters(a) => a.packed_len(),
             Algorithm::Phases(a) => a.packed_len(),
+            Algorithm::Strassen(a) => a.packed_len(),
         }
     }
 
@@ -184,6 +191,7 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.packing(),
             Algorithm::InRegisters(_) => "winograd in registers".to_owned(),
             Algorithm::Phases(a) => a.packing(),
+            Algorithm::Strassen(a) => a.packing(),
         };
         let Conv2dParams { in_channels, out_channels, kernel: [height, width], groups, .. } = self.params;
         format!("{form}, {in_channels} to {out_channels} channels, k{height}x{width} g{groups}")
@@ -204,12 +212,13 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.pack(weights, packed),
             Algorithm::InRegisters(a) => a.pack(weights, packed),
             Algorithm::Phases(a) => a.pack(weights, packed),
+            Algorithm::Strassen(a) => a.pack(weights, packed),
         }
     }
 
     /// Whether packing keeps the weights as they are, so that [`unpack`](Self::unpack) gives them back bit for bit.
     pub fn can_unpack(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::InRegisters(_))
+        matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::InRegisters(_) | Algorithm::Strassen(_))
     }
 
     /// The weights of some output channels as [`pack`](Self::pack) got them.
@@ -220,6 +229,7 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(a) => a.unpack(packed, outputs, weights),
             Algorithm::InRegisters(a) => a.unpack(packed, outputs, weights),
+            Algorithm::Strassen(a) => a.unpack(packed, outputs, weights),
             _ => panic!("{} does not keep the weights as they are", self.name()),
         }
     }
@@ -259,6 +269,7 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.run(&job, scratch, par),
             Algorithm::InRegisters(a) => a.run(&job, par),
             Algorithm::Phases(a) => a.run(&job, par),
+            Algorithm::Strassen(a) => a.run(&job, par),
         }
     }
 }

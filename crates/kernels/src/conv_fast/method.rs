@@ -4,18 +4,20 @@ use super::table::ConvTable;
 use std::fmt;
 use std::str::FromStr;
 
-/// How much arithmetic may be saved by transforming 3x3 filters.
+/// How much arithmetic may be saved by multiplying sums of inputs with sums of weights.
 ///
 /// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), and make NaN of
 /// outputs that see an infinity. F(4,3) spreads an infinity or NaN over the outputs of its tile, and an outlier adds a few
-/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it.
+/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it. Seven products for eight do
+/// so to the outputs half an image above or below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Winograd {
     /// Direct convolution only.
     Off,
     /// F(2,3): outputs in 2x2 tiles.
     F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, which are like it.
+    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, which are like it, and seven products for eight
+    /// (Strassen) of other kernels.
     #[default]
     F4,
 }
@@ -62,6 +64,8 @@ pub enum Method {
     Phases,
     /// Winograd of 3x3 filters with stride 2, filters transformed when they are packed.
     Strided,
+    /// Seven products of quarters for every eight of direct convolution.
+    Strassen,
     /// Direct convolution of bf16 values.
     Bf16,
     /// Winograd F(2,3) with products of bf16 values.
@@ -72,7 +76,7 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 10] = [
+    pub const ALL: [Method; 11] = [
         Method::Direct,
         Method::Depthwise,
         Method::F2,
@@ -80,6 +84,7 @@ impl Method {
         Method::Registers,
         Method::Phases,
         Method::Strided,
+        Method::Strassen,
         Method::Bf16,
         Method::F2Bf16,
         Method::StridedBf16,
@@ -105,6 +110,7 @@ impl Method {
             Method::Registers => "registers",
             Method::Phases => "phases",
             Method::Strided => "strided",
+            Method::Strassen => "strassen",
             Method::Bf16 => "bf16",
             Method::F2Bf16 => "f2-bf16",
             Method::StridedBf16 => "strided-bf16",

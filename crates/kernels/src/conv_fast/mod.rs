@@ -16,12 +16,14 @@ mod job;
 mod kernel;
 mod method;
 mod params;
+mod places;
 mod plain;
 mod pointwise;
 #[allow(clippy::needless_range_loop)]
 mod pool;
 mod pooled;
 mod select;
+mod strassen;
 mod table;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
@@ -52,6 +54,8 @@ mod packing_tests;
 mod plain_tests;
 #[cfg(test)]
 mod pooled_tests;
+#[cfg(test)]
+mod strassen_tests;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]

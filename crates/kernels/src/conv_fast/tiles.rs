@@ -92,7 +92,7 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
 
 /// Where pixel m of a tile lies, in rows that are `row` apart; those from `TURN` on lie in the second.
 #[inline(always)]
-fn place<const TURN: usize>(m: usize, row: usize) -> usize {
+pub(super) fn place<const TURN: usize>(m: usize, row: usize) -> usize {
     if m < TURN { m * LANES } else { row + (m - TURN) * LANES }
 }
 
