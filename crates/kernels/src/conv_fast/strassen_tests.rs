@@ -1,11 +1,14 @@
 //! Seven products for eight, against the definition in f64.
 
+use super::direct::Direct;
 use super::kernel::Algorithm;
 use super::strassen::Strassen;
 use super::tests::{Case, activations};
 use super::*;
 use crate::cache_class::CacheClass;
+use crate::gemm::tile::Elements;
 use crate::isa::Isa;
+use crate::par::Serial;
 use proptest::prelude::*;
 
 fn kernel(case: &Case, isa: Isa, cache: CacheClass) -> ConvKernel {
@@ -31,4 +34,58 @@ proptest! {
             case.check_kernels(&Isa::ALL.map(|isa| kernel(&case, isa, cache)), 2e-6);
         }
     }
+}
+
+/// Rows and columns of the outputs of all channels for which `is` holds.
+fn places(y: &[f32], [_, cols]: [usize; 2], is: impl Fn(f32) -> bool) -> Vec<[usize; 2]> {
+    let plane = y.len() / 32;
+    let hit = |at: &usize| (0..32).any(|channel| is(y[channel * plane + at]));
+    (0..plane).filter(hit).map(|at| [at / cols, at % cols]).collect()
+}
+
+#[test]
+fn an_infinity_reaches_the_output_half_an_image_away_and_no_other() {
+    let size = [6, 5];
+    let mut case = Case::new(Conv2dParams::square(32, 32, 1), 1, size, 5);
+    case.x[7 * 30 + 5 + 3] = f32::INFINITY;
+    for isa in Isa::ALL {
+        let bad = |kernel: &ConvKernel| places(&case.run_nchw(kernel, &Serial), size, |v| !v.is_finite());
+        assert_eq!(bad(&kernel(&case, isa, CacheClass::Medium)), [[1, 3], [4, 3]], "{isa}");
+        assert_eq!(bad(&case.with(isa.or_best(), direct(&case, isa))), [[1, 3]], "{isa}");
+    }
+}
+
+#[test]
+fn an_outlier_adds_some_ten_millionths_of_its_size_half_an_image_away() {
+    let size = [6, 5];
+    let mut case = Case::new(Conv2dParams::square(256, 32, 1), 1, size, 5);
+    case.x[7 * 30 + 4 * 5 + 3] = 1e6;
+    for isa in Isa::ALL {
+        let exact = case.run_nchw(&case.with(isa.or_best(), direct(&case, isa)), &Serial);
+        let y = case.run_nchw(&kernel(&case, isa, CacheClass::Medium), &Serial);
+        let off: Vec<f32> = y.iter().zip(&exact).map(|(y, exact)| (y - exact).abs()).collect();
+        assert_eq!(places(&off, size, |e| e > 1e-3), [[1, 3], [4, 3]], "{isa}");
+        let most = (0..32).map(|channel| off[channel * 30 + 8]).fold(0.0, f32::max);
+        assert!((0.01..1.0).contains(&most), "{isa}: {most}");
+    }
+}
+
+fn direct(case: &Case, isa: Isa) -> impl FnOnce(usize, [usize; 2]) -> Algorithm {
+    let (params, isa) = (case.params, isa.or_best());
+    move |_, out| Algorithm::Direct(Direct::new(params, Elements::Single, out, false, isa, CacheClass::Medium))
+}
+
+#[test]
+fn it_is_chosen_where_channels_and_pixels_are_many_unless_forbidden() {
+    let method = |inputs, outputs, size, winograd| {
+        let options = ConvOptions { winograd, ..ConvOptions::default() };
+        let params = Conv2dParams::square(inputs, outputs, 1);
+        ConvKernel::select(params, [1, inputs, size, size], Isa::detect(), options).map(|kernel| kernel.method())
+    };
+    assert_eq!(method(512, 512, 14, Winograd::F4), Some(Method::Strassen));
+    assert_eq!(method(512, 512, 14, Winograd::F2), Some(Method::Direct));
+    assert_eq!(method(512, 512, 14, Winograd::Off), Some(Method::Direct));
+    assert_eq!(method(512, 512, 4, Winograd::F4), Some(Method::Direct), "more time for weights than for products");
+    assert_eq!(method(64, 256, 56, Winograd::F4), Some(Method::Direct), "sums cost more than they save");
+    assert_eq!(method(528, 512, 14, Winograd::F4), Some(Method::Direct), "no halves of whole blocks");
 }

@@ -119,11 +119,12 @@ const PAIRED: [Step; PANELS] = [
 /// For rows without one; their windows may reach rows that have one.
 const LONE: [Step; 5] = [FIRST, UPPER_FIRST, SECOND, THIRD, UPPER_LAST];
 
-/// The panels from the quarters of the weights, `[w11, w12, w21, w22]`.
-fn panels([w11, w12, w21, w22]: [f64; QUARTERS]) -> [f64; PANELS] {
+/// The panels from the quarters of the weights, `[w11, w12, w21, w22]`; sums are made in f64.
+fn panels(quarters: [f32; QUARTERS]) -> [f32; PANELS] {
+    let [w11, w12, w21, w22] = quarters.map(f64::from);
     let s1 = w21 + w22;
     let s2 = s1 - w11;
-    [w11, w12, s2, s1, w12 - s2, w11 - w21, -w22]
+    [quarters[0], quarters[1], s2 as f32, s1 as f32, (w12 - s2) as f32, (w11 - w21) as f32, -quarters[3]]
 }
 
 /// A convolution prepared for one image size.
@@ -246,10 +247,11 @@ impl Strassen {
     pub(super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         self.each_quartet(|places, part, at| {
             let (start, len, rest) = self.packed_part(part);
-            for (panel, value) in panels(places.map(|place| f64::from(weights[place]))).into_iter().enumerate() {
-                packed[start + panel * len + at] = value as f32;
+            let quarters = places.map(|place| weights[place]);
+            for (panel, value) in panels(quarters).into_iter().enumerate() {
+                packed[start + panel * len + at] = value;
             }
-            packed[rest + at] = weights[places[2]];
+            packed[rest + at] = quarters[2];
         });
     }
 
