@@ -2,8 +2,8 @@
 //! the form of S. Winograd with 15 sums).
 //!
 //! A convolution multiplies a matrix of weights with one of inputs. Both are cut into quarters: weights by halves of the output and
-//! of the input channels, inputs by halves of the channels and by the upper and lower rows of the image. With quarters `w11` (first
-//! outputs, first inputs), `w12`, `w21`, `w22` and `x11` (first channels, upper rows), `x12` (first channels, lower rows), `x21`, `x22`,
+//! of the input channels, inputs by halves of the channels and of the image. With quarters `w11` (first outputs, first inputs), `w12`,
+//! `w21`, `w22` and `x11` (first channels, first half of the image), `x12` (first channels, second half), `x21`, `x22`,
 //!
 //! ```text
 //! s1 = w21 + w22   s2 = s1 - w11   s3 = w11 - w21   s4 = w12 - s2
@@ -14,9 +14,13 @@
 //! ```
 //!
 //! Sums of weights are made when they are packed. Those of inputs are made by every chunk for the rows it reads; those of products cost
-//! little, as a register tile begins with one kept sum and leaves another. Each lower row has a partner in the upper half; where their
-//! number is odd, the last upper row has zeros for a partner.
+//! little, as a register tile begins with one kept sum and leaves another.
+//!
+//! The first half are the upper rows. Every lower row is the partner of one of them; where rows are odd in number, zeros stand for the
+//! partner of the last.
 
+mod panels;
+mod steps;
 mod tiles;
 
 use super::blocked::{BLOCK, BlockedShape, Halo, zero_halo};
@@ -31,6 +35,7 @@ use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Dst, Src, entry};
 use std::ops::Range;
+use steps::{Input, Kept, LONE, Output, PAIRED, Step};
 use tiles::{InputSums, InputSumsArgs, Out, SumTileArgs, SumTiles};
 
 /// Sums of inputs of a chunk take about so many bytes.
@@ -46,94 +51,13 @@ const KEPT: usize = 3;
 /// For two blocks of outputs.
 static NO_BIAS: [f32; 2 * BLOCK] = [0.0; 2 * BLOCK];
 
-/// Kept sums, in the order in which they lie in scratch.
-#[derive(Clone, Copy)]
-enum Kept {
-    /// `a`, then `b`, then `c`.
-    Running,
-    /// `d`.
-    Aside,
-    /// `b + d`.
-    Both,
-}
-
-/// What a step multiplies.
-#[derive(Clone, Copy)]
-enum Input {
-    /// A half of the channels in the upper rows.
-    Upper(usize),
-    /// The same in the lower rows.
-    Lower(usize),
-    /// A sum of quarters.
-    Sum(usize),
-}
-
-/// Where a step puts sums out.
-#[derive(Clone, Copy)]
-enum Output {
-    /// A half of the channels in the upper rows.
-    Upper(usize),
-    /// The same in the lower rows.
-    Lower(usize),
-    Kept(Kept),
-}
-
-/// One product: `sums = from + panel * input`, kept as they are; `output = sums + add`.
-#[derive(Clone, Copy)]
-struct Step {
-    panel: usize,
-    input: Input,
-    from: Option<Kept>,
-    keep: Option<Kept>,
-    add: Option<Kept>,
-    output: Option<Output>,
-}
-
-/// The product of a panel, of which nothing becomes.
-const fn step(panel: usize, input: Input) -> Step {
-    Step { panel, input, from: None, keep: None, add: None, output: None }
-}
-
-const FIRST: Step = Step { keep: Some(Kept::Running), ..step(0, Input::Upper(0)) };
-const UPPER_FIRST: Step =
-    Step { from: Some(Kept::Running), output: Some(Output::Upper(0)), ..step(1, Input::Upper(1)) };
-const SECOND: Step = Step { from: Some(Kept::Running), keep: Some(Kept::Running), ..step(2, Input::Sum(1)) };
-const THIRD: Step = Step { from: Some(Kept::Running), keep: Some(Kept::Running), ..step(5, Input::Sum(2)) };
-const UPPER_LAST: Step = Step { from: Some(Kept::Running), output: Some(Output::Upper(1)), ..step(6, Input::Sum(3)) };
-
-/// For rows with a partner.
-const PAIRED: [Step; PANELS] = [
-    FIRST,
-    UPPER_FIRST,
-    SECOND,
-    Step {
-        keep: Some(Kept::Aside),
-        add: Some(Kept::Running),
-        output: Some(Output::Kept(Kept::Both)),
-        ..step(3, Input::Sum(0))
-    },
-    Step { from: Some(Kept::Both), output: Some(Output::Lower(0)), ..step(4, Input::Lower(1)) },
-    Step { add: Some(Kept::Aside), output: Some(Output::Lower(1)), ..THIRD },
-    UPPER_LAST,
-];
-/// For rows without one; their windows may reach rows that have one.
-const LONE: [Step; 5] = [FIRST, UPPER_FIRST, SECOND, THIRD, UPPER_LAST];
-
-/// The panels from the quarters of the weights, `[w11, w12, w21, w22]`; sums are made in f64.
-fn panels(quarters: [f32; QUARTERS]) -> [f32; PANELS] {
-    let [w11, w12, w21, w22] = quarters.map(f64::from);
-    let s1 = w21 + w22;
-    let s2 = s1 - w11;
-    [quarters[0], quarters[1], s2 as f32, s1 as f32, (w12 - s2) as f32, (w11 - w21) as f32, -quarters[3]]
-}
-
 /// A convolution prepared for one image size.
 #[derive(Clone, Debug)]
 pub(super) struct Strassen {
     params: Conv2dParams,
     isa: Isa,
     out: [usize; 2],
-    /// Upper rows of the output are cut into so many bands.
+    /// Upper rows are cut into so many bands.
     bands: usize,
     /// Weights come from far, so that the tiles that read a panel share the requests for the next.
     shared: bool,
@@ -149,12 +73,10 @@ impl Strassen {
 
     pub(super) fn new(params: Conv2dParams, out: [usize; 2], isa: Isa, cache: CacheClass) -> Strassen {
         let shared = PANELS * params.weight_len() > cache.bytes() / 8 * CACHED_EIGHTHS;
-        let mut all = Strassen { params, isa, out, bands: 1, shared };
+        let all = Strassen { params, isa, out, bands: 1, shared };
         let upper = all.upper_rows();
-        let sums = INPUT_SUMS * all.sums_shape(upper).len() * size_of::<f32>();
-        let bands = sums.div_ceil(MOST_SUMS);
-        all.bands = if bands > 1 { bands.next_multiple_of(2).min(upper) } else { 1 };
-        all
+        let bands = (INPUT_SUMS * all.sums_shape(upper).len() * size_of::<f32>()).div_ceil(MOST_SUMS);
+        Strassen { bands: if bands > 1 { bands.next_multiple_of(2).min(upper) } else { 1 }, ..all }
     }
 
     pub(super) fn name(&self) -> String {
@@ -199,11 +121,6 @@ impl Strassen {
         self.out[0].div_ceil(2)
     }
 
-    /// Those of some upper rows that have a partner.
-    fn lower_rows(&self, upper: &Range<usize>) -> usize {
-        upper.end.min(self.out[0] / 2).saturating_sub(upper.start)
-    }
-
     /// Input rows and columns that so many rows and columns of outputs read.
     fn reach(&self, i: usize, outs: usize) -> usize {
         let p = &self.params;
@@ -215,64 +132,8 @@ impl Strassen {
         BlockedShape::new(1, self.inputs(), self.reach(0, rows), self.reach(1, self.out[1]), Halo::default())
     }
 
-    /// Calls `visit` with the places of the four weights that panels are made of, in the order of [`panels`], and the place of the
-    /// first panel's element among the packed ones.
-    fn each_quartet(&self, mut visit: impl FnMut([usize; QUARTERS], usize, usize)) {
-        let (taps, inputs) = (self.params.taps(), self.inputs());
-        let outputs = self.params.out_channels / 2;
-        let weight = |output: usize, input: usize, tap: usize| (output * 2 * inputs + input) * taps + tap;
-        for part in 0..self.parts() {
-            let blocks = self.part_blocks(part);
-            let (first, width) = (blocks.start * BLOCK, blocks.len() * BLOCK);
-            for o in first..first + width {
-                for i in 0..inputs {
-                    for t in 0..taps {
-                        let step = (i / BLOCK * taps + t) * BLOCK + i % BLOCK;
-                        let of = |lower: usize, second: usize| weight(o + lower * outputs, i + second * inputs, t);
-                        visit([of(0, 0), of(0, 1), of(1, 0), of(1, 1)], part, step * width + o - first);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Where the panels of a part begin, their length, and where its part of `w21` lies.
-    fn packed_part(&self, part: usize) -> (usize, usize, usize) {
-        let blocks = self.part_blocks(part);
-        let (before, len) = (blocks.start * self.block_weights(), blocks.len() * self.block_weights());
-        (PANELS * before, len, PANELS * self.params.weight_len() / QUARTERS + before)
-    }
-
-    /// Panels in the order in which a part reads them, part after part; then `w21`.
-    pub(super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
-        self.each_quartet(|places, part, at| {
-            let (start, len, rest) = self.packed_part(part);
-            let quarters = places.map(|place| weights[place]);
-            for (panel, value) in panels(quarters).into_iter().enumerate() {
-                packed[start + panel * len + at] = value;
-            }
-            packed[rest + at] = quarters[2];
-        });
-    }
-
-    /// The weights of some output channels, as they were before they were packed.
-    pub(super) fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
-        let filter = self.params.in_channels * self.params.taps();
-        let wanted = outputs.start * filter..outputs.end * filter;
-        self.each_quartet(|places, part, at| {
-            let (start, len, rest) = self.packed_part(part);
-            let panel = |i: usize| packed[start + i * len + at];
-            for (place, value) in places.into_iter().zip([panel(0), panel(1), packed[rest + at], -panel(PANELS - 1)]) {
-                if wanted.contains(&place) {
-                    weights[place - wanted.start] = value;
-                }
-            }
-        });
-    }
-
-    /// Bytes of sums of inputs, kept sums and taps of a chunk.
-    fn scratch_parts(&self) -> [usize; 3] {
-        let rows = self.upper_rows().div_ceil(self.bands);
+    /// Bytes of sums of inputs, kept sums and taps of a band of so many rows.
+    fn scratch_parts(&self, rows: usize) -> [usize; 3] {
         let floats = size_of::<f32>();
         let kept = rows * self.out[1] * self.part_blocks(0).len() * BLOCK;
         let taps = 2 * self.inputs() / BLOCK * self.params.taps();
@@ -280,38 +141,42 @@ impl Strassen {
     }
 
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
-        let [sums_bytes, kept_bytes, taps_bytes] = self.scratch_parts();
-        let pieces = job.xs.n * self.bands;
+        let bands = self.bands;
         // Those who share a band make its sums each for himself.
-        let groups = par.people().div_ceil(pieces).min(self.parts());
-        par.run(pieces * groups, sums_bytes + kept_bytes + taps_bytes, &|chunk, scratch| {
+        let groups = par.people().div_ceil(job.xs.n * bands).min(self.parts());
+        let [sums_bytes, kept_bytes, taps_bytes] = self.scratch_parts(self.upper_rows().div_ceil(bands));
+        par.run(job.xs.n * bands * groups, sums_bytes + kept_bytes + taps_bytes, &|chunk, scratch| {
             let (sums, rest) = scratch.split_at_mut(sums_bytes);
             let (kept, taps) = rest.split_at_mut(kept_bytes);
-            let (piece, group) = (chunk / groups, chunk % groups);
-            let (image, band) = (piece / self.bands, piece % self.bands);
-            let rows = range_of(band, self.bands, self.upper_rows());
-            let lower = self.lower_rows(&rows);
             let sums = Dst::new(bytemuck::cast_slice_mut(sums));
-            let shape = self.sums_shape(rows.len());
-            self.sum_inputs(job, image, &rows, sums, &shape);
             let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..taps_bytes]);
             let (raw, summed) = taps.split_at_mut(taps.len() / 2);
+            let (piece, group) = (chunk / groups, chunk % groups);
+            let rows = range_of(piece % bands, bands, self.upper_rows());
+            let paired = rows.end.min(self.out[0] / 2).saturating_sub(rows.start);
+            let shape = self.sums_shape(rows.len());
             self.fill_taps(&job.xs, raw);
             self.fill_taps(&shape, summed);
-            let band = Band { job, image, rows, lower, sums: sums.as_src(), shape, raw, summed };
-            let kept = Dst::new(bytemuck::cast_slice_mut(kept));
-            let mut shapes = None;
-            for part in range_of(group, groups, self.parts()) {
-                let blocks = self.part_blocks(part);
-                let (of, tiles) = shapes.take().filter(|(of, _)| *of == blocks.len()).unwrap_or_else(|| {
-                    let shapes = SumTiles { isa: self.isa, blocks: blocks.len() };
-                    let of_rows = |rows| Tiles::new(self.out[1], rows, self.isa, &shapes);
-                    (blocks.len(), [of_rows(lower), of_rows(band.rows.len() - lower)])
-                });
-                self.part(&band, part, &tiles, kept);
-                shapes = Some((of, tiles));
-            }
+            let band = Band { job, image: piece / bands, rows, paired, sums: sums.as_src(), shape, raw, summed };
+            self.sum_inputs(&band, sums);
+            self.some_parts(&band, range_of(group, groups, self.parts()), Dst::new(bytemuck::cast_slice_mut(kept)));
         });
+    }
+
+    /// The outputs of some parts in a band.
+    fn some_parts(&self, band: &Band<'_>, parts: Range<usize>, kept: Dst) {
+        let mut shapes = None;
+        for part in parts {
+            // All but the last have as many blocks.
+            let blocks = self.part_blocks(part).len();
+            let (of, tiles) = shapes.take().filter(|(of, _)| *of == blocks).unwrap_or_else(|| {
+                let shapes = SumTiles { isa: self.isa, blocks };
+                let of_rows = |rows| Tiles::new(self.out[1], rows, self.isa, &shapes);
+                (blocks, [of_rows(band.paired), of_rows(band.rows.len() - band.paired)])
+            });
+            self.part(band, part, &tiles, kept);
+            shapes = Some((of, tiles));
+        }
     }
 
     /// Where a tile finds its inputs in a half of the channels.
@@ -328,26 +193,27 @@ impl Strassen {
         }
     }
 
-    /// The pixel under the first tap of the first column of an output row, in the first or second half of the channels.
-    fn input(&self, job: &Job<'_>, image: usize, half: usize, row: usize) -> Src {
-        let (xs, p) = (&job.xs, &self.params);
+    /// The input pixel under the first tap of the first output of a row, in the first or second half of the channels.
+    fn input(&self, band: &Band<'_>, half: usize, row: usize) -> Src {
+        let (xs, p) = (&band.job.xs, &self.params);
         let (top, left) = (xs.halo.top - p.pad[0], xs.halo.left - p.pad[1]);
-        job.x.add(xs.padded_offset(image, half * self.inputs() / BLOCK, top + row * p.stride[0], left))
+        band.job.x.add(xs.padded_offset(band.image, half * self.inputs() / BLOCK, top + row * p.stride[0], left))
     }
 
-    fn sum_inputs(&self, job: &Job<'_>, image: usize, rows: &Range<usize>, sums: Dst, shape: &BlockedShape) {
-        let partners = self.reach(0, self.lower_rows(rows));
-        let quarters = [rows.start, self.upper_rows() + rows.start]
-            .map(|row| [0, 1].map(|half| self.input(job, image, half, row)));
+    fn sum_inputs(&self, band: &Band<'_>, sums: Dst) {
+        let (xs, shape) = (&band.job.xs, &band.shape);
+        let with_partners = self.reach(0, band.paired);
+        let quarters = [band.rows.start, self.upper_rows() + band.rows.start]
+            .map(|row| [0, 1].map(|half| self.input(band, half, row)));
         let body = entry::<InputSums>(self.isa);
         for block in 0..self.inputs() / BLOCK {
             for row in 0..shape.h {
-                let [upper, lower] = quarters
-                    .map(|halves| halves.map(|x| x.add(block * job.xs.block_stride() + row * job.xs.row_stride())));
+                let [own, partners] =
+                    quarters.map(|halves| halves.map(|x| x.add(block * xs.block_stride() + row * xs.row_stride())));
                 let at = sums.add(shape.offset(0, block, row, 0));
                 let args = InputSumsArgs {
-                    upper,
-                    lower: (row < partners).then_some(lower),
+                    own,
+                    partners: (row < with_partners).then_some(partners),
                     sums: std::array::from_fn(|i| at.add(i * shape.len())),
                     pixels: shape.w,
                 };
@@ -359,15 +225,17 @@ impl Strassen {
 
     /// All products of one part.
     fn part(&self, band: &Band<'_>, part: usize, [paired, lone]: &[Tiles<SumTileArgs>; 2], kept: Dst) {
-        let (lower, rows) = (band.lower, band.rows.len());
-        PAIRED.iter().for_each(|step| self.step(band, part, step, paired, 0..lower, kept));
-        LONE.iter().for_each(|step| self.step(band, part, step, lone, lower..rows, kept));
+        let paired_rows = 0..band.paired;
+        PAIRED.iter().for_each(|step| self.step(band, part, step, paired, paired_rows.clone(), kept));
+        LONE.iter().for_each(|step| self.step(band, part, step, lone, band.paired..band.rows.len(), kept));
+        let below = self.upper_rows() + band.rows.start;
         for half in [0, self.output_blocks()] {
             for block in self.part_blocks(part) {
-                let (upper, below) = (&band.rows, self.upper_rows() + band.rows.start);
-                for rows in [upper.clone(), below..below + lower].into_iter().filter(|rows| !rows.is_empty()) {
-                    // SAFETY: `Job::new` checked the shape; these rows of these blocks belong to this chunk.
-                    unsafe { zero_halo(band.job.y, &band.job.ys, band.image, half + block, rows) }
+                for rows in [band.rows.clone(), below..below + band.paired] {
+                    if !rows.is_empty() {
+                        // SAFETY: `Job::new` checked the shape; these rows of these blocks belong to this chunk.
+                        unsafe { zero_halo(band.job.y, &band.job.ys, band.image, half + block, rows) }
+                    }
                 }
             }
         }
@@ -387,10 +255,11 @@ impl Strassen {
             return;
         }
         let (job, cols, blocks) = (band.job, self.out[1], self.part_blocks(part));
-        let (upper, lower) = (band.rows.start + rows.start, self.upper_rows() + band.rows.start + rows.start);
+        let own = band.rows.start + rows.start;
+        let partner = self.upper_rows() + own;
         let (a, input_row, taps) = match step.input {
-            Input::Upper(half) => (self.input(job, band.image, half, upper), job.xs.row_stride(), band.raw),
-            Input::Lower(half) => (self.input(job, band.image, half, lower), job.xs.row_stride(), band.raw),
+            Input::Own(half) => (self.input(band, half, own), job.xs.row_stride(), band.raw),
+            Input::Partner(half) => (self.input(band, half, partner), job.xs.row_stride(), band.raw),
             Input::Sum(i) => {
                 let at = i * band.shape.len() + band.shape.offset(0, 0, rows.start * self.params.stride[0], 0);
                 (band.sums.add(at), band.shape.row_stride(), band.summed)
@@ -404,8 +273,8 @@ impl Strassen {
         let add = step.add.map(|which| kept(which).as_src());
         let out = |output| {
             let (half, row) = match output {
-                Output::Upper(half) => (half, upper),
-                Output::Lower(half) => (half, lower),
+                Output::Own(half) => (half, own),
+                Output::Partner(half) => (half, partner),
                 Output::Kept(which) => {
                     let limits = Activation::None.limits();
                     let (y, y_row, bias) = (kept(which), cols * BLOCK, Src::new(&NO_BIAS));
@@ -456,7 +325,7 @@ struct Band<'a> {
     job: &'a Job<'a>,
     image: usize,
     rows: Range<usize>,
-    lower: usize,
+    paired: usize,
     /// Sums of inputs.
     sums: Src,
     shape: BlockedShape,

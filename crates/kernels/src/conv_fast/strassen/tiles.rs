@@ -197,10 +197,10 @@ impl TileShapes<SumTileArgs> for SumTiles {
 
 /// A row of each quarter of an input, and of the four sums of them.
 pub(super) struct InputSumsArgs {
-    /// First and second half of the channels, in the upper rows.
-    pub upper: [Src; 2],
-    /// The same in the lower rows; zeros where there are none.
-    pub lower: Option<[Src; 2]>,
+    /// First and second half of the channels, in the first half of the image.
+    pub own: [Src; 2],
+    /// The same in the second half; zeros where there are none.
+    pub partners: Option<[Src; 2]>,
     pub sums: [Dst; 4],
     pub pixels: usize,
 }
@@ -216,8 +216,8 @@ impl Body for InputSums {
         // SAFETY: the caller passes rows of so many pixels.
         unsafe {
             for at in (0..x.pixels * LANES).step_by(LANES) {
-                let (x11, x21) = (s.load(x.upper[0], at), s.load(x.upper[1], at));
-                let (x12, x22) = match x.lower {
+                let (x11, x21) = (s.load(x.own[0], at), s.load(x.own[1], at));
+                let (x12, x22) = match x.partners {
                     Some([first, second]) => (s.load(first, at), s.load(second, at)),
                     None => (s.zero(), s.zero()),
                 };
