@@ -95,6 +95,7 @@ impl Depthwise {
             bias: Src::new(&bias),
             residual,
             y,
+            next_row: job.fetches_outputs().then_some(ys.row_stride()),
             limits: job.limits,
         };
         let (x_row, y_row) = (stride[0] * xs.row_stride(), ys.row_stride());

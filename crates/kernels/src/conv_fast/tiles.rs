@@ -218,6 +218,8 @@ pub(super) struct DepthwiseTileArgs {
     pub bias: Src,
     pub residual: Option<ResidualAt>,
     pub y: Dst,
+    /// Where outputs go a row later, if their lines are to be requested.
+    pub next_row: Option<usize>,
     pub limits: Limits,
 }
 
@@ -231,6 +233,11 @@ impl<const M: usize, const PIXEL: usize> Body for DepthwiseTile<M, PIXEL> {
         // SAFETY: the caller passes valid taps, and operands that they and M cover.
         unsafe {
             let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            if let Some(next) = x.next_row {
+                for m in 0..M {
+                    prefetch_near(x.y.as_src(), next + m * LANES);
+                }
+            }
             let mut acc = [s.load(x.bias, 0); M];
             for (t, tap) in taps.iter().enumerate() {
                 let w = s.load(x.weights, t * LANES);
@@ -254,6 +261,11 @@ impl<const M: usize> Body for DepthwiseTile3<M> {
         // SAFETY: the caller passes valid taps, and operands that they and M cover.
         unsafe {
             let taps = std::slice::from_raw_parts(x.taps, x.taps_len);
+            if let Some(next) = x.next_row {
+                for m in 0..M {
+                    prefetch_near(x.y.as_src(), next + m * LANES);
+                }
+            }
             let mut acc = [s.load(x.bias, 0); M];
             for (i, taps) in taps.chunks_exact(3).enumerate() {
                 let a = x.a.add(taps[0].offset as usize);
