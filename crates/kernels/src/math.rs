@@ -16,14 +16,10 @@ pub fn exp_f32(x: f32) -> f32 {
     let t = x * std::f32::consts::LOG2_E + ROUND;
     let n = t - ROUND;
     let r = x - n * LN2_HI - n * LN2_LO;
-    let mut p = 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    // In pairs: the shorter the chain of operations that wait for each other, the more values are in progress at once.
+    let s = r * r;
+    let high = (r * (1.0 / 5040.0) + 1.0 / 720.0) * s + (r * (1.0 / 120.0) + 1.0 / 24.0);
+    let p = (high * s + (r * (1.0 / 6.0) + 0.5)) * s + r + 1.0;
     // 2^n in two factors, because 2^n itself may be infinite or subnormal.
     let i = (t.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     let half = i >> 1;

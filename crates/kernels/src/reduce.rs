@@ -257,11 +257,6 @@ pub(crate) fn fold_slice<T: Element, F: Fold<T>>(x: &[T]) -> F::Lane {
     lane
 }
 
-/// The largest of a contiguous row; NaN where there is one.
-pub(crate) fn max_of_row<T: Element>(x: &[T]) -> T {
-    fold_slice::<T, Extreme<true>>(x)
-}
-
 /// Where along the middle axis of `x`, of shape `[outer, n, inner]`, the largest element is: the first NaN, or else the first of equals.
 pub fn argmax<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], out: &mut [I]) {
     arg_extreme::<T, I, true>(par, x, shape, out)

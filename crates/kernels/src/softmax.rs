@@ -4,7 +4,6 @@ use crate::cast::CastTo;
 use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut_scratch, par_columns_mut};
-use crate::reduce::{max_of_row, sum_of_row};
 use crate::vectorize::vectorized;
 
 /// What [`softmax`] computes.
@@ -24,8 +23,15 @@ impl Default for SoftmaxParams {
     }
 }
 
-/// Columns that are computed side by side when the axis is not the last.
-const WIDTH: usize = 64;
+/// Columns that are computed side by side when the axis is not the last: at least, and at most.
+const LEAST_WIDTH: usize = 64;
+const MOST_WIDTH: usize = 512;
+/// Elements of columns that stay in the first-level cache from one pass to the next.
+const CACHED: usize = 6 << 10;
+/// Elements of a row that are folded side by side.
+const LANES: usize = 64;
+/// Elements of a row that are summed before the sum is added to that of the row.
+const BLOCK: usize = 16 * LANES;
 
 /// Softmax along the middle axis of `x`, of shape `[outer, n, inner]`.
 ///
@@ -49,101 +55,143 @@ pub fn softmax<T: Element, O: Element>(
     if x.is_empty() {
         return;
     }
-    let used = |column: usize| lengths.map_or(n, |l| l[column].clamp(0, n as i64) as usize);
     if inner == 1 {
         let rows = chunk_by_work(8 * n);
-        let bytes = n * size_of::<T::Acc>();
+        let bytes = 2 * n * size_of::<T::Acc>();
         par_chunks_mut_scratch(par, out, rows * n, bytes, |i, out, scratch| {
             let buffer: &mut [T::Acc] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
-            for (j, out) in out.chunks_mut(n).enumerate() {
-                let row = i * rows + j;
-                let used = used(row);
-                softmax_row(params, &x[row * n..][..used], &mut buffer[..used], &mut out[..used]);
-                out[used..].fill(O::ZERO);
-            }
+            let (first, count) = (i * rows, out.len() / n);
+            softmax_rows(params, &x[first * n..][..out.len()], lengths.map(|l| &l[first..][..count]), buffer, out);
         });
         return;
     }
-    let bytes = n * WIDTH * size_of::<T::Acc>();
-    par_columns_mut(par, out, [outer, n, inner], WIDTH, bytes, |o, start, mut band, scratch| {
+    let width = (CACHED / n / LEAST_WIDTH * LEAST_WIDTH).clamp(LEAST_WIDTH, MOST_WIDTH);
+    let bytes = (n + 1) * width * size_of::<T::Acc>();
+    par_columns_mut(par, out, [outer, n, inner], width, bytes, |o, start, mut band, scratch| {
         let buffer: &mut [T::Acc] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
-        let mut limits = [0; WIDTH];
-        for (i, limit) in limits[..band.width()].iter_mut().enumerate() {
-            *limit = used(o * inner + start + i);
-        }
-        let x = &x[o * n * inner + start..];
-        softmax_columns(params, x, n, inner, &limits, lengths.is_some(), buffer, &mut band);
+        let lengths = lengths.map(|l| &l[o * inner + start..][..band.width()]);
+        softmax_columns(params, &x[o * n * inner + start..], n, inner, lengths, buffer, &mut band);
     });
 }
 
-fn softmax_row<T: Element, O: Element>(params: SoftmaxParams, x: &[T], buffer: &mut [T::Acc], out: &mut [O])
-where
-    T::Acc: CastTo<O>,
-{
-    load(params.negate, x, buffer);
-    let max = max_of_row(buffer);
-    if params.log {
-        shift(buffer, max, params.temperature);
-        // The output is made from the shifted values, so their exponentials need another place: they are summed in blocks.
-        let mut sum = 0.0;
-        let mut block = [<T::Acc as Element>::ZERO; 256];
-        for part in buffer.chunks(block.len()) {
-            let block = &mut block[..part.len()];
-            block.copy_from_slice(part);
-            exponentials(block);
-            sum += sum_of_row(block).to_f64();
+/// How many elements of a row or column of `n` count.
+#[inline(always)]
+fn clamped(length: i64, n: usize) -> usize {
+    length.clamp(0, n as i64) as usize
+}
+
+/// The larger; the first where the second is NaN.
+#[inline(always)]
+fn larger<A: Float>(a: A, b: A) -> A {
+    if b > a { b } else { a }
+}
+
+/// The lanes folded into the first, in halves, so that this is done in vectors, too.
+#[inline(always)]
+fn folded<A: Float>(lanes: &mut [A; LANES], fold: impl Fn(A, A) -> A) -> A {
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (low, high) = lanes.split_at_mut(half);
+        low.iter_mut().zip(&high[..half]).for_each(|(l, h)| *l = fold(*l, *h));
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// The largest of a row; NaN does not count.
+#[inline(always)]
+fn largest<A: Float>(x: &[A]) -> A {
+    let mut lanes = [A::BOTTOM; LANES];
+    let (parts, rest) = x.as_chunks::<LANES>();
+    parts.iter().for_each(|part| lanes.iter_mut().zip(part).for_each(|(l, v)| *l = larger(*l, *v)));
+    lanes.iter_mut().zip(rest).for_each(|(l, v)| *l = larger(*l, *v));
+    folded(&mut lanes, larger)
+}
+
+/// The sum of a row.
+#[inline(always)]
+fn sum_of<A: Float>(x: &[A]) -> f64 {
+    let mut sum = 0.0;
+    // Loops, as closures that are not inlined are compiled for the narrowest vectors.
+    for block in x.chunks(BLOCK) {
+        let mut lanes = [A::ZERO; LANES];
+        let (parts, rest) = block.as_chunks::<LANES>();
+        for part in parts {
+            for (lane, v) in lanes.iter_mut().zip(part) {
+                *lane += *v;
+            }
         }
-        let sum = T::Acc::from_f64(sum.ln());
-        store_difference(buffer, sum, out);
+        for (lane, v) in lanes.iter_mut().zip(rest) {
+            *lane += *v;
+        }
+        sum += folded(&mut lanes, |a, b| a + b).to_f64();
+    }
+    sum
+}
+
+/// The exponentials in place of their arguments.
+#[inline(always)]
+fn exponentials<A: Float>(x: &mut [A]) {
+    for v in x {
+        *v = v.exp();
+    }
+}
+
+/// Elements as they are compared and shifted.
+#[inline(always)]
+fn load<T: Element>(negate: bool, x: &[T], buffer: &mut [T::Acc]) {
+    if negate {
+        buffer.iter_mut().zip(x).for_each(|(b, v)| *b = -v.acc());
     } else {
-        shift(buffer, max, params.temperature);
-        exponentials(buffer);
-        let sum = sum_of_row(buffer);
-        store_quotient(buffer, sum, out);
+        buffer.iter_mut().zip(x).for_each(|(b, v)| *b = v.acc());
+    }
+}
+
+/// Divided by the temperature; not where that would change nothing, as divisions take as long as all else.
+#[inline(always)]
+fn cool<A: Float>(temperature: f64, x: &mut [A]) {
+    if temperature != 1.0 {
+        let temperature = A::from_f64(temperature);
+        x.iter_mut().for_each(|v| *v = *v / temperature);
     }
 }
 
 vectorized! {
-    fn load[T: Element](negate: bool, x: &[T], buffer: &mut [T::Acc]) {
-        if negate {
-            buffer.iter_mut().zip(x).for_each(|(b, v)| *b = -v.acc());
-        } else {
-            buffer.iter_mut().zip(x).for_each(|(b, v)| *b = v.acc());
-        }
-    }
-}
-
-vectorized! {
-    fn shift[A: Float](x: &mut [A], max: A, temperature: f64) {
-        if temperature == 1.0 {
-            x.iter_mut().for_each(|v| *v = *v - max);
-        } else {
-            let temperature = A::from_f64(temperature);
-            x.iter_mut().for_each(|v| *v = (*v - max) / temperature);
-        }
-    }
-}
-
-vectorized! {
-    fn exponentials[A: Float](x: &mut [A]) {
-        for v in x {
-            *v = v.exp();
-        }
-    }
-}
-
-vectorized! {
-    fn store_quotient[A: CastTo<O>, O: Element](x: &[A], sum: A, out: &mut [O]) {
-        for (out, &v) in out.iter_mut().zip(x) {
-            *out = v.over(sum).cast();
-        }
-    }
-}
-
-vectorized! {
-    fn store_difference[A: CastTo<O>, O: Element](x: &[A], sum: A, out: &mut [O]) {
-        for (out, &v) in out.iter_mut().zip(x) {
-            *out = v.minus(sum).cast();
+    fn softmax_rows[T: Element, O: Element](
+        params: SoftmaxParams,
+        x: &[T],
+        lengths: Option<&[i64]>,
+        buffer: &mut [T::Acc],
+        out: &mut [O],
+    ) where [T::Acc: CastTo<O>] {
+        let n = buffer.len() / 2;
+        let (buffer, spare) = buffer.split_at_mut(n);
+        for (row, (x, out)) in x.chunks_exact(n).zip(out.chunks_exact_mut(n)).enumerate() {
+            let used = lengths.map_or(n, |l| clamped(l[row], n));
+            let (buffer, spare) = (&mut buffer[..used], &mut spare[..used]);
+            let (out, rest) = out.split_at_mut(used);
+            rest.fill(O::ZERO);
+            load(params.negate, &x[..used], buffer);
+            let max = largest(buffer);
+            for v in buffer.iter_mut() {
+                *v = *v - max;
+            }
+            cool(params.temperature, buffer);
+            let row = if params.log {
+                spare.copy_from_slice(buffer);
+                spare
+            } else {
+                &mut *buffer
+            };
+            exponentials(row);
+            let sum = sum_of(row);
+            if params.log {
+                let sum = T::Acc::from_f64(sum.ln());
+                out.iter_mut().zip(buffer).for_each(|(out, v)| *out = (*v - sum).cast());
+            } else {
+                let share = T::Acc::from_f64(1.0 / sum);
+                out.iter_mut().zip(buffer).for_each(|(out, e)| *out = (*e * share).cast());
+            }
         }
     }
 }
@@ -154,42 +202,55 @@ vectorized! {
         x: &[T],
         n: usize,
         inner: usize,
-        limits: &[usize; WIDTH],
-        limited: bool,
+        lengths: Option<&[i64]>,
         buffer: &mut [T::Acc],
         band: &mut Columns<'_, O>,
     ) where [T::Acc: CastTo<O>] {
         let width = band.width();
-        let temperature = T::Acc::from_f64(params.temperature);
-        let mut max = [<T::Acc as Element>::BOTTOM; WIDTH];
-        let mut sum = [<T::Acc as Element>::ZERO; WIDTH];
-        for k in 0..n {
-            let row = &mut buffer[k * WIDTH..][..width];
-            for (i, (b, v)) in row.iter_mut().zip(&x[k * inner..][..width]).enumerate() {
-                let v = if params.negate { -v.acc() } else { v.acc() };
-                *b = v;
-                let counts = !limited || k < limits[i];
-                max[i] = if counts && v > max[i] { v } else { max[i] };
+        let zero = <T::Acc as Element>::ZERO;
+        let (buffer, spare) = buffer.split_at_mut(n * width);
+        let (mut max, mut sum) = ([<T::Acc as Element>::BOTTOM; MOST_WIDTH], [zero; MOST_WIDTH]);
+        let (max, sum) = (&mut max[..width], &mut sum[..width]);
+        for (k, row) in buffer.chunks_exact_mut(width).enumerate() {
+            load(params.negate, &x[k * inner..][..width], row);
+            match lengths {
+                None => max.iter_mut().zip(row).for_each(|(max, v)| *max = larger(*max, *v)),
+                Some(lengths) => {
+                    for ((max, v), length) in max.iter_mut().zip(row).zip(lengths) {
+                        *max = if k < clamped(*length, n) { larger(*max, *v) } else { *max };
+                    }
+                }
             }
         }
-        for k in 0..n {
-            let row = &mut buffer[k * WIDTH..][..width];
-            for (i, b) in row.iter_mut().enumerate() {
-                let v = (*b - max[i]) / temperature;
-                let e = v.exp();
-                *b = if params.log { v } else { e };
-                let counts = !limited || k < limits[i];
-                sum[i] += if counts { e } else { <T::Acc as Element>::ZERO };
+        for (k, row) in buffer.chunks_exact_mut(width).enumerate() {
+            row.iter_mut().zip(&*max).for_each(|(v, max)| *v = *v - *max);
+            cool(params.temperature, row);
+            let row = if params.log {
+                spare[..width].copy_from_slice(row);
+                &mut spare[..width]
+            } else {
+                row
+            };
+            exponentials(row);
+            match lengths {
+                None => sum.iter_mut().zip(row).for_each(|(sum, e)| *sum += *e),
+                Some(lengths) => {
+                    for ((sum, e), length) in sum.iter_mut().zip(row).zip(lengths) {
+                        *sum += if k < clamped(*length, n) { *e } else { zero };
+                    }
+                }
             }
         }
-        if params.log {
-            sum.iter_mut().for_each(|s| *s = s.ln());
-        }
-        for k in 0..n {
-            let row = &buffer[k * WIDTH..][..width];
-            for (i, (out, &b)) in band.row(k).iter_mut().zip(row).enumerate() {
-                let v = if params.log { b - sum[i] } else { b / sum[i] };
-                *out = if !limited || k < limits[i] { v.cast() } else { O::ZERO };
+        sum.iter_mut().for_each(|s| *s = if params.log { s.ln() } else { T::Acc::from_f64(1.0) / *s });
+        for (k, row) in buffer.chunks_exact(width).enumerate() {
+            let out = band.row(k);
+            if params.log {
+                out.iter_mut().zip(row).zip(&*sum).for_each(|((out, v), sum)| *out = (*v - *sum).cast());
+            } else {
+                out.iter_mut().zip(row).zip(&*sum).for_each(|((out, v), sum)| *out = (*v * *sum).cast());
+            }
+            for (out, length) in out.iter_mut().zip(lengths.unwrap_or(&[])) {
+                *out = if k < clamped(*length, n) { *out } else { O::ZERO };
             }
         }
     }
