@@ -20,6 +20,12 @@ use std::ops::Range;
 /// Elements of an image. Offsets inside it are kept in 32 bits; there is room for a halo larger than the one asked for.
 pub(super) const MOST_ELEMENTS: usize = u32::MAX as usize / 4;
 
+/// Whether an image of so many channels can have offsets; sizes that a padding makes are not bounded before.
+fn has_offsets(channels: usize, size: [usize; 2]) -> bool {
+    let elements = size.into_iter().try_fold(channels, usize::checked_mul);
+    elements.is_some_and(|elements| elements <= MOST_ELEMENTS)
+}
+
 /// A convolution prepared for one input shape and instruction set.
 #[derive(Clone, Debug)]
 pub struct ConvKernel {
@@ -78,6 +84,10 @@ impl ConvKernel {
             return None;
         }
         let out = params.output_size([h, w])?;
+        let padded = [h + 2 * params.pad[0], w + 2 * params.pad[1]];
+        if !has_offsets(c, padded) || !has_offsets(params.out_channels, out) {
+            return None;
+        }
         let algorithm = choose(n, out);
         let halo = match &algorithm {
             Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Strassen(_) | Algorithm::Bf16(_) => {

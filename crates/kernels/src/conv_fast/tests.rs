@@ -334,6 +334,10 @@ fn a_kernel_that_does_not_fit_or_contradicts_itself_is_not_selected() {
         "no stride"
     );
     assert!(select(Conv2dParams::square(8, 8, 1), [1, 8, 0, 4]).is_none(), "an empty image");
+    for pad in [1 << 20, 1 << 30] {
+        let params = Conv2dParams { pad: [pad; 2], ..Conv2dParams::square(64, 64, 1) };
+        assert!(select(params, [1, 64, 4, 4]).is_none(), "larger than offsets: {pad}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Choices that hold for a whole plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelOptions {
-    /// Winograd convolution allowed: 0 never, 2 up to F(2,3), 4 up to F(4,3)
+    /// convolutions that multiply sums allowed: 0 none, 2 Winograd's up to F(2,3), 4 all
     pub winograd: u8,
     /// instruction set of the kernels that have several
     pub isa: Isa,
