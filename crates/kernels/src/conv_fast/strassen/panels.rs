@@ -13,21 +13,25 @@ fn panels(quarters: [f32; QUARTERS]) -> [f32; PANELS] {
 }
 
 impl Strassen {
-    /// Calls `visit` with the places of the four weights that panels are made of, in the order of [`panels`], and the place of the
-    /// first panel's element among the packed ones.
-    fn each_quartet(&self, mut visit: impl FnMut([usize; QUARTERS], usize, usize)) {
+    /// Calls `visit` with the places of the four weights that panels are made of, in the order of [`panels`], the part, and the place
+    /// in its panels; for all parts with any of some output channels. Neighbours in panels follow each other.
+    fn each_quartet(&self, wanted: &Range<usize>, mut visit: impl FnMut([usize; QUARTERS], usize, usize)) {
         let (taps, inputs) = (self.params.taps(), self.inputs());
-        let outputs = self.params.out_channels / 2;
+        let half = self.params.out_channels / 2;
         let weight = |output: usize, input: usize, tap: usize| (output * 2 * inputs + input) * taps + tap;
         for part in 0..self.parts() {
             let blocks = self.part_blocks(part);
-            let (first, width) = (blocks.start * BLOCK, blocks.len() * BLOCK);
-            for o in first..first + width {
-                for i in 0..inputs {
-                    for t in 0..taps {
-                        let step = (i / BLOCK * taps + t) * BLOCK + i % BLOCK;
-                        let of = |output: usize, input: usize| weight(o + output * outputs, i + input * inputs, t);
-                        visit([of(0, 0), of(0, 1), of(1, 0), of(1, 1)], part, step * width + o - first);
+            let outputs = blocks.start * BLOCK..blocks.end * BLOCK;
+            let reached = |outputs: Range<usize>| outputs.start < wanted.end && wanted.start < outputs.end;
+            if !reached(outputs.clone()) && !reached(half + outputs.start..half + outputs.end) {
+                continue;
+            }
+            for i in 0..inputs {
+                for t in 0..taps {
+                    let step = (i / BLOCK * taps + t) * BLOCK + i % BLOCK;
+                    for (column, o) in outputs.clone().enumerate() {
+                        let of = |output: usize, input: usize| weight(o + output * half, i + input * inputs, t);
+                        visit([of(0, 0), of(0, 1), of(1, 0), of(1, 1)], part, step * outputs.len() + column);
                     }
                 }
             }
@@ -43,7 +47,7 @@ impl Strassen {
 
     /// Panels in the order in which a part reads them, part after part; then `w21`.
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
-        self.each_quartet(|places, part, at| {
+        self.each_quartet(&(0..self.params.out_channels), |places, part, at| {
             let (start, len, rest) = self.packed_part(part);
             let quarters = places.map(|place| weights[place]);
             for (panel, value) in panels(quarters).into_iter().enumerate() {
@@ -57,7 +61,7 @@ impl Strassen {
     pub(in super::super) fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
         let filter = self.params.in_channels * self.params.taps();
         let wanted = outputs.start * filter..outputs.end * filter;
-        self.each_quartet(|places, part, at| {
+        self.each_quartet(&outputs, |places, part, at| {
             let (start, len, rest) = self.packed_part(part);
             let panel = |i: usize| packed[start + i * len + at];
             for (place, value) in places.into_iter().zip([panel(0), panel(1), packed[rest + at], -panel(PANELS - 1)]) {
