@@ -76,6 +76,24 @@ pub trait Float:
     fn abs(self) -> Self;
     /// e to the power of the value; vectorisable for `f32`.
     fn exp(self) -> Self;
+    /// `e^(x - max)` in place of every element of a row; their sum.
+    #[inline(always)]
+    fn exponentials(x: &mut [Self], max: Self) -> f64 {
+        let mut sum = 0.0;
+        for v in x {
+            *v = (*v - max).exp();
+            sum += v.to_f64();
+        }
+        sum
+    }
+    /// The same for a row of columns, each with a maximum of its own and a sum that is added to. Maxima and sums fill vectors of 16.
+    #[inline(always)]
+    fn exponentials_of_columns(x: &mut [Self], max: &[Self], sums: &mut [Self]) {
+        for ((v, max), sum) in x.iter_mut().zip(max).zip(sums) {
+            *v = (*v - *max).exp();
+            *sum += *v;
+        }
+    }
     /// The natural logarithm.
     fn ln(self) -> Self;
     /// The value to a power.
@@ -181,6 +199,12 @@ impl Float for f32 {
     #[inline(always)]
     fn exp(self) -> f32 {
         crate::math::exp_f32(self)
+    }
+    fn exponentials(x: &mut [f32], max: f32) -> f64 {
+        crate::exponentials::of_row(x, max)
+    }
+    fn exponentials_of_columns(x: &mut [f32], max: &[f32], sums: &mut [f32]) {
+        crate::exponentials::of_columns(x, max, sums)
     }
     #[inline(always)]
     fn ln(self) -> f32 {

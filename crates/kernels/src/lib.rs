@@ -21,6 +21,7 @@ mod element;
 pub mod elementwise;
 mod elementwise_ops;
 mod error;
+mod exponentials;
 pub mod gemm;
 pub mod gemm_plain;
 pub mod index;

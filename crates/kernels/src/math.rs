@@ -3,28 +3,50 @@
 //! The `_f32` functions are branch-free, so that loops over them vectorise, and give the same bits
 //! at every vector width. The rest is computed by the standard library or `libm`.
 
+/// Constants of [`exp_f32`].
+pub(crate) struct Exp {
+    /// Arguments beyond these have the result of these.
+    pub least: f32,
+    pub most: f32,
+    /// Adding and subtracting it rounds to the nearest integer.
+    pub round: f32,
+    /// ln 2 in two parts; the first has few bits, so that whole numbers times it are exact.
+    pub ln2: [f32; 2],
+    /// 1 / 7! to 1 / 2!.
+    pub series: [f32; 6],
+}
+
+pub(crate) const EXP: Exp = Exp {
+    least: -104.0,
+    most: 89.0,
+    round: 12582912.0,
+    ln2: [0.693_359_4, -2.121_944_4e-4],
+    series: [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5],
+};
+
 /// e^x. Splits x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite) and sums the Taylor series of e^r; error about 1 ulp.
 #[inline(always)]
 pub fn exp_f32(x: f32) -> f32 {
-    // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
-    const ROUND: f32 = 12582912.0;
-    // 0.693359375 has few bits: n times it is exact.
-    const LN2_HI: f32 = 0.693_359_4;
-    const LN2_LO: f32 = -2.121_944_4e-4;
-    let x = if x > 89.0 { 89.0 } else { x };
-    let x = if x < -104.0 { -104.0 } else { x };
-    let t = x * std::f32::consts::LOG2_E + ROUND;
-    let n = t - ROUND;
-    let r = x - n * LN2_HI - n * LN2_LO;
+    let x = if x > EXP.most { EXP.most } else { x };
+    let x = if x < EXP.least { EXP.least } else { x };
+    let t = x * std::f32::consts::LOG2_E + EXP.round;
+    let n = t - EXP.round;
+    let r = x - n * EXP.ln2[0] - n * EXP.ln2[1];
     // In pairs: the shorter the chain of operations that wait for each other, the more values are in progress at once.
-    let s = r * r;
-    let high = (r * (1.0 / 5040.0) + 1.0 / 720.0) * s + (r * (1.0 / 120.0) + 1.0 / 24.0);
-    let p = (high * s + (r * (1.0 / 6.0) + 0.5)) * s + r + 1.0;
-    // 2^n in two factors, because 2^n itself may be infinite or subnormal.
-    let i = (t.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
-    let half = i >> 1;
+    let [c7, c6, c5, c4, c3, c2] = EXP.series;
+    let square = r * r;
+    let high = (r * c7 + c6) * square + (r * c5 + c4);
+    let p = (high * square + (r * c3 + c2)) * square + r + 1.0;
+    times_pow2_f32(p, (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32))
+}
+
+/// `v` times 2^n, exact but for results below the normal numbers. In two factors, because 2^n itself may be infinite or below the
+/// normal numbers.
+#[inline(always)]
+pub(crate) fn times_pow2_f32(v: f32, n: i32) -> f32 {
+    let half = n >> 1;
     let pow2 = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
-    p * pow2(half) * pow2(i.wrapping_sub(half))
+    v * pow2(half) * pow2(n.wrapping_sub(half))
 }
 
 /// ln(1 + e) for 0 <= e <= 1, as twice the inverse hyperbolic tangent of e / (2 + e) <= 1/3.

@@ -30,8 +30,6 @@ const MOST_WIDTH: usize = 512;
 const CACHED: usize = 6 << 10;
 /// Elements of a row that are folded side by side.
 const LANES: usize = 64;
-/// Elements of a row that are summed before the sum is added to that of the row.
-const BLOCK: usize = 16 * LANES;
 
 /// Softmax along the middle axis of `x`, of shape `[outer, n, inner]`.
 ///
@@ -108,35 +106,6 @@ fn largest<A: Float>(x: &[A]) -> A {
     folded(&mut lanes, larger)
 }
 
-/// The sum of a row.
-#[inline(always)]
-fn sum_of<A: Float>(x: &[A]) -> f64 {
-    let mut sum = 0.0;
-    // Loops, as closures that are not inlined are compiled for the narrowest vectors.
-    for block in x.chunks(BLOCK) {
-        let mut lanes = [A::ZERO; LANES];
-        let (parts, rest) = block.as_chunks::<LANES>();
-        for part in parts {
-            for (lane, v) in lanes.iter_mut().zip(part) {
-                *lane += *v;
-            }
-        }
-        for (lane, v) in lanes.iter_mut().zip(rest) {
-            *lane += *v;
-        }
-        sum += folded(&mut lanes, |a, b| a + b).to_f64();
-    }
-    sum
-}
-
-/// The exponentials in place of their arguments.
-#[inline(always)]
-fn exponentials<A: Float>(x: &mut [A]) {
-    for v in x {
-        *v = v.exp();
-    }
-}
-
 /// Elements as they are compared and shifted.
 #[inline(always)]
 fn load<T: Element>(negate: bool, x: &[T], buffer: &mut [T::Acc]) {
@@ -145,6 +114,20 @@ fn load<T: Element>(negate: bool, x: &[T], buffer: &mut [T::Acc]) {
     } else {
         buffer.iter_mut().zip(x).for_each(|(b, v)| *b = v.acc());
     }
+}
+
+/// Shifted by the maximum and divided by the temperature, where exponentials of differences will not do; what is to be subtracted
+/// then.
+#[inline(always)]
+fn shifted<A: Float>(params: &SoftmaxParams, x: &mut [A], max: A) -> A {
+    if !params.log && params.temperature == 1.0 {
+        return max;
+    }
+    for v in x.iter_mut() {
+        *v = *v - max;
+    }
+    cool(params.temperature, x);
+    A::ZERO
 }
 
 /// Divided by the temperature; not where that would change nothing, as divisions take as long as all else.
@@ -172,19 +155,14 @@ vectorized! {
             let (out, rest) = out.split_at_mut(used);
             rest.fill(O::ZERO);
             load(params.negate, &x[..used], buffer);
-            let max = largest(buffer);
-            for v in buffer.iter_mut() {
-                *v = *v - max;
-            }
-            cool(params.temperature, buffer);
+            let max = shifted(&params, buffer, largest(buffer));
             let row = if params.log {
                 spare.copy_from_slice(buffer);
                 spare
             } else {
                 &mut *buffer
             };
-            exponentials(row);
-            let sum = sum_of(row);
+            let sum = T::Acc::exponentials(row, max);
             if params.log {
                 let sum = T::Acc::from_f64(sum.ln());
                 out.iter_mut().zip(buffer).for_each(|(out, v)| *out = (*v - sum).cast());
@@ -210,7 +188,6 @@ vectorized! {
         let zero = <T::Acc as Element>::ZERO;
         let (buffer, spare) = buffer.split_at_mut(n * width);
         let (mut max, mut sum) = ([<T::Acc as Element>::BOTTOM; MOST_WIDTH], [zero; MOST_WIDTH]);
-        let (max, sum) = (&mut max[..width], &mut sum[..width]);
         for (k, row) in buffer.chunks_exact_mut(width).enumerate() {
             load(params.negate, &x[k * inner..][..width], row);
             match lengths {
@@ -222,25 +199,30 @@ vectorized! {
                 }
             }
         }
+        let zeros = [zero; MOST_WIDTH];
         for (k, row) in buffer.chunks_exact_mut(width).enumerate() {
-            row.iter_mut().zip(&*max).for_each(|(v, max)| *v = *v - *max);
-            cool(params.temperature, row);
+            let mut left = &max;
+            if params.log || params.temperature != 1.0 {
+                row.iter_mut().zip(&max).for_each(|(v, max)| *v = *v - *max);
+                cool(params.temperature, row);
+                left = &zeros;
+            }
             let row = if params.log {
                 spare[..width].copy_from_slice(row);
                 &mut spare[..width]
             } else {
                 row
             };
-            exponentials(row);
-            match lengths {
-                None => sum.iter_mut().zip(row).for_each(|(sum, e)| *sum += *e),
-                Some(lengths) => {
-                    for ((sum, e), length) in sum.iter_mut().zip(row).zip(lengths) {
-                        *sum += if k < clamped(*length, n) { *e } else { zero };
-                    }
-                }
+            let Some(lengths) = lengths else {
+                T::Acc::exponentials_of_columns(row, left, &mut sum);
+                continue;
+            };
+            T::Acc::exponentials_of_columns(row, left, &mut [zero; MOST_WIDTH]);
+            for ((sum, e), length) in sum.iter_mut().zip(row).zip(lengths) {
+                *sum += if k < clamped(*length, n) { *e } else { zero };
             }
         }
+        let sum = &mut sum[..width];
         sum.iter_mut().for_each(|s| *s = if params.log { s.ln() } else { T::Acc::from_f64(1.0) / *s });
         for (k, row) in buffer.chunks_exact(width).enumerate() {
             let out = band.row(k);

@@ -2,6 +2,8 @@
 //!
 //! The code inside stays plain Rust: no operation is contracted or reordered, so every width gives the same bits.
 
+use crate::isa::Isa;
+
 /// How wide the vectors are that a loop was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Width {
@@ -43,6 +45,17 @@ impl Width {
     #[cfg(not(target_arch = "x86_64"))]
     fn detect() -> Width {
         Width::Baseline
+    }
+
+    /// The instruction set that kernels written for vectors have for it.
+    pub(crate) fn isa(self) -> Isa {
+        match self {
+            Width::Baseline => Isa::Portable,
+            #[cfg(target_arch = "x86_64")]
+            Width::Avx2 => Isa::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Width::Avx512 => Isa::Avx512,
+        }
     }
 
     /// Every width this processor runs, narrowest first.

@@ -67,6 +67,24 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn times_pow2(self, v: Pair, n: Pair) -> Pair {
+        let mut scaled = v;
+        for i in 0..2 {
+            // Two factors, as 2^n itself may be infinite or below the normal numbers.
+            // SAFETY: the token proves AVX2.
+            unsafe {
+                let (n, bias) = (_mm256_cvtps_epi32(n[i]), _mm256_set1_epi32(127));
+                let half = _mm256_srai_epi32::<1>(n);
+                let first = _mm256_slli_epi32::<23>(_mm256_add_epi32(half, bias));
+                let second = _mm256_slli_epi32::<23>(_mm256_add_epi32(_mm256_sub_epi32(n, half), bias));
+                let once = _mm256_mul_ps(v[i], _mm256_castsi256_ps(first));
+                scaled[i] = _mm256_mul_ps(once, _mm256_castsi256_ps(second));
+            }
+        }
+        scaled
+    }
+
+    #[inline(always)]
     fn deinterleave(self, a: Pair, b: Pair) -> (Pair, Pair) {
         // Pairs of even and odd elements inside the 128-bit lanes, then the 64-bit quarters in order.
         // SAFETY: the token proves AVX2.

@@ -204,6 +204,11 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
     }
 
     #[inline(always)]
+    fn times_pow2(self, v: __m512, n: __m512) -> __m512 {
+        // SAFETY: the token proves AVX-512F.
+        unsafe { _mm512_scalef_ps(v, n) }
+    }
+    #[inline(always)]
     fn deinterleave(self, a: __m512, b: __m512) -> (__m512, __m512) {
         // SAFETY: the token proves AVX-512F.
         unsafe {

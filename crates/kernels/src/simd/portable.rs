@@ -1,6 +1,7 @@
 //! Plain arrays, for machines without the instruction sets above and as the reference of their tests.
 
 use super::{Body, Dst, LANES, Simd, Src};
+use crate::math::times_pow2_f32;
 
 /// Needs nothing of the machine.
 #[derive(Clone, Copy)]
@@ -69,6 +70,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         lanes(|i| c[i] - a[i] * b[i])
+    }
+    #[inline(always)]
+    fn times_pow2(self, v: Self::V, n: Self::V) -> Self::V {
+        lanes(|i| times_pow2_f32(v[i], n[i] as i32))
     }
     #[inline(always)]
     fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V) {
