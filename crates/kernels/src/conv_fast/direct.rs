@@ -93,7 +93,7 @@ impl Direct {
             (out[0].div_ceil(bands).max(BAND), CHUNK_WORK.div_ceil(part_work))
         };
         let bands = even_bands(out[0].div_ceil(chunk_rows)).min(out[0]);
-        let cut = Cut::new((out[0], bands), (parts.len(), parts.len().div_ceil(chunk_parts)));
+        let cut = Cut::new((out[0], bands), (parts.len(), parts.len().div_ceil(chunk_parts))).halved(params.work(out));
         // Chunks of all channels round their own input.
         let cut = if elements == Elements::Pairs { cut } else { cut.even(params.work(out)) };
         let runs = parts.iter().map(|part| runs(planar, part.inputs).count()).max().unwrap_or(0);
