@@ -8,7 +8,7 @@
 use crate::ctx::RunCtx;
 use crate::failure::{Failure, OpError};
 use crate::origin::Site;
-use crate::spec::{Access, DeviceId, Lane, OpKind, OpName, OpSpec};
+use crate::spec::{Access, Cost, DeviceId, Lane, OpKind, OpName, OpSpec};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::var::{Var, VarInner};
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -133,28 +133,29 @@ pub(crate) struct VTable {
 }
 
 /// Flags of an op.
-pub(crate) const COUNTED: u8 = 1;
-pub(crate) const EPOCH: u8 = 2;
-pub(crate) const SMALL: u8 = 4;
+pub(crate) const COUNTED: u16 = 1;
+pub(crate) const EPOCH: u16 = 2;
+pub(crate) const SMALL: u16 = 4;
 /// Default lane, device and priority, no deadline: the last line need not be read to queue it.
-pub(crate) const PLAIN: u8 = 8;
+pub(crate) const PLAIN: u16 = 8;
 /// Pushed after the engine was closed: fails instead of running.
-pub(crate) const DOOMED: u8 = 16;
+pub(crate) const DOOMED: u16 = 16;
 /// Stamped for the profiler.
-pub(crate) const PROFILED: u8 = 32;
+pub(crate) const PROFILED: u16 = 32;
 /// Submits work to a device: what it depends on need not be complete there.
-pub(crate) const ON_DEVICE: u8 = 64;
+pub(crate) const ON_DEVICE: u16 = 64;
 /// Knows its request, or the place that pushed it.
-const ORIGIN: u8 = 128;
+const ORIGIN: u16 = 128;
+/// May run in a thread that waits for it.
+pub(crate) const AWAITABLE: u16 = 256;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {
     /// Accesses not granted yet; afterwards, for an async op, the state shared by its run and its token.
     pub wait: AtomicU32,
     nvars: u8,
-    lane: Lane,
     pub class: Class,
-    pub flags: u8,
+    pub flags: u16,
     pub vtable: *const VTable,
     pub link: *mut OpBlock,
     pub name: ManuallyDrop<OpName>,
@@ -166,8 +167,9 @@ pub(crate) struct OpBlock {
     overflow_len: u32,
     pub priority: i32,
     pub device: DeviceId,
-    /// When it is late. Like the two above only written and read without the flag `PLAIN`.
+    /// When it is late. Like lane, priority and device only written and read without the flag `PLAIN`.
     pub deadline: Option<Instant>,
+    lane: Lane,
     /// For the profiler: number of the running thread, and ticks. Only written and read when the op is profiled.
     pub runner: u32,
     pub pushed: u64,
@@ -224,6 +226,19 @@ impl OpBlock {
         }
     }
 
+    /// Whether it writes a variable.
+    ///
+    /// # Safety
+    /// `op` is filled and belongs to the caller.
+    pub unsafe fn writes(op: *mut OpBlock, var: *const VarInner) -> bool {
+        // SAFETY: contract.
+        (0..unsafe { OpBlock::len(op) }).map(|i| unsafe { OpBlock::entry(op, i) }).any(|entry| {
+            // SAFETY: contract.
+            let entry = unsafe { &*entry };
+            std::ptr::eq(entry.var, var) && matches!(entry.mode(), Mode::Write | Mode::Update)
+        })
+    }
+
     /// Where the closure lies.
     ///
     /// # Safety
@@ -237,12 +252,12 @@ impl OpBlock {
     /// `op` is a filled block that the caller owns.
     pub unsafe fn lane(op: *mut OpBlock) -> Lane {
         // SAFETY: contract.
-        unsafe { (*op).lane }
+        unsafe { if OpBlock::has(op, PLAIN) { Lane::Normal } else { (*op).lane } }
     }
 
     /// # Safety
     /// `op` is a filled block that the caller owns.
-    pub unsafe fn has(op: *mut OpBlock, flag: u8) -> bool {
+    pub unsafe fn has(op: *mut OpBlock, flag: u16) -> bool {
         // SAFETY: contract.
         unsafe { (*op).flags & flag != 0 }
     }
@@ -256,17 +271,21 @@ impl OpBlock {
         let deadline = spec.deadline.filter(|_| class.can_be_cancelled());
         let plain =
             (spec.lane, spec.device, spec.priority) == (Lane::Normal, DeviceId::cpu(0), 0) && deadline.is_none();
-        let small = spec.cost == crate::spec::Cost::Small;
+        let cost = match spec.cost {
+            Cost::Small => SMALL | AWAITABLE,
+            Cost::Medium => AWAITABLE,
+            Cost::Large => 0,
+        };
         let entry = move |declared: &(&Var, Access)| Entry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
         // SAFETY: a raw block may be written anywhere; every place is written once, with plain writes that drop nothing.
         unsafe {
             addr_of_mut!((*op).wait).write(AtomicU32::new(0));
             addr_of_mut!((*op).nvars).write(n.min(INLINE_VARS) as u8);
-            addr_of_mut!((*op).lane).write(spec.lane);
             addr_of_mut!((*op).class).write(class);
-            addr_of_mut!((*op).flags).write(if plain { PLAIN } else { 0 } | if small { SMALL } else { 0 });
+            addr_of_mut!((*op).flags).write(if plain { PLAIN } else { 0 } | cost);
             addr_of_mut!((*op).name).write(ManuallyDrop::new(spec.name.clone()));
             if !plain {
+                addr_of_mut!((*op).lane).write(spec.lane);
                 addr_of_mut!((*op).priority).write(spec.priority);
                 addr_of_mut!((*op).device).write(spec.device);
                 addr_of_mut!((*op).deadline).write(deadline);

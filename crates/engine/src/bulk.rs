@@ -272,7 +272,7 @@ impl Handed {
 
 /// Whether an op of this class, with these flags, may be collected.
 #[inline(always)]
-pub(crate) fn is_bulkable(class: Class, flags: u8) -> bool {
-    const ALL: u8 = SMALL | PLAIN;
+pub(crate) fn is_bulkable(class: Class, flags: u16) -> bool {
+    const ALL: u16 = SMALL | PLAIN;
     flags & (ALL | DOOMED) == ALL && matches!(class, Class::Strict | Class::Selective | Class::NoSkip)
 }

@@ -165,15 +165,26 @@ impl Queues {
         gone
     }
 
-    /// The next op: devices in turn, lanes in their order, then by priority, then first come first served.
+    /// The set that is served next, if anything is queued.
     #[inline]
-    pub fn pop(&mut self) -> Option<*mut OpBlock> {
+    fn next_set(&self) -> Option<usize> {
         if self.len == 0 {
             return None;
         }
         let n = self.sets.len();
-        let turn = (0..n).map(|k| (self.turn + k) % n).find(|&i| self.sets[i].len > 0)?;
-        self.turn = (turn + 1) % n;
+        (0..n).map(|k| (self.turn + k) % n).find(|&i| self.sets[i].len > 0)
+    }
+
+    /// What `pop` would return.
+    pub fn peek(&self) -> Option<*mut OpBlock> {
+        self.sets[self.next_set()?].lanes.iter().find_map(Queue::peek)
+    }
+
+    /// The next op: devices in turn, lanes in their order, then by priority, then first come first served.
+    #[inline]
+    pub fn pop(&mut self) -> Option<*mut OpBlock> {
+        let turn = self.next_set()?;
+        self.turn = (turn + 1) % self.sets.len();
         let set = &mut self.sets[turn];
         let op = set.lanes.iter_mut().find_map(Queue::pop)?;
         set.len -= 1;
@@ -211,11 +222,18 @@ impl Queue {
         }
     }
 
+    /// The op with a priority that comes before those without.
+    fn first_ranked(&self) -> Option<&Ranked> {
+        self.ranked.peek().filter(|best| best.priority > 0 || self.plain.len == 0)
+    }
+
+    fn peek(&self) -> Option<*mut OpBlock> {
+        let plain = (self.plain.len > 0).then_some(self.plain.first);
+        self.first_ranked().map(|ranked| ranked.op).or(plain)
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<*mut OpBlock> {
-        match self.ranked.peek() {
-            Some(best) if best.priority > 0 || self.plain.len == 0 => self.ranked.pop().map(|r| r.op),
-            _ => self.plain.take(),
-        }
+        if self.first_ranked().is_some() { self.ranked.pop().map(|r| r.op) } else { self.plain.take() }
     }
 }

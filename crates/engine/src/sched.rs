@@ -5,7 +5,7 @@
 //! rule again, so wakes spread one by one. A worker goes to sleep inside the section in which it found nothing, so no
 //! wake is lost.
 
-use crate::block::{Chain, OpBlock};
+use crate::block::{AWAITABLE, Chain, OpBlock};
 use crate::cancel::every_write_cancelled;
 use crate::engine::Engine;
 use crate::parker::Parker;
@@ -14,6 +14,7 @@ use crate::slot::{self, Slot};
 use crate::sync::{Mutex, MutexGuard};
 use crate::team::Team;
 use crate::tokens::Tokens;
+use crate::var::Var;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -239,6 +240,20 @@ impl Sched {
         Some(Job::Help(run))
     }
 
+    /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that.
+    fn take_awaited(&self, var: &Var) -> Option<(*mut OpBlock, usize, Wake)> {
+        let mut state = self.lock();
+        let op = state.queues.peek()?;
+        // SAFETY: queued ops belong to the queues, which are locked.
+        let awaited =
+            unsafe { OpBlock::has(op, AWAITABLE) && !(*op).class.has_token() && OpBlock::writes(op, var.as_ptr()) };
+        let token = if awaited { self.tokens.take() } else { None }?;
+        state.queues.pop();
+        self.queued.store(state.queues.len(), Ordering::Release);
+        self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        Some((op, token, self.wake_rule(&mut state)))
+    }
+
     fn take_late(&self, state: &mut State) -> Chain {
         let late = state.queues.take_late(Instant::now);
         if late.len > 0 {
@@ -398,6 +413,21 @@ impl Engine {
             }
         }
         slot.restore_token(before);
+    }
+
+    /// Runs the op that this thread is about to wait for, if it is the next in the queue and a core is free: the thread
+    /// would only sleep, and its core is awake. The worker that was woken for the op helps.
+    pub(crate) fn run_awaited(&'static self, var: &Var) {
+        if self.sched.queue_is_empty() {
+            return;
+        }
+        let slot = slot::current();
+        slot.enter();
+        if let Some((op, token, wake)) = self.sched.take_awaited(var) {
+            self.do_job(slot, Job::Run(op), token, wake);
+            self.sched.give_back(self, token);
+        }
+        slot.exit();
     }
 
     /// Looks for queued ops and for runs to help for a moment, without the lock.

@@ -46,8 +46,26 @@ pub enum Lane {
 pub enum Cost {
     /// Short, never blocks, never waits: may run in the thread that pushes it.
     Small,
+    /// Never blocks, never waits: runs on the pool, or in a thread that waits for its result and would only sleep.
+    Medium,
     /// Runs on the pool.
     Large,
+}
+
+impl Cost {
+    /// Ops that take less time are small.
+    pub const SMALL_NS: u64 = 200_000;
+    /// Ops that take less time are medium: a waiting thread looks after its signals about so often.
+    pub const MEDIUM_NS: u64 = 50_000_000;
+
+    /// Of an op that blocks nowhere and takes so many nanoseconds of one core.
+    pub fn of(ns: u64) -> Cost {
+        match ns {
+            0..Cost::SMALL_NS => Cost::Small,
+            Cost::SMALL_NS..Cost::MEDIUM_NS => Cost::Medium,
+            Cost::MEDIUM_NS.. => Cost::Large,
+        }
+    }
 }
 
 /// A kind of device, by the name in `name(0)`: at most six letters. Kinds are open: a backend brings its own.

@@ -1,20 +1,17 @@
 //! Splitting the loop of one op over idle cores.
 //!
-//! Each token has a run: one claim word per participant, holding the split's tag and the chunks that are still free. A
-//! participant takes from the front of its own word, and from the back of the others' when its own is empty. The tag in
-//! the word makes a stale claim fail; a successful one proves that the split is under way, so its body may be used until
-//! the chunk is counted as done. The driver needs nobody: what helpers do not take, it does itself.
+//! Each token has a run ([`run`]). A participant takes chunks from the front of what was dealt to it, and from the back of what
+//! was dealt to others when there is nothing left. The driver needs nobody: what helpers do not take, it does itself.
 
-use crate::complete::discard;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::memory::Raw;
 use crate::processors;
 use crate::slot::{self, Slot};
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, pause, yield_now};
+use crate::sync::atomic::Ordering;
+use crate::sync::{pause, yield_now};
 use crossbeam_utils::CachePadded;
-use std::any::Any;
+use run::{Body, Claim, Job, Run};
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicI32;
@@ -22,21 +19,18 @@ use std::time::{Duration, Instant};
 
 #[cfg(all(test, loom))]
 mod loom_team;
+pub(crate) mod run;
 
 /// Participants of one split: bits of the member mask. Cores beyond that drive but do not help.
 const MAX_MEMBERS: usize = 64;
-/// Chunks of one round: their numbers have 16 bits in a claim word.
-const MAX_ROUND: usize = u16::MAX as usize;
 /// A participant spins so long before it gives its core away between looks.
 const SPIN: Duration = Duration::from_micros(200);
 /// Others that have done nothing for so long may be waiting for the processor of whoever notices.
 const PARTING: Duration = Duration::from_micros(200);
 /// A helper that found no chunk for so long leaves.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// Tag of a run without a split.
-const END: u64 = 0;
-
-type Body<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
+/// Looks at the own seat between two looks at those of others.
+const OWN_LOOKS: u32 = 32;
 
 pub(crate) struct Team {
     /// By token of the driver.
@@ -47,149 +41,10 @@ pub(crate) struct Team {
     threads: Box<[CachePadded<AtomicI32>]>,
 }
 
-// SAFETY: scratch, and since when a run's driver is alone, belong to the holder of the token; a run's job is handed over through
-// its claim words.
+// SAFETY: scratch belongs to the holder of the token.
 unsafe impl Sync for Team {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Team {}
-
-pub(crate) struct Run {
-    tag: CachePadded<AtomicU64>,
-    /// Only the driver counts.
-    last_tag: AtomicU64,
-    /// Chunks of the present round that helpers have finished.
-    done: CachePadded<AtomicUsize>,
-    words: Box<[CachePadded<AtomicU64>]>,
-    /// Helpers, by token.
-    members: AtomicU64,
-    job: UnsafeCell<Option<Job>>,
-    /// Only the driver's: since when it has been doing all chunks although it has helpers.
-    alone_since: Cell<Option<Instant>>,
-    /// The panic of the lowest chunk that panicked.
-    panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct Job {
-    body: *const Body<'static>,
-    first_chunk: usize,
-    scratch_bytes: usize,
-}
-
-impl Job {
-    pub fn new(body: &Body<'_>, first_chunk: usize) -> Self {
-        // SAFETY: only the lifetime changes; the pointer is used while the split lasts, which ends before the borrow.
-        let body = unsafe { std::mem::transmute::<&Body<'_>, &'static Body<'static>>(body) };
-        Job { body, first_chunk, scratch_bytes: 0 }
-    }
-}
-
-fn word(tag: u64, low: usize, high: usize) -> u64 {
-    (tag << 32) | ((low as u64) << 16) | high as u64
-}
-
-impl Run {
-    pub fn new(members: usize) -> Self {
-        Run {
-            tag: CachePadded::new(AtomicU64::new(END)),
-            last_tag: AtomicU64::new(0),
-            done: CachePadded::new(AtomicUsize::new(0)),
-            words: (0..members).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
-            members: AtomicU64::new(0),
-            job: UnsafeCell::new(None),
-            alone_since: Cell::new(None),
-            panic: Mutex::new(None),
-        }
-    }
-
-    /// One chunk of the split `tag`: the own range from the front, the others' from the back.
-    pub fn claim(&self, me: usize, tag: u64) -> Option<usize> {
-        let others = (0..self.words.len()).filter(|&p| p != me);
-        let own = (me < self.words.len()).then_some(me);
-        own.into_iter().chain(others).find_map(|p| self.claim_from(p, p == me, tag))
-    }
-
-    fn claim_from(&self, p: usize, front: bool, tag: u64) -> Option<usize> {
-        let cell = &self.words[p];
-        let mut seen = cell.load(Ordering::Acquire);
-        loop {
-            let (low, high) = ((seen >> 16) & 0xffff, seen & 0xffff);
-            if seen >> 32 != tag || low == high {
-                return None;
-            }
-            let next = if front { seen + (1 << 16) } else { seen - 1 };
-            match cell.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some(if front { low } else { high - 1 } as usize),
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// The split under way, `END` if there is none.
-    pub fn tag(&self) -> u64 {
-        self.tag.load(Ordering::Acquire)
-    }
-
-    /// A helper has finished a chunk: from now on it may not use the job any more.
-    pub fn count_done(&self) {
-        self.done.fetch_add(1, Ordering::Release);
-    }
-
-    /// Whether the helpers have finished the rest of the round.
-    pub fn round_is_done(&self, by_helpers: usize) -> bool {
-        self.done.load(Ordering::Acquire) == by_helpers
-    }
-
-    /// Number of the round's first chunk.
-    ///
-    /// # Safety
-    /// The caller has claimed a chunk and not counted it yet.
-    #[cfg(all(test, loom))]
-    pub unsafe fn first_chunk(&self) -> usize {
-        // SAFETY: contract.
-        unsafe { (*self.job.get()).map_or(0, |j| j.first_chunk) }
-    }
-
-    /// Whether a helper would find something to do.
-    fn has_chunks(&self) -> bool {
-        let tag = self.tag.load(Ordering::Acquire);
-        tag != END
-            && self.words.iter().any(|w| {
-                let w = w.load(Ordering::Relaxed);
-                w >> 32 == tag && (w >> 16) & 0xffff != w & 0xffff
-            })
-    }
-
-    fn helpers(&self) -> u32 {
-        self.members.load(Ordering::Relaxed).count_ones()
-    }
-
-    /// Publishes a round of `chunks` chunks, shared out to the participants in the order of their tokens.
-    ///
-    /// # Safety
-    /// Called by the driver, `me`, when no round is under way; the job is usable until the round is finished.
-    pub unsafe fn publish(&self, me: usize, chunks: usize, job: Job) -> u64 {
-        let tag = match (self.last_tag.load(Ordering::Relaxed) + 1) & 0xffff_ffff {
-            END => 1,
-            tag => tag,
-        };
-        self.last_tag.store(tag, Ordering::Relaxed);
-        // SAFETY: contract: nobody uses the old job any more, nobody can claim before the words are stored.
-        unsafe { *self.job.get() = Some(job) };
-        self.done.store(0, Ordering::Relaxed);
-        let members = self.members.load(Ordering::Relaxed) | 1 << me;
-        let people = members.count_ones() as usize;
-        let mut rank = 0;
-        for (p, cell) in self.words.iter().enumerate() {
-            if (members >> p) & 1 == 1 {
-                cell.store(word(tag, chunks * rank / people, chunks * (rank + 1) / people), Ordering::Release);
-                rank += 1;
-            }
-        }
-        self.tag.store(tag, Ordering::Release);
-        tag
-    }
-}
 
 impl Team {
     pub fn new(cores: usize) -> Self {
@@ -217,7 +72,7 @@ impl Team {
     }
 
     pub fn join(&self, run: usize, token: usize) {
-        self.runs[run].members.fetch_or(1 << self.place(token), Ordering::Relaxed);
+        self.runs[run].join(self.place(token));
     }
 
     /// This thread, which holds the token, drives a run or helps.
@@ -226,12 +81,12 @@ impl Team {
     }
 
     pub fn leave(&self, run: usize, token: usize) {
-        self.runs[run].members.fetch_and(!(1 << self.place(token)), Ordering::Relaxed);
+        self.runs[run].leave(self.place(token));
     }
 
     /// In a forked child.
     pub fn forget_helpers(&self) {
-        self.runs.iter().for_each(|r| r.members.store(0, Ordering::Relaxed));
+        self.runs.iter().for_each(Run::forget_helpers);
     }
 
     /// Takes chunks of a run until it ends, somebody wants the core, or there has been nothing to do for a while.
@@ -240,15 +95,13 @@ impl Team {
         self.take_part(token);
         slot.op_depth.set(slot.op_depth.get() + 1);
         let mut idle = Idle::new();
-        loop {
-            let tag = run.tag();
-            if tag == END || wanted() {
-                break;
-            }
-            if let Some(chunk) = run.claim(place, tag) {
-                // SAFETY: the claim succeeded, the token is ours, and the chunk is counted below.
-                unsafe { self.run_chunk(slot, run, chunk, token) };
-                run.count_done();
+        while run.is_open() && !wanted() {
+            // While there is nothing, looks at what others hold would only keep them from it.
+            let own = !idle.looks.is_multiple_of(OWN_LOOKS);
+            if let Some(claim) = if own { run.claim_own(place) } else { run.claim(place) } {
+                // SAFETY: claimed, the token is ours, and the chunk is counted below.
+                unsafe { self.run_chunk(slot, run, claim, token) };
+                run.count_done(place);
                 idle = Idle::new();
             } else if idle.wait(|| self.part(driver, token)) > PATIENCE {
                 break;
@@ -261,10 +114,10 @@ impl Team {
     /// this thread, which holds a token: the system would leave the two together for milliseconds.
     #[cold]
     fn part(&self, driver: usize, token: usize) {
-        let members = self.runs[driver].members.load(Ordering::Relaxed);
+        let run = &self.runs[driver];
         for other in (0..self.threads.len()).filter(|o| *o != token) {
             let thread = self.threads[other].load(Ordering::Relaxed);
-            if thread != processors::NOBODY && (other == driver || (members >> self.place(other)) & 1 == 1) {
+            if thread != processors::NOBODY && (other == driver || run.is_member(self.place(other))) {
                 processors::keep_away(thread);
             }
         }
@@ -272,38 +125,22 @@ impl Team {
 
     /// The driver has done a round, perhaps alone although it has helpers.
     fn notice(&self, run: &Run, token: usize, alone: bool) {
-        let since = run.alone_since.take();
-        if alone && run.helpers() > 0 {
-            let since = since.unwrap_or_else(Instant::now);
-            let long = since.elapsed() > PARTING;
-            run.alone_since.set((!long).then_some(since));
-            if long {
-                self.part(token, token);
-            }
+        if run.alone_since(alone).is_some_and(|since| since.elapsed() > PARTING) {
+            run.forget_alone();
+            self.part(token, token);
         }
     }
 
     /// # Safety
     /// The chunk was claimed and is not counted as done yet; the thread holds the token and is not inside a chunk.
-    unsafe fn run_chunk(&self, slot: &Slot, run: &Run, chunk: usize, token: usize) {
-        // SAFETY: contract: until the chunk is counted the driver waits for it, so job and body stay as they are; the
-        // claim synchronises with their publication. The scratch belongs to the token's holder.
-        let result = unsafe {
-            let Some(job) = *run.job.get() else { return };
-            let number = job.first_chunk + chunk;
-            catch_unwind(AssertUnwindSafe(|| {
-                self.with_scratch(slot, token, job.scratch_bytes, |s| (*job.body)(number, s))
-            }))
-            .map_err(|payload| (number, payload))
-        };
-        if let Err((number, payload)) = result {
-            let mut kept = run.panic.lock();
-            let lower = kept.as_ref().is_none_or(|(other, _)| number < *other);
-            let gone = if lower { kept.replace((number, payload)).map(|(_, p)| p) } else { Some(payload) };
-            drop(kept);
-            if let Some(payload) = gone {
-                discard(payload);
-            }
+    unsafe fn run_chunk(&self, slot: &Slot, run: &Run, Claim { chunk, job }: Claim, token: usize) {
+        // SAFETY: contract: until the chunk is counted the driver waits for it, so the body stays. The scratch belongs to the
+        // token's holder.
+        let result = catch_unwind(AssertUnwindSafe(|| unsafe {
+            self.with_scratch(slot, token, job.scratch_bytes, |s| (*job.body)(chunk, s));
+        }));
+        if let Err(payload) = result {
+            run.keep_panic(chunk, payload);
         }
     }
 
@@ -334,26 +171,21 @@ impl Team {
     /// The thread holds `token`, is not inside a chunk, and the token's run is open.
     unsafe fn drive(&self, slot: &Slot, token: usize, chunks: usize, scratch: usize, body: &Body<'_>, call: impl Fn()) {
         let (run, place) = (&self.runs[token], self.place(token));
-        for first_chunk in (0..chunks).step_by(MAX_ROUND) {
-            let round = (chunks - first_chunk).min(MAX_ROUND);
-            // SAFETY: the last round was awaited; this one is, before the body's borrow ends.
-            let tag =
-                unsafe { run.publish(place, round, Job { scratch_bytes: scratch, ..Job::new(body, first_chunk) }) };
-            call();
-            let mut mine = 0;
-            while let Some(chunk) = run.claim(place, tag) {
-                // SAFETY: claimed, and counted in `mine`.
-                unsafe { self.run_chunk(slot, run, chunk, token) };
-                mine += 1;
-            }
-            let mut idle = Idle::new();
-            while !run.round_is_done(round - mine) {
-                idle.wait(|| self.part(token, token));
-            }
-            self.notice(run, token, mine == round);
+        // SAFETY: the round before was awaited; this one is, before the body's borrow ends.
+        unsafe { run.publish(place, chunks, Job::new(body, scratch)) };
+        call();
+        let mut mine = 0;
+        while let Some(claim) = run.claim(place) {
+            // SAFETY: claimed, and counted in `mine`.
+            unsafe { self.run_chunk(slot, run, claim, token) };
+            mine += 1;
         }
-        let panic = run.panic.lock().take();
-        if let Some((_, payload)) = panic {
+        let mut idle = Idle::new();
+        while !run.ends_with(chunks - mine) {
+            idle.wait(|| self.part(token, token));
+        }
+        self.notice(run, token, mine == chunks);
+        if let Some((_, payload)) = run.take_panic() {
             resume_unwind(payload);
         }
     }
@@ -462,6 +294,7 @@ impl RunCtx<'_> {
         if !state.open_runs.contains(&token) {
             state.open_runs.push(token);
             self.engine().sched.team.take_part(token);
+            self.engine().sched.team.runs[token].set_open(true);
             self.run_open.store(true, Ordering::Relaxed);
         }
     }
@@ -479,7 +312,7 @@ impl Engine {
     #[cold]
     pub(crate) fn close_run(&self, slot: &Slot) {
         if let Some(token) = slot.token(self) {
-            self.sched.team.runs[token].tag.store(END, Ordering::Release);
+            self.sched.team.runs[token].set_open(false);
             self.sched.lock().open_runs.retain(|&t| t != token);
         }
     }

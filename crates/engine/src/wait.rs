@@ -482,6 +482,7 @@ impl Engine {
         poll: &mut Option<&mut dyn FnMut() -> bool>,
     ) -> Result<Outcome, WaitError> {
         if cell.state.load(Ordering::Acquire) != DONE {
+            self.run_awaited(&cell.var);
             self.start_what_was_queued();
             if self.closed.load(Ordering::SeqCst) {
                 cell.close();

@@ -4,7 +4,7 @@ use super::*;
 use crate::fork_gate;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Lock, model_fence};
-use crate::team::{Job, Run};
+use crate::team::run::{Claim, Job, Run};
 use crate::tokens::Tokens;
 
 /// Kills `token-taken-by-two`.
@@ -29,40 +29,33 @@ fn a_token_has_one_holder() {
     });
 }
 
-/// Kills `stale-claim-succeeds` and `chunk-taken-twice`.
+/// Kills `job-of-an-old-round` and `chunk-taken-twice`: what is to be done with a chunk says of which round it is.
 #[test]
-fn chunks_are_taken_once_and_the_body_is_used_only_while_the_split_lasts() {
+fn chunks_are_taken_once_and_with_the_job_of_their_round() {
     model(|| {
         let run = Arc::new(Run::new(2));
         let hits: Arc<Vec<AtomicUsize>> = Arc::new((0..4).map(|_| AtomicUsize::new(0)).collect());
-        let body = |_: usize, _: &mut [u8]| {};
-        let job = |first_chunk| Job::new(&body, first_chunk);
         let helper = {
             let (run, hits) = (run.clone(), hits.clone());
             thread::spawn(move || {
                 for _ in 0..2 {
-                    let tag = run.tag();
-                    if tag == 0 {
-                        continue;
-                    }
-                    if let Some(chunk) = run.claim(1, tag) {
-                        // SAFETY: claimed and not counted yet.
-                        let first = unsafe { run.first_chunk() };
-                        hits[first + chunk].fetch_add(1, Ordering::Relaxed);
-                        run.count_done();
+                    if let Some(Claim { chunk, job }) = run.claim(1) {
+                        hits[job.scratch_bytes + chunk].fetch_add(1, Ordering::Relaxed);
+                        run.count_done(1);
                     }
                 }
             })
         };
+        let body = |_: usize, _: &mut [u8]| {};
         for first in [0, 2] {
             // SAFETY: the round before was awaited.
-            let tag = unsafe { run.publish(0, 2, job(first)) };
+            unsafe { run.publish(0, 2, Job::new(&body, first)) };
             let mut mine = 0;
-            while let Some(chunk) = run.claim(0, tag) {
-                hits[first + chunk].fetch_add(1, Ordering::Relaxed);
+            while let Some(claim) = run.claim(0) {
+                hits[first + claim.chunk].fetch_add(1, Ordering::Relaxed);
                 mine += 1;
             }
-            while !run.round_is_done(2 - mine) {
+            while !run.ends_with(2 - mine) {
                 thread::yield_now();
             }
         }
@@ -104,24 +97,24 @@ fn two_helpers_take_every_chunk_once() {
         let hits: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
         let body = |_: usize, _: &mut [u8]| {};
         // SAFETY: no round is under way; this one is awaited below.
-        let tag = unsafe { run.publish(0, 3, Job::new(&body, 0)) };
+        unsafe { run.publish(0, 3, Job::new(&body, 0)) };
         let helpers: Vec<_> = (1..3)
             .map(|me| {
                 let (run, hits) = (run.clone(), hits.clone());
                 thread::spawn(move || {
-                    if let Some(chunk) = run.claim(me, tag) {
-                        hits[chunk].fetch_add(1, Ordering::Relaxed);
-                        run.count_done();
+                    if let Some(claim) = run.claim(me) {
+                        hits[claim.chunk].fetch_add(1, Ordering::Relaxed);
+                        run.count_done(me);
                     }
                 })
             })
             .collect();
         let mut mine = 0;
-        while let Some(chunk) = run.claim(0, tag) {
-            hits[chunk].fetch_add(1, Ordering::Relaxed);
+        while let Some(claim) = run.claim(0) {
+            hits[claim.chunk].fetch_add(1, Ordering::Relaxed);
             mine += 1;
         }
-        while !run.round_is_done(3 - mine) {
+        while !run.ends_with(3 - mine) {
             thread::yield_now();
         }
         helpers.into_iter().for_each(|h| h.join().unwrap());

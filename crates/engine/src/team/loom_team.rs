@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::models::*;
+use crate::sync::atomic::AtomicUsize;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -14,15 +15,15 @@ fn once(hits: &[AtomicUsize]) -> bool {
 }
 
 /// Drives one round as `Team::drive` does.
-fn drive(run: &Run, chunks: usize, job: Job, mut chunk: impl FnMut(usize)) {
+fn drive(run: &Run, chunks: usize, job: Job, mut chunk: impl FnMut(Claim)) {
     // SAFETY: no round is under way: the models call this once, or after the last one has ended.
-    let tag = unsafe { run.publish(0, chunks, job) };
+    unsafe { run.publish(0, chunks, job) };
     let mut mine = 0;
-    while let Some(n) = run.claim(0, tag) {
-        chunk(n);
+    while let Some(claim) = run.claim(0) {
+        chunk(claim);
         mine += 1;
     }
-    while !run.round_is_done(chunks - mine) {
+    while !run.ends_with(chunks - mine) {
         thread::yield_now();
     }
 }
@@ -32,21 +33,18 @@ fn drive(run: &Run, chunks: usize, job: Job, mut chunk: impl FnMut(usize)) {
 fn what_a_helper_computed_is_there_when_the_split_returns() {
     model(|| {
         let (run, cells) = (Arc::new(Run::new(2)), Arc::new([Watched::new(), Watched::new()]));
-        run.members.fetch_or(2, Ordering::Relaxed);
+        run.join(1);
         let helper = {
             let (run, cells) = (run.clone(), cells.clone());
             thread::spawn(move || {
-                let tag = run.tag();
-                if tag != END
-                    && let Some(chunk) = run.claim(1, tag)
-                {
-                    cells[chunk].add(1);
-                    run.count_done();
+                if let Some(claim) = run.claim(1) {
+                    cells[claim.chunk].add(1);
+                    run.count_done(1);
                 }
             })
         };
         let body = |_: usize, _: &mut [u8]| {};
-        drive(&run, 2, Job::new(&body, 0), |chunk| cells[chunk].add(1));
+        drive(&run, 2, Job::new(&body, 0), |claim| cells[claim.chunk].add(1));
         // Looked at before the helper is joined.
         assert!(cells.iter().all(|c| c.get() == 1));
         helper.join().unwrap();
@@ -62,24 +60,22 @@ fn the_last_chunk_is_taken_by_one_of_three() {
             .map(|me| {
                 let (run, hits) = (run.clone(), hits.clone());
                 thread::spawn(move || {
-                    let tag = run.tag();
-                    if tag != END
-                        && let Some(chunk) = run.claim(me, tag)
-                    {
-                        hits[chunk].fetch_add(1, Ordering::Relaxed);
-                        run.count_done();
+                    if let Some(claim) = run.claim(me) {
+                        hits[claim.chunk].fetch_add(1, Ordering::Relaxed);
+                        run.count_done(me);
                     }
                 })
             })
             .collect();
         let body = |_: usize, _: &mut [u8]| {};
-        drive(&run, 2, Job::new(&body, 0), |chunk| _ = hits[chunk].fetch_add(1, Ordering::Relaxed));
+        drive(&run, 2, Job::new(&body, 0), |claim| _ = hits[claim.chunk].fetch_add(1, Ordering::Relaxed));
         helpers.into_iter().for_each(|t| t.join().unwrap());
         assert!(once(&hits));
     });
 }
 
-/// A helper joins while the driver shares the chunks out, and leaves again: nothing is lost with it.
+/// A helper joins while the driver shares the chunks out, and leaves again: nothing is lost with it. What is done with a chunk
+/// shows of which round it is.
 #[test]
 fn a_helper_that_comes_and_leaves_takes_nothing_along() {
     model(|| {
@@ -87,48 +83,21 @@ fn a_helper_that_comes_and_leaves_takes_nothing_along() {
         let helper = {
             let (run, hits) = (run.clone(), hits.clone());
             thread::spawn(move || {
-                run.members.fetch_or(2, Ordering::Relaxed);
-                let tag = run.tag();
-                if tag != END
-                    && let Some(chunk) = run.claim(1, tag)
-                {
-                    // SAFETY: claimed and not counted yet.
-                    let first = unsafe { run.first_chunk() };
-                    hits[first + chunk].fetch_add(1, Ordering::Relaxed);
-                    run.count_done();
+                run.join(1);
+                if let Some(Claim { chunk, job }) = run.claim(1) {
+                    hits[job.scratch_bytes + chunk].fetch_add(1, Ordering::Relaxed);
+                    run.count_done(1);
                 }
-                run.members.fetch_and(!2, Ordering::Relaxed);
+                run.leave(1);
             })
         };
         let body = |_: usize, _: &mut [u8]| {};
         for first in [0, 2] {
-            drive(&run, 2, Job::new(&body, first), |chunk| _ = hits[first + chunk].fetch_add(1, Ordering::Relaxed));
+            drive(&run, 2, Job::new(&body, first), |claim| {
+                _ = hits[first + claim.chunk].fetch_add(1, Ordering::Relaxed)
+            });
         }
         helper.join().unwrap();
-        assert!(once(&hits));
-    });
-}
-
-/// Kills `stale-claim-succeeds`: a tag read before the run ended claims nothing of the next op's split.
-#[test]
-fn a_claim_with_an_old_tag_fails_after_the_end() {
-    model(|| {
-        let (run, hits) = (Arc::new(Run::new(2)), hits(2));
-        let body = |_: usize, _: &mut [u8]| {};
-        // SAFETY: the first round; taken whole by the driver.
-        let old = unsafe { run.publish(0, 1, Job::new(&body, 0)) };
-        let late = {
-            let run = run.clone();
-            thread::spawn(move || run.claim(1, old).map(|chunk| _ = (chunk, run.count_done())).is_some())
-        };
-        let mine = run.claim(0, old).is_some();
-        while !run.round_is_done(!mine as usize) {
-            thread::yield_now();
-        }
-        run.tag.store(END, Ordering::Release);
-        // The next op with this token: if the late helper could claim here, a chunk would be lost.
-        drive(&run, 2, Job::new(&body, 0), |chunk| _ = hits[chunk].fetch_add(1, Ordering::Relaxed));
-        assert!(mine != late.join().unwrap(), "the only chunk of the first split was taken twice, or never");
         assert!(once(&hits));
     });
 }
@@ -142,23 +111,20 @@ fn of_panics_in_two_threads_that_of_the_lowest_chunk_is_kept() {
             let team = team.clone();
             thread::spawn(move || {
                 let run = &team.runs[0];
-                let tag = run.tag();
-                if tag != END
-                    && let Some(chunk) = run.claim(1, tag)
-                {
+                if let Some(claim) = run.claim(1) {
                     // SAFETY: claimed, counted below, and token 1 belongs to this thread.
-                    unsafe { team.run_chunk(slot::current(), run, chunk, 1) };
-                    run.count_done();
+                    unsafe { team.run_chunk(slot::current(), run, claim, 1) };
+                    run.count_done(1);
                 }
             })
         };
         let body = |chunk: usize, _: &mut [u8]| resume_unwind(Box::new(chunk));
         let run = &team.runs[0];
-        drive(run, 2, Job::new(&body, 0), |chunk| {
+        drive(run, 2, Job::new(&body, 0), |claim| {
             // SAFETY: claimed, the round is not over, and token 0 belongs to this thread.
-            unsafe { team.run_chunk(slot::current(), run, chunk, 0) };
+            unsafe { team.run_chunk(slot::current(), run, claim, 0) };
         });
-        let (number, payload) = run.panic.lock().take().expect("the panics are lost");
+        let (number, payload) = run.take_panic().expect("the panics are lost");
         assert_eq!((number, payload.downcast_ref()), (0, Some(&0usize)));
         helper.join().unwrap();
     });

@@ -13,7 +13,7 @@ struct Program {
     reads: Vec<usize>,
     writes: Vec<(usize, Access)>,
     fault: Fault,
-    small: bool,
+    cost: Cost,
     asynchronous: bool,
 }
 
@@ -53,7 +53,15 @@ fn random_op(r: &mut Random, vars: usize, id: usize, rarity: u64) -> Program {
         _ => Fault::None,
     };
     let asynchronous = kind == OpKind::Strict && fault != Fault::Panic && r.below(10) == 0;
-    Program { id, kind, reads: picked[..at].to_vec(), writes, fault, small: r.below(3) == 0, asynchronous }
+    Program {
+        id,
+        kind,
+        reads: picked[..at].to_vec(),
+        writes,
+        fault,
+        cost: [Cost::Small, Cost::Medium, Cost::Large][r.below(3) as usize],
+        asynchronous,
+    }
 }
 
 /// Whether write `j` of a selective op depends on its read `i`.
@@ -210,7 +218,7 @@ fn push(engine: &'static Engine, vars: &[Var], cells: &Arc<Cells>, op: &Program)
     let mut accesses: Vec<_> = op.reads.iter().map(|&r| (&vars[r], Access::Read)).collect();
     accesses.extend(op.writes.iter().map(|w| (&vars[w.0], w.1)));
     let spec = OpSpec::new(op.id.to_string(), &accesses).kind(op.kind);
-    let spec = spec.cost(if op.small { Cost::Small } else { Cost::Large }).device(DeviceId::cpu(op.id as u16 % 3));
+    let spec = spec.cost(op.cost).device(DeviceId::cpu(op.id as u16 % 3));
     // Where and when an op runs must not matter.
     let lane = [Lane::Normal, Lane::Priority, Lane::CopyIn, Lane::CopyOut][(mix(op.id as u64, 1) % 16 / 4) as usize];
     let spec = spec.lane(lane).priority(mix(op.id as u64, 2) as i32 % 3);

@@ -25,9 +25,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Plans estimated below this run in the calling thread when a core is free.
-const SMALL_NS: u64 = 200_000;
-
 /// Plans estimated below this are run in the calling thread even where others wait for that thread.
 const QUICK_NS: u64 = 10_000;
 const MAX_QUICK_INPUTS: usize = 4;
@@ -166,7 +163,7 @@ impl CachedOp {
 
     /// Whether pushing a call takes no longer than pushing does: it runs elsewhere, or in no time.
     pub(super) fn is_quick(&self, program: &Program) -> bool {
-        let here = program.cost_ns() < SMALL_NS || self.engine.kind() == EngineKind::Naive;
+        let here = program.cost_ns() < Cost::SMALL_NS || self.engine.kind() == EngineKind::Naive;
         !here || program.cost_ns() < QUICK_NS
     }
 
@@ -382,7 +379,7 @@ impl CachedOp {
         let cores = self.engine.cores();
         let launched = Launched {
             params,
-            cost: if program.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large },
+            cost: Cost::of(program.cost_ns()),
             in_parts: program.takes_turns(cores),
             ..Launched::new(data, &results)
         };

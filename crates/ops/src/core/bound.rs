@@ -13,9 +13,6 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Operators cheaper than this run in the calling thread when a core is free (see `Cost`).
-const SMALL_NS: u64 = 200_000;
-
 /// An operator with attributes, types and the kernel chosen for them.
 pub(crate) struct Bound {
     def: &'static OpDef,
@@ -64,7 +61,7 @@ impl Bound {
         })();
         match chosen {
             Ok((outputs, kernel)) => {
-                let cost = if kernel.cost_ns() < SMALL_NS { Cost::Small } else { Cost::Large };
+                let cost = Cost::of(kernel.cost_ns());
                 Ok(Bound { def, attrs, inputs: types, outputs: outputs.into_iter().collect(), kernel, cost })
             }
             Err(error) => Err(describe(error, def, &attrs, &types)),

@@ -1,0 +1,117 @@
+//! Ops of medium cost run in the thread that waits for them, when a core is free; that thread runs nothing else.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::sync::mpsc::channel;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// Pushes an op that writes `var`; where it ran comes back.
+fn push(engine: &'static Engine, var: &Var, cost: Cost) -> std::sync::mpsc::Receiver<ThreadId> {
+    let (send, receive) = channel();
+    engine.push(OpSpec::new("where", &[(var, Access::Write)]).cost(cost), move |_| {
+        send.send(std::thread::current().id()).map_err(|_| error("nobody asks"))
+    });
+    receive
+}
+
+/// Whether a worker and the waiting thread have both been the faster one within a few seconds.
+fn both_have_run(engine: &'static Engine, cost: Cost) -> bool {
+    let (var, me, begin) = (engine.new_var(), std::thread::current().id(), Instant::now());
+    let (mut here, mut there) = (false, false);
+    while !(here && there) && begin.elapsed() < Duration::from_secs(5) {
+        let ran = push(engine, &var, cost);
+        if there {
+            engine.wait_to_read(&var).unwrap();
+        } else {
+            // The worker's chance.
+            while !engine.is_ready(&var) {}
+        }
+        *(if ran.recv().unwrap() == me { &mut here } else { &mut there }) = true;
+    }
+    here && there
+}
+
+#[test]
+fn a_thread_that_would_sleep_runs_what_it_waits_for() {
+    for engine in pooled_kinds() {
+        assert!(both_have_run(engine, Cost::Medium), "{} cores", engine.cores());
+    }
+}
+
+#[test]
+fn large_ops_run_on_the_pool() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let (var, me) = (engine.new_var(), std::thread::current().id());
+    for _ in 0..300 {
+        let ran = push(engine, &var, Cost::Large);
+        engine.wait_to_read(&var).unwrap();
+        assert_ne!(ran.recv().unwrap(), me);
+    }
+}
+
+#[test]
+fn a_waiting_thread_runs_nothing_that_it_does_not_wait_for() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let (own, other, me) = (engine.new_var(), engine.new_var(), std::thread::current().id());
+    for _ in 0..300 {
+        let _first = push(engine, &own, Cost::Large);
+        let ran = push(engine, &other, Cost::Medium);
+        engine.wait_to_read(&own).unwrap();
+        assert_ne!(ran.recv().unwrap(), me);
+        // Reading is not writing: the reader of a value may take long.
+        let (send, reader) = channel();
+        engine.push(
+            OpSpec::new("read", &[(&own, Access::Read), (&other, Access::Write)]).cost(Cost::Medium),
+            move |_| send.send(std::thread::current().id()).map_err(|_| error("nobody asks")),
+        );
+        engine.wait_to_read(&own).unwrap();
+        assert_ne!(reader.recv().unwrap(), me);
+    }
+}
+
+#[test]
+fn errors_and_panics_of_an_op_in_its_waiter_reach_the_waiter() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let me = std::thread::current().id();
+    let mut here = 0;
+    for round in 0..400 {
+        let (var, (send, ran)) = (engine.new_var(), channel());
+        engine.push(OpSpec::new("fails", &[(&var, Access::Write)]).cost(Cost::Medium), move |_| {
+            send.send(std::thread::current().id()).map_err(|_| error("nobody asks"))?;
+            if round % 2 == 0 { Err(error("for the waiter")) } else { panic!("for the waiter") }
+        });
+        assert!(message_of(engine, &var).is_some_and(|m| m.contains("for the waiter")));
+        here += usize::from(ran.recv().unwrap() == me);
+    }
+    assert!(here > 0, "all of them ran on the pool");
+    // The thread can wait, push and run ops as before.
+    let var = engine.new_var();
+    succeed(engine, &[(&var, Access::Write)]);
+    engine.wait_to_read(&var).unwrap();
+}
+
+#[test]
+fn idle_cores_help_an_op_in_its_waiter() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let (var, me, begin) = (engine.new_var(), std::thread::current().id(), Instant::now());
+    loop {
+        let (send, ran) = channel();
+        engine.push(OpSpec::new("split", &[(&var, Access::Write)]).cost(Cost::Medium), move |ctx| {
+            let slow = |_: usize, _: &mut [u8]| {
+                send.send(std::thread::current().id()).unwrap();
+                std::thread::sleep(Duration::from_micros(200));
+            };
+            ctx.split(8, 0, &slow);
+            Ok(())
+        });
+        engine.wait_to_read(&var).unwrap();
+        let threads: Vec<ThreadId> = ran.iter().collect();
+        assert_eq!(threads.len(), 8);
+        if threads.contains(&me) && threads.iter().any(|t| *t != me) {
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "nobody helps");
+    }
+}
