@@ -62,7 +62,7 @@ impl ConvKernel {
         let kernel = ConvKernel::with(params, shape, isa, |_, out| {
             let choice = choose(&signature, out, &options);
             tuned = choice.tuned;
-            prepare(choice.method, &signature, out)
+            prepare(choice.method, &signature, out, options.in_blocks)
         })?;
         Some(ConvKernel { tuned, precision: options.precision, ..kernel })
     }
@@ -70,7 +70,7 @@ impl ConvKernel {
     /// The same with a method given; none where that is not among the candidates.
     pub(super) fn by_method(signature: &ConvSignature, method: Method) -> Option<ConvKernel> {
         let ConvSignature { params, shape, isa, .. } = *signature;
-        ConvKernel::with(params, shape, isa.or_best(), |_, out| prepare(method, signature, out))
+        ConvKernel::with(params, shape, isa.or_best(), |_, out| prepare(method, signature, out, false))
     }
 
     /// The same with the algorithm that `choose` makes for a number of images and the size of the output.

@@ -47,6 +47,8 @@ pub use tune::{Measured, chosen, measure};
 #[cfg(test)]
 mod bf16_tests;
 #[cfg(test)]
+mod few_channels_tests;
+#[cfg(test)]
 mod layer_tests;
 #[cfg(test)]
 mod packing_tests;

@@ -19,6 +19,12 @@ fn kernels(params: Conv2dParams, [n, h, w]: [usize; 3], isa: Isa) -> Vec<ConvKer
     [of(Precision::Single), of(Precision::Bf16)].concat()
 }
 
+/// Direct convolution of an input in blocks.
+fn in_blocks(params: Conv2dParams, [n, h, w]: [usize; 3], isa: Isa) -> Option<ConvKernel> {
+    let options = ConvOptions { winograd: Winograd::Off, in_blocks: true, ..ConvOptions::default() };
+    ConvKernel::select(params, [n, params.in_channels, h, w], isa, options)
+}
+
 /// Packed bits by form.
 #[derive(Default)]
 struct Forms(HashMap<String, Vec<u32>>);
@@ -60,7 +66,8 @@ proptest! {
         let weights = values(seed, params.weight_len());
         for isa in Isa::ALL {
             let mut forms = Forms::default();
-            for kernel in sizes.iter().flat_map(|size| kernels(params, *size, isa)) {
+            let of = |size| kernels(params, size, isa).into_iter().chain(in_blocks(params, size, isa));
+            for kernel in sizes.into_iter().flat_map(of) {
                 forms.check(kernel.packing(), kernel.packed_len(), |out| kernel.pack(&weights, out))?;
             }
         }

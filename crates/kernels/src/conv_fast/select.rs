@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 static MEASURED: LazyLock<ConvTable> =
     LazyLock::new(|| include_str!("measured.txt").parse().unwrap_or_else(|e| panic!("measured.txt: {e}")));
 
-/// Inputs with fewer channels than this are read as planes: blocks of 16 would be mostly empty.
+/// Inputs with fewer channels than this are made planes: blocks of 16 would be mostly empty.
 pub(super) const PLANAR_CHANNELS: usize = 8;
 /// By rule transforms pay from this many channels on both sides.
 const WINOGRAD_CHANNELS: usize = 16;
@@ -87,13 +87,13 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
     methods
 }
 
-/// The method prepared for this convolution.
-pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]) -> Algorithm {
+/// The method prepared for this convolution; for `in_blocks` see [`ConvOptions`].
+pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2], in_blocks: bool) -> Algorithm {
     let ConvSignature { params: p, shape: [n, ..], isa, cache, .. } = *signature;
     let at_load = |scheme, elements| Algorithm::AtLoad(AtLoad::new(p, n, out, scheme, elements, isa));
     match method {
         Method::Direct => {
-            let planar = p.in_channels < PLANAR_CHANNELS;
+            let planar = p.in_channels < PLANAR_CHANNELS && !in_blocks;
             Algorithm::Direct(Direct::new(p, Elements::Single, out, planar, isa, cache))
         }
         Method::Depthwise => Algorithm::Depthwise(Depthwise::new(p, out, isa)),

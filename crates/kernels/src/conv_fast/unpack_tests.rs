@@ -46,9 +46,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn direct_convolutions_give_back_what_they_packed(params in convolutions(), seed: u64, ends in prop::collection::vec(0usize..80, 0..3)) {
+    fn direct_convolutions_give_back_what_they_packed(params in convolutions(), in_blocks: bool, seed: u64, ends in prop::collection::vec(0usize..80, 0..3)) {
         for isa in Isa::ALL {
-            let options = ConvOptions { winograd: Winograd::Off, ..ConvOptions::default() };
+            let options = ConvOptions { winograd: Winograd::Off, in_blocks, ..ConvOptions::default() };
             let kernel = ConvKernel::select(params, [1, params.in_channels, 40, 40], isa, options);
             if let Some(kernel) = kernel.filter(ConvKernel::can_unpack) {
                 check(&kernel, seed, &ends);

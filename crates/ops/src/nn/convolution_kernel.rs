@@ -167,7 +167,7 @@ fn conv_params(geometry: &Geometry, in_channels: usize) -> Conv2dParams {
 fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     let winograd = options.transforms();
     let KernelOptions { precision, one_packing, tuned, isa, .. } = options;
-    (isa, ConvOptions { winograd, precision, one_packing, tuned })
+    (isa, ConvOptions { winograd, precision, one_packing, tuned, in_blocks: false })
 }
 
 /// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one.
