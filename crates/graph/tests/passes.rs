@@ -227,6 +227,25 @@ fn assign_layouts_converts_at_the_borders_only() {
 }
 
 #[test]
+fn assign_layouts_makes_planes_of_few_channels_only_where_they_are_plain() {
+    let operators_of = |channels: usize, between: fn(&Symbol) -> Symbol| {
+        let first = layer("c1", &var("data"), 3, 1, 6);
+        let text = run_typed_net("assign_layouts", &layer("c2", &between(&first), 3, 1, 24), &[1, channels, 9, 9]);
+        let planes = text.matches("layouts=(2,1,").count();
+        (operators(&text).join(" "), planes, text)
+    };
+    let both = "_to_blocked _blocked_convolution _blocked_convolution _from_blocked";
+    let (operators, planes, text) = operators_of(16, Symbol::clone);
+    assert_eq!((&*operators, planes), (both, 0), "{text}");
+    let (operators, planes, text) = operators_of(6, Symbol::clone);
+    assert_eq!((&*operators, planes), (both, 1), "those of the data: {text}");
+    let plain = |x: &Symbol| apply("softmax", "s", &[("axis", "1")], &[x]);
+    let (operators, planes, text) = operators_of(16, plain);
+    let apart = "_to_blocked _blocked_convolution _from_blocked softmax _to_blocked _blocked_convolution _from_blocked";
+    assert_eq!((&*operators, planes), (apart, 1), "{text}");
+}
+
+#[test]
 fn fuse_pooling_makes_a_large_convolution_and_what_pools_it_one_step() {
     let layer = |name: &str| {
         let attrs = [("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("num_filter", "64"), ("no_bias", "True")];

@@ -224,6 +224,28 @@ fn a_leaky_rectifier_is_applied_where_layers_store() {
     assert!(check(&leaky("l8", "0", &conv("c8", &x, "16", &[])), &[1, 3, 6, 6]).contains("_blocked_elementwise"));
 }
 
+#[test]
+fn few_channels_stay_blocked_between_convolutions_that_add_pool_and_join_them() {
+    let x = var("data");
+    for few in ["1", "4", "6", "7"] {
+        let first = relu("r1", &norm("n1", &conv("c1", &x, few, &[])));
+        let each = conv("c2", &first, few, &[("num_group", few)]);
+        let inner = conv("c3", &relu("r2", &each), "24", &[("kernel", "(1, 1)"), ("pad", "(0, 0)")]);
+        let sum = apply("elemwise_add", "sum", &[], &[&conv("c4", &inner, few, &[]), &first]);
+        let pooled = apply("Pooling", "p", &[("kernel", "(2, 2)"), ("stride", "(2, 2)")], &[&sum]);
+        let wide = conv("c5", &pooled, "20", &[("kernel", "(5, 5)"), ("pad", "(2, 2)")]);
+        let joined = concat("joined", &[&pooled, &wide, &conv("c6", &pooled, few, &[])]);
+        let out = conv("c7", &joined, few, &[]);
+        for shape in [[1, 16, 12, 14], [3, 16, 12, 14], [1, 3, 12, 14]] {
+            let text = check(&out, &shape);
+            assert_eq!(text.matches("_to_blocked").count() + text.matches("_from_blocked").count(), 2, "{text}");
+        }
+    }
+    // The transform for first layers has no other form than planes.
+    let phases = [("kernel", "(7, 7)"), ("pad", "(3, 3)"), ("stride", "(2, 2)")];
+    check(&conv("c2", &conv("c1", &x, "4", &[]), "16", &phases), &[1, 16, 20, 22]);
+}
+
 /// A block of densely connected layers: each reads what all before it made.
 fn dense_block(x: &Symbol, layers: usize, first: &'static str, growth: &'static str) -> Symbol {
     let mut joined = conv("c", x, first, &[]);

@@ -34,7 +34,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&signature.outputs.first()?.shape)?);
     let inputs = layouts.into_iter().map(Layout::Blocked).collect();
-    Some(BlockedForm { op: "_blocked_concat", inputs, output, starts: false })
+    Some(BlockedForm { op: "_blocked_concat", inputs, from_blocked: None, output, starts: false })
 }
 
 /// One image whose parts have the halo of the whole.

@@ -6,7 +6,9 @@ use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual};
+use mxrt_kernels::conv_fast::{
+    BLOCK, Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual,
+};
 use mxrt_tensor::{DType, TensorRef, TensorType};
 
 /// Rows of the table.
@@ -46,14 +48,25 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue)
     if data.dtype != DType::F32 {
         return None;
     }
-    let kernel = fast_kernel(&Geometry::new(attrs).ok()?, &data.shape, signature.options)?;
-    let output = Layout::Blocked(BlockedLayout::of(kernel.output_shape(), axes));
+    let geometry = Geometry::new(attrs).ok()?;
+    let kernel = |in_blocks| fast_kernel(&geometry, &data.shape, signature.options, in_blocks);
+    let input = |kernel: &ConvKernel| BlockedLayout::of(kernel.input_shape(), axes);
+    let from_plain = kernel(false)?;
+    // Few channels are read as planes only where they have to be converted anyway.
+    let planes = input(&from_plain).block != BLOCK;
+    let from_blocked = if planes { kernel(true).as_ref().map(input) } else { None };
+    let output = Layout::Blocked(BlockedLayout::of(from_plain.output_shape(), axes));
     let mut inputs = vec![Layout::Plain; signature.inputs.len()];
-    *inputs.first_mut()? = Layout::Blocked(BlockedLayout::of(kernel.input_shape(), axes));
+    *inputs.first_mut()? = Layout::Blocked(input(&from_plain));
     if let Some(at) = epilogue.residual_at() {
         *inputs.get_mut(at)? = output;
     }
-    Some(BlockedForm { op: "_blocked_convolution", inputs, output, starts: true })
+    Some(BlockedForm { op: "_blocked_convolution", inputs, from_blocked, output, starts: true })
+}
+
+/// What convolves images that lie so.
+fn kernel_for(geometry: &Geometry, x: &BlockedShape, options: KernelOptions) -> Option<ConvKernel> {
+    fast_kernel(geometry, &[x.n, x.c, x.h, x.w], options, x.block == BLOCK)
 }
 
 /// The attributes of a blocked convolution that does the work of a blocked pooling of its output, too; none where that does not
@@ -71,7 +84,7 @@ pub fn with_pooling(
     let (_, output) = layouts(pool).ok()?;
     let (middle, out) = (middle.blocked()?, output.blocked()?);
     let x = inputs.first()?.blocked()?.shape(*data.shape.first()?);
-    let kernel = fast_kernel(&Geometry::new(conv).ok()?, &[x.n, x.c, x.h, x.w], options)?;
+    let kernel = kernel_for(&Geometry::new(conv).ok()?, &x, options)?;
     let windows = pooling::Windows::new(pool, &middle).ok()??;
     windows.behind(&kernel, out.shape(x.n))?;
     let [inputs, output] = layout_attrs(&inputs, output);
@@ -86,7 +99,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let residual = epilogue.residual_at().map(|at| shape_of(inputs.get(at), signature)).transpose()?;
     let y = shape_of(Some(&output), signature)?;
     let geometry = Geometry::new(attrs)?;
-    let kernel = fast_kernel(&geometry, &[x.n, x.c, x.h, x.w], signature.options).ok_or_else(missing)?;
+    let kernel = kernel_for(&geometry, &x, signature.options).ok_or_else(missing)?;
     let sums = kernel.output_shape();
     let work = multiply_adds(&geometry, &[x.n, x.c], sums.n * sums.c * sums.h * sums.w);
     let pooled = match attrs.ints(POOLING.name) {

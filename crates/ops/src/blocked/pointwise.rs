@@ -82,7 +82,7 @@ pub(crate) fn form(op: &'static str, signature: &Signature<'_>, blocked: usize) 
     let layout = Layout::Blocked(BlockedLayout::plain_image(&first.shape)?);
     let mut inputs = vec![Layout::Plain; signature.inputs.len()];
     inputs.iter_mut().take(blocked).for_each(|l| *l = layout);
-    Some(BlockedForm { op, inputs, output: layout, starts: false })
+    Some(BlockedForm { op, inputs, from_blocked: None, output: layout, starts: false })
 }
 
 fn bind(

@@ -40,7 +40,8 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
         return None;
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&y.shape)?);
-    Some(BlockedForm { op: "_blocked_pooling", inputs: vec![Layout::Blocked(input)], output, starts: false })
+    let inputs = vec![Layout::Blocked(input)];
+    Some(BlockedForm { op: "_blocked_pooling", inputs, from_blocked: None, output, starts: false })
 }
 
 /// Windows that this kernel has.

@@ -47,6 +47,8 @@ pub struct BlockedForm {
     pub op: &'static str,
     /// what it needs of each input; blocked ones may have a larger halo
     pub inputs: Vec<Layout>,
+    /// what it needs of its first input where that is blocked already, if that is something else
+    pub from_blocked: Option<BlockedLayout>,
     /// how it leaves its output, whose halo may be chosen
     pub output: Layout,
     /// whether it is worth converting plain inputs for; otherwise it is used where an input is blocked already

@@ -170,12 +170,18 @@ fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     (isa, ConvOptions { winograd, precision, one_packing, tuned, in_blocks: false })
 }
 
-/// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one.
-pub(crate) fn fast_kernel(geometry: &Geometry, shape: &[usize], options: KernelOptions) -> Option<ConvKernel> {
+/// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one; `in_blocks` says that they lie in
+/// blocks of 16 channels already.
+pub(crate) fn fast_kernel(
+    geometry: &Geometry,
+    shape: &[usize],
+    options: KernelOptions,
+    in_blocks: bool,
+) -> Option<ConvKernel> {
     let (&[n, c], spatial) = shape.split_first_chunk().filter(|(_, spatial)| spatial.len() <= 2)?;
     let [_, h, w] = three(spatial, 1);
     let (isa, options) = conv_options(options);
-    ConvKernel::select(conv_params(geometry, c), [n, c, h, w], isa, options)
+    ConvKernel::select(conv_params(geometry, c), [n, c, h, w], isa, ConvOptions { in_blocks, ..options })
 }
 
 impl Kernel for Fast {

@@ -85,7 +85,13 @@ impl Choice {
         pairs.filter(|(_, l)| l.blocked().is_some()).any(|(v, _)| self.made.contains_key(v))
     }
 
-    fn take(&mut self, n: usize, node: &GraphNode, form: BlockedForm) {
+    fn take(&mut self, n: usize, node: &GraphNode, mut form: BlockedForm) {
+        // What is blocked already stays as it is.
+        if let (Some(layout), Some(data)) = (form.from_blocked, node.inputs.first())
+            && self.made.contains_key(data)
+        {
+            form.inputs[0] = Layout::Blocked(layout);
+        }
         for (value, layout) in node.inputs.iter().zip(&form.inputs) {
             let Some(need) = layout.blocked() else { continue };
             let slot = match self.made.get_mut(value) {
