@@ -100,10 +100,10 @@ impl Seat {
             }
             let left = if front { word(low + 1, high) } else { word(low, high - 1) };
             match self.word.compare_exchange_weak(seen, left, Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: a chunk of this seat is claimed and not counted, so the round lasts and the job stays as it is.
                 Ok(_) => {
-                    return unsafe { *self.job.get() }
-                        .map(|job| Claim { chunk: if front { low } else { high - 1 }, job });
+                    // SAFETY: a chunk of this seat is claimed and not counted, so the round lasts and the job stays as it is.
+                    let job = unsafe { *self.job.get() }?;
+                    return Some(Claim { chunk: if front { low } else { high - 1 }, job });
                 }
                 Err(now) => seen = now,
             }
