@@ -240,9 +240,13 @@ impl Sched {
         Some(Job::Help(run))
     }
 
-    /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that.
+    /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that. Only while nobody
+    /// computes: beside other requests a worker is better, which goes on to the next one, or helps, without being woken.
     fn take_awaited(&self, var: &Var) -> Option<(*mut OpBlock, usize, Wake)> {
         let mut state = self.lock();
+        if self.tokens.free() < self.tokens.len() {
+            return None;
+        }
         let op = state.queues.peek()?;
         // SAFETY: queued ops belong to the queues, which are locked.
         let awaited =
@@ -415,7 +419,7 @@ impl Engine {
         slot.restore_token(before);
     }
 
-    /// Runs the op that this thread is about to wait for, if it is the next in the queue and a core is free: the thread
+    /// Runs the op that this thread is about to wait for, if it is the next in the queue and all cores are free: the thread
     /// would only sleep, and its core is awake. The worker that was woken for the op helps.
     pub(crate) fn run_awaited(&'static self, var: &Var) {
         if self.sched.queue_is_empty() {

@@ -1,4 +1,4 @@
-//! Ops of medium cost run in the thread that waits for them, when a core is free; that thread runs nothing else.
+//! Ops of medium cost run in the thread that waits for them, when nobody computes; that thread runs nothing else.
 
 mod common;
 use common::*;
@@ -56,19 +56,38 @@ fn a_waiting_thread_runs_nothing_that_it_does_not_wait_for() {
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let (own, other, me) = (engine.new_var(), engine.new_var(), std::thread::current().id());
     for _ in 0..300 {
-        let _first = push(engine, &own, Cost::Large);
-        let ran = push(engine, &other, Cost::Medium);
+        // Written by no core, and only when the other op has run.
+        let (hold, held) = channel();
+        engine.push_async(OpSpec::new("held", &[(&own, Access::Write)]), move |_, token| _ = hold.send(token));
+        let token = held.recv().unwrap();
+        let (send, ran) = channel();
+        engine.push(OpSpec::new("other", &[(&other, Access::Write)]).cost(Cost::Medium), move |_| {
+            token.complete(Ok(()));
+            send.send(std::thread::current().id()).map_err(|_| error("nobody asks"))
+        });
         engine.wait_to_read(&own).unwrap();
         assert_ne!(ran.recv().unwrap(), me);
-        // Reading is not writing: the reader of a value may take long.
-        let (send, reader) = channel();
-        engine.push(
-            OpSpec::new("read", &[(&own, Access::Read), (&other, Access::Write)]).cost(Cost::Medium),
-            move |_| send.send(std::thread::current().id()).map_err(|_| error("nobody asks")),
-        );
-        engine.wait_to_read(&own).unwrap();
-        assert_ne!(reader.recv().unwrap(), me);
     }
+}
+
+#[test]
+fn beside_other_requests_the_pool_runs_everything() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let (busy, var, me) = (engine.new_var(), engine.new_var(), std::thread::current().id());
+    let (begin, begun) = channel();
+    let (stop, stopped) = channel::<()>();
+    engine.push(OpSpec::new("busy", &[(&busy, Access::Write)]), move |_| {
+        begin.send(()).map_err(|_| error("nobody asks"))?;
+        stopped.recv().map_err(|_| error("nobody stops it"))
+    });
+    begun.recv().unwrap();
+    for _ in 0..300 {
+        let ran = push(engine, &var, Cost::Medium);
+        engine.wait_to_read(&var).unwrap();
+        assert_ne!(ran.recv().unwrap(), me);
+    }
+    stop.send(()).unwrap();
+    engine.wait_to_read(&busy).unwrap();
 }
 
 #[test]
