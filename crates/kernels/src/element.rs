@@ -76,9 +76,10 @@ pub trait Float:
     fn abs(self) -> Self;
     /// e to the power of the value; vectorisable for `f32`.
     fn exp(self) -> Self;
-    /// `e^(x - max)` in place of every element of a row; their sum.
+    /// `e^(x - max)` in place of every element of a row; their sum. The lines at the two addresses `soon` are requested at the
+    /// pace of the row; these need not be valid.
     #[inline(always)]
-    fn exponentials(x: &mut [Self], max: Self) -> f64 {
+    fn exponentials(x: &mut [Self], max: Self, _soon: [*const u8; 2]) -> f64 {
         let mut sum = 0.0;
         for v in x {
             *v = (*v - max).exp();
@@ -88,7 +89,7 @@ pub trait Float:
     }
     /// The same for a row of columns, each with a maximum of its own and a sum that is added to. Maxima and sums fill vectors of 16.
     #[inline(always)]
-    fn exponentials_of_columns(x: &mut [Self], max: &[Self], sums: &mut [Self]) {
+    fn exponentials_of_columns(x: &mut [Self], max: &[Self], sums: &mut [Self], _soon: [*const u8; 2]) {
         for ((v, max), sum) in x.iter_mut().zip(max).zip(sums) {
             *v = (*v - *max).exp();
             *sum += *v;
@@ -200,11 +201,11 @@ impl Float for f32 {
     fn exp(self) -> f32 {
         crate::math::exp_f32(self)
     }
-    fn exponentials(x: &mut [f32], max: f32) -> f64 {
-        crate::exponentials::of_row(x, max)
+    fn exponentials(x: &mut [f32], max: f32, soon: [*const u8; 2]) -> f64 {
+        crate::exponentials::of_row(x, max, soon)
     }
-    fn exponentials_of_columns(x: &mut [f32], max: &[f32], sums: &mut [f32]) {
-        crate::exponentials::of_columns(x, max, sums)
+    fn exponentials_of_columns(x: &mut [f32], max: &[f32], sums: &mut [f32], soon: [*const u8; 2]) {
+        crate::exponentials::of_columns(x, max, sums, soon)
     }
     #[inline(always)]
     fn ln(self) -> f32 {

@@ -2,20 +2,22 @@
 //! before, so that several vectors have to be in progress at once, which compiled loops do not see to.
 
 use crate::math::EXP;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, request};
 use crate::vectorize::Width;
 
 /// Elements that are summed in single precision.
 const BLOCK: usize = 64 * LANES;
 
-/// `e^(x - max)` in place of every element of a row; their sum.
-pub(crate) fn of_row(x: &mut [f32], max: f32) -> f64 {
+/// `e^(x - max)` in place of every element of a row; their sum. Where the row comes from memory, so does what follows: the lines at
+/// the addresses `soon`, which need not be valid, are requested meanwhile.
+pub(crate) fn of_row(x: &mut [f32], max: f32, mut soon: [*const u8; 2]) -> f64 {
     let body = pick::<false>();
     let mut sum = 0.0;
     for block in x.chunks_mut(BLOCK) {
         let mut lanes = [0.0; LANES];
-        run(body, block, &[max; LANES], &mut lanes);
-        sum += lanes.iter().map(|lane| f64::from(*lane)).sum::<f64>();
+        run(body, block, &[max; LANES], &mut lanes, soon);
+        soon = soon.map(|p| p.wrapping_add(size_of_val(block)));
+        sum += folded(lanes);
     }
     sum
 }
@@ -24,23 +26,34 @@ pub(crate) fn of_row(x: &mut [f32], max: f32) -> f64 {
 ///
 /// # Panics
 /// If there is not a maximum and a sum for every column, or they do not fill vectors of 16.
-pub(crate) fn of_columns(x: &mut [f32], max: &[f32], sums: &mut [f32]) {
+pub(crate) fn of_columns(x: &mut [f32], max: &[f32], sums: &mut [f32], soon: [*const u8; 2]) {
     let padded = x.len().next_multiple_of(LANES);
     assert!(max.len() >= padded && sums.len() >= padded, "{} columns need as many maxima and sums", x.len());
-    run(pick::<true>(), x, max, sums);
+    run(pick::<true>(), x, max, sums, soon);
 }
 
-fn run(body: Entry<Args>, x: &mut [f32], max: &[f32], sums: &mut [f32]) {
+/// The sum of all lanes, in halves, so that it is not sixteen additions one after the other.
+fn folded(lanes: [f32; LANES]) -> f64 {
+    let mut sums = lanes.map(f64::from);
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            sums[i] += sums[i + half];
+        }
+    }
+    sums[0]
+}
+
+fn run(body: Entry<Args>, x: &mut [f32], max: &[f32], sums: &mut [f32], soon: [*const u8; 2]) {
     let (max, sums) = (Src::new(max), Dst::new(sums));
     let (whole, rest) = x.split_at_mut(x.len() / LANES * LANES);
     // SAFETY: whole vectors of elements; rows have one of maxima and sums, columns as many as of elements.
-    unsafe { body(&Args { x: Dst::new(whole), n: whole.len(), max, sums, first: 0 }) }
+    unsafe { body(&Args { x: Dst::new(whole), n: whole.len(), max, sums, first: 0, soon }) }
     if !rest.is_empty() {
         // What is beyond the end adds nothing.
         let mut last = [f32::NEG_INFINITY; LANES];
         last[..rest.len()].copy_from_slice(rest);
         // SAFETY: as above, for the last vector.
-        unsafe { body(&Args { x: Dst::new(&mut last), n: LANES, max, sums, first: whole.len() }) }
+        unsafe { body(&Args { x: Dst::new(&mut last), n: LANES, max, sums, first: whole.len(), soon }) }
         rest.copy_from_slice(&last[..rest.len()]);
     }
 }
@@ -57,6 +70,8 @@ struct Args {
     max: Src,
     sums: Dst,
     first: usize,
+    /// What to request, as much as there are elements.
+    soon: [*const u8; 2],
 }
 
 struct Exponentials<const COLUMNS: bool>;
@@ -73,6 +88,9 @@ impl<const COLUMNS: bool> Body for Exponentials<COLUMNS> {
         unsafe {
             let mut acc = [s.zero(); AT_ONCE];
             for at in (0..together).step_by(AT_ONCE * LANES) {
+                // A vector is a line.
+                let vectors = (at..at + AT_ONCE * LANES).step_by(LANES);
+                vectors.for_each(|at| x.soon.iter().for_each(|p| request(p.wrapping_add(at * size_of::<f32>()))));
                 some::<S, COLUMNS, AT_ONCE>(s, x, at, &mut acc);
             }
             let mut sum = [s.zero()];
@@ -137,6 +155,9 @@ mod tests {
     use super::*;
     use crate::math::exp_f32;
 
+    /// Nothing to request.
+    const NOTHING: [*const u8; 2] = [std::ptr::null(); 2];
+
     fn values(n: usize) -> Vec<f32> {
         (0..n).map(|i| (i * 7919 % 2003) as f32 / 8.0 - 125.0).collect()
     }
@@ -149,7 +170,7 @@ mod tests {
             let expected: Vec<u32> = x.iter().map(|v| exp_f32(v - max).to_bits()).collect();
             for width in Width::all() {
                 let mut y = x.clone();
-                let sum = width.limit(|| of_row(&mut y, max));
+                let sum = width.limit(|| of_row(&mut y, max, NOTHING));
                 let bits: Vec<u32> = y.iter().map(|v| v.to_bits()).collect();
                 assert_eq!(bits, expected, "{n} {width:?}");
                 let exact: f64 = y.iter().map(|v| f64::from(*v)).sum();
@@ -166,7 +187,7 @@ mod tests {
                 let mut sums = vec![0.0; max.len()];
                 for row in x.chunks(n) {
                     let mut y = row.to_vec();
-                    width.limit(|| of_columns(&mut y, &max, &mut sums));
+                    width.limit(|| of_columns(&mut y, &max, &mut sums, NOTHING));
                     assert!(y.iter().zip(row).zip(&max).all(|((y, v), max)| *y == exp_f32(v - max)), "{n} {width:?}");
                 }
                 for i in 0..n {
@@ -181,7 +202,7 @@ mod tests {
         let x = [f32::NAN, f32::NEG_INFINITY, -88.0, -95.5, -103.0, -104.5, 88.7, 95.0, f32::INFINITY];
         for width in Width::all() {
             let mut y = x;
-            let sum = width.limit(|| of_row(&mut y, 0.0));
+            let sum = width.limit(|| of_row(&mut y, 0.0, NOTHING));
             assert!(sum.is_nan() && y[0].is_nan(), "{width:?}");
             assert!(y[1..].iter().zip(&x[1..]).all(|(y, x)| y.to_bits() == exp_f32(*x).to_bits()), "{width:?}: {y:?}");
         }

@@ -54,8 +54,8 @@ pub fn softmax<T: Element, O: Element>(
         return;
     }
     if inner == 1 {
-        let rows = chunk_by_work(8 * n);
-        let bytes = 2 * n * size_of::<T::Acc>();
+        let rows = chunk_by_work(2 * n);
+        let bytes = 3 * n * size_of::<T::Acc>();
         par_chunks_mut_scratch(par, out, rows * n, bytes, |i, out, scratch| {
             let buffer: &mut [T::Acc] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
             let (first, count) = (i * rows, out.len() / n);
@@ -147,30 +147,50 @@ vectorized! {
         buffer: &mut [T::Acc],
         out: &mut [O],
     ) where [T::Acc: CastTo<O>] {
-        let n = buffer.len() / 2;
-        let (buffer, spare) = buffer.split_at_mut(n);
-        for (row, (x, out)) in x.chunks_exact(n).zip(out.chunks_exact_mut(n)).enumerate() {
-            let used = lengths.map_or(n, |l| clamped(l[row], n));
-            let (buffer, spare) = (&mut buffer[..used], &mut spare[..used]);
-            let (out, rest) = out.split_at_mut(used);
-            rest.fill(O::ZERO);
-            load(params.negate, &x[..used], buffer);
-            let max = shifted(&params, buffer, largest(buffer));
-            let row = if params.log {
-                spare.copy_from_slice(buffer);
-                spare
-            } else {
-                &mut *buffer
-            };
-            let sum = T::Acc::exponentials(row, max);
-            if params.log {
-                let sum = T::Acc::from_f64(sum.ln());
-                out.iter_mut().zip(buffer).for_each(|(out, v)| *out = (*v - sum).cast());
-            } else {
-                let share = T::Acc::from_f64(1.0 / sum);
-                out.iter_mut().zip(buffer).for_each(|(out, e)| *out = (*e * share).cast());
+        let n = buffer.len() / 3;
+        let (spare, both) = buffer.split_at_mut(n);
+        let (even, odd) = both.split_at_mut(n);
+        let (buffers, mut sums) = ([even, odd], [0.0; 2]);
+        let used = |row: usize| lengths.map_or(n, |l| clamped(l[row], n));
+        let rows = x.len() / n;
+        // The sum of a row is there long after its last exponential has begun; meanwhile the row before is finished.
+        for row in 0..=rows {
+            if row < rows {
+                let values = &mut buffers[row % 2][..used(row)];
+                load(params.negate, &x[row * n..][..values.len()], values);
+                let max = shifted(&params, values, largest(values));
+                let soon = [x.as_ptr().wrapping_add((row + 1) * n).cast(), out[row * n..].as_ptr().cast()];
+                sums[row % 2] = exponentials(params.log, values, max, spare, soon);
+            }
+            if let Some(last) = row.checked_sub(1) {
+                let (out, rest) = out[last * n..][..n].split_at_mut(used(last));
+                shares(params.log, &buffers[last % 2][..out.len()], sums[last % 2], out);
+                rest.fill(O::ZERO);
             }
         }
+    }
+}
+
+/// Exponentials of a row, or for logarithms what they are of; the sum of exponentials.
+#[inline(always)]
+fn exponentials<A: Float>(log: bool, x: &mut [A], max: A, spare: &mut [A], soon: [*const u8; 2]) -> f64 {
+    if !log {
+        return A::exponentials(x, max, soon);
+    }
+    let spare = &mut spare[..x.len()];
+    spare.copy_from_slice(x);
+    A::exponentials(spare, max, soon)
+}
+
+/// The softmax of a row, or its logarithm.
+#[inline(always)]
+fn shares<A: Float + CastTo<O>, O: Element>(log: bool, x: &[A], sum: f64, out: &mut [O]) {
+    if log {
+        let sum = A::from_f64(sum.ln());
+        out.iter_mut().zip(x).for_each(|(out, v)| *out = (*v - sum).cast());
+    } else {
+        let share = A::from_f64(1.0 / sum);
+        out.iter_mut().zip(x).for_each(|(out, e)| *out = (*e * share).cast());
     }
 }
 
@@ -213,11 +233,12 @@ vectorized! {
             } else {
                 row
             };
+            let soon = [x.as_ptr().wrapping_add(k * inner + width).cast(), band.row(k).as_ptr().cast()];
             let Some(lengths) = lengths else {
-                T::Acc::exponentials_of_columns(row, left, &mut sum);
+                T::Acc::exponentials_of_columns(row, left, &mut sum, soon);
                 continue;
             };
-            T::Acc::exponentials_of_columns(row, left, &mut [zero; MOST_WIDTH]);
+            T::Acc::exponentials_of_columns(row, left, &mut [zero; MOST_WIDTH], soon);
             for ((sum, e), length) in sum.iter_mut().zip(row).zip(lengths) {
                 *sum += if k < clamped(*length, n) { *e } else { zero };
             }

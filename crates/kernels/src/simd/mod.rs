@@ -211,17 +211,23 @@ pub(crate) fn entry_narrow<B: Body>(isa: Isa) -> Entry<B::Args> {
     }
 }
 
-/// Asks for the line of `p + ahead` to be brought to the first-level cache. The address need not be valid.
+/// Asks for the line at an address, which need not be valid, to be brought to the first-level cache.
 #[inline(always)]
-pub(crate) fn prefetch_near(p: Src, ahead: usize) {
+pub(crate) fn request(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: prefetching is allowed on any address; SSE is part of the x86-64 baseline.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(p.address(ahead));
+        _mm_prefetch::<_MM_HINT_T0>(p.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (p, ahead);
+    let _ = p;
+}
+
+/// Asks for the line of `p + ahead` to be brought to the first-level cache. The address need not be valid.
+#[inline(always)]
+pub(crate) fn prefetch_near(p: Src, ahead: usize) {
+    request(p.address(ahead).cast());
 }
 
 /// Asks for the line of `p + ahead` to be brought to the second-level cache. The address need not be valid.
