@@ -7,6 +7,7 @@ use crate::reduce::{fold_slice, sum_of_row};
 use crate::reduce_folds::Largest;
 use crate::vectorize::vectorized;
 use crate::window::{inside, three};
+use std::ops::Range;
 
 pub use crate::window::{Convention, pooled_size};
 
@@ -94,87 +95,81 @@ impl Plan {
         }
         let plane: usize = self.size.iter().product::<usize>() * self.inner;
         let rows = chunk_by_work(row * self.kernel.iter().product::<usize>());
-        let bytes = row * size_of::<T::Acc>();
+        // Accumulators are no smaller than elements.
+        let line = self.size[2] * self.inner;
+        let bytes = (line + row) * size_of::<T::Acc>();
         par_chunks_mut_scratch(par, out, rows * row, bytes, |i, out, scratch| {
-            let sums: &mut [T::Acc] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
+            let (line, sums) = scratch[..bytes].split_at_mut(line * size_of::<T::Acc>());
             for (j, out) in out.chunks_mut(row).enumerate() {
                 let at = i * rows + j;
                 let (oh, od) = (at % self.out[1], at / self.out[1] % self.out[0]);
                 let x = &x[at / (self.out[1] * self.out[0]) * plane..][..plane];
-                match (self.kind, self.inner == 1 && self.out[2] < 4) {
-                    (PoolKind::Max, false) => self.max_row(x, od, oh, out),
-                    (PoolKind::Max, true) => self.max_each(x, od, oh, out),
-                    (_, few) => {
-                        if few {
-                            self.sum_each(x, od, oh, sums)
-                        } else {
-                            self.sum_row(x, od, oh, sums)
-                        }
-                        self.finish(od, oh, sums, out)
+                let few = self.inner == 1 && self.out[2] < 4;
+                if self.kind == PoolKind::Max {
+                    if few { self.max_each(x, od, oh, out) } else { self.max_row(x, od, oh, elements(line), out) }
+                } else {
+                    let sums: &mut [T::Acc] = elements(sums);
+                    if few {
+                        self.sum_each(x, od, oh, sums)
+                    } else {
+                        self.sum_row(x, od, oh, elements(line), sums)
                     }
+                    self.finish(od, oh, sums, out)
                 }
             }
         });
     }
 
     /// The window of output `o` on an axis, cut to the input.
-    fn window(&self, axis: usize, o: usize) -> std::ops::Range<usize> {
+    fn window(&self, axis: usize, o: usize) -> Range<usize> {
         let start = o * self.stride[axis];
         let end = (start + self.kernel[axis]).saturating_sub(self.pad[axis]).min(self.size[axis]);
         let start = start.saturating_sub(self.pad[axis]).min(end);
         start..end
     }
 
-    /// Calls `body(row of the input, outputs, first input column)` for every tap of the windows of one output row.
-    fn taps<'a, T>(
-        &self,
-        x: &'a [T],
-        od: usize,
-        oh: usize,
-        mut body: impl FnMut(&'a [T], std::ops::Range<usize>, usize),
-    ) {
-        let row = self.size[2] * self.inner;
-        for d in self.window(0, od) {
-            for h in self.window(1, oh) {
-                let x = &x[(d * self.size[1] + h) * row..][..row];
-                for tap in 0..self.kernel[2] {
-                    let outputs = inside(tap, self.stride[2], self.pad[2], self.size[2], self.out[2]);
-                    if !outputs.is_empty() {
-                        let first = outputs.start * self.stride[2] + tap - self.pad[2];
-                        body(x, outputs, first);
-                    }
-                }
+    /// The input rows that the windows of an output row see.
+    fn lines<'a, T>(&self, x: &'a [T], od: usize, oh: usize) -> impl Iterator<Item = &'a [T]> {
+        let (row, height, rows) = (self.size[2] * self.inner, self.size[1], self.window(1, oh));
+        self.window(0, od).flat_map(move |d| rows.clone().map(move |h| &x[(d * height + h) * row..][..row]))
+    }
+
+    /// Calls `body(outputs, first input, distance between inputs)` for runs of the outputs of a row and each place in their windows;
+    /// in numbers of values.
+    fn taps(&self, mut body: impl FnMut(Range<usize>, usize, usize)) {
+        let (inner, stride) = (self.inner, self.stride[2]);
+        for tap in 0..self.kernel[2] {
+            let outputs = inside(tap, stride, self.pad[2], self.size[2], self.out[2]);
+            if outputs.is_empty() {
+                continue;
+            }
+            let first = outputs.start * stride + tap - self.pad[2];
+            if inner == 1 || stride == 1 {
+                body(outputs.start * inner..outputs.end * inner, first * inner, stride);
+            } else {
+                outputs
+                    .enumerate()
+                    .for_each(|(k, o)| body(o * inner..(o + 1) * inner, (first + k * stride) * inner, 1));
             }
         }
     }
 
-    fn max_row<T: Element>(&self, x: &[T], od: usize, oh: usize, out: &mut [T]) {
+    /// The rows of the windows become one line, whose columns are then compared: fewer steps than there are places in a window, and
+    /// most go along rows.
+    fn max_row<T: Element>(&self, x: &[T], od: usize, oh: usize, line: &mut [T], out: &mut [T]) {
+        let line = &mut line[..self.size[2] * self.inner];
+        line.fill(T::LOWEST);
+        self.lines(x, od, oh).for_each(|row| max_step(row, 1, line));
         out.fill(T::LOWEST);
-        let (inner, stride) = (self.inner, self.stride[2]);
-        self.taps(x, od, oh, |x, outputs, first| {
-            if inner == 1 {
-                max_step(&x[first..], stride, &mut out[outputs]);
-            } else {
-                for (k, o) in outputs.enumerate() {
-                    max_step(&x[(first + k * stride) * inner..], 1, &mut out[o * inner..][..inner]);
-                }
-            }
-        });
+        self.taps(|outputs, first, stride| max_step(&line[first..], stride, &mut out[outputs]));
     }
 
-    fn sum_row<T: Element>(&self, x: &[T], od: usize, oh: usize, sums: &mut [T::Acc]) {
-        sums.fill(<T::Acc as Element>::ZERO);
-        let (inner, stride) = (self.inner, self.stride[2]);
+    fn sum_row<T: Element>(&self, x: &[T], od: usize, oh: usize, line: &mut [T::Acc], sums: &mut [T::Acc]) {
         let power = if let PoolKind::Lp { p } = self.kind { p } else { 1 };
-        self.taps(x, od, oh, |x, outputs, first| {
-            if inner == 1 {
-                sum_step(&x[first..], stride, power, &mut sums[outputs]);
-            } else {
-                for (k, o) in outputs.enumerate() {
-                    sum_step(&x[(first + k * stride) * inner..], 1, power, &mut sums[o * inner..][..inner]);
-                }
-            }
-        });
+        line.fill(<T::Acc as Element>::ZERO);
+        self.lines(x, od, oh).for_each(|row| power_step(row, power, line));
+        sums.fill(<T::Acc as Element>::ZERO);
+        self.taps(|outputs, first, stride| sum_step(&line[first..], stride, &mut sums[outputs]));
     }
 
     /// Few outputs in a row (global pooling has one): goes along the window instead of along the outputs.
@@ -197,7 +192,7 @@ impl Plan {
                 for row in row.chunks(block.len()) {
                     let block = &mut block[..row.len()];
                     block.fill(<T::Acc as Element>::ZERO);
-                    sum_step(row, 1, power, block);
+                    power_step(row, power, block);
                     *sum += sum_of_row(block);
                 }
             });
@@ -246,10 +241,13 @@ impl Plan {
     /// Windows have the same size all along a row but for its ends.
     fn average<T: Element>(&self, od: usize, oh: usize, padded: bool, sums: &[T::Acc], out: &mut [T]) {
         let lines = self.extent(0, od, padded) * self.extent(1, oh, padded);
+        let (kernel, stride, pad) = (self.kernel[2], self.stride[2], self.pad[2]);
+        let inside = (self.size[2] + pad).checked_sub(kernel).map_or(0, |last| last / stride + 1);
+        let whole = pad.div_ceil(stride)..inside.min(self.out[2]);
         let mut first = 0;
         while first < self.out[2] {
             let extent = self.extent(2, first, padded);
-            let same = (first..self.out[2]).take_while(|ow| self.extent(2, *ow, padded) == extent).count();
+            let same = if whole.contains(&first) { whole.end - first } else { 1 };
             let some = first * self.inner..(first + same) * self.inner;
             divide(&sums[some.clone()], T::Acc::from_f64((lines * extent).max(1) as f64), &mut out[some]);
             first += same;
@@ -265,32 +263,48 @@ vectorized! {
 
 vectorized! {
     fn max_step[T: Element](x: &[T], stride: usize, out: &mut [T]) {
-        let larger = |a: T, b: T| if b > a { b } else { a };
-        match stride {
-            1 => out.iter_mut().zip(x).for_each(|(o, &v)| *o = larger(*o, v)),
-            2 => {
-                // The last output may have no second element after it: it is done by itself.
-                let Some((last, most)) = out.split_last_mut() else { return };
-                *last = larger(*last, x[2 * most.len()]);
-                let (pairs, _) = x.as_chunks::<2>();
-                most.iter_mut().zip(pairs).for_each(|(o, v)| *o = larger(*o, v[0]));
-            }
-            _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(o, &v)| *o = larger(*o, v)),
-        }
+        fold(x, stride, out, |a, b| if b > a { b } else { a });
     }
 }
 
 vectorized! {
-    fn sum_step[T: Element](x: &[T], stride: usize, power: u32, sums: &mut [T::Acc]) {
-        let values = x.iter().step_by(stride).map(|v| v.acc());
+    fn sum_step[A: Float](x: &[A], stride: usize, sums: &mut [A]) {
+        fold(x, stride, sums, |a, b| a + b);
+    }
+}
+
+/// Each output with the input at its number times the stride.
+#[inline(always)]
+fn fold<T: Copy>(x: &[T], stride: usize, out: &mut [T], with: impl Fn(T, T) -> T) {
+    match stride {
+        1 => out.iter_mut().zip(x).for_each(|(o, v)| *o = with(*o, *v)),
+        2 => {
+            // The last output may have no second element after it: it is done by itself.
+            let Some((last, most)) = out.split_last_mut() else { return };
+            *last = with(*last, x[2 * most.len()]);
+            let (pairs, _) = x.as_chunks::<2>();
+            most.iter_mut().zip(pairs).for_each(|(o, v)| *o = with(*o, v[0]));
+        }
+        _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(o, v)| *o = with(*o, *v)),
+    }
+}
+
+vectorized! {
+    fn power_step[T: Element](x: &[T], power: u32, sums: &mut [T::Acc]) {
+        let values = x.iter().map(|v| v.acc());
         match power {
-            1 if stride == 1 => sums.iter_mut().zip(x).for_each(|(s, v)| *s += v.acc()),
-            1 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v),
+            1 => sums.iter_mut().zip(x).for_each(|(s, v)| *s += v.acc()),
             2 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v * v),
             3 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v * v * v),
             p => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.powf(T::Acc::from_f64(p as f64))),
         }
     }
+}
+
+/// The beginning of scratch memory as elements, as many as fit.
+fn elements<T: Element>(scratch: &mut [u8]) -> &mut [T] {
+    let bytes = scratch.len() / size_of::<T>() * size_of::<T>();
+    bytemuck::cast_slice_mut(&mut scratch[..bytes])
 }
 
 #[cfg(test)]
