@@ -30,6 +30,12 @@ pub(crate) enum Mode {
     Alias = 3,
 }
 
+impl Mode {
+    pub fn writes(self) -> bool {
+        matches!(self, Mode::Write | Mode::Update)
+    }
+}
+
 impl From<Access> for Mode {
     fn from(access: Access) -> Self {
         match access {
@@ -235,7 +241,7 @@ impl OpBlock {
         (0..unsafe { OpBlock::len(op) }).map(|i| unsafe { OpBlock::entry(op, i) }).any(|entry| {
             // SAFETY: contract.
             let entry = unsafe { &*entry };
-            std::ptr::eq(entry.var, var) && matches!(entry.mode(), Mode::Write | Mode::Update)
+            std::ptr::eq(entry.var, var) && entry.mode().writes()
         })
     }
 

@@ -5,7 +5,7 @@
 //! completed by whoever cancels it; one whose deadline has passed by whoever notices: a thread that waits for a result of
 //! it, or the next core that looks for work. Nobody has to be told of a cancellation he asked for: such failures count as observed.
 
-use crate::block::{Chain, Class, Mode, OpBlock};
+use crate::block::{Chain, Class, OpBlock};
 use crate::complete::inherited;
 use crate::ctx::{OnComplete, RunCtx};
 use crate::engine::Engine;
@@ -185,7 +185,7 @@ pub(crate) unsafe fn every_write_cancelled(op: *mut OpBlock) -> bool {
     unsafe {
         for i in 0..OpBlock::len(op) {
             let e = OpBlock::entry(op, i);
-            if !matches!((*e).mode(), Mode::Write | Mode::Update) {
+            if !(*e).mode().writes() {
                 continue;
             }
             let var = (*e).var;

@@ -33,6 +33,13 @@ impl Parker {
         }
     }
 
+    /// The thread does not wait for the processor that this one runs on, if it may run elsewhere.
+    pub fn keep_away(&self) {
+        if let Some((_, place)) = self.sleeper.get() {
+            place.keep_away();
+        }
+    }
+
     pub fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
     }

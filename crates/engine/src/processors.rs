@@ -44,6 +44,11 @@ mod linux {
             SleepingPlace { thread: this_thread(), all: GlobalMutex::new(None) }
         }
 
+        /// Moves it away as [`keep_away`] does.
+        pub fn keep_away(&self) {
+            keep_away(self.thread);
+        }
+
         /// It does not wake up on the processor this thread runs on, if it may run on another one.
         pub fn leave_out_here(&self) {
             let _changing = CHANGING.lock();
@@ -106,6 +111,8 @@ mod elsewhere {
         pub fn of_this_thread() -> Self {
             SleepingPlace
         }
+
+        pub fn keep_away(&self) {}
 
         pub fn leave_out_here(&self) {}
 

@@ -52,6 +52,8 @@ pub(crate) struct State {
     parked: Vec<usize>,
     /// Workers that look for work, and those that were woken and have not looked yet.
     searching: usize,
+    /// The worker that was woken last.
+    woken: Option<&'static Parker>,
     /// Workers that exist.
     alive: usize,
     /// Tokens whose holder has opened its run to helpers.
@@ -64,6 +66,15 @@ enum Wake {
     Nobody,
     Worker(&'static Parker),
     Start(usize),
+}
+
+/// An op that its waiter runs, and what belongs to that.
+struct Awaited {
+    op: *mut OpBlock,
+    token: usize,
+    wake: Wake,
+    /// The worker that was woken for it and may not run yet.
+    woken: Option<&'static Parker>,
 }
 
 /// What `dump` says about the pool.
@@ -89,6 +100,7 @@ impl Sched {
                 workers: Vec::new(),
                 parked: Vec::with_capacity(cores + 1),
                 searching: 0,
+                woken: None,
                 alive: 0,
                 open_runs: Vec::with_capacity(cores),
             })),
@@ -166,6 +178,7 @@ impl Sched {
         }
         if let Some(worker) = state.parked.pop() {
             state.searching += 1;
+            state.woken = Some(state.workers[worker]);
             return Wake::Worker(state.workers[worker]);
         }
         if state.alive < self.tokens.len() {
@@ -242,7 +255,7 @@ impl Sched {
 
     /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that. Only while nobody
     /// computes: beside other requests a worker is better, which goes on to the next one, or helps, without being woken.
-    fn take_awaited(&self, var: &Var) -> Option<(*mut OpBlock, usize, Wake)> {
+    fn take_awaited(&self, var: &Var) -> Option<Awaited> {
         let mut state = self.lock();
         if self.tokens.free() < self.tokens.len() {
             return None;
@@ -255,7 +268,8 @@ impl Sched {
         state.queues.pop();
         self.queued.store(state.queues.len(), Ordering::Release);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        Some((op, token, self.wake_rule(&mut state)))
+        let woken = state.woken.filter(|_| state.searching > 0);
+        Some(Awaited { op, token, wake: self.wake_rule(&mut state), woken })
     }
 
     fn take_late(&self, state: &mut State) -> Chain {
@@ -307,6 +321,7 @@ impl Sched {
         let mut state = self.lock();
         state.parked.clear();
         state.searching = 0;
+        state.woken = None;
         state.alive = 0;
         state.open_runs.retain(|&run| Some(run) == own);
         self.team.forget_helpers();
@@ -427,7 +442,11 @@ impl Engine {
         }
         let slot = slot::current();
         slot.enter();
-        if let Some((op, token, wake)) = self.sched.take_awaited(var) {
+        if let Some(Awaited { op, token, wake, woken }) = self.sched.take_awaited(var) {
+            // The system expected this thread to sleep and may have put the worker behind it.
+            if let Some(worker) = woken {
+                worker.keep_away();
+            }
             self.do_job(slot, Job::Run(op), token, wake);
             self.sched.give_back(self, token);
         }

@@ -483,7 +483,10 @@ impl Engine {
     ) -> Result<Outcome, WaitError> {
         if cell.state.load(Ordering::Acquire) != DONE {
             self.run_awaited(&cell.var);
-            self.start_what_was_queued();
+            // Otherwise this thread has just run it.
+            if cell.state.load(Ordering::Acquire) != DONE {
+                self.start_what_was_queued();
+            }
             if self.closed.load(Ordering::SeqCst) {
                 cell.close();
             }

@@ -134,3 +134,36 @@ fn idle_cores_help_an_op_in_its_waiter() {
         assert!(begin.elapsed() < Duration::from_secs(10), "nobody helps");
     }
 }
+
+/// How many of some requests after a rest, each a millisecond of work for two, their waiters did alone.
+#[cfg(target_os = "linux")]
+fn alone_after_a_rest(engine: &'static Engine, var: &Var, requests: usize) -> usize {
+    let request = || {
+        std::thread::sleep(Duration::from_millis(3));
+        let (send, ran) = channel();
+        engine.push(OpSpec::new("split", &[(var, Access::Write)]).cost(Cost::Medium), move |ctx| {
+            let busy = |_: usize, _: &mut [u8]| {
+                send.send(std::thread::current().id()).unwrap();
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_micros(50) {}
+            };
+            ctx.split(40, 0, &busy);
+            Ok(())
+        });
+        engine.wait_to_read(var).unwrap();
+        let threads: Vec<ThreadId> = ran.iter().collect();
+        threads.iter().all(|t| *t == threads[0])
+    };
+    (0..requests).filter(|_| request()).count()
+}
+
+/// Linux puts a worker that is woken at the push behind the thread that pushes, as that one is about to sleep. Where nobody moves
+/// the worker that is every second request; the repetitions are for other programs that disturb it.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_worker_of_a_rested_engine_does_not_wait_behind_the_thread_it_helps() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let var = engine.new_var();
+    let alone: Vec<usize> = (0..5).map(|_| alone_after_a_rest(engine, &var, 100)).collect();
+    assert!(alone.iter().any(|alone| *alone <= 15), "so many of a hundred got no help: {alone:?}");
+}

@@ -293,7 +293,7 @@ vectorized! {
     fn power_step[T: Element](x: &[T], power: u32, sums: &mut [T::Acc]) {
         let values = x.iter().map(|v| v.acc());
         match power {
-            1 => sums.iter_mut().zip(x).for_each(|(s, v)| *s += v.acc()),
+            1 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v),
             2 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v * v),
             3 => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v * v * v),
             p => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.powf(T::Acc::from_f64(p as f64))),
