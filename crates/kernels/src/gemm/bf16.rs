@@ -85,7 +85,7 @@ impl Bf16Gemm {
                 out.chunks_exact_mut(row).zip(a).for_each(|(out, a)| self.round_row(a, out));
             });
         }
-        self.pairs.run(Matrix::rows(rounded, row.max(1)), packed, epilogue, c, c_stride, par);
+        self.pairs.run(Matrix::rows(rounded, row.max(1)), packed, epilogue, c, c_stride, &mut [], par);
     }
 
     /// Rounds one row of k values.

@@ -6,23 +6,35 @@
 //! of zero. What has another exponent is an exception: it is written down beside its place, and put there whenever its block is
 //! unpacked. A panel with many of them would be slow, so then the layer's weights are packed as they are ([`Sgemm::pack`]).
 //!
-//! Blocks of [`STEPS`] steps are unpacked to the first-level cache, where the register tiles find them.
+//! The columns of up to sixteen panels lie together step by step, so that a step whose inputs are all zero, as half of what comes
+//! out of a ReLU is, need not be read: what lies between two that are read is 1792 bytes long. They are multiplied on the
+//! way (`product.rs`).
 
+pub(super) mod product;
+
+use super::live::Live;
 use super::{Matrix, Sgemm};
 use crate::isa::{Isa, has_vbmi};
-use crate::simd::{COMPACT_UNIT, Dst, LANES, Src, pack_compact, unpack_compact};
+use crate::simd::{
+    COMPACT_CODES, COMPACT_REST, COMPACT_SUMS_ROW, CompactColumns, Dst, LANES, Src, pack_compact, unpack_compact,
+};
+use std::ops::Range;
 
 /// Steps of k that are unpacked together.
 pub(super) const STEPS: usize = 4 * LANES;
+/// Panels whose steps lie together.
+const SIDE: usize = COMPACT_SUMS_ROW / WIDTH;
 /// Columns of a panel.
 const WIDTH: usize = 2 * LANES;
+/// Elements that a step of a panel takes.
+const STEP: usize = COMPACT_REST + COMPACT_CODES;
 /// Bytes of weights from which on the caches do not keep them from one call to the next.
 const LARGE: usize = 12 << 20;
 /// Smaller depths have no room for what is written down beside a panel.
 const LEAST_DEPTH: usize = 256;
-/// Exceptions that a panel may have: so many, and one for so many units.
+/// Exceptions that a panel may have: so many, and one for so many steps.
 const FEW: usize = 8;
-const UNITS_PER_EXCEPTION: usize = 8;
+const STEPS_PER_EXCEPTION: usize = 8 * LANES;
 /// Codes of exponents below the highest one; the next stands for zero.
 const CODES: u32 = 15;
 /// About so many vectors of a panel are looked at to find its exponents.
@@ -31,7 +43,9 @@ const SAMPLE: usize = 4096;
 const HEADER: usize = LANES;
 /// What the first element holds if the weights behind it are in 28 bits.
 const COMPACT: u32 = u32::from_le_bytes(*b"28b\n");
-/// Elements behind the last unit, which is read in whole vectors.
+/// What the second element holds if all weights are finite, so that zero times any of them is zero.
+const FINITE: u32 = 1;
+/// Elements behind the last step, which is read in whole vectors.
 const BEHIND: usize = LANES;
 
 /// A weight whose exponent has no code.
@@ -43,26 +57,33 @@ struct Exception {
     bits: u32,
 }
 
+impl Exception {
+    /// Step and column.
+    fn place(&self) -> (usize, usize) {
+        (self.at as usize / WIDTH, self.at as usize % WIDTH)
+    }
+}
+
 /// Whether weights of this size are worth it, and the machine has what unpacking them takes.
 pub(super) fn pays(n: usize, k: usize, isa: Isa) -> bool {
     fits(k, isa) && n.saturating_mul(k).saturating_mul(size_of::<f32>()) >= LARGE
 }
 
 pub(super) fn fits(k: usize, isa: Isa) -> bool {
-    isa == Isa::Avx512 && has_vbmi() && k >= LEAST_DEPTH
+    isa == Isa::Avx512 && has_vbmi() && (LEAST_DEPTH..=u32::MAX as usize / WIDTH).contains(&k)
 }
 
-/// Where the parts of packed weights lie, in elements: header, tables, ends of the panels' exceptions, units, exceptions.
+/// Where the parts of packed weights lie, in elements: header, tables, ends of the panels' exceptions, steps, exceptions.
 #[derive(Clone, Copy)]
 struct Places {
     panels: usize,
-    /// Units of a panel.
-    units: usize,
+    /// Depth of the product.
+    k: usize,
 }
 
 impl Places {
     fn of(gemm: &Sgemm) -> Places {
-        Places { panels: gemm.n.div_ceil(WIDTH), units: gemm.k.div_ceil(LANES) }
+        Places { panels: gemm.n.div_ceil(WIDTH), k: gemm.k }
     }
 
     fn table(&self, panel: usize) -> usize {
@@ -73,16 +94,25 @@ impl Places {
         self.table(self.panels)
     }
 
-    fn unit(&self, panel: usize, unit: usize) -> usize {
-        (self.ends() + self.panels).next_multiple_of(LANES) + (panel * self.units + unit) * COMPACT_UNIT
+    /// Panels whose steps lie together with those of this one.
+    fn side(&self, panel: usize) -> Range<usize> {
+        let first = panel / SIDE * SIDE;
+        first..self.panels.min(first + SIDE)
+    }
+
+    /// The first step of a panel: sign and mantissa, codes, and how far it is to the next step.
+    fn steps(&self, panel: usize) -> (usize, usize, usize) {
+        let (side, begin) = (self.side(panel), (self.ends() + self.panels).next_multiple_of(LANES));
+        let (first, at) = (begin + side.start * self.k * STEP, panel - side.start);
+        (first + at * COMPACT_REST, first + side.len() * COMPACT_REST + at * COMPACT_CODES, side.len() * STEP)
     }
 
     fn exceptions(&self) -> usize {
-        self.unit(self.panels, 0) + BEHIND
+        (self.ends() + self.panels).next_multiple_of(LANES) + self.panels * self.k * STEP + BEHIND
     }
 
     fn most_exceptions(&self) -> usize {
-        FEW + self.units / UNITS_PER_EXCEPTION
+        FEW + self.k / STEPS_PER_EXCEPTION
     }
 
     fn len(&self) -> usize {
@@ -97,15 +127,21 @@ pub(super) fn packed_len(gemm: &Sgemm, plain: usize) -> usize {
 
 /// Packs B; as it is if there are too many exceptions.
 pub(super) fn pack(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) {
-    let packed = pack_units(gemm, b, out);
-    bytemuck::cast_slice_mut::<_, u32>(out)[0] = if packed { COMPACT } else { 0 };
-    if !packed {
+    let exceptions = pack_steps(gemm, b, out);
+    let finite = |e: &Exception| f32::from_bits(e.bits).is_finite();
+    let (form, finite) = match &exceptions {
+        Some(exceptions) => (COMPACT, exceptions.iter().all(finite)),
+        None => (0, false),
+    };
+    let header: &mut [u32] = bytemuck::cast_slice_mut(&mut out[..HEADER]);
+    header[..2].copy_from_slice(&[form, if finite { FINITE } else { 0 }]);
+    if exceptions.is_none() {
         gemm.plain().pack(b, &mut out[HEADER..]);
     }
 }
 
-/// Whether no panel has too many exceptions; otherwise what has been written means nothing.
-fn pack_units(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) -> bool {
+/// All exceptions, unless a panel has too many; otherwise what has been written means nothing.
+fn pack_steps(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) -> Option<Vec<Exception>> {
     let places = Places::of(gemm);
     let mut panel = vec![0.0; gemm.k * WIDTH];
     let mut exceptions = Vec::new();
@@ -113,9 +149,9 @@ fn pack_units(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) -> bool {
         let b = Matrix { data: &b.data[p * WIDTH * b.col_stride..], ..b };
         Sgemm { n: WIDTH.min(gemm.n - p * WIDTH), ..gemm.plain() }.pack(b, &mut panel);
         let (top, before) = (highest_code(bytemuck::cast_slice(&panel)), exceptions.len());
-        write_units(&panel, top, &mut out[places.unit(p, 0)..places.unit(p + 1, 0)], &mut exceptions);
+        write_steps(&panel, top, places.steps(p), out, &mut exceptions);
         if exceptions.len() - before > places.most_exceptions() {
-            return false;
+            return None;
         }
         let out: &mut [u32] = bytemuck::cast_slice_mut(out);
         let (codes, zero) = out[places.table(p)..][..LANES].split_at_mut(CODES as usize);
@@ -124,7 +160,7 @@ fn pack_units(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) -> bool {
         out[places.ends() + p] = exceptions.len() as u32;
     }
     bytemuck::cast_slice_mut(&mut out[places.exceptions()..][..2 * exceptions.len()]).copy_from_slice(&exceptions);
-    true
+    Some(exceptions)
 }
 
 fn exponent(bits: u32) -> u32 {
@@ -132,31 +168,32 @@ fn exponent(bits: u32) -> u32 {
 }
 
 /// The exponent of code 0 with which most numbers have a code, by a part of the numbers if they are many. Of equally good ones the
-/// lowest: the part may not have met the rarest numbers, which are small.
+/// lowest: the part may not have met the rarest numbers, which are small. Infinities and NaN get no code.
 fn highest_code(numbers: &[u32]) -> u32 {
     let mut count = [0u32; 256];
     let some = numbers.chunks(LANES).step_by((numbers.len() / LANES / SAMPLE) | 1).flatten();
     some.for_each(|bits| count[exponent(*bits) as usize] += 1);
     let covered = |top: u32| (top + 1 - CODES..=top).map(|e| u64::from(count[e as usize])).sum::<u64>();
-    (CODES..=u8::MAX.into()).rev().max_by_key(|top| covered(*top)).unwrap_or(CODES)
+    (CODES..u8::MAX.into()).rev().max_by_key(|top| covered(*top)).unwrap_or(CODES)
 }
 
-/// Units of 16 steps, each of 32 columns; zeros behind the last step.
-fn write_units(numbers: &[f32], top: u32, units: &mut [f32], exceptions: &mut Vec<Exception>) {
-    let mut last = [0.0; LANES * WIDTH];
-    for (u, (numbers, unit)) in numbers.chunks(LANES * WIDTH).zip(units.chunks_exact_mut(COMPACT_UNIT)).enumerate() {
-        let whole = numbers.first_chunk().unwrap_or_else(|| {
-            last[..numbers.len()].copy_from_slice(numbers);
-            &last
-        });
-        // SAFETY: `fits` asked for the instructions; `whole` is 16 steps, `unit` a unit.
-        let without_code = unsafe { pack_compact(Src::new(whole), top, Dst::new(unit)) };
-        for (step, mut columns) in without_code.into_iter().enumerate() {
-            while columns != 0 {
-                let at = step * WIDTH + columns.trailing_zeros() as usize;
-                exceptions.push(Exception { at: (u * LANES * WIDTH + at) as u32, bits: whole[at].to_bits() });
-                columns &= columns - 1;
-            }
+/// Writes the steps of a panel of [`WIDTH`] columns to their places.
+fn write_steps(
+    panel: &[f32],
+    top: u32,
+    (rest, codes, step): (usize, usize, usize),
+    out: &mut [f32],
+    exceptions: &mut Vec<Exception>,
+) {
+    let out = Dst::new(out);
+    for (k, numbers) in panel.chunks_exact(WIDTH).enumerate() {
+        let at = k * step;
+        // SAFETY: `fits` asked for the instructions; these are WIDTH numbers, and `Places` has room for the step.
+        let mut without_code = unsafe { pack_compact(Src::new(numbers), top, out.add(rest + at), out.add(codes + at)) };
+        while without_code != 0 {
+            let column = without_code.trailing_zeros() as usize;
+            exceptions.push(Exception { at: (k * WIDTH + column) as u32, bits: numbers[column].to_bits() });
+            without_code &= without_code - 1;
         }
     }
 }
@@ -182,26 +219,43 @@ impl<'a> View<'a> {
         Ok(View { places, packed, ends, exceptions })
     }
 
-    /// Steps `first .. first + STEPS` of a panel, as far as there are any, as numbers.
-    pub(super) fn unpack(&self, panel: usize, first: usize, out: &mut [f32]) {
-        let unit = first / LANES;
-        let units = (self.places.units - unit).min(STEPS / LANES);
-        let steps = Src::new(self.packed).add(self.places.unit(panel, unit));
-        let table = Src::new(&self.packed[self.places.table(panel)..][..LANES]);
-        let out = &mut out[..units * LANES * WIDTH];
-        // SAFETY: `fits` asked for the instructions; the panel has these units, behind the last of which there are `BEHIND`
-        // elements; `out` has room for them.
-        unsafe { unpack_compact(steps, units, table, Dst::new(out)) }
-        let begin = if panel == 0 { 0 } else { self.ends[panel - 1] as usize };
-        let exceptions = &self.exceptions[begin..self.ends[panel] as usize];
-        let start = first * WIDTH;
-        let passed = exceptions.partition_point(|e| (e.at as usize) < start);
-        for e in &exceptions[passed..] {
-            match out.get_mut(e.at as usize - start) {
-                Some(number) => *number = f32::from_bits(e.bits),
-                None => break,
-            }
+    /// The steps that a product with `a` needs, in memory of [`Live::room`] elements.
+    pub(super) fn live<'w>(&self, a: Matrix<'w>, rows: usize, room: &'w mut [f32]) -> Live<'w> {
+        let all_finite = self.packed[1].to_bits() == FINITE;
+        Live::of(a, rows, self.places.k, all_finite, room)
+    }
+
+    fn columns(&self, panels: &Range<usize>) -> CompactColumns {
+        let (rest, codes, step) = self.places.steps(panels.start);
+        debug_assert!(panels.end <= self.places.side(panels.start).end);
+        CompactColumns {
+            rest: Src::new(&self.packed[rest..]),
+            codes: Src::new(&self.packed[codes..]),
+            step,
+            tables: Src::new(&self.packed[self.places.table(panels.start)..]),
+            pairs: panels.len(),
         }
+    }
+
+    /// Up to [`STEPS`] steps of a panel, as numbers.
+    pub(super) fn unpack(&self, panel: usize, steps: Range<usize>, out: &mut [f32]) {
+        assert!(steps.end <= self.places.k, "steps {steps:?} of {}", self.places.k);
+        let out = &mut out[..steps.len() * WIDTH];
+        // SAFETY: `fits` asked for the instructions; the panel has these steps, behind the last of which there are `BEHIND`
+        // elements; `out` has room for their numbers.
+        unsafe { unpack_compact(&self.columns(&(panel..panel + 1)), steps.clone(), Dst::new(out)) }
+        for (step, column, weight) in self.exceptions_of(panel, &steps) {
+            out[(step - steps.start) * WIDTH + column] = weight;
+        }
+    }
+
+    /// Exceptions of a panel at some steps: step, column, weight.
+    fn exceptions_of(&self, panel: usize, steps: &Range<usize>) -> impl Iterator<Item = (usize, usize, f32)> {
+        let begin = if panel == 0 { 0 } else { self.ends[panel - 1] as usize };
+        let (exceptions, steps) = (&self.exceptions[begin..self.ends[panel] as usize], steps.clone());
+        let passed = exceptions.partition_point(|e| e.place().0 < steps.start);
+        let place = |e: &Exception| (e.place().0, e.place().1, f32::from_bits(e.bits));
+        exceptions[passed..].iter().map(place).take_while(move |(step, ..)| *step < steps.end)
     }
 }
 

@@ -8,18 +8,22 @@ mod bf16;
 mod compact;
 #[allow(clippy::needless_range_loop)]
 mod dots;
+mod live;
+mod output;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
 mod unpack;
 
 pub use bf16::Bf16Gemm;
 pub use dots::multiply_rows;
+pub use output::Epilogue;
 
-use crate::activation::{Activation, Limits};
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use crate::simd::{Dst, LANES, Src};
+use live::Live;
+use output::{Output, check_output};
 use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 
 /// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth stays in the first-level cache
@@ -66,15 +70,6 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// What happens to a sum before it is stored: bias of its column, then the activation.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Epilogue<'a> {
-    /// One value per column of C.
-    pub bias: Option<&'a [f32]>,
-    /// Applied last.
-    pub activation: Activation,
-}
-
 /// The product of an m x k by a k x n matrix on one instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sgemm {
@@ -86,14 +81,6 @@ pub struct Sgemm {
     elements: Elements,
     /// Whether B is packed in 28 bits for each number where this loses nothing.
     compact: bool,
-}
-
-/// C and the bias are as large as an m x n product needs.
-fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilogue: &Epilogue<'_>) {
-    assert!(c_stride >= n, "rows of C are {n} long but {c_stride} apart");
-    let c_len = (m - 1) * c_stride + n;
-    assert!(c.len() >= c_len, "C needs {c_len} elements, got {}", c.len());
-    assert!(epilogue.bias.is_none_or(|b| b.len() >= n), "the bias needs {n} elements");
 }
 
 /// How a product is cut into chunks; a function of its shape and instruction set alone.
@@ -183,10 +170,19 @@ impl Sgemm {
         Cut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
     }
 
+    /// Elements of memory that [`run`](Self::run) needs for as long as it runs.
+    pub fn workspace_len(&self) -> usize {
+        let compact = || Live::room(self.m, self.k) + compact::product::Cut::new(self.m, self.n).room();
+        if self.compact { compact() } else { 0 }
+    }
+
     /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it, row i of C starts at `i * c_stride`.
+    /// Weights in 28 bits that meet nothing but zeros are not read.
     ///
     /// # Panics
-    /// If an operand is smaller than the shape says.
+    /// If an operand is smaller than the shape says, or `workspace` than [`workspace_len`](Self::workspace_len); on weights in
+    /// 28 bits if the rows of A are not contiguous.
+    #[allow(clippy::too_many_arguments)]
     pub fn run(
         &self,
         a: Matrix<'_>,
@@ -194,6 +190,7 @@ impl Sgemm {
         epilogue: Epilogue<'_>,
         c: &mut [f32],
         c_stride: usize,
+        workspace: &mut [f32],
         par: &dyn Par,
     ) {
         if self.m == 0 || self.n == 0 {
@@ -208,14 +205,27 @@ impl Sgemm {
         );
         check_output(self.m, self.n, c, c_stride, &epilogue);
 
-        let cut = self.cut();
-        let panels = match self.compact.then(|| compact::View::of(self, packed)) {
-            Some(Ok(view)) => Panels::Compact(view),
-            Some(Err(plain)) => Panels::Plain(plain),
-            None => Panels::Plain(packed),
+        let (needed, given) = (self.workspace_len(), workspace.len());
+        assert!(given >= needed, "the workspace needs {needed} elements, got {given}");
+        let output = Output { gemm: *self, epilogue, c: Dst::new(c), c_stride };
+        let b = match self.compact.then(|| compact::View::of(self, packed)) {
+            Some(Ok(view)) => {
+                let (live, sums) = workspace.split_at_mut(Live::room(self.m, self.k));
+                let (cut, live) = (compact::product::Cut::new(self.m, self.n), view.live(a, self.m, live));
+                let sums = compact::product::multiply(&view, cut, &live, sums, par);
+                for panel in 0..self.n.div_ceil(self.panel()) {
+                    let sums = Src::new(&sums[cut.place(panel)..]);
+                    // SAFETY: there is no other thread.
+                    unsafe { output.store(0, self.m, panel, sums, compact::product::ROW) }
+                }
+                return;
+            }
+            Some(Err(plain)) => plain,
+            None => packed,
         };
-        let job = Job { gemm: *self, cut, a, panels, epilogue, c: Dst::new(c), c_stride };
-        let floats = job.band_rows() * (self.k.next_multiple_of(LANES) + self.panel()) + job.unpacked_len();
+        let cut = self.cut();
+        let job = Job { gemm: *self, cut, a, b, output };
+        let floats = job.band_rows() * (self.k.next_multiple_of(LANES) + self.panel());
         let scratch = size_of::<f32>() * floats + size_of::<Tap>() * self.k.div_ceil(LANES);
         par.run(cut.bands * cut.panel_groups, scratch, &|chunk, scratch| job.chunk(chunk, scratch));
     }
@@ -235,32 +245,20 @@ fn pack_columns(b: Matrix<'_>, first: usize, cols: usize, width: usize, panel: &
     }
 }
 
-/// B as it was packed.
-enum Panels<'a> {
-    Plain(&'a [f32]),
-    Compact(compact::View<'a>),
-}
-
 /// A running product: what every chunk needs to know.
 struct Job<'a> {
     gemm: Sgemm,
     cut: Cut,
     a: Matrix<'a>,
-    panels: Panels<'a>,
-    epilogue: Epilogue<'a>,
-    c: Dst,
-    c_stride: usize,
+    /// As it was packed.
+    b: &'a [f32],
+    output: Output<'a>,
 }
 
 impl Job<'_> {
     /// Rows of the largest band.
     fn band_rows(&self) -> usize {
         self.cut.row_tiles * tile_size(self.gemm.isa).rows
-    }
-
-    /// Elements that are unpacked at a time.
-    fn unpacked_len(&self) -> usize {
-        if self.gemm.compact { compact::STEPS * self.gemm.panel() } else { 0 }
     }
 
     /// One band of rows times one group of panels.
@@ -274,9 +272,7 @@ impl Job<'_> {
 
         let depth = k.next_multiple_of(LANES);
         let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * self.band_rows() * depth);
-        let (c_bytes, rest) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
-        let (unpacked, tap_bytes) = rest.split_at_mut(size_of::<f32>() * self.unpacked_len());
-        let unpacked: &mut [f32] = bytemuck::cast_slice_mut(unpacked);
+        let (c_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
         let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
         let sums: &mut [f32] = bytemuck::cast_slice_mut(c_bytes);
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut tap_bytes[..size_of::<Tap>() * k.div_ceil(LANES)]);
@@ -288,20 +284,10 @@ impl Job<'_> {
         }
         let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, blocks));
         let (a, c) = (Src::new(packed_a), Dst::new(sums));
-        let steps = match self.panels {
-            Panels::Compact(_) => compact::STEPS,
-            Panels::Plain(_) if tiles.len() > 1 => DEPTH,
-            Panels::Plain(_) => k.max(1),
-        };
+        let steps = if tiles.len() > 1 { DEPTH } else { k.max(1) };
         for panel in panels {
             for k0 in (0..k).step_by(steps) {
-                let b = match &self.panels {
-                    Panels::Plain(packed) => Src::new(&packed[panel * width * k..][..width * k]).add(k0 * width),
-                    Panels::Compact(view) => {
-                        view.unpack(panel, k0, unpacked);
-                        Src::new(unpacked)
-                    }
-                };
+                let b = Src::new(&self.b[panel * width * k..][..width * k]).add(k0 * width);
                 for t in tiles.clone() {
                     let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
                     let taps = row_taps(taps, k0, k.min(k0 + steps), rows);
@@ -315,7 +301,7 @@ impl Job<'_> {
                     };
                     // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps cover its `steps` from k0, as
                     // many as `b` has; `sums` has `width` columns for every row of the band.
-                    unsafe { self.cut.rows_entry(&entries, t)(&args) }
+                    unsafe { entries.of(&self.cut.rows, t)(&args) }
                 }
             }
             if k == 0 {
@@ -323,77 +309,9 @@ impl Job<'_> {
                 unsafe { c.zero(0, self.band_rows() * width) }
             }
             let rows = self.cut.rows.start(tiles.end - 1) + self.cut.rows.rows(tiles.end - 1) - first;
-            self.store(first, rows, panel * width, c.as_src());
+            // SAFETY: no other chunk has this band and panel.
+            unsafe { self.output.store(first, rows, panel, c.as_src(), width) }
         }
-    }
-
-    /// Writes `rows` rows of finished sums to C with the epilogue applied.
-    fn store(&self, first: usize, rows: usize, col: usize, sums: Src) {
-        let width = self.gemm.panel();
-        let cols = width.min(self.gemm.n - col);
-        let mut bias = [0.0; 2 * LANES];
-        if let Some(b) = self.epilogue.bias {
-            bias[..cols].copy_from_slice(&b[col..col + cols]);
-        }
-        let args = StoreArgs {
-            sums,
-            width,
-            bias: Src::new(&bias),
-            limits: self.epilogue.activation.limits(),
-            c: self.c.add(first * self.c_stride + col),
-            c_stride: self.c_stride,
-            rows,
-            cols,
-        };
-        // SAFETY: rows `first ..` and columns `col ..` lie inside C (checked in `run`), and no other chunk has this band and
-        // panel; `sums` holds `rows` rows of `width`.
-        unsafe { entry::<StoreRows>(self.gemm.isa)(&args) }
-    }
-}
-
-/// Rows of finished sums, and where they go in C.
-struct StoreArgs {
-    sums: Src,
-    width: usize,
-    bias: Src,
-    limits: Limits,
-    c: Dst,
-    c_stride: usize,
-    rows: usize,
-    cols: usize,
-}
-
-struct StoreRows;
-
-impl Body for StoreRows {
-    type Args = StoreArgs;
-    #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &StoreArgs) {
-        let limits = x.limits.ready(s);
-        for r in 0..x.rows {
-            for j in (0..x.cols).step_by(LANES) {
-                // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last block by way of a buffer.
-                unsafe {
-                    let v = s.add(s.load(x.sums, r * x.width + j), s.load(x.bias, j));
-                    let v = limits.apply(s, v);
-                    let at = r * x.c_stride + j;
-                    if j + LANES <= x.cols {
-                        s.store(x.c, at, v);
-                    } else {
-                        let mut last = [0.0; LANES];
-                        s.store(Dst::new(&mut last), 0, v);
-                        x.c.copy_from(at, Src::new(&last), x.cols - j);
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Cut {
-    #[inline(always)]
-    fn rows_entry(&self, entries: &tile::SplitEntries<ProductArgs>, t: usize) -> crate::simd::Entry<ProductArgs> {
-        entries.of(&self.rows, t)
     }
 }
 
@@ -452,7 +370,7 @@ impl PackedB {
     /// # Panics
     /// If `a` or `c` is smaller than the shape says.
     pub fn multiply(&self, m: usize, a: Matrix<'_>, epilogue: Epilogue<'_>, c: &mut [f32], par: &dyn Par) {
-        Sgemm::new(m, self.n, self.k, self.isa).run(a, &self.data, epilogue, c, self.n, par)
+        Sgemm::new(m, self.n, self.k, self.isa).run(a, &self.data, epilogue, c, self.n, &mut [], par)
     }
 }
 

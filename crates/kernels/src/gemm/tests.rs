@@ -1,4 +1,5 @@
 use super::*;
+use crate::activation::Activation;
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads};
 use proptest::prelude::*;
@@ -60,7 +61,7 @@ proptest! {
             let mut packed = vec![f32::NAN; gemm.packed_len()];
             gemm.pack(b, &mut packed);
             let mut c = vec![7.0; m * (n + pad)];
-            gemm.run(a, &packed, Epilogue { bias, activation }, &mut c, n + pad, &Serial);
+            gemm.run(a, &packed, Epilogue { bias, activation }, &mut c, n + pad, &mut [], &Serial);
             for i in 0..m {
                 for j in 0..n {
                     let (got, want) = (f64::from(c[i * (n + pad) + j]), activation.of(expected[i * n + j]));

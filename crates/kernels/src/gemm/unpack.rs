@@ -25,7 +25,7 @@ impl Sgemm {
                 let from = (panel * self.k + first) * width;
                 let rows = match &view {
                     Some(Ok(view)) => {
-                        view.unpack(panel, first, &mut steps);
+                        view.unpack(panel, first..first + count, &mut steps);
                         &steps[..]
                     }
                     Some(Err(plain)) => &plain[from..],

@@ -1,8 +1,12 @@
 //! AVX-512F: sixteen lanes in one register; and the same with products of pairs of bf16.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
-use super::{Body, COMPACT_UNIT, Dst, LANES, PairsBody, Rounding, Simd, Src, prefetch_near};
+use super::{
+    Body, COMPACT_CODES, COMPACT_REST, COMPACT_STEPS, COMPACT_SUMS_ROW, COMPACT_VALUES_ROW, CompactColumns,
+    CompactSteps, Dst, LANES, PairsBody, Rounding, Simd, Src, prefetch_near,
+};
 
 /// Exists only inside functions compiled for AVX-512F, with `PAIRS` for AVX512-BF16 too.
 #[derive(Clone, Copy)]
@@ -62,80 +66,139 @@ pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
     }
 }
 
-/// Turns units of [`COMPACT_UNIT`] into 16 steps of 32 numbers each. A unit holds three bytes of every number (sign and mantissa),
-/// then their codes of four bits, those of both halves of a step in a byte; `table` says which exponent, in its place, a code is.
+/// What turns 28 bits into numbers.
+#[derive(Clone, Copy)]
+struct Compact {
+    /// The highest of the three bytes twice: its first bit is the sign, the others go on with the mantissa.
+    bytes: __m512i,
+    kept: __m512i,
+}
+
+impl Compact {
+    #[target_feature(enable = "avx512f")]
+    fn new() -> Compact {
+        let bytes: [i32; LANES] = std::array::from_fn(|i| i32::from_le_bytes([0, 1, 2, 2].map(|b| 3 * i as u8 + b)));
+        // SAFETY: as many bytes as are loaded.
+        let bytes = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+        Compact { bytes, kept: _mm512_set1_epi32(!0x7f80_0000) }
+    }
+
+    /// 32 numbers in two vectors.
+    ///
+    /// # Safety
+    /// Signs and mantissas must be readable at `rest`, codes at `codes`, and 16 elements behind both.
+    #[target_feature(enable = "avx512f,avx512vbmi")]
+    #[inline]
+    unsafe fn pair(self, rest: Src, codes: Src, table: __m512i) -> [__m512; 2] {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let low = _mm512_loadu_si512(rest.block(0).cast());
+            let high = _mm512_loadu_si512(rest.block(COMPACT_REST / 2).cast());
+            let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.block(0).cast()));
+            let codes = [(low, codes), (high, _mm512_srli_epi32::<4>(codes))];
+            codes.map(|(rest, codes)| {
+                let rest = _mm512_permutexvar_epi8(self.bytes, rest);
+                let exponents = _mm512_permutexvar_epi32(codes, table);
+                // (rest & kept) | exponent
+                _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xEA>(rest, self.kept, exponents))
+            })
+        }
+    }
+}
+
+/// See [`super::unpack_compact`].
 ///
 /// # Safety
-/// The machine must have AVX-512F and AVX512-VBMI; `count` units and 16 elements behind them must be readable, `table` too, and
-/// `out` have room for their numbers.
+/// The machine must have AVX-512F and AVX512-VBMI; and as there.
 #[target_feature(enable = "avx512f,avx512vbmi")]
-pub(super) unsafe fn unpack_compact(units: Src, count: usize, table: Src, out: Dst) {
-    /// How far ahead of its use a line is requested, in elements.
-    const AHEAD: usize = 128 * LANES;
-    // The highest of the three bytes twice: its first bit is the sign, the others go on with the mantissa.
-    let bytes: [i32; LANES] = std::array::from_fn(|i| i32::from_le_bytes([0, 1, 2, 2].map(|b| 3 * i as u8 + b)));
+pub(super) unsafe fn unpack_compact(x: &CompactColumns, steps: Range<usize>, out: Dst) {
+    let compact = Compact::new();
     // SAFETY: promised by the caller.
     unsafe {
-        let (bytes, table) = (_mm512_loadu_si512(bytes.as_ptr().cast()), _mm512_loadu_si512(table.block(0).cast()));
-        let kept = _mm512_set1_epi32(!0x7f80_0000);
-        let numbers = |at: usize, codes: __m512i| {
-            let rest = _mm512_permutexvar_epi8(bytes, _mm512_loadu_si512(units.block(at).cast()));
-            // (rest & kept) | exponent
-            _mm512_ternarylogic_epi32::<0xEA>(rest, kept, _mm512_permutexvar_epi32(codes, table))
-        };
-        for unit in 0..count {
-            let at = unit * COMPACT_UNIT;
-            for step in 0..LANES {
-                for line in 0..2 {
-                    prefetch_near(units, at + AHEAD + step * (COMPACT_UNIT / LANES) + line * LANES);
-                }
-                let codes = units.block(at + LANES * 24 + step * 4);
-                let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.cast()));
-                let to = (unit * LANES + step) * 2 * LANES;
-                _mm512_storeu_si512(out.block(to).cast(), numbers(at + step * 24, codes));
-                let codes = _mm512_srli_epi32::<4>(codes);
-                _mm512_storeu_si512(out.block(to + LANES).cast(), numbers(at + step * 24 + 12, codes));
+        let table = _mm512_loadu_si512(x.tables.block(0).cast());
+        for (i, step) in steps.enumerate() {
+            let numbers = compact.pair(x.rest.add(step * x.step), x.codes.add(step * x.step), table);
+            for (half, numbers) in numbers.into_iter().enumerate() {
+                _mm512_storeu_ps(out.block((2 * i + half) * LANES), numbers);
             }
         }
     }
 }
 
-/// The reverse for one unit, where code c is the exponent `top` - c and the last one zero's: a bit for every number of a step whose
-/// exponent has no code.
+/// See [`super::multiply_compact`].
 ///
 /// # Safety
-/// The machine must have AVX-512F, AVX512-BW and AVX512-VBMI; `numbers` must hold those of a unit, and `out` have room for it.
+/// The machine must have AVX-512F and AVX512-VBMI; and as there, with `M` rows.
+#[target_feature(enable = "avx512f,avx512vbmi")]
+#[allow(clippy::needless_range_loop)]
+pub(super) unsafe fn multiply_compact<const M: usize>(x: &CompactColumns, y: &CompactSteps) {
+    let compact = Compact::new();
+    // SAFETY: promised by the caller.
+    unsafe {
+        for pair in 0..x.pairs {
+            let table = _mm512_loadu_si512(x.tables.block(pair * LANES).cast());
+            let mut sums = [[_mm512_setzero_ps(); 2]; M];
+            for m in 0..M {
+                for half in 0..2 {
+                    sums[m][half] =
+                        _mm512_loadu_ps(y.sums.as_src().block(m * COMPACT_SUMS_ROW + (pair * 2 + half) * LANES));
+                }
+            }
+            for s in 0..COMPACT_STEPS {
+                let (at, soon) = (y.steps[s] as usize * x.step, y.soon[s] as usize * x.step);
+                let (rest, codes) = (x.rest.add(at + pair * COMPACT_REST), x.codes.add(at + pair * COMPACT_CODES));
+                let numbers = compact.pair(rest, codes, table);
+                // As much as a pair takes, which is less than two lines.
+                prefetch_near(x.rest, soon + pair * (COMPACT_REST + COMPACT_CODES));
+                prefetch_near(x.rest, soon + pair * (COMPACT_REST + COMPACT_CODES) + LANES);
+                for m in 0..M {
+                    let value = _mm512_set1_ps(y.values.read(m * COMPACT_VALUES_ROW + s));
+                    for half in 0..2 {
+                        sums[m][half] = _mm512_fmadd_ps(value, numbers[half], sums[m][half]);
+                    }
+                }
+            }
+            for m in 0..M {
+                for half in 0..2 {
+                    _mm512_storeu_ps(y.sums.block(m * COMPACT_SUMS_ROW + (pair * 2 + half) * LANES), sums[m][half]);
+                }
+            }
+        }
+    }
+}
+
+/// See [`super::pack_compact`].
+///
+/// # Safety
+/// The machine must have AVX-512F, AVX512-BW and AVX512-VBMI; and as there.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-pub(super) unsafe fn pack_compact(numbers: Src, top: u32, out: Dst) -> [u32; LANES] {
+pub(super) unsafe fn pack_compact(numbers: Src, top: u32, rest: Dst, codes: Dst) -> u32 {
     const CODES: i32 = 15;
     let bytes: [[u8; 3]; LANES] = std::array::from_fn(|i| [0, 1, 2].map(|b| 4 * i as u8 + b));
-    let mut exceptions = [0; LANES];
     // SAFETY: promised by the caller; a masked load or store does not touch what is masked out.
     unsafe {
         let used = (1u64 << 48) - 1;
         let bytes = _mm512_maskz_loadu_epi8(used, bytes.as_ptr().cast());
         let (top, zero) = (_mm512_set1_epi32(top as i32), _mm512_set1_epi32(CODES));
         let sign = _mm512_set1_epi32(1 << 23);
-        let half = |at: usize, to: usize| {
+        let half = |at: usize| {
             let v = _mm512_loadu_si512(numbers.block(at).cast());
-            // mantissa | (number >> 8 & sign)
-            let kept = _mm512_and_si512(v, _mm512_set1_epi32(0x7f_ffff));
-            let kept = _mm512_ternarylogic_epi32::<0xF8>(kept, _mm512_srli_epi32::<8>(v), sign);
-            _mm512_mask_storeu_epi8(out.block(to).cast(), used, _mm512_permutexvar_epi8(bytes, kept));
             let exponent = _mm512_and_si512(_mm512_srli_epi32::<23>(v), _mm512_set1_epi32(0xff));
             let code = _mm512_min_epu32(_mm512_sub_epi32(top, exponent), zero);
             let none = _mm512_mask_test_epi32_mask(_mm512_cmpeq_epi32_mask(code, zero), exponent, exponent);
+            // mantissa | (number >> 8 & sign)
+            let kept = _mm512_and_si512(v, _mm512_set1_epi32(0x7f_ffff));
+            let kept = _mm512_ternarylogic_epi32::<0xF8>(kept, _mm512_srli_epi32::<8>(v), sign);
+            let least = _mm512_ternarylogic_epi32::<0xEA>(_mm512_srli_epi32::<8>(v), sign, _mm512_set1_epi32(1));
+            let kept = _mm512_permutexvar_epi8(bytes, _mm512_mask_mov_epi32(kept, none, least));
+            _mm512_mask_storeu_epi8(rest.part(at * 3 / 4, COMPACT_REST / 2).cast(), used, kept);
             (code, u32::from(none))
         };
-        for (step, exceptions) in exceptions.iter_mut().enumerate() {
-            let (low, low_none) = half(step * 2 * LANES, step * 24);
-            let (high, high_none) = half((step * 2 + 1) * LANES, step * 24 + 12);
-            let codes = _mm512_cvtepi32_epi8(_mm512_or_si512(low, _mm512_slli_epi32::<4>(high)));
-            _mm_storeu_si128(out.block(LANES * 24 - 12 + step * 4).add(12).cast(), codes);
-            *exceptions = low_none | high_none << LANES;
-        }
+        let ((low, low_none), (high, high_none)) = (half(0), half(LANES));
+        let both = _mm512_cvtepi32_epi8(_mm512_or_si512(low, _mm512_slli_epi32::<4>(high)));
+        _mm_storeu_si128(codes.part(0, COMPACT_CODES).cast(), both);
+        low_none | high_none << LANES
     }
-    exceptions
 }
 
 impl<const PAIRS: bool> Simd for Avx512<PAIRS> {

@@ -22,6 +22,7 @@ mod portable;
 pub(crate) use ptr::{Dst, Src};
 
 use crate::isa::Isa;
+use std::ops::Range;
 
 /// Lanes of a vector, and channels of a block.
 pub(crate) const LANES: usize = 16;
@@ -170,36 +171,99 @@ pub(crate) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
     unreachable!("{:?}", (lo.address(0), hi.address(0), count, mask, out.as_src().address(0)))
 }
 
-/// Elements that 16 steps of 32 numbers take in 28 bits each.
-pub(crate) const COMPACT_UNIT: usize = LANES * 2 * LANES * 7 / 8;
+/// Elements that the sign and mantissa of 32 numbers take in 28 bits each, and their codes.
+pub(crate) const COMPACT_REST: usize = 2 * LANES * 3 / 4;
+pub(crate) const COMPACT_CODES: usize = 2 * LANES / 8;
+/// Steps that [`multiply_compact`] takes at a time, the most rows, and how far it is to the next row's values and sums: constants,
+/// which leave more registers.
+pub(crate) const COMPACT_STEPS: usize = 4;
+pub(crate) const COMPACT_VALUES_ROW: usize = 8 * COMPACT_STEPS;
+pub(crate) const COMPACT_SUMS_ROW: usize = 32 * LANES;
+pub(crate) const COMPACT_ROWS: usize = 12;
 
-/// Turns `count` units of 28 bits a number into numbers, 16 steps of 32 each; see `avx512::unpack_compact`.
+/// Where the steps of some neighbouring columns lie in 28 bits a number: of each 32 of them three bytes a number (sign and
+/// mantissa) at `rest`, and codes of four bits, those of both halves in a byte, at `codes`; `tables` says which exponent, in its
+/// place, a code is.
+#[derive(Clone, Copy)]
+pub(crate) struct CompactColumns {
+    pub rest: Src,
+    pub codes: Src,
+    /// Elements from one step to the next.
+    pub step: usize,
+    pub tables: Src,
+    /// How many times 32 columns.
+    pub pairs: usize,
+}
+
+/// Turns some steps of the first 32 columns into numbers, one step after another.
 ///
 /// # Safety
-/// The machine must have AVX512-VBMI; `units` must hold `count` of them and 16 elements more, `table` 16, and `out` have room.
-pub(crate) unsafe fn unpack_compact(units: Src, count: usize, table: Src, out: Dst) {
+/// The machine must have AVX512-VBMI; `columns` must have the steps and 16 elements behind the last one, a table for each of its
+/// pairs, and `out` room.
+pub(crate) unsafe fn unpack_compact(columns: &CompactColumns, steps: Range<usize>, out: Dst) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: promised by the caller.
     unsafe {
-        avx512::unpack_compact(units, count, table, out);
+        avx512::unpack_compact(columns, steps, out);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    unreachable!("{:?}", (units.address(count), table.address(0), out.as_src().address(0)))
+    unreachable!("{:?}", (columns.rest.address(0), steps, out.as_src().address(0)))
 }
 
-/// One unit of 28 bits a number from 16 steps of 32 numbers, and a bit for every number of a step whose exponent has no code; see
-/// `avx512::pack_compact`.
+/// Four steps of a product of some rows.
+pub(crate) struct CompactSteps {
+    pub steps: [u32; COMPACT_STEPS],
+    /// Steps that come next and are requested.
+    pub soon: [u32; COMPACT_STEPS],
+    /// The values of the first row at these steps, those of the next row [`COMPACT_VALUES_ROW`] elements on.
+    pub values: Src,
+    /// 32 sums for each pair of the first row, those of the next row [`COMPACT_SUMS_ROW`] elements on.
+    pub sums: Dst,
+}
+
+/// Adds the columns' numbers at these steps, times the steps' values, to the sums of `rows` rows.
 ///
 /// # Safety
-/// The machine must have AVX512-VBMI; `numbers` must hold 16 steps, and `out` have room for a unit.
-pub(crate) unsafe fn pack_compact(numbers: Src, top: u32, out: Dst) -> [u32; LANES] {
+/// As [`unpack_compact`]; and values and sums of up to [`COMPACT_ROWS`] rows must be where `x` says.
+pub(crate) unsafe fn multiply_compact(columns: &CompactColumns, x: &CompactSteps, rows: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: promised by the caller.
+    unsafe {
+        match rows {
+            1 => avx512::multiply_compact::<1>(columns, x),
+            2 => avx512::multiply_compact::<2>(columns, x),
+            3 => avx512::multiply_compact::<3>(columns, x),
+            4 => avx512::multiply_compact::<4>(columns, x),
+            5 => avx512::multiply_compact::<5>(columns, x),
+            6 => avx512::multiply_compact::<6>(columns, x),
+            7 => avx512::multiply_compact::<7>(columns, x),
+            8 => avx512::multiply_compact::<8>(columns, x),
+            9 => avx512::multiply_compact::<9>(columns, x),
+            10 => avx512::multiply_compact::<10>(columns, x),
+            11 => avx512::multiply_compact::<11>(columns, x),
+            COMPACT_ROWS => avx512::multiply_compact::<COMPACT_ROWS>(columns, x),
+            _ => unreachable!("{rows} rows"),
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("{:?}", (columns.rest.address(0), x.values.address(0), x.sums.as_src().address(0), rows))
+}
+
+/// 32 numbers in 28 bits each, where code c is the exponent `top` - c and the last one zero's: sign and mantissa to `rest`, codes to
+/// `codes`. A bit for every number whose exponent has no code; in its place is the least number of its sign, which adds nothing to a
+/// sum and, other than zero, makes infinity of infinity.
+///
+/// # Safety
+/// The machine must have AVX512-VBMI; `numbers` must hold 32, `rest` have room for [`COMPACT_REST`] elements and `codes` for
+/// [`COMPACT_CODES`].
+pub(crate) unsafe fn pack_compact(numbers: Src, top: u32, rest: Dst, codes: Dst) -> u32 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: promised by the caller; who has VBMI has BW.
     unsafe {
-        avx512::pack_compact(numbers, top, out)
+        avx512::pack_compact(numbers, top, rest, codes)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    unreachable!("{:?}", (numbers.address(0), top, out.as_src().address(0)))
+    unreachable!("{:?}", (numbers.address(0), top, rest.as_src().address(0), codes.as_src().address(0)))
 }
 
 /// `B` compiled for an instruction set of at most 16 registers.

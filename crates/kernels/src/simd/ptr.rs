@@ -170,4 +170,16 @@ impl Dst {
         // SAFETY: promised by the caller.
         unsafe { self.ptr.add(at) }
     }
+
+    /// Pointer to `n` writable elements, for a store of a part of a vector.
+    ///
+    /// # Safety
+    /// `self[at .. at + n]` must be writable and not accessed by another thread.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) unsafe fn part(self, at: usize, n: usize) -> *mut f32 {
+        self.check(at, n);
+        // SAFETY: promised by the caller.
+        unsafe { self.ptr.add(at) }
+    }
 }

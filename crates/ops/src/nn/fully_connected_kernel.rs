@@ -52,12 +52,17 @@ impl Kernel for Fast {
         let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
         let epilogue = self.epilogue.of_product(call.inputs, residual.is_some())?;
         let packed = packed_elements(packed, self.gemm.packed_len())?;
+        let workspace = scratch(call.workspace, self.gemm.workspace_len())?;
         let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
-        self.gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, call.par);
+        self.gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, workspace, call.par);
         if residual.is_some() {
             self.epilogue.apply(call.par, residual, out);
         }
         Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.gemm.workspace_len() * size_of::<f32>()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {

@@ -18,6 +18,10 @@ fn packed(gemm: &Sgemm, weights: &[f32]) -> Vec<f32> {
     packed
 }
 
+fn workspace(gemm: &Sgemm) -> Vec<f32> {
+    vec![f32::NAN; gemm.workspace_len()]
+}
+
 /// All numbers, or nothing if the weights were packed as they are.
 fn unpacked(gemm: &Sgemm, packed: &[f32]) -> Option<Vec<u32>> {
     View::of(gemm, packed).ok()?;
@@ -51,10 +55,16 @@ proptest! {
 
     #[test]
     fn a_product_on_compact_weights_equals_its_float64_reference(
-        m in 1usize..40, n in 1usize..80, k in 256usize..400, relu: bool, with_bias: bool, scattered: bool, seed: u64,
+        m in 1usize..60, n in 1usize..1200, k in 256usize..400, relu: bool, with_bias: bool, scattered: bool, zeros in 0usize..9,
+        seed: u64,
     ) {
         let Some(gemm) = compact(m, n, k) else { return Ok(()) };
-        let (a, mut weights) = (values(seed, m * k), values(seed ^ 1, n * k));
+        let (mut a, mut weights) = (values(seed, m * k), values(seed ^ 1, n * k));
+        // So many eighths of the inputs are zero in all rows, and some in one.
+        for (i, value) in a.iter_mut().enumerate() {
+            let zero = (i % k).wrapping_mul(0x9E37_79B9) >> 8 & 7 < zeros || i % 31 == 0;
+            *value = if zero { 0.0 } else { *value };
+        }
         if scattered {
             // Exponents everywhere: these weights are packed as they are.
             weights.iter_mut().enumerate().for_each(|(i, w)| *w *= 2f32.powi(i as i32 % 40 - 20));
@@ -64,9 +74,10 @@ proptest! {
         let activation = if relu { Activation::Relu } else { Activation::None };
         let packed = packed(&gemm, &weights);
         prop_assert_eq!(View::of(&gemm, &packed).is_err(), scattered);
+        let mut first = None;
         for par in [&Serial as &dyn Par, &Reverse, &Threads(2)] {
             let mut c = vec![7.0; m * n];
-            gemm.run(Matrix::rows(&a, k), &packed, Epilogue { bias, activation }, &mut c, n, par);
+            gemm.run(Matrix::rows(&a, k), &packed, Epilogue { bias, activation }, &mut c, n, &mut workspace(&gemm), par);
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let terms = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(weights[j * k + l]));
                 let bias = bias.map_or(0.0, |b| f64::from(b[j]));
@@ -74,6 +85,7 @@ proptest! {
                 let (want, got) = (if relu { sum.max(0.0) } else { sum }, f64::from(c[i * n + j]));
                 prop_assert!((got - want).abs() <= 1e-6 * scale, "({i}, {j}): {got}, expected {want}");
             }
+            prop_assert_eq!(first.get_or_insert_with(|| bits(&c)), &bits(&c));
         }
     }
 }
@@ -94,9 +106,53 @@ fn a_few_exceptions_are_put_in_their_places_and_many_are_too_many() {
     let as_it_is = packed(&gemm, &weights);
     assert!(unpacked(&gemm, &as_it_is).is_none(), "one more in the first panel");
     let mut c = vec![0.0; n];
-    gemm.run(Matrix::rows(&vec![1.0; k], k), &as_it_is, Epilogue::default(), &mut c, n, &Serial);
+    gemm.run(Matrix::rows(&vec![1.0; k], k), &as_it_is, Epilogue::default(), &mut c, n, &mut workspace(&gemm), &Serial);
     let sums = weights.chunks(k).map(|row| row.iter().map(|w| f64::from(*w)).sum::<f64>() as f32);
     assert!(c.iter().zip(sums).all(|(c, sum)| *c == sum || (c - sum).abs() < 1e-3));
+}
+
+#[test]
+fn inputs_that_are_zero_are_left_out_unless_a_weight_is_not_finite() {
+    let (n, k) = (200, 300);
+    let Some(gemm) = compact(1, n, k) else { return };
+    let mut a = values(1, k);
+    a.iter_mut().step_by(2).for_each(|a| *a = 0.0);
+    let product = |weights: &[f32], a: &[f32]| {
+        let mut c = vec![7.0; n];
+        gemm.run(
+            Matrix::rows(a, k),
+            &packed(&gemm, weights),
+            Epilogue::default(),
+            &mut c,
+            n,
+            &mut workspace(&gemm),
+            &Serial,
+        );
+        c
+    };
+    let mut weights = values(2, n * k);
+    // What is beside a zero changes nothing, as long as it is a number.
+    let expected = product(&weights, &a);
+    weights.iter_mut().skip(4 * k).step_by(4 * k + 2).for_each(|w| *w = 1e30);
+    let beside: Vec<usize> = (4 * k..n * k).step_by(4 * k + 2).collect();
+    assert!(beside.iter().all(|at| at % k % 2 == 0) && View::of(&gemm, &packed(&gemm, &weights)).is_ok());
+    assert_eq!(product(&weights, &a), expected);
+    // Infinity times a weight that has no code.
+    let step = beside[3] % k;
+    let mut infinite = a.clone();
+    infinite[step] = f32::INFINITY;
+    let signs = (0..n).map(|j| f32::INFINITY * weights[j * k + step].signum());
+    assert_eq!(product(&weights, &infinite), signs.collect::<Vec<_>>());
+    // Zero times infinity is no number, neither is what is added to it.
+    let at = beside[3];
+    weights[at] = f32::INFINITY;
+    let got = product(&weights, &a);
+    assert!(got[at / k].is_nan() && (0..n).filter(|j| *j != at / k).all(|j| (got[j] - expected[j]).abs() < 1e-4));
+    // Inputs that are no numbers count.
+    a[1] = f32::NAN;
+    assert!(product(&weights, &a).iter().all(|c| c.is_nan()));
+    // Nothing but zeros.
+    assert_eq!(product(&values(2, n * k), &vec![-0.0; k]), vec![0.0; n]);
 }
 
 #[test]
