@@ -3,12 +3,11 @@
 //!
 //! Of a number, sign and mantissa take three bytes and stay as they are. Of the eight bits of the exponent four are kept: the
 //! weights of a panel have few exponents, most of them the 15 below some highest one. The sixteenth code stands for the exponent
-//! of zero. What has another exponent is an exception: it is written down beside its place, and put there whenever its block is
-//! unpacked. A panel with many of them would be slow, so then the layer's weights are packed as they are ([`Sgemm::pack`]).
+//! of zero. What has another exponent is an exception: it is written down beside its place, and counts behind the others. A panel
+//! with many of them would be slow, so then the layer's weights are packed as they are ([`Sgemm::pack`]).
 //!
-//! The columns of up to sixteen panels lie together step by step, so that a step whose inputs are all zero, as half of what comes
-//! out of a ReLU is, need not be read: what lies between two that are read is 1792 bytes long. They are multiplied on the
-//! way (`product.rs`).
+//! The columns of up to sixteen panels lie together step by step: 1792 bytes, which need not be read if the step's inputs are all
+//! zero, as half of what comes out of a ReLU is. Weights are multiplied where they are unpacked (`product.rs`).
 
 pub(super) mod product;
 

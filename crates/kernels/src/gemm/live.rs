@@ -1,4 +1,4 @@
-//! Which steps of a product count: where all rows of A are zero, nothing is added.
+//! Which steps of a product count: one at which all rows of A are zero adds nothing.
 
 use super::Matrix;
 
