@@ -19,8 +19,6 @@ use crate::simd::{
 };
 use std::ops::Range;
 
-/// Steps of k that are unpacked together.
-pub(super) const STEPS: usize = 4 * LANES;
 /// Panels whose steps lie together.
 const SIDE: usize = COMPACT_SUMS_ROW / WIDTH;
 /// Columns of a panel.
@@ -236,7 +234,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Up to [`STEPS`] steps of a panel, as numbers.
+    /// Some steps of a panel, as numbers.
     pub(super) fn unpack(&self, panel: usize, steps: Range<usize>, out: &mut [f32]) {
         assert!(steps.end <= self.places.k, "steps {steps:?} of {}", self.places.k);
         let out = &mut out[..steps.len() * WIDTH];

@@ -3,6 +3,9 @@
 use super::{Sgemm, compact};
 use std::ops::Range;
 
+/// Steps that are unpacked together.
+const STEPS: usize = 64;
+
 impl Sgemm {
     /// Some columns of B, each as k elements one after another, bit for bit as [`pack`](Self::pack) got them.
     ///
@@ -14,14 +17,14 @@ impl Sgemm {
             return;
         }
         let width = self.panel();
-        let mut steps = vec![0.0; compact::STEPS * width];
+        let mut steps = vec![0.0; STEPS * width];
         let view = self.compact.then(|| compact::View::of(self, packed));
         for panel in columns.start / width..columns.end.div_ceil(width) {
             let here = columns.start.max(panel * width)..columns.end.min((panel + 1) * width);
             let out = &mut out[(here.start - columns.start) * self.k..][..here.len() * self.k];
             let lanes = here.start - panel * width..here.end - panel * width;
-            for first in (0..self.k).step_by(compact::STEPS) {
-                let count = compact::STEPS.min(self.k - first);
+            for first in (0..self.k).step_by(STEPS) {
+                let count = STEPS.min(self.k - first);
                 let from = (panel * self.k + first) * width;
                 let rows = match &view {
                     Some(Ok(view)) => {

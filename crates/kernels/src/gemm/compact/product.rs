@@ -5,7 +5,8 @@ use crate::gemm::live::Live;
 use crate::gemm::tile::Split;
 use crate::par::Par;
 use crate::simd::{
-    COMPACT_ROWS, COMPACT_STEPS, COMPACT_SUMS_ROW, COMPACT_VALUES_ROW, CompactSteps, Dst, Src, multiply_compact,
+    COMPACT_ROWS, COMPACT_STEPS, COMPACT_SUMS_ROW, COMPACT_VALUES_ROW, CompactColumns, CompactSteps, Dst, Src,
+    multiply_compact,
 };
 use std::ops::Range;
 
@@ -68,7 +69,7 @@ pub(in crate::gemm) fn multiply<'r>(
         let panels = view.places.side(side * SIDE);
         let range = steps * at / parts..steps * (at + 1) / parts;
         let sums = all.add(at * part + cut.place(panels.start));
-        let job = Chunk { view, panels, live, range, sums };
+        let job = Chunk { view, columns: view.columns(&panels), panels, live, range, sums };
         // SAFETY: no other chunk has this side, band and part, for which there is room.
         unsafe { job.multiply(bands.start(band)..bands.start(band) + bands.rows(band)) }
     });
@@ -83,6 +84,7 @@ pub(in crate::gemm) fn multiply<'r>(
 struct Chunk<'a> {
     view: &'a View<'a>,
     panels: Range<usize>,
+    columns: CompactColumns,
     live: &'a Live<'a>,
     /// Places in the list.
     range: Range<usize>,
@@ -103,7 +105,8 @@ impl Chunk<'_> {
         let steps = &self.live.steps()[self.range.clone()];
         let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return };
         let numbers = *first as usize..*last as usize + 1;
-        assert!(steps.is_sorted() && numbers.end <= self.view.places.k, "steps {numbers:?} of {}", self.view.places.k);
+        debug_assert!(steps.is_sorted(), "a list in ascending order, as Live makes it");
+        assert!(numbers.end <= self.view.places.k, "steps {numbers:?} of {}", self.view.places.k);
 
         let groups = Split::new(rows.len(), COMPACT_ROWS);
         let mut packed = [0.0; BAND * BLOCK];
@@ -140,7 +143,6 @@ impl Chunk<'_> {
     /// # Safety
     /// As [`multiply`](Self::multiply); the view must have the steps.
     unsafe fn multiply_block(&self, rows: usize, steps: &[u32], block: Range<usize>, values: Src, sums: Dst) {
-        let columns = self.view.columns(&self.panels);
         // What is missing in the last ones is zero times a step that is there, and weights in 28 bits are finite.
         let some = |from: usize| std::array::from_fn(|i| steps[(from + i).min(steps.len() - 1)]);
         for at in block.clone().step_by(COMPACT_STEPS) {
@@ -148,7 +150,7 @@ impl Chunk<'_> {
             let steps = CompactSteps { steps: now, soon, values, sums };
             // SAFETY: `fits` asked for the instructions; the columns have these steps, behind the last of which there are
             // `BEHIND` elements; `values` has them for all rows; `sums` as promised.
-            unsafe { multiply_compact(&columns, &steps, rows) }
+            unsafe { multiply_compact(&self.columns, &steps, rows) }
         }
     }
 }

@@ -112,7 +112,7 @@ fn a_few_exceptions_are_put_in_their_places_and_many_are_too_many() {
 }
 
 #[test]
-fn inputs_that_are_zero_are_left_out_unless_a_weight_is_not_finite() {
+fn zeros_and_numbers_that_are_not_finite_count_as_in_any_product() {
     let (n, k) = (200, 300);
     let Some(gemm) = compact(1, n, k) else { return };
     let mut a = values(1, k);
@@ -153,6 +153,30 @@ fn inputs_that_are_zero_are_left_out_unless_a_weight_is_not_finite() {
     assert!(product(&weights, &a).iter().all(|c| c.is_nan()));
     // Nothing but zeros.
     assert_eq!(product(&values(2, n * k), &vec![-0.0; k]), vec![0.0; n]);
+}
+
+#[test]
+fn weights_beside_zeros_are_not_read() {
+    let (n, k) = (200, 300);
+    let Some(gemm) = compact(1, n, k) else { return };
+    // Other exponents at even steps than at odd ones.
+    let scale = |at: usize| if (at % k).is_multiple_of(2) { 1.0 / 1024.0 } else { 1.0 };
+    let weights: Vec<f32> =
+        values(1, n * k).iter().enumerate().map(|(at, w)| (w.abs() * 0.9 + 1.0) * scale(at)).collect();
+    let mut packed = packed(&gemm, &weights);
+    let product = |packed: &[f32], even: f32| {
+        let a: Vec<f32> = (0..k).map(|step| if step % 2 == 0 { even } else { 1.0 }).collect();
+        let mut c = vec![7.0; n];
+        gemm.run(Matrix::rows(&a, k), packed, Epilogue::default(), &mut c, n, &mut workspace(&gemm), &Serial);
+        c
+    };
+    let expected = product(&packed, 0.0);
+    // Whoever reads a weight of an even step finds infinity or NaN.
+    let places = Places::of(&gemm);
+    let tables = &mut bytemuck::cast_slice_mut::<_, u32>(&mut packed)[places.table(0)..places.ends()];
+    tables.iter_mut().filter(|exponent| **exponent == (127 - 10) << 23).for_each(|exponent| *exponent = 0x7f80_0000);
+    assert!(product(&packed, 1.0).iter().all(|c| !c.is_finite()));
+    assert_eq!(product(&packed, 0.0), expected);
 }
 
 #[test]
