@@ -197,8 +197,8 @@ memcheck: | check-tools ## some of the tests of engine and kernels under valgrin
 	scripts/sanitize.sh memcheck
 
 .PHONY: check-aarch64
-check-aarch64: | check-tools ## whether the kernels compile where none of their instruction sets is (rustup target add aarch64-unknown-linux-gnu)
-	cargo check -p mxrt-kernels --target aarch64-unknown-linux-gnu --locked
+check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
+	cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: exits
 exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less
