@@ -157,13 +157,39 @@ fn alone_after_a_rest(engine: &'static Engine, var: &Var, requests: usize) -> us
     (0..requests).filter(|_| request()).count()
 }
 
+/// Ticks of processor time that other programs have taken since the machine started.
+#[cfg(target_os = "linux")]
+fn ticks_of_others() -> u64 {
+    let numbers = |text: &str| -> Vec<u64> { text.split_whitespace().filter_map(|word| word.parse().ok()).collect() };
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    // user, nice, system, (idle, waiting for devices,) interrupts and what other guests took
+    let all = numbers(read("/proc/stat").lines().next().unwrap());
+    let busy: u64 = all[..3].iter().chain(&all[5..8]).sum();
+    // Behind the name: state, then numbers, of which the 11th and 12th are times of this process.
+    let own = numbers(read("/proc/self/stat").rsplit(") ").next().unwrap());
+    busy.saturating_sub(own[10] + own[11])
+}
+
 /// Linux puts a worker that is woken at the push behind the thread that pushes, as that one is about to sleep. Where nobody moves
-/// the worker that is every second request; the repetitions are for other programs that disturb it.
+/// the worker that is every second request. Where other programs take the cores he waits for other reasons: such rounds say
+/// nothing, unless they are good.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_worker_of_a_rested_engine_does_not_wait_behind_the_thread_it_helps() {
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let var = engine.new_var();
-    let alone: Vec<usize> = (0..5).map(|_| alone_after_a_rest(engine, &var, 100)).collect();
-    assert!(alone.iter().any(|alone| *alone <= 15), "so many of a hundred got no help: {alone:?}");
+    let mut undisturbed = Vec::new();
+    for _ in 0..40 {
+        let (before, begin) = (ticks_of_others(), Instant::now());
+        let alone = alone_after_a_rest(engine, &var, 100);
+        let (others, ticks) = (ticks_of_others().saturating_sub(before), begin.elapsed().as_millis() as u64 / 10);
+        if alone <= 15 {
+            return;
+        }
+        if others * 20 <= ticks {
+            undisturbed.push(alone);
+        }
+        assert!(undisturbed.len() < 5, "so many of a hundred got no help: {undisturbed:?}");
+    }
+    println!("not judged: other programs took the cores all the time");
 }
