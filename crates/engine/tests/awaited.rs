@@ -159,15 +159,15 @@ fn alone_after_a_rest(engine: &'static Engine, var: &Var, requests: usize) -> us
 
 /// Ticks of processor time that other programs have taken since the machine started.
 #[cfg(target_os = "linux")]
-fn ticks_of_others() -> u64 {
-    let numbers = |text: &str| -> Vec<u64> { text.split_whitespace().filter_map(|word| word.parse().ok()).collect() };
+fn ticks_of_others() -> i64 {
+    let numbers = |text: &str| -> Vec<i64> { text.split_whitespace().filter_map(|word| word.parse().ok()).collect() };
     let read = |path: &str| std::fs::read_to_string(path).unwrap();
     // user, nice, system, (idle, waiting for devices,) interrupts and what other guests took
     let all = numbers(read("/proc/stat").lines().next().unwrap());
-    let busy: u64 = all[..3].iter().chain(&all[5..8]).sum();
+    let busy: i64 = all[..3].iter().chain(&all[5..8]).sum();
     // Behind the name: state, then numbers, of which the 11th and 12th are times of this process.
     let own = numbers(read("/proc/self/stat").rsplit(") ").next().unwrap());
-    busy.saturating_sub(own[10] + own[11])
+    busy - own[10] - own[11]
 }
 
 /// Linux puts a worker that is woken at the push behind the thread that pushes, as that one is about to sleep. Where nobody moves
@@ -182,7 +182,7 @@ fn the_worker_of_a_rested_engine_does_not_wait_behind_the_thread_it_helps() {
     for _ in 0..40 {
         let (before, begin) = (ticks_of_others(), Instant::now());
         let alone = alone_after_a_rest(engine, &var, 100);
-        let (others, ticks) = (ticks_of_others().saturating_sub(before), begin.elapsed().as_millis() as u64 / 10);
+        let (others, ticks) = (ticks_of_others() - before, begin.elapsed().as_millis() as i64 / 10);
         if alone <= 15 {
             return;
         }
