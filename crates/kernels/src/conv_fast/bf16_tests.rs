@@ -58,7 +58,7 @@ fn transformed(case: &Case) -> Vec<ConvKernel> {
     let schemes = match params.stride {
         _ if !Bf16::fits(&params, Isa::detect()) => &[][..],
         [1, 1] => &[Scheme::F2],
-        _ => &[Scheme::Strided2, Scheme::Strided3],
+        _ => &[Scheme::STRIDED2, Scheme::STRIDED3],
     };
     let at_load = |scheme: &Scheme| {
         let new = |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, *scheme, Elements::Pairs, Isa::Avx512));

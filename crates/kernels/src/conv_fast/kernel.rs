@@ -119,6 +119,7 @@ impl ConvKernel {
                 (Scheme::F2, Elements::Single) => Method::F2,
                 (Scheme::F2, Elements::Pairs) => Method::F2Bf16,
                 (Scheme::F4, _) => Method::F4,
+                (scheme, Elements::Single) if scheme.stride() == 1 => Method::Taps,
                 (_, Elements::Single) => Method::Strided,
                 (_, Elements::Pairs) => Method::StridedBf16,
             },

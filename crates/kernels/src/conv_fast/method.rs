@@ -16,8 +16,8 @@ pub enum Winograd {
     Off,
     /// F(2,3): outputs in 2x2 tiles.
     F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, which are like it, and seven products for eight
-    /// (Strassen) of other kernels.
+    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, 5x5 filters and lines of 3, 5 or 7 taps, which are
+    /// like it, and seven products for eight (Strassen) of other kernels.
     #[default]
     F4,
 }
@@ -66,6 +66,8 @@ pub enum Method {
     Phases,
     /// Winograd of 3x3 filters with stride 2, filters transformed when they are packed.
     Strided,
+    /// Winograd of 5x5 filters and of lines of 3, 5 or 7 taps, filters transformed when they are packed.
+    Taps,
     /// Seven products of quarters for every eight of direct convolution.
     Strassen,
     /// Direct convolution of bf16 values.
@@ -78,7 +80,7 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 11] = [
+    pub const ALL: [Method; 12] = [
         Method::Direct,
         Method::Depthwise,
         Method::F2,
@@ -86,6 +88,7 @@ impl Method {
         Method::Registers,
         Method::Phases,
         Method::Strided,
+        Method::Taps,
         Method::Strassen,
         Method::Bf16,
         Method::F2Bf16,
@@ -112,6 +115,7 @@ impl Method {
             Method::Registers => "registers",
             Method::Phases => "phases",
             Method::Strided => "strided",
+            Method::Taps => "taps",
             Method::Strassen => "strassen",
             Method::Bf16 => "bf16",
             Method::F2Bf16 => "f2-bf16",

@@ -9,6 +9,7 @@ use super::depthwise::Depthwise;
 use super::direct::Direct;
 use super::kernel::Algorithm;
 use super::method::{ConvOptions, Method, Precision, Winograd};
+use super::params::Conv2dParams;
 use super::strassen::Strassen;
 use super::table::{ConvSignature, ConvTable};
 use super::winograd::{self, AtLoad, InRegisters, Phases, Scheme};
@@ -79,6 +80,7 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
     if winograd == Winograd::F4 {
         methods.extend(Strassen::fits(p, [*h, *w]).then_some(Method::Strassen));
         methods.extend(Phases::fits(p).then_some(Method::Phases));
+        methods.extend(Scheme::of_taps(p).map(|_| Method::Taps));
         if winograd::fits(p, 2) {
             methods.push(Method::Strided);
             methods.extend(even.then_some(Method::StridedBf16));
@@ -104,6 +106,7 @@ pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]
         Method::Phases => Algorithm::Phases(Phases::new(p, n, out, isa)),
         Method::Strided => at_load(strided(signature, out, Elements::Single).0, Elements::Single),
         Method::StridedBf16 => at_load(strided(signature, out, Elements::Pairs).0, Elements::Pairs),
+        Method::Taps => at_load(taps_scheme(p), Elements::Single),
         Method::Strassen => Algorithm::Strassen(Strassen::new(p, out, isa, cache)),
         Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
     }
@@ -140,7 +143,13 @@ fn for_all_images(signature: &ConvSignature, allowed: &[Method]) -> Method {
         Method::Registers => !few_channels,
         // A first layer has few weights.
         Method::Phases => Phases::pays(p, *isa),
-        Method::F2 | Method::F4 | Method::Strided | Method::Strassen | Method::F2Bf16 | Method::StridedBf16 => false,
+        Method::F2
+        | Method::F4
+        | Method::Strided
+        | Method::Taps
+        | Method::Strassen
+        | Method::F2Bf16
+        | Method::StridedBf16 => false,
     };
     let fastest_first = [Method::Depthwise, Method::Phases, Method::Bf16, Method::Registers];
     fastest_first.into_iter().find(|method| does(*method) && allowed.contains(method)).unwrap_or(Method::Direct)
@@ -158,6 +167,7 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
         Method::F2Bf16 => at_load(Scheme::F2, signature, out, Elements::Pairs),
         Method::Strided => strided(signature, out, Elements::Single).1,
         Method::StridedBf16 => strided(signature, out, Elements::Pairs).1,
+        Method::Taps => at_load(taps_scheme(p), signature, out, Elements::Single),
         Method::Registers => {
             // Forming the filters takes about as long as half of the multiply-adds they are used in.
             let products = InRegisters::new(p, images, out).products() as f64;
@@ -177,15 +187,20 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     }
 }
 
+/// The scheme for filters that candidates have one for.
+fn taps_scheme(p: Conv2dParams) -> Scheme {
+    Scheme::of_taps(&p).unwrap_or_else(|| panic!("no transform is made for {p:?}: selection asked for it"))
+}
+
 /// Multiply-adds that a transform with filters transformed at load is worth, and bytes of its weights. Transforms cost in proportion
 /// (`per_channel`) to the channels of one side, products to those of both.
 fn transformed(scheme: Scheme, elements: Elements, signature: &ConvSignature, out: [usize; 2]) -> (f64, f64) {
     let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;
     let per_channel = if scheme.stride() == 1 { 6.4 } else { 14.0 };
-    let points = (images * scheme.points_for(out[0]) * scheme.points_for(out[1])) as f64;
+    let points = (images * scheme.points_for(out)) as f64;
     let transforms = 1.1 + per_channel * (p.in_channels + p.out_channels) as f64 / pairs;
-    let filters = (scheme.filters() * scheme.filters()) as f64;
+    let filters = scheme.filters() as f64;
     let (gain, bytes) = match elements {
         Elements::Single => (1.0, 4.0),
         Elements::Pairs => (BF16_GAIN, 2.0),
@@ -204,15 +219,16 @@ fn strided(signature: &ConvSignature, out: [usize; 2], elements: Elements) -> (S
     let ConvSignature { shape: [images, ..], isa, .. } = *signature;
     let time = |scheme: Scheme| {
         let (products, bytes) = transformed(scheme, elements, signature, out);
-        let tiles = (images * out[0].div_ceil(scheme.outs()) * out[1].div_ceil(scheme.outs())) as f64;
+        let [rows, cols] = scheme.outs();
+        let tiles = (images * out[0].div_ceil(rows) * out[1].div_ceil(cols)) as f64;
         // Fewer tiles give less to multiply while weights arrive, for which cores wait together.
         let waiting = (8.0 / tiles).min(1.0);
         products / multiply_adds(isa) + waiting * bytes / MEMORY
     };
     let (first, others) = match elements {
-        Elements::Single => (Scheme::Strided4, &[Scheme::Strided3, Scheme::Strided2][..]),
+        Elements::Single => (Scheme::STRIDED4, &[Scheme::STRIDED3, Scheme::STRIDED2][..]),
         // The more points, the larger are errors of their rounding.
-        Elements::Pairs => (Scheme::Strided3, &[Scheme::Strided2][..]),
+        Elements::Pairs => (Scheme::STRIDED3, &[Scheme::STRIDED2][..]),
     };
     let times = others.iter().map(|scheme| (*scheme, time(*scheme)));
     times.fold((first, time(first)), |best, next| if next.1 < best.1 { next } else { best })
@@ -244,7 +260,6 @@ fn multiply_adds(isa: Isa) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::params::Conv2dParams;
     use super::*;
     use crate::cache_class::CacheClass;
 

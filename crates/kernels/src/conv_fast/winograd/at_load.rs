@@ -11,10 +11,10 @@ use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::filters::{gather_filters, transform_filters};
 use super::layout::{KINDS, Layout, POINTS, Places};
-use super::scheme::Scheme;
+use super::scheme::{Scheme, Side};
 use super::strided::{Strided2, Strided3, Strided4};
 use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile};
-use super::{halo, range_of};
+use super::{halo, range_of, taps};
 use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::Par;
@@ -70,7 +70,8 @@ impl AtLoad {
         let band = AtLoad::cut(self.params, 1, out, self.scheme, self.elements, self.isa, |least| least);
         let images = self.tiles / (self.grid[0] * self.grid[1]);
         let more = (images * count * band.blocks.len()).saturating_sub(self.blocks.len());
-        let outputs = self.tiles * self.scheme.outs() * self.scheme.outs() * self.params.out_channels;
+        let [rows, cols] = self.scheme.outs();
+        let outputs = self.tiles * rows * cols * self.params.out_channels;
         (more * self.packed_len() <= outputs).then_some(band)
     }
 
@@ -84,9 +85,10 @@ impl AtLoad {
         isa: Isa,
         blocks: impl FnOnce(usize) -> usize,
     ) -> AtLoad {
-        let grid = [out[0].div_ceil(scheme.outs()), out[1].div_ceil(scheme.outs())];
+        let [outs, points] = [scheme.outs(), scheme.points()];
+        let grid = [out[0].div_ceil(outs[0]), out[1].div_ceil(outs[1])];
         let tiles = images * grid[0] * grid[1];
-        let points = scheme.points() * scheme.points();
+        let points = points[0] * points[1];
         let width = tile_size(isa).blocks * BLOCK;
         let bytes = points * (steps(&params, elements).next_multiple_of(BLOCK) + width) * size_of::<f32>();
         let most = (CACHED / bytes).clamp(LEAST_TILES, MOST_TILES);
@@ -110,10 +112,9 @@ impl AtLoad {
     }
 
     fn transform(&self) -> String {
-        let outs = self.scheme.outs();
         let stride = if self.scheme.stride() == 1 { "" } else { " stride 2" };
         let elements = if self.elements == Elements::Pairs { " bf16" } else { "" };
-        format!("winograd F({outs},3){stride}{elements} at load")
+        format!("winograd {}{stride}{elements} at load", self.scheme.name())
     }
 
     /// The form of packed weights of a convolution of these channels.
@@ -122,12 +123,13 @@ impl AtLoad {
     }
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
-        halo(&self.params, size, self.grid.map(|g| g * self.scheme.outs()))
+        let [rows, cols] = self.scheme.outs();
+        halo(&self.params, size, [self.grid[0] * rows, self.grid[1] * cols])
     }
 
     /// Groups of points, each with filter values of its own.
     fn groups(&self) -> usize {
-        self.scheme.filters() * self.scheme.filters()
+        self.scheme.filters()
     }
 
     fn steps(&self) -> usize {
@@ -156,7 +158,7 @@ impl AtLoad {
 
     /// `[part][group][step][16 or 32]`, computed in f64.
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
-        let g = self.scheme.filter_matrix();
+        let g = [self.scheme.rows, self.scheme.cols].map(Side::filter_matrix);
         let (_, parts) = self.parts();
         for part in 0..parts {
             let blocks = self.part_blocks(part);
@@ -174,7 +176,7 @@ impl AtLoad {
     }
 
     /// The filter values of one step for a block of output channels, for each group.
-    fn step_filters(&self, g: &[[f64; 3]], weights: &[f32], block: usize, step: usize) -> Vec<[f32; BLOCK]> {
+    fn step_filters(&self, g: &[Vec<Vec<f64>>; 2], weights: &[f32], block: usize, step: usize) -> Vec<[f32; BLOCK]> {
         let of = |channel| transform_filters(g, &gather_filters(weights, &self.params, block, channel));
         match self.elements {
             Elements::Single => of(step),
@@ -206,7 +208,8 @@ impl AtLoad {
         self.walk(tiles.clone()).for_each(|tile| kinds[tile.kind] += 1);
         let known = self.layouts.iter().position(|layouts| layouts.kinds == kinds);
         let layout = known.unwrap_or_else(|| {
-            let kept = self.out.map(|outs| outs % self.scheme.outs());
+            let outs = self.scheme.outs();
+            let kept = [self.out[0] % outs[0], self.out[1] % outs[1]];
             let of = |blocks| Layout::new(self.scheme, kept, kinds, blocks);
             self.layouts.push(Layouts { kinds, v: of(self.input_blocks()), m: of(1) });
             self.layouts.len() - 1
@@ -263,13 +266,13 @@ impl AtLoad {
         let ([rows, cols], out, outs) = (self.grid, self.out, self.scheme.outs());
         let mut at = [tiles.start / (rows * cols), tiles.start / cols % rows, tiles.start % cols];
         tiles.map(move |_| {
-            let [image, row, col] = [at[0], at[1] * outs, at[2] * outs];
+            let [image, row, col] = [at[0], at[1] * outs[0], at[2] * outs[1]];
             at[2] += 1;
             if at[2] == cols {
                 at = if at[1] + 1 == rows { [image + 1, 0, 0] } else { [image, at[1] + 1, 0] };
             }
-            let kept = [outs.min(out[0] - row), outs.min(out[1] - col)];
-            let kind = 2 * usize::from(kept[0] < outs) + usize::from(kept[1] < outs);
+            let kept = [outs[0].min(out[0] - row), outs[1].min(out[1] - col)];
+            let kind = 2 * usize::from(kept[0] < outs[0]) + usize::from(kept[1] < outs[1]);
             Place { image, row, col, kept, kind }
         })
     }
@@ -456,29 +459,49 @@ fn fetch_outputs(job: &Job<'_>, blocks: &Range<usize>, tile: &Place) {
 
 /// The input transform of a scheme.
 fn input_entry(scheme: Scheme, elements: Elements, isa: Isa) -> Entry<InputArgs<*const u32>> {
-    match (scheme, elements) {
-        (Scheme::F2, Elements::Single) => entry::<InputTile<F2, *const u32, 4, 2>>(isa),
-        (Scheme::F2, Elements::Pairs) => entry_rounding::<InputTile<F2, *const u32, 4, 2>>(),
-        (Scheme::F4, Elements::Single) => entry::<InputTile<F4, *const u32, 6, 4>>(isa),
-        (Scheme::Strided2, Elements::Single) => entry::<InputTile<Strided2, *const u32, 5, 2>>(isa),
-        (Scheme::Strided2, Elements::Pairs) => entry_rounding::<InputTile<Strided2, *const u32, 5, 2>>(),
-        (Scheme::Strided3, Elements::Single) => entry::<InputTile<Strided3, *const u32, 7, 3>>(isa),
-        (Scheme::Strided3, Elements::Pairs) => entry_rounding::<InputTile<Strided3, *const u32, 7, 3>>(),
-        (Scheme::Strided4, Elements::Single) => entry::<InputTile<Strided4, *const u32, 9, 4>>(isa),
-        (Scheme::F4 | Scheme::Strided4, Elements::Pairs) => {
-            panic!("values at the points of {scheme:?} are never rounded: selection asked for it")
-        }
+    use Elements::{Pairs, Single};
+    use Side::{F23, F25, F27, F43, One};
+    type Tile<T, U, const P: usize, const O: usize, const Q: usize, const N: usize> =
+        InputTile<T, U, *const u32, P, O, Q, N>;
+    match (scheme.rows, scheme.cols, elements) {
+        (F23, F23, Single) => entry::<Tile<F2, F2, 4, 2, 4, 2>>(isa),
+        (F23, F23, Pairs) => entry_rounding::<Tile<F2, F2, 4, 2, 4, 2>>(),
+        (F43, F43, Single) => entry::<Tile<F4, F4, 6, 4, 6, 4>>(isa),
+        (F25, F25, Single) => entry::<Tile<taps::F25, taps::F25, 6, 2, 6, 2>>(isa),
+        (One, F43, Single) => entry::<Tile<taps::One, F4, 1, 1, 6, 4>>(isa),
+        (F43, One, Single) => entry::<Tile<F4, taps::One, 6, 4, 1, 1>>(isa),
+        (One, F25, Single) => entry::<Tile<taps::One, taps::F25, 1, 1, 6, 2>>(isa),
+        (F25, One, Single) => entry::<Tile<taps::F25, taps::One, 6, 2, 1, 1>>(isa),
+        (One, F27, Single) => entry::<Tile<taps::One, taps::F27, 1, 1, 8, 2>>(isa),
+        (F27, One, Single) => entry::<Tile<taps::F27, taps::One, 8, 2, 1, 1>>(isa),
+        (Side::Strided2, Side::Strided2, Single) => entry::<Tile<Strided2, Strided2, 5, 2, 5, 2>>(isa),
+        (Side::Strided2, Side::Strided2, Pairs) => entry_rounding::<Tile<Strided2, Strided2, 5, 2, 5, 2>>(),
+        (Side::Strided3, Side::Strided3, Single) => entry::<Tile<Strided3, Strided3, 7, 3, 7, 3>>(isa),
+        (Side::Strided3, Side::Strided3, Pairs) => entry_rounding::<Tile<Strided3, Strided3, 7, 3, 7, 3>>(),
+        (Side::Strided4, Side::Strided4, Single) => entry::<Tile<Strided4, Strided4, 9, 4, 9, 4>>(isa),
+        _ => panic!("there is no transform to {elements:?} values for {scheme:?}: selection asked for it"),
     }
 }
 
 /// The output transform of a scheme.
 fn output_entry(scheme: Scheme, isa: Isa) -> Entry<OutputArgs<*const u32>> {
-    match scheme {
-        Scheme::F2 => entry::<OutputTile<F2, *const u32, 4, 2>>(isa),
-        Scheme::F4 => entry::<OutputTile<F4, *const u32, 6, 4>>(isa),
-        Scheme::Strided2 => entry::<OutputTile<Strided2, *const u32, 5, 2>>(isa),
-        Scheme::Strided3 => entry::<OutputTile<Strided3, *const u32, 7, 3>>(isa),
-        Scheme::Strided4 => entry::<OutputTile<Strided4, *const u32, 9, 4>>(isa),
+    use Side::{F23, F25, F27, F43, One};
+    type Tile<T, U, const P: usize, const O: usize, const Q: usize, const N: usize> =
+        OutputTile<T, U, *const u32, P, O, Q, N>;
+    match (scheme.rows, scheme.cols) {
+        (F23, F23) => entry::<Tile<F2, F2, 4, 2, 4, 2>>(isa),
+        (F43, F43) => entry::<Tile<F4, F4, 6, 4, 6, 4>>(isa),
+        (F25, F25) => entry::<Tile<taps::F25, taps::F25, 6, 2, 6, 2>>(isa),
+        (One, F43) => entry::<Tile<taps::One, F4, 1, 1, 6, 4>>(isa),
+        (F43, One) => entry::<Tile<F4, taps::One, 6, 4, 1, 1>>(isa),
+        (One, F25) => entry::<Tile<taps::One, taps::F25, 1, 1, 6, 2>>(isa),
+        (F25, One) => entry::<Tile<taps::F25, taps::One, 6, 2, 1, 1>>(isa),
+        (One, F27) => entry::<Tile<taps::One, taps::F27, 1, 1, 8, 2>>(isa),
+        (F27, One) => entry::<Tile<taps::F27, taps::One, 8, 2, 1, 1>>(isa),
+        (Side::Strided2, Side::Strided2) => entry::<Tile<Strided2, Strided2, 5, 2, 5, 2>>(isa),
+        (Side::Strided3, Side::Strided3) => entry::<Tile<Strided3, Strided3, 7, 3, 7, 3>>(isa),
+        (Side::Strided4, Side::Strided4) => entry::<Tile<Strided4, Strided4, 9, 4, 9, 4>>(isa),
+        _ => panic!("there is no transform of {scheme:?}: selection asked for it"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where values of tiles lie between transforms and products.
 
-use super::scheme::{Group, Needed, Scheme};
+use super::scheme::{Group, Needed, Scheme, Side};
 
 /// Kinds of tiles: whole, clipped by the right edge of the image, by the lower one, by both.
 pub(super) const KINDS: usize = 4;
@@ -19,8 +19,9 @@ pub(super) type Places = [u32; POINTS * POINTS];
 pub(super) struct Layout {
     /// The first row of a group, and its rows in each block.
     groups: [(usize, usize); GROUPS],
-    /// Points along one side.
+    /// Points of a tile, and those in a row.
     points: usize,
+    cols: usize,
     /// Rows of all tiles of a kind, and where those of the first one lie in the first block.
     tiles: [usize; KINDS],
     first: [Places; KINDS],
@@ -33,10 +34,12 @@ impl Layout {
     /// outputs.
     pub(super) fn new(scheme: Scheme, kept: [usize; 2], tiles: [usize; KINDS], blocks: usize) -> Layout {
         let none = [[0; POINTS * POINTS]; KINDS];
-        let mut layout = Layout { groups: [(0, 0); GROUPS], points: scheme.points(), tiles, first: none, step: none };
+        let [rows, cols] = scheme.points();
+        let mut layout = Layout { groups: [(0, 0); GROUPS], points: rows * cols, cols, tiles, first: none, step: none };
         let needed = [0, 1, 2, 3].map(|kind| {
-            let outs = |clipped: usize, kept: usize| if clipped > 0 { kept } else { scheme.outs() };
-            [scheme.needed(outs(kind & 2, kept[0])), scheme.needed(outs(kind & 1, kept[1]))]
+            let outs = |side: Side, clipped: usize, kept: usize| if clipped > 0 { kept } else { side.outs() };
+            let needed = |side: Side, clipped, kept| side.needed(outs(side, clipped, kept));
+            [needed(scheme.rows, kind & 2, kept[0]), needed(scheme.cols, kind & 1, kept[1])]
         });
         let spare = tiles[1..].iter().copied().max().unwrap_or(0);
         let mut start = blocks * spare;
@@ -61,7 +64,7 @@ impl Layout {
             for row in group.rows.clone() {
                 for col in group.cols.clone() {
                     let used = rows.has(row) && cols.has(col);
-                    let point = row * self.points + col;
+                    let point = row * self.cols + col;
                     self.first[kind][point] = if used { next as u32 } else { 0 };
                     self.step[kind][point] = if used { total } else { spare } as u32;
                     next += if used { self.tiles[kind] } else { 0 };
@@ -85,7 +88,7 @@ impl Layout {
     /// Offsets of the rows of the first tile of every kind in a block, for rows of `width` elements.
     pub(super) fn places(&self, block: usize, width: usize, places: &mut [Places; KINDS]) {
         for kind in (0..KINDS).filter(|kind| self.tiles[*kind] > 0) {
-            let points = places[kind][..self.points * self.points].iter_mut();
+            let points = places[kind][..self.points].iter_mut();
             for ((place, first), step) in points.zip(&self.first[kind]).zip(&self.step[kind]) {
                 *place = (first + step * block as u32) * width as u32;
             }

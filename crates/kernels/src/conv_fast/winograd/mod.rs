@@ -1,8 +1,8 @@
-//! Winograd convolution of 3x3 filters: fewer multiplications, paid for with transforms of inputs and outputs.
+//! Winograd convolution: fewer multiplications, paid for with transforms of inputs and outputs.
 //!
 //! Inputs of a tile are turned into values at a few points, multiplied there with the filters' values (one matrix product per
 //! point) and turned back. [`AtLoad`] transforms filters when they are packed: best for many tiles, whose number pays for
-//! reading two to four times the weights; stride 2 has schemes of its own (`strided.rs`). [`InRegisters`] keeps filters as they
+//! reading two to four times the weights; stride 2 and other filters than 3x3 have schemes of their own (`strided.rs`, `taps.rs`). [`InRegisters`] keeps filters as they
 //! are and transforms them on their way from the cache to the multiply-add units: best for few tiles and many channels, where
 //! weights come from memory. [`Phases`] is for the 7x7 filters with stride 2 on few channels that many networks begin with.
 
@@ -15,6 +15,7 @@ mod layout;
 mod phases;
 mod scheme;
 mod strided;
+mod taps;
 #[allow(clippy::needless_range_loop)]
 mod transform;
 
@@ -26,14 +27,14 @@ pub(super) use scheme::Scheme;
 use super::blocked::Halo;
 use super::params::Conv2dParams;
 
-/// Whether a convolution has the shape that transforms for this stride are made for.
+/// Whether a convolution has the shape that transforms of 3x3 filters with this stride are made for.
 pub(super) fn fits(p: &Conv2dParams, stride: usize) -> bool {
     p.kernel == [3, 3] && p.stride == [stride; 2] && p.dilate == [1, 1] && p.groups == 1
 }
 
 /// The zeros read around an image when tiles cover `covered` outputs along each side.
 fn halo(p: &Conv2dParams, size: [usize; 2], covered: [usize; 2]) -> Halo {
-    let after = |i: usize| ((covered[i] - 1) * p.stride[i] + 3).saturating_sub(size[i] + p.pad[i]);
+    let after = |i: usize| ((covered[i] - 1) * p.stride[i] + p.kernel[i]).saturating_sub(size[i] + p.pad[i]);
     Halo { top: p.pad[0], left: p.pad[1], bottom: after(0), right: after(1) }
 }
 

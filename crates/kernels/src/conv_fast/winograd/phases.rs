@@ -95,7 +95,7 @@ impl Phases {
     /// `[part][point][lane][16 or 32]`, computed in f64.
     pub(in super::super) fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         let Conv2dParams { in_channels, out_channels, kernel, .. } = self.params;
-        let g = filter_matrix::<TAPS>(&F44::FINITE);
+        let g = filter_matrix(TAPS, &F44::FINITE);
         let depth = self.depth();
         packed[..self.packed_len()].fill(0.0);
         for part in self.parts() {
@@ -179,7 +179,7 @@ impl Phases {
     }
 
     fn transform_inputs(&self, tiles: &TileRow, phase: Src, v: Dst) {
-        let transform = entry::<InputTile<F44, usize, POINTS, OUTS>>(self.isa);
+        let transform = entry::<InputTile<F44, F44, usize, POINTS, OUTS, POINTS, OUTS>>(self.isa);
         for col in 0..self.grid[1] {
             let args = InputArgs {
                 x: [phase.add(col * OUTS * LANES); 2],
@@ -219,7 +219,7 @@ impl Phases {
                 unsafe { entries.of(&split, i)(&args) }
             }
         }
-        let transform = entry::<OutputTile<F44, usize, POINTS, OUTS>>(self.isa);
+        let transform = entry::<OutputTile<F44, F44, usize, POINTS, OUTS, POINTS, OUTS>>(self.isa);
         let ys = &job.ys;
         let row = tiles.row * OUTS;
         let rows = OUTS.min(self.out[0] - row);
@@ -257,7 +257,7 @@ struct TileRow {
 }
 
 /// Values of one phase's filter at all points.
-fn at_points(g: &[[f64; TAPS]], tap: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+fn at_points(g: &[Vec<f64>], tap: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     let column = |i: usize, b: usize| (0..TAPS).map(|a| g[i][a] * tap(a, b)).sum::<f64>();
     let mut values = Vec::with_capacity(SQUARE);
     for i in 0..POINTS {

@@ -1,20 +1,34 @@
 //! Sizes of tiles, their filters' values, and how points share these.
 
+use super::super::params::Conv2dParams;
 use std::ops::Range;
 
-/// A tile size and a stride.
+/// What is made of one side of a tile: outputs, from the taps of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Scheme {
-    /// 2x2 outputs from 16 points.
-    F2,
-    /// 4x4 outputs from 36 points.
-    F4,
-    /// 2x2 outputs at stride 2 from 25 points.
+pub(super) enum Side {
+    /// One output of one tap: the input as it is.
+    One,
+    /// 2 outputs of 3 taps from 4 points.
+    F23,
+    /// 4 of 3 from 6.
+    F43,
+    /// 2 of 5 from 6.
+    F25,
+    /// 2 of 7 from 8.
+    F27,
+    /// 2 of 3 at stride 2 from 5.
     Strided2,
-    /// 3x3 outputs at stride 2 from 49 points.
+    /// 3 of 3 at stride 2 from 7.
     Strided3,
-    /// 4x4 outputs at stride 2 from 81 points.
+    /// 4 of 3 at stride 2 from 9.
     Strided4,
+}
+
+/// What is made of both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Scheme {
+    pub(super) rows: Side,
+    pub(super) cols: Side,
 }
 
 /// Points of a tile, all of which are multiplied with the same filter values.
@@ -43,81 +57,168 @@ impl Needed {
     }
 }
 
-impl Scheme {
-    /// Outputs along one side of a tile.
-    pub(in super::super) fn outs(self) -> usize {
+impl Side {
+    /// Outputs of a tile.
+    pub(super) fn outs(self) -> usize {
         match self {
-            Scheme::F2 | Scheme::Strided2 => 2,
-            Scheme::Strided3 => 3,
-            Scheme::F4 | Scheme::Strided4 => 4,
+            Side::One => 1,
+            Side::F23 | Side::F25 | Side::F27 | Side::Strided2 => 2,
+            Side::Strided3 => 3,
+            Side::F43 | Side::Strided4 => 4,
+        }
+    }
+
+    fn taps(self) -> usize {
+        match self {
+            Side::One => 1,
+            Side::F23 | Side::F43 | Side::Strided2 | Side::Strided3 | Side::Strided4 => 3,
+            Side::F25 => 5,
+            Side::F27 => 7,
         }
     }
 
     /// Inputs from one output to the next.
-    pub(in super::super) fn stride(self) -> usize {
-        match self {
-            Scheme::F2 | Scheme::F4 => 1,
-            Scheme::Strided2 | Scheme::Strided3 | Scheme::Strided4 => 2,
-        }
+    fn stride(self) -> usize {
+        if matches!(self, Side::Strided2 | Side::Strided3 | Side::Strided4) { 2 } else { 1 }
     }
 
-    /// Points along one side.
-    pub(in super::super) fn points(self) -> usize {
-        (self.outs() - 1) * self.stride() + 3
+    pub(super) fn points(self) -> usize {
+        (self.outs() - 1) * self.stride() + self.taps()
     }
 
-    /// Values of a filter along one side. The last one belongs to all points that are left: to one with stride 1, to every odd
-    /// input with stride 2.
-    pub(in super::super) fn filters(self) -> usize {
-        self.outs() + 2
+    /// Values of a filter. The last one belongs to all points that are left: to one with stride 1, to every odd input with
+    /// stride 2.
+    fn filters(self) -> usize {
+        if self.stride() == 1 { self.points() } else { self.outs() + 2 }
     }
 
-    /// The matrix that takes a filter's three values to its values at the points.
-    pub(super) fn filter_matrix(self) -> Vec<[f64; 3]> {
+    /// The matrix that takes a filter's taps to its values at the points.
+    pub(super) fn filter_matrix(self) -> Vec<Vec<f64>> {
         let strided = |finite: &[f64]| {
-            let even = filter_matrix(finite).into_iter().map(|[first, last]| [first, 0.0, last]);
-            even.chain([[0.0, 1.0, 0.0]]).collect()
+            let even = filter_matrix(2, finite).into_iter().map(|ends| vec![ends[0], 0.0, ends[1]]);
+            even.chain([vec![0.0, 1.0, 0.0]]).collect()
         };
         match self {
-            Scheme::F2 => filter_matrix(&[0.0, 1.0, -1.0]),
-            Scheme::F4 => filter_matrix(&[0.0, 1.0, -1.0, 0.5, -2.0]),
-            Scheme::Strided2 => strided(&[0.0, 1.0]),
-            Scheme::Strided3 => strided(&[0.0, 1.0, -1.0]),
-            Scheme::Strided4 => strided(&[0.0, 1.0, -1.0, 0.5]),
+            Side::One => vec![vec![1.0]],
+            Side::F23 => filter_matrix(3, &[0.0, 1.0, -1.0]),
+            Side::F43 => filter_matrix(3, &[0.0, 1.0, -1.0, 0.5, -2.0]),
+            Side::F25 => filter_matrix(5, &[0.0, 1.0, -1.0, 0.5, -2.0]),
+            Side::F27 => filter_matrix(7, &[0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0]),
+            Side::Strided2 => strided(&[0.0, 1.0]),
+            Side::Strided3 => strided(&[0.0, 1.0, -1.0]),
+            Side::Strided4 => strided(&[0.0, 1.0, -1.0, 0.5]),
         }
     }
 
-    /// The groups of points in the order of their filter values.
-    pub(super) fn groups(self) -> impl Iterator<Item = Group> {
-        let side = self.filters();
-        let sharing = move |filter: usize| filter..if filter + 1 == side { self.points() } else { filter + 1 };
-        (0..side * side).map(move |i| Group { filter: i, rows: sharing(i / side), cols: sharing(i % side) })
-    }
-
-    /// The points along one side that the first `outs` outputs depend on: infinity counts in the last output of a tile only,
-    /// an odd input in one output.
+    /// The points that the first `outs` outputs depend on: infinity counts in the last output of a tile only, an odd input in one
+    /// output.
     pub(super) fn needed(self, outs: usize) -> Needed {
-        let infinity = self.outs() + 2 - self.stride();
+        let infinity = if self.stride() == 1 { self.points() - 1 } else { self.outs() };
         let finite = (1 << infinity) - 1;
         let last = u32::from(outs == self.outs()) << infinity;
         let odd = if self.stride() == 2 { ((1 << outs) - 1) << (infinity + 1) } else { 0 };
         Needed(finite | last | odd)
     }
 
-    /// Points along one side that all tiles of `outs` outputs need.
-    pub(in super::super) fn points_for(self, outs: usize) -> usize {
+    /// Points that all tiles of `outs` outputs need.
+    fn points_for(self, outs: usize) -> usize {
         let (whole, rest) = (outs / self.outs(), outs % self.outs());
         let clipped = if rest > 0 { self.needed(rest).among(&(0..self.points())) } else { 0 };
         whole * self.points() + clipped
     }
 }
 
-/// The matrix that takes N values of a filter to its values at finite points and infinity, for monic input polynomials.
-pub(super) fn filter_matrix<const N: usize>(finite: &[f64]) -> Vec<[f64; N]> {
+impl Scheme {
+    /// 2x2 outputs of 3x3 taps from 16 points.
+    pub(in super::super) const F2: Scheme = Scheme::square(Side::F23);
+    /// 4x4 outputs of 3x3 taps from 36 points.
+    pub(in super::super) const F4: Scheme = Scheme::square(Side::F43);
+    /// 2x2 outputs of 3x3 taps at stride 2 from 25 points.
+    pub(in super::super) const STRIDED2: Scheme = Scheme::square(Side::Strided2);
+    /// 3x3 outputs of 3x3 taps at stride 2 from 49 points.
+    pub(in super::super) const STRIDED3: Scheme = Scheme::square(Side::Strided3);
+    /// 4x4 outputs of 3x3 taps at stride 2 from 81 points.
+    pub(in super::super) const STRIDED4: Scheme = Scheme::square(Side::Strided4);
+
+    const fn square(side: Side) -> Scheme {
+        Scheme { rows: side, cols: side }
+    }
+
+    /// For filters of other sizes than 3x3: of 5x5, and lines of 3, 5 or 7 taps.
+    pub(in super::super) fn of_taps(p: &Conv2dParams) -> Option<Scheme> {
+        let line = |taps: usize| match taps {
+            3 => Some(Side::F43),
+            5 => Some(Side::F25),
+            7 => Some(Side::F27),
+            _ => None,
+        };
+        let plain = p.stride == [1, 1] && p.dilate == [1, 1] && p.groups == 1;
+        match p.kernel {
+            _ if !plain => None,
+            [5, 5] => Some(Scheme::square(Side::F25)),
+            [1, taps] => line(taps).map(|cols| Scheme { rows: Side::One, cols }),
+            [taps, 1] => line(taps).map(|rows| Scheme { rows, cols: Side::One }),
+            _ => None,
+        }
+    }
+
+    fn sides(self) -> [Side; 2] {
+        [self.rows, self.cols]
+    }
+
+    /// Rows and columns of outputs of a tile.
+    pub(in super::super) fn outs(self) -> [usize; 2] {
+        self.sides().map(Side::outs)
+    }
+
+    /// Inputs from one output to the next.
+    pub(in super::super) fn stride(self) -> usize {
+        self.cols.stride()
+    }
+
+    /// Rows and columns of points.
+    pub(in super::super) fn points(self) -> [usize; 2] {
+        self.sides().map(Side::points)
+    }
+
+    /// Values of a filter in both directions.
+    pub(in super::super) fn filters(self) -> usize {
+        self.rows.filters() * self.cols.filters()
+    }
+
+    /// Such as `F(4,3)`; for what is no square rows and columns apart.
+    pub(in super::super) fn name(self) -> String {
+        let [[outs, taps], [more_outs, more_taps]] = self.sides().map(|side| [side.outs(), side.taps()]);
+        match self.rows == self.cols {
+            true => format!("F({outs},{taps})"),
+            false => format!("F({outs}x{more_outs},{taps}x{more_taps})"),
+        }
+    }
+
+    /// The groups of points in the order of their filter values.
+    pub(super) fn groups(self) -> impl Iterator<Item = Group> {
+        let sharing =
+            |side: Side, filter: usize| filter..if filter + 1 == side.filters() { side.points() } else { filter + 1 };
+        let cols = self.cols.filters();
+        (0..self.filters()).map(move |i| Group {
+            filter: i,
+            rows: sharing(self.rows, i / cols),
+            cols: sharing(self.cols, i % cols),
+        })
+    }
+
+    /// Points that all tiles of so many rows and columns of outputs need.
+    pub(in super::super) fn points_for(self, out: [usize; 2]) -> usize {
+        self.rows.points_for(out[0]) * self.cols.points_for(out[1])
+    }
+}
+
+/// The matrix that takes some taps of a filter to its values at finite points and infinity, for monic input polynomials.
+pub(super) fn filter_matrix(taps: usize, finite: &[f64]) -> Vec<Vec<f64>> {
     let row = |&p: &f64| {
         let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
-        std::array::from_fn(|k| p.powi(k as i32) / scale)
+        (0..taps).map(|k| p.powi(k as i32) / scale).collect()
     };
-    let infinity = std::array::from_fn(|k| f64::from(u8::from(k + 1 == N)));
+    let infinity = (0..taps).map(|k| f64::from(u8::from(k + 1 == taps))).collect();
     finite.iter().map(row).chain([infinity]).collect()
 }

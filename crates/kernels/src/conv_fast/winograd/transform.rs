@@ -1,5 +1,5 @@
 //! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels, and how tiles go through them and those of
-//! `strided.rs`.
+//! `strided.rs` and `taps.rs`.
 //!
 //! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose rounding errors are less than
 //! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the
@@ -140,17 +140,21 @@ pub(super) struct InputArgs<L = usize> {
 }
 
 /// Values of an input tile at all points.
-pub(super) struct InputTile<T, L, const P: usize, const O: usize>(T, L);
+///
+/// The two transforms are those along columns, which combines rows, and along rows; with their numbers of points and outputs.
+pub(super) struct InputTile<T, U, L, const P: usize, const O: usize, const Q: usize, const N: usize>(T, U, L);
 
-impl<T: Transform<P, O>, L, const P: usize, const O: usize> InputTile<T, L, P, O> {
+impl<T: Transform<P, O>, U, L, const P: usize, const O: usize, const Q: usize, const N: usize>
+    InputTile<T, U, L, P, O, Q, N>
+{
     /// The columns of one block of channels, transformed.
     ///
     /// # Safety
     /// The tile must lie inside the padded image.
     #[inline(always)]
-    unsafe fn columns<S: Simd>(s: S, x: Src, x_row: usize) -> [[S::V; P]; P] {
-        let mut columns = [[s.zero(); P]; P];
-        for j in 0..P {
+    unsafe fn columns<S: Simd>(s: S, x: Src, x_row: usize) -> [[S::V; Q]; P] {
+        let mut columns = [[s.zero(); Q]; P];
+        for j in 0..Q {
             let mut d = [s.zero(); P];
             for i in 0..P {
                 // SAFETY: promised by the caller.
@@ -165,7 +169,12 @@ impl<T: Transform<P, O>, L, const P: usize, const O: usize> InputTile<T, L, P, O
     }
 }
 
-impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for InputTile<T, L, P, O> {
+impl<T, U, L, const P: usize, const O: usize, const Q: usize, const N: usize> Body for InputTile<T, U, L, P, O, Q, N>
+where
+    T: Transform<P, O>,
+    U: Transform<Q, N>,
+    L: Place,
+{
     type Args = InputArgs<L>;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &InputArgs<L>) {
@@ -173,16 +182,22 @@ impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for Inpu
         unsafe {
             let columns = Self::columns(s, x.x[0], x.x_row);
             for i in 0..P {
-                let row = T::input(s, columns[i]);
-                for j in 0..P {
-                    s.store(x.v, x.point.of(i * P + j), row[j]);
+                let row = U::input(s, columns[i]);
+                for j in 0..Q {
+                    s.store(x.v, x.point.of(i * Q + j), row[j]);
                 }
             }
         }
     }
 }
 
-impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> PairsBody for InputTile<T, L, P, O> {
+impl<T, U, L, const P: usize, const O: usize, const Q: usize, const N: usize> PairsBody
+    for InputTile<T, U, L, P, O, Q, N>
+where
+    T: Transform<P, O>,
+    U: Transform<Q, N>,
+    L: Place,
+{
     type Args = InputArgs<L>;
     #[inline(always)]
     unsafe fn run<S: Rounding>(s: S, x: &InputArgs<L>) {
@@ -191,9 +206,9 @@ impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> PairsBody for
             let low = Self::columns(s, x.x[0], x.x_row);
             let high = Self::columns(s, x.x[1], x.x_row);
             for i in 0..P {
-                let (low, high) = (T::input(s, low[i]), T::input(s, high[i]));
-                for j in 0..P {
-                    s.store(x.v, x.point.of(i * P + j), s.round_to_pairs(low[j], high[j]));
+                let (low, high) = (U::input(s, low[i]), U::input(s, high[i]));
+                for j in 0..Q {
+                    s.store(x.v, x.point.of(i * Q + j), s.round_to_pairs(low[j], high[j]));
                 }
             }
         }
@@ -218,20 +233,25 @@ pub(super) struct OutputArgs<L = usize> {
     pub limits: Limits,
 }
 
-/// Outputs of a tile from its products.
-pub(super) struct OutputTile<T, L, const P: usize, const O: usize>(T, L);
+/// Outputs of a tile from its products; transforms as those of [`InputTile`].
+pub(super) struct OutputTile<T, U, L, const P: usize, const O: usize, const Q: usize, const N: usize>(T, U, L);
 
-impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for OutputTile<T, L, P, O> {
+impl<T, U, L, const P: usize, const O: usize, const Q: usize, const N: usize> Body for OutputTile<T, U, L, P, O, Q, N>
+where
+    T: Transform<P, O>,
+    U: Transform<Q, N>,
+    L: Place,
+{
     type Args = OutputArgs<L>;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &OutputArgs<L>) {
         // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the image.
         unsafe {
-            let mut columns = [[s.zero(); P]; O];
-            for j in 0..P {
+            let mut columns = [[s.zero(); Q]; O];
+            for j in 0..Q {
                 let mut m = [s.zero(); P];
                 for i in 0..P {
-                    m[i] = s.load(x.m, x.point.of(i * P + j));
+                    m[i] = s.load(x.m, x.point.of(i * Q + j));
                 }
                 let column = T::output(s, m);
                 for i in 0..O {
@@ -240,8 +260,8 @@ impl<T: Transform<P, O>, L: Place, const P: usize, const O: usize> Body for Outp
             }
             for i in 0..O {
                 if i < x.rows {
-                    let row = T::output(s, columns[i]);
-                    for j in 0..O {
+                    let row = U::output(s, columns[i]);
+                    for j in 0..N {
                         if j < x.cols {
                             finish(s, x, i, j, row[j]);
                         }
