@@ -106,35 +106,6 @@ fn fold_batch_norm_leaves_a_convolution_that_others_read() {
     assert_eq!(run("fold_batch_norm", before), text);
 }
 
-#[test]
-fn fuse_conv_takes_residual_and_activation() {
-    let x = var("x");
-    let left = conv("left", &x);
-    let right = conv("right", &x);
-    let out = relu("r", &apply("elemwise_add", "sum", &[], &[&left, &right]));
-    assert_eq!(
-        run("fuse_conv", graph(&out)),
-        "%0 = Convolution(x, left_weight) {kernel=(3, 3), no_bias=True, num_filter=8} 'left'\n\
-         %1 = _fused_convolution(x, right_weight, %0) \
-         {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=True, act_type=relu} 'right'\nreturn %1\n"
-    );
-}
-
-#[test]
-fn fuse_conv_takes_relu6_and_stops_at_values_others_read() {
-    let c = conv("c", &var("x"));
-    let clipped = apply("clip", "relu6", &[("a_max", "6"), ("a_min", "0")], &[&c]);
-    assert_eq!(
-        run("fuse_conv", graph(&clipped)),
-        "%0 = _fused_convolution(x, c_weight) {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=False, \
-         act_type=clip, act_min=0, act_max=6} 'c'\nreturn %0\n"
-    );
-    let shared = Symbol::group(&[relu("r", &c), c]);
-    let before = graph(&shared);
-    let text = before.to_string();
-    assert_eq!(run("fuse_conv", before), text);
-}
-
 /// A pass that needs types, on float32 inputs of one shape.
 fn run_typed(pass: &str, graph: Graph, shape: &[usize]) -> String {
     let inputs = vec![TensorType::new(DType::F32, shape); graph.inputs.len()];
@@ -170,6 +141,49 @@ fn run_typed_on(names: &[&str], mut graph: Graph, inputs: &[TensorType]) -> Stri
 /// The operators of a graph's text.
 fn operators(text: &str) -> Vec<&str> {
     text.lines().filter_map(|l| l.split(" = ").nth(1)).filter_map(|l| l.split('(').next()).collect()
+}
+
+#[test]
+fn fuse_conv_takes_residual_and_activation() {
+    let x = var("data");
+    for add in ["elemwise_add", "broadcast_add"] {
+        let sum = apply(add, "sum", &[], &[&conv("left", &x), &conv("right", &x)]);
+        assert_eq!(
+            run_typed_net("fuse_conv", &relu("r", &sum), &[1, 4, 5, 5]),
+            "%0 = Convolution(data, left_weight) {kernel=(3, 3), no_bias=True, num_filter=8} 'left'\n\
+             %1 = _fused_convolution(data, right_weight, %0) \
+             {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=True, act_type=relu} 'right'\nreturn %1\n",
+            "{add}"
+        );
+    }
+}
+
+#[test]
+fn fuse_conv_leaves_alone_what_is_repeated_to_be_added() {
+    let sum = apply("broadcast_add", "sum", &[], &[&conv("c", &var("x")), &var("shift")]);
+    let other_way = apply("broadcast_add", "sum", &[], &[&var("image"), &conv("c", &var("x"))]);
+    for (symbol, shapes) in
+        [(sum, [[1, 4, 5, 5], [8, 4, 3, 3], [1, 8, 1, 1]]), (other_way, [[2, 8, 5, 5], [1, 4, 3, 3], [8, 4, 3, 3]])]
+    {
+        let before = graph(&symbol);
+        let text = before.to_string();
+        let types = shapes.map(|shape| TensorType::new(DType::F32, shape));
+        assert_eq!(run_typed_on(&["fuse_conv"], before, &types), text);
+    }
+}
+
+#[test]
+fn fuse_conv_takes_relu6_and_stops_at_values_others_read() {
+    let c = conv("c", &var("data"));
+    let clipped = apply("clip", "relu6", &[("a_max", "6"), ("a_min", "0")], &[&c]);
+    assert_eq!(
+        run_typed_net("fuse_conv", &clipped, &[1, 4, 5, 5]),
+        "%0 = _fused_convolution(data, c_weight) {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=False, \
+         act_type=clip, act_min=0, act_max=6} 'c'\nreturn %0\n"
+    );
+    let shared = Symbol::group(&[relu("r", &c), c]);
+    let text = graph(&shared).to_string();
+    assert_eq!(run_typed_net("fuse_conv", &shared, &[1, 4, 5, 5]), text);
 }
 
 fn hard_swish(x: &Symbol) -> Symbol {
@@ -283,15 +297,15 @@ fn pull_strides_computes_only_the_pixels_that_the_next_stage_reads() {
     let narrow = layer("narrow", &x, 3, 1, 4);
     let wide = relu("r", &apply("elemwise_add", "sum", &[], &[&layer("wide", &narrow, 1, 1, 8), &x]));
     let out = apply("elemwise_add", "out", &[], &[&layer("left", &wide, 1, 2, 8), &layer("right", &wide, 1, 2, 8)]);
-    let fused = run_graph("drop_dead", run_graph("fuse_conv", graph(&out)));
     let shapes: [&[usize]; 5] = [&[1, 8, 9, 9], &[4, 8, 3, 3], &[8, 4, 1, 1], &[8, 8, 1, 1], &[8, 8, 1, 1]];
     let types = shapes.map(|shape| TensorType::new(DType::F32, shape));
     let strides = |text: &str| -> Vec<String> {
         let of = |line: &str| line.split("stride=").nth(1).and_then(|s| s.split(')').next()).map(str::to_owned);
         text.lines().map(|line| of(line).unwrap_or_default()).filter(|s| !s.is_empty()).collect()
     };
-    assert_eq!(strides(&fused.to_string()), ["(1, 1", "(1, 1", "(2, 2", "(2, 2"]);
-    let text = run_typed_on(&["pull_strides"], fused, &types);
+    let fused = run_typed_on(&["fuse_conv"], graph(&out), &types);
+    assert_eq!(strides(&fused), ["(1, 1", "(1, 1", "(2, 2", "(2, 2"]);
+    let text = run_typed_on(&["fuse_conv", "pull_strides"], graph(&out), &types);
     assert_eq!(operators(&text), ["Convolution", "Pooling", "_fused_convolution", "Convolution", "_fused_convolution"]);
     assert_eq!(strides(&text), ["(2, 2,", "(2, 2,", "(1, 1,", "(1, 1,", "(1, 1,"], "{text}");
     assert!(text.contains("%1 = Pooling(data) {kernel=(1, 1,), stride=(2, 2,), pool_type=sum} 'wide'"), "{text}");

@@ -117,12 +117,14 @@ fn a_residual_block_becomes_two_steps_between_conversions() {
     let x = var("data");
     let inner = relu("r1", &norm("n1", &conv("c1", &x, "32", &[("no_bias", "True")])));
     let outer = norm("n2", &conv("c2", &inner, "32", &[]));
-    let out = relu("r2", &apply("elemwise_add", "sum", &[], &[&outer, &x]));
-    let text = check(&out, &[2, 32, 9, 11]);
-    assert_eq!(text.matches("_blocked_convolution").count(), 2, "{text}");
-    assert_eq!(text.matches("_to_blocked").count(), 1, "{text}");
-    assert_eq!(text.matches("_from_blocked").count(), 1, "{text}");
-    assert!(text.contains("\n4 steps"), "{text}");
+    for add in ["elemwise_add", "broadcast_add"] {
+        let out = relu("r2", &apply(add, "sum", &[], &[&outer, &x]));
+        let text = check(&out, &[2, 32, 9, 11]);
+        assert_eq!(text.matches("_blocked_convolution").count(), 2, "{text}");
+        assert_eq!(text.matches("_to_blocked").count(), 1, "{text}");
+        assert_eq!(text.matches("_from_blocked").count(), 1, "{text}");
+        assert!(text.contains("\n4 steps"), "{text}");
+    }
 }
 
 #[test]
