@@ -218,6 +218,59 @@ fn fuse_elementwise_takes_a_value_that_the_chain_reads_twice() {
     assert!(text.contains("(x, z) {num_args=2, program=elemwise_add(in0,in1);sigmoid(0);elemwise_mul(0,1)}"), "{text}");
 }
 
+/// The same on inputs of these shapes.
+fn fuse_elementwise_on(symbol: &Symbol, shapes: &[&[usize]]) -> String {
+    let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, *shape)).collect();
+    run_typed_on(&["fuse_elementwise"], graph(symbol), &types)
+}
+
+#[test]
+fn fuse_elementwise_takes_what_repeats_over_images() {
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&var("gate"), &var("x")]);
+    let sum = relu("r", &apply("broadcast_add", "sum", &[], &[&scaled, &var("y")]));
+    let whole: &[usize] = &[2, 8, 5, 5];
+    for gate in [&[2, 8, 1, 1][..], &[1, 8, 1, 1], &[2, 1, 1, 1], &[1, 1, 1, 1], &[8, 1, 1], &[1]] {
+        assert_eq!(
+            fuse_elementwise_on(&sum, &[gate, whole, whole]),
+            "%0 = _fused_elementwise(x, y, gate) {num_args=3, \
+             program=broadcast_mul(in2,in0);broadcast_add(0,in1);Activation(1){act_type=relu}, repeated=1} 'r'\n\
+             return %0\n",
+            "{gate:?}"
+        );
+    }
+    let slopes = apply("LeakyReLU", "p", &[("act_type", "prelu")], &[&apply("tanh", "t", &[], &[&var("x")])]);
+    assert_eq!(
+        fuse_elementwise_on(&slopes, &[&[1, 8, 6], &[8]]),
+        "%0 = _fused_elementwise(x, p_gamma) \
+         {num_args=2, program=tanh(in0);LeakyReLU(0,in1){act_type=prelu}, repeated=1} 'p'\nreturn %0\n"
+    );
+}
+
+#[test]
+fn fuse_elementwise_leaves_alone_what_repeats_in_other_ways() {
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&var("gate"), &apply("tanh", "t", &[], &[&var("x")])]);
+    let out = relu("r", &scaled);
+    let text = graph(&out).to_string();
+    for [gate, x] in [
+        [&[5][..], &[2, 8, 4, 5, 5][..]],
+        [&[8], &[2, 8, 4, 5, 8]],
+        [&[2, 8, 4, 5, 1], &[2, 8, 4, 5, 5]],
+        [&[1, 8], &[2, 8]],
+        [&[2, 1, 1, 1, 1], &[1, 8, 1, 1, 1]],
+    ] {
+        assert_eq!(fuse_elementwise_on(&out, &[gate, x]), text, "{gate:?} {x:?}");
+    }
+}
+
+#[test]
+fn fuse_elementwise_computes_what_repeats_apart() {
+    let gate = apply("sigmoid", "gate", &[], &[&apply("exp", "e", &[], &[&var("small")])]);
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&apply("tanh", "t", &[], &[&var("x")]), &gate]);
+    let text = fuse_elementwise_on(&scaled, &[&[2, 8, 3, 3], &[2, 8, 1, 1]]);
+    let programs: Vec<&str> = text.split("program=").skip(1).filter_map(|rest| rest.split(['}', ' ']).next()).collect();
+    assert_eq!(programs, ["exp(in0);sigmoid(0)", "tanh(in0);broadcast_mul(0,in1),"], "{text}");
+}
+
 #[test]
 fn scale_shift_makes_batch_norm_and_relu_one_step() {
     let norm = apply("BatchNorm", "bn", &[("eps", "0.1"), ("fix_gamma", "False")], &[&var("data")]);
