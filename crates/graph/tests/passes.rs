@@ -106,6 +106,80 @@ fn fold_batch_norm_leaves_a_convolution_that_others_read() {
     assert_eq!(run("fold_batch_norm", before), text);
 }
 
+fn scalar(op: &str, number: &str, x: &Symbol) -> Symbol {
+    apply(op, op.trim_start_matches('_'), &[("scalar", number), ("is_int", "False")], &[x])
+}
+
+fn dense(x: &Symbol) -> Symbol {
+    apply("FullyConnected", "d", &[("num_hidden", "4")], &[x])
+}
+
+fn fold_scalar(graph: Graph) -> String {
+    run("drop_dead", run_graph("fold_scalar", graph))
+}
+
+#[test]
+fn fold_scalar_makes_constant_weights_and_biases() {
+    assert_eq!(
+        fold_scalar(graph(&scalar("_mul_scalar", "0.17", &conv("c", &var("x"))))),
+        "%0 = _mul_scalar(c_weight) {scalar=0.17} 'mul_scalar'\n\
+         %1 = Convolution(x, %0) {kernel=(3, 3), no_bias=True, num_filter=8} 'c'\nreturn %1\n"
+    );
+    let chain = scalar("_plus_scalar", "3", &scalar("_div_scalar", "-2.5", &dense(&var("x"))));
+    assert_eq!(
+        fold_scalar(graph(&scalar("_minus_scalar", "1e-3", &chain))),
+        "%0 = _div_scalar(d_weight) {scalar=-2.5} 'div_scalar'\n\
+         %1 = _div_scalar(d_bias) {scalar=-2.5} 'div_scalar'\n\
+         %2 = _plus_scalar(%1) {scalar=3} 'plus_scalar'\n\
+         %3 = _minus_scalar(%2) {scalar=1e-3} 'minus_scalar'\n\
+         %4 = FullyConnected(x, %0, %3) {num_hidden=4} 'd'\nreturn %4\n"
+    );
+}
+
+#[test]
+fn fold_scalar_gives_the_factor_to_a_batch_norm_that_was_folded() {
+    let norm = apply("BatchNorm", "bn", &[("eps", "0.1")], &[&conv("c", &var("x"))]);
+    let scaled = scalar("_div_scalar", "4", &scalar("_mul_scalar", "-3", &norm));
+    assert_eq!(
+        fold_scalar(run_graph("fold_batch_norm", graph(&scaled))),
+        "%0 = _fold_batch_norm(c_weight, bn_gamma, bn_beta, bn_moving_mean, bn_moving_var) \
+         {eps=0.1, with_bias=False, factor=-0.75} 'bn'\n\
+         %1 = Convolution(x, %0, %0.1) {kernel=(3, 3), num_filter=8, no_bias=False} 'c'\nreturn %1\n"
+    );
+    let shifted = scalar("_mul_scalar", "2", &scalar("_plus_scalar", "1", &norm));
+    let text = fold_scalar(run_graph("fold_batch_norm", graph(&shifted)));
+    assert_eq!(operators(&text), ["_fold_batch_norm", "_plus_scalar", "_mul_scalar", "_mul_scalar", "Convolution"]);
+    assert!(text.contains("%1 = _plus_scalar(%0.1)") && text.contains("Convolution(x, %2, %3)"), "{text}");
+}
+
+#[test]
+fn fold_scalar_leaves_alone_what_would_make_other_sums() {
+    let x = var("x");
+    let read_twice = dense(&x);
+    let own_weight = apply("FullyConnected", "d", &[("num_hidden", "4"), ("no_bias", "True")], &[&x, &x]);
+    for (why, symbol) in [
+        ("zero", scalar("_mul_scalar", "0", &dense(&x))),
+        ("zero in single precision", scalar("_div_scalar", "1e-50", &dense(&x))),
+        ("infinite", scalar("_plus_scalar", "1e50", &dense(&x))),
+        ("no bias", scalar("_plus_scalar", "1", &conv("c", &x))),
+        ("weights that are data", scalar("_mul_scalar", "2", &own_weight)),
+        ("another operator", scalar("_mul_scalar", "2", &relu("r", &dense(&x)))),
+        ("the number first", scalar("_rdiv_scalar", "2", &dense(&x))),
+        ("read twice", Symbol::group(&[scalar("_mul_scalar", "2", &read_twice), read_twice])),
+    ] {
+        let text = graph(&symbol).to_string();
+        assert_eq!(fold_scalar(graph(&symbol)), text, "{why}");
+    }
+}
+
+#[test]
+fn fold_scalar_makes_no_long_chains_of_constants() {
+    let chain = (0..20).fold(dense(&var("x")), |y, _| scalar("_plus_scalar", "1", &y));
+    let text = fold_scalar(graph(&chain));
+    let wanted = [vec!["_plus_scalar"; 8], vec!["FullyConnected"], vec!["_plus_scalar"; 12]].concat();
+    assert_eq!(operators(&text), wanted, "{text}");
+}
+
 /// A pass that needs types, on float32 inputs of one shape.
 fn run_typed(pass: &str, graph: Graph, shape: &[usize]) -> String {
     let inputs = vec![TensorType::new(DType::F32, shape); graph.inputs.len()];

@@ -79,6 +79,7 @@ fn for_every_pass() -> Symbol {
         apply("Convolution", name, &[("num_filter", "16"), ("kernel", "(1, 1)"), ("stride", stride)], &[x])
     };
     let last = pixels("c4", &pixels("c3", &plus, "(1, 1)"), "(2, 2)");
+    let last = apply("_mul_scalar", "scaled", &[("scalar", "0.5")], &[&last]);
     let shift = apply("_full", "shift", &[("shape", "(1, 16, 1, 1)"), ("value", "0.5")], &[]);
     apply("broadcast_add", "out", &[], &[&last, &shift])
 }

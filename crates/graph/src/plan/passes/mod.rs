@@ -5,6 +5,7 @@ mod cleanup;
 mod elementwise;
 mod fold_batch_norm;
 mod fold_creation;
+mod fold_scalar;
 mod fuse;
 mod fuse_pooling;
 mod layout;
@@ -32,6 +33,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "merge_equal", run: cleanup::merge_equal },
     Pass { name: "fold_creation", run: fold_creation::run },
     Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
+    Pass { name: "fold_scalar", run: fold_scalar::run },
     Pass { name: "drop_dead", run: cleanup::drop_dead },
 ];
 
