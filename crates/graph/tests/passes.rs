@@ -106,33 +106,78 @@ fn fold_batch_norm_leaves_a_convolution_that_others_read() {
     assert_eq!(run("fold_batch_norm", before), text);
 }
 
+fn scalar(op: &str, number: &str, x: &Symbol) -> Symbol {
+    apply(op, op.trim_start_matches('_'), &[("scalar", number), ("is_int", "False")], &[x])
+}
+
+fn dense(x: &Symbol) -> Symbol {
+    apply("FullyConnected", "d", &[("num_hidden", "4")], &[x])
+}
+
+fn fold_scalar(graph: Graph) -> String {
+    run("drop_dead", run_graph("fold_scalar", graph))
+}
+
 #[test]
-fn fuse_conv_takes_residual_and_activation() {
-    let x = var("x");
-    let left = conv("left", &x);
-    let right = conv("right", &x);
-    let out = relu("r", &apply("elemwise_add", "sum", &[], &[&left, &right]));
+fn fold_scalar_makes_constant_weights_and_biases() {
     assert_eq!(
-        run("fuse_conv", graph(&out)),
-        "%0 = Convolution(x, left_weight) {kernel=(3, 3), no_bias=True, num_filter=8} 'left'\n\
-         %1 = _fused_convolution(x, right_weight, %0) \
-         {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=True, act_type=relu} 'right'\nreturn %1\n"
+        fold_scalar(graph(&scalar("_mul_scalar", "0.17", &conv("c", &var("x"))))),
+        "%0 = _mul_scalar(c_weight) {scalar=0.17} 'mul_scalar'\n\
+         %1 = Convolution(x, %0) {kernel=(3, 3), no_bias=True, num_filter=8} 'c'\nreturn %1\n"
+    );
+    let chain = scalar("_plus_scalar", "3", &scalar("_div_scalar", "-2.5", &dense(&var("x"))));
+    assert_eq!(
+        fold_scalar(graph(&scalar("_minus_scalar", "1e-3", &chain))),
+        "%0 = _div_scalar(d_weight) {scalar=-2.5} 'div_scalar'\n\
+         %1 = _div_scalar(d_bias) {scalar=-2.5} 'div_scalar'\n\
+         %2 = _plus_scalar(%1) {scalar=3} 'plus_scalar'\n\
+         %3 = _minus_scalar(%2) {scalar=1e-3} 'minus_scalar'\n\
+         %4 = FullyConnected(x, %0, %3) {num_hidden=4} 'd'\nreturn %4\n"
     );
 }
 
 #[test]
-fn fuse_conv_takes_relu6_and_stops_at_values_others_read() {
-    let c = conv("c", &var("x"));
-    let clipped = apply("clip", "relu6", &[("a_max", "6"), ("a_min", "0")], &[&c]);
+fn fold_scalar_gives_the_factor_to_a_batch_norm_that_was_folded() {
+    let norm = apply("BatchNorm", "bn", &[("eps", "0.1")], &[&conv("c", &var("x"))]);
+    let scaled = scalar("_div_scalar", "4", &scalar("_mul_scalar", "-3", &norm));
     assert_eq!(
-        run("fuse_conv", graph(&clipped)),
-        "%0 = _fused_convolution(x, c_weight) {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=False, \
-         act_type=clip, act_min=0, act_max=6} 'c'\nreturn %0\n"
+        fold_scalar(run_graph("fold_batch_norm", graph(&scaled))),
+        "%0 = _fold_batch_norm(c_weight, bn_gamma, bn_beta, bn_moving_mean, bn_moving_var) \
+         {eps=0.1, with_bias=False, factor=-0.75} 'bn'\n\
+         %1 = Convolution(x, %0, %0.1) {kernel=(3, 3), num_filter=8, no_bias=False} 'c'\nreturn %1\n"
     );
-    let shared = Symbol::group(&[relu("r", &c), c]);
-    let before = graph(&shared);
-    let text = before.to_string();
-    assert_eq!(run("fuse_conv", before), text);
+    let shifted = scalar("_mul_scalar", "2", &scalar("_plus_scalar", "1", &norm));
+    let text = fold_scalar(run_graph("fold_batch_norm", graph(&shifted)));
+    assert_eq!(operators(&text), ["_fold_batch_norm", "_plus_scalar", "_mul_scalar", "_mul_scalar", "Convolution"]);
+    assert!(text.contains("%1 = _plus_scalar(%0.1)") && text.contains("Convolution(x, %2, %3)"), "{text}");
+}
+
+#[test]
+fn fold_scalar_leaves_alone_what_would_make_other_sums() {
+    let x = var("x");
+    let read_twice = dense(&x);
+    let own_weight = apply("FullyConnected", "d", &[("num_hidden", "4"), ("no_bias", "True")], &[&x, &x]);
+    for (why, symbol) in [
+        ("zero", scalar("_mul_scalar", "0", &dense(&x))),
+        ("zero in single precision", scalar("_div_scalar", "1e-50", &dense(&x))),
+        ("infinite", scalar("_plus_scalar", "1e50", &dense(&x))),
+        ("no bias", scalar("_plus_scalar", "1", &conv("c", &x))),
+        ("weights that are data", scalar("_mul_scalar", "2", &own_weight)),
+        ("another operator", scalar("_mul_scalar", "2", &relu("r", &dense(&x)))),
+        ("the number first", scalar("_rdiv_scalar", "2", &dense(&x))),
+        ("read twice", Symbol::group(&[scalar("_mul_scalar", "2", &read_twice), read_twice])),
+    ] {
+        let text = graph(&symbol).to_string();
+        assert_eq!(fold_scalar(graph(&symbol)), text, "{why}");
+    }
+}
+
+#[test]
+fn fold_scalar_makes_no_long_chains_of_constants() {
+    let chain = (0..20).fold(dense(&var("x")), |y, _| scalar("_plus_scalar", "1", &y));
+    let text = fold_scalar(graph(&chain));
+    let wanted = [vec!["_plus_scalar"; 8], vec!["FullyConnected"], vec!["_plus_scalar"; 12]].concat();
+    assert_eq!(operators(&text), wanted, "{text}");
 }
 
 /// A pass that needs types, on float32 inputs of one shape.
@@ -172,6 +217,49 @@ fn operators(text: &str) -> Vec<&str> {
     text.lines().filter_map(|l| l.split(" = ").nth(1)).filter_map(|l| l.split('(').next()).collect()
 }
 
+#[test]
+fn fuse_conv_takes_residual_and_activation() {
+    let x = var("data");
+    for add in ["elemwise_add", "broadcast_add"] {
+        let sum = apply(add, "sum", &[], &[&conv("left", &x), &conv("right", &x)]);
+        assert_eq!(
+            run_typed_net("fuse_conv", &relu("r", &sum), &[1, 4, 5, 5]),
+            "%0 = Convolution(data, left_weight) {kernel=(3, 3), no_bias=True, num_filter=8} 'left'\n\
+             %1 = _fused_convolution(data, right_weight, %0) \
+             {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=True, act_type=relu} 'right'\nreturn %1\n",
+            "{add}"
+        );
+    }
+}
+
+#[test]
+fn fuse_conv_leaves_alone_what_is_repeated_to_be_added() {
+    let sum = apply("broadcast_add", "sum", &[], &[&conv("c", &var("x")), &var("shift")]);
+    let other_way = apply("broadcast_add", "sum", &[], &[&var("image"), &conv("c", &var("x"))]);
+    for (symbol, shapes) in
+        [(sum, [[1, 4, 5, 5], [8, 4, 3, 3], [1, 8, 1, 1]]), (other_way, [[2, 8, 5, 5], [1, 4, 3, 3], [8, 4, 3, 3]])]
+    {
+        let before = graph(&symbol);
+        let text = before.to_string();
+        let types = shapes.map(|shape| TensorType::new(DType::F32, shape));
+        assert_eq!(run_typed_on(&["fuse_conv"], before, &types), text);
+    }
+}
+
+#[test]
+fn fuse_conv_takes_relu6_and_stops_at_values_others_read() {
+    let c = conv("c", &var("data"));
+    let clipped = apply("clip", "relu6", &[("a_max", "6"), ("a_min", "0")], &[&c]);
+    assert_eq!(
+        run_typed_net("fuse_conv", &clipped, &[1, 4, 5, 5]),
+        "%0 = _fused_convolution(data, c_weight) {kernel=(3, 3), no_bias=True, num_filter=8, with_residual=False, \
+         act_type=clip, act_min=0, act_max=6} 'c'\nreturn %0\n"
+    );
+    let shared = Symbol::group(&[relu("r", &c), c]);
+    let text = graph(&shared).to_string();
+    assert_eq!(run_typed_net("fuse_conv", &shared, &[1, 4, 5, 5]), text);
+}
+
 fn hard_swish(x: &Symbol) -> Symbol {
     let shifted = apply("_plus_scalar", "shifted", &[("scalar", "3")], &[x]);
     let gate = apply("clip", "gate", &[("a_min", "0"), ("a_max", "6")], &[&shifted]);
@@ -202,6 +290,59 @@ fn fuse_elementwise_takes_a_value_that_the_chain_reads_twice() {
     let swish = apply("elemwise_mul", "swish", &[], &[&y, &apply("sigmoid", "gate", &[], &[&y])]);
     let text = run_typed("fuse_elementwise", graph(&swish), &[4]);
     assert!(text.contains("(x, z) {num_args=2, program=elemwise_add(in0,in1);sigmoid(0);elemwise_mul(0,1)}"), "{text}");
+}
+
+/// The same on inputs of these shapes.
+fn fuse_elementwise_on(symbol: &Symbol, shapes: &[&[usize]]) -> String {
+    let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, *shape)).collect();
+    run_typed_on(&["fuse_elementwise"], graph(symbol), &types)
+}
+
+#[test]
+fn fuse_elementwise_takes_what_repeats_over_images() {
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&var("gate"), &var("x")]);
+    let sum = relu("r", &apply("broadcast_add", "sum", &[], &[&scaled, &var("y")]));
+    let whole: &[usize] = &[2, 8, 5, 5];
+    for gate in [&[2, 8, 1, 1][..], &[1, 8, 1, 1], &[2, 1, 1, 1], &[1, 1, 1, 1], &[8, 1, 1], &[1]] {
+        assert_eq!(
+            fuse_elementwise_on(&sum, &[gate, whole, whole]),
+            "%0 = _fused_elementwise(x, y, gate) {num_args=3, \
+             program=broadcast_mul(in2,in0);broadcast_add(0,in1);Activation(1){act_type=relu}, repeated=1} 'r'\n\
+             return %0\n",
+            "{gate:?}"
+        );
+    }
+    let slopes = apply("LeakyReLU", "p", &[("act_type", "prelu")], &[&apply("tanh", "t", &[], &[&var("x")])]);
+    assert_eq!(
+        fuse_elementwise_on(&slopes, &[&[1, 8, 6], &[8]]),
+        "%0 = _fused_elementwise(x, p_gamma) \
+         {num_args=2, program=tanh(in0);LeakyReLU(0,in1){act_type=prelu}, repeated=1} 'p'\nreturn %0\n"
+    );
+}
+
+#[test]
+fn fuse_elementwise_leaves_alone_what_repeats_in_other_ways() {
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&var("gate"), &apply("tanh", "t", &[], &[&var("x")])]);
+    let out = relu("r", &scaled);
+    let text = graph(&out).to_string();
+    for [gate, x] in [
+        [&[5][..], &[2, 8, 4, 5, 5][..]],
+        [&[8], &[2, 8, 4, 5, 8]],
+        [&[2, 8, 4, 5, 1], &[2, 8, 4, 5, 5]],
+        [&[1, 8], &[2, 8]],
+        [&[2, 1, 1, 1, 1], &[1, 8, 1, 1, 1]],
+    ] {
+        assert_eq!(fuse_elementwise_on(&out, &[gate, x]), text, "{gate:?} {x:?}");
+    }
+}
+
+#[test]
+fn fuse_elementwise_computes_what_repeats_apart() {
+    let gate = apply("sigmoid", "gate", &[], &[&apply("exp", "e", &[], &[&var("small")])]);
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&apply("tanh", "t", &[], &[&var("x")]), &gate]);
+    let text = fuse_elementwise_on(&scaled, &[&[2, 8, 3, 3], &[2, 8, 1, 1]]);
+    let programs: Vec<&str> = text.split("program=").skip(1).filter_map(|rest| rest.split(['}', ' ']).next()).collect();
+    assert_eq!(programs, ["exp(in0);sigmoid(0)", "tanh(in0);broadcast_mul(0,in1),"], "{text}");
 }
 
 #[test]
@@ -283,15 +424,15 @@ fn pull_strides_computes_only_the_pixels_that_the_next_stage_reads() {
     let narrow = layer("narrow", &x, 3, 1, 4);
     let wide = relu("r", &apply("elemwise_add", "sum", &[], &[&layer("wide", &narrow, 1, 1, 8), &x]));
     let out = apply("elemwise_add", "out", &[], &[&layer("left", &wide, 1, 2, 8), &layer("right", &wide, 1, 2, 8)]);
-    let fused = run_graph("drop_dead", run_graph("fuse_conv", graph(&out)));
     let shapes: [&[usize]; 5] = [&[1, 8, 9, 9], &[4, 8, 3, 3], &[8, 4, 1, 1], &[8, 8, 1, 1], &[8, 8, 1, 1]];
     let types = shapes.map(|shape| TensorType::new(DType::F32, shape));
     let strides = |text: &str| -> Vec<String> {
         let of = |line: &str| line.split("stride=").nth(1).and_then(|s| s.split(')').next()).map(str::to_owned);
         text.lines().map(|line| of(line).unwrap_or_default()).filter(|s| !s.is_empty()).collect()
     };
-    assert_eq!(strides(&fused.to_string()), ["(1, 1", "(1, 1", "(2, 2", "(2, 2"]);
-    let text = run_typed_on(&["pull_strides"], fused, &types);
+    let fused = run_typed_on(&["fuse_conv"], graph(&out), &types);
+    assert_eq!(strides(&fused), ["(1, 1", "(1, 1", "(2, 2", "(2, 2"]);
+    let text = run_typed_on(&["fuse_conv", "pull_strides"], graph(&out), &types);
     assert_eq!(operators(&text), ["Convolution", "Pooling", "_fused_convolution", "Convolution", "_fused_convolution"]);
     assert_eq!(strides(&text), ["(2, 2,", "(2, 2,", "(1, 1,", "(1, 1,", "(1, 1,"], "{text}");
     assert!(text.contains("%1 = Pooling(data) {kernel=(1, 1,), stride=(2, 2,), pool_type=sum} 'wide'"), "{text}");

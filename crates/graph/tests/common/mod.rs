@@ -1,6 +1,8 @@
 //! What the tests of graphs share.
 #![allow(dead_code)]
 
+pub mod compare;
+
 use mxrt_graph::{Entry, GraphError, Node, Symbol};
 use mxrt_ops::{OpDef, registry};
 use std::collections::BTreeMap;

@@ -190,7 +190,7 @@ fn what_sees_other_rows_is_not_divided() {
     }
 }
 
-/// Operators made by passes have no text form here; `graph` tests them.
+/// Operators made by passes are never asked: whether a batch is divided is decided before they are made, or they are constant.
 #[test]
 fn no_operator_claims_rows_without_a_case() {
     for def in registry().ops().iter().filter(|def| !def.internal) {

@@ -76,7 +76,8 @@ pub struct OpDef {
     pub is_identity: fn(&Attrs) -> bool,
     /// how it can work on blocked operands, if it can for these types
     pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
-    /// what it does to single elements, if that is all it does where all arrays are float32 and of one shape
+    /// what it does to single elements, if that is all it does where all arrays are float32, and of one shape or repeated as
+    /// [`Elementwise::spread`] says
     pub elementwise: fn(&Attrs) -> Option<Elementwise>,
     /// whether every row (along the first axis) of the outputs depends on the same row of the inputs named by the flags, and
     /// on the other inputs as a whole: large batches are then run in parts

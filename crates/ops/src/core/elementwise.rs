@@ -2,8 +2,9 @@
 
 use super::{Attrs, registry};
 use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_tensor::Shape;
 
-/// A function of the elements of one or two arrays of one shape, in single precision.
+/// A function of the elements of one or two arrays, in single precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Elementwise {
     /// of one element
@@ -21,6 +22,38 @@ impl Elementwise {
     pub fn arity(&self) -> usize {
         if matches!(self, Elementwise::Binary(_)) { 2 } else { 1 }
     }
+
+    /// How operand number `operand` of this shape lies over a result of shape `whole`; None if a chain cannot read it.
+    pub fn spread(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<Spread> {
+        if shape == whole {
+            return Some(Spread::Whole);
+        }
+        let [images, channels, _, ..] = *whole else { return None };
+        // Axes are matched from the last one, but for PReLU's slopes, which lie along the channels.
+        let slopes = operand == 1 && *self == Elementwise::Binary(Binary::Prelu) && shape.len() == 1;
+        let missing = if slopes { 1 } else { whole.len().checked_sub(shape.len())? };
+        let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| shape.get(axis)).copied().unwrap_or(1);
+        let step = |axis: usize, all: usize, step: usize| match extent(axis) {
+            1 => Some(0),
+            have => (have == all).then_some(step),
+        };
+        let (image, channel) = (step(0, images, extent(1))?, step(1, channels, 1)?);
+        (2..whole.len()).all(|axis| extent(axis) == 1).then_some(Spread::Repeated { image, channel })
+    }
+}
+
+/// How an operand lies over a result of shape `(images, channels, ...)` with at least one axis more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// an element for every element
+    Whole,
+    /// one for a whole channel of an image; so far from one image, and from one channel, to the next
+    Repeated {
+        /// elements between images
+        image: usize,
+        /// elements between channels
+        channel: usize,
+    },
 }
 
 /// Where a step of a program reads from.
@@ -81,6 +114,21 @@ impl Program {
         }
         Some(program)
     }
+
+    /// How every input lies over results of the shape of the first. None if one is not read, or in ways that differ.
+    pub fn spreads(&self, shapes: &[Shape]) -> Option<Vec<Spread>> {
+        let mut found = vec![None; shapes.len()];
+        for (function, reads) in &self.steps {
+            for (operand, source) in reads.iter().enumerate() {
+                let Source::Input(input) = *source else { continue };
+                let spread = function.spread(operand, shapes.get(input)?, shapes.first()?)?;
+                if found[input].replace(spread).is_some_and(|before| before != spread) {
+                    return None;
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
 }
 
 fn function(op: &str, attrs: &str) -> Option<Elementwise> {
@@ -101,6 +149,28 @@ fn source(text: &str) -> Option<Source> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operands_repeat_over_images_or_are_no_operands() {
+        let whole: &[usize] = &[2, 20, 7, 5];
+        let mul = Elementwise::Binary(Binary::Mul);
+        let repeated = |image, channel| Some(Spread::Repeated { image, channel });
+        assert_eq!(mul.spread(0, whole, whole), Some(Spread::Whole));
+        assert_eq!(mul.spread(1, &[2, 20, 1, 1], whole), repeated(20, 1));
+        assert_eq!(mul.spread(1, &[1, 20, 1, 1], whole), repeated(0, 1));
+        assert_eq!(mul.spread(0, &[2, 1, 1, 1], whole), repeated(1, 0));
+        assert_eq!(mul.spread(1, &[1, 1, 1, 1], whole), repeated(0, 0));
+        assert_eq!(mul.spread(1, &[20, 1, 1], whole), repeated(0, 1), "axes that it lacks count as 1");
+        assert_eq!(mul.spread(1, &[1], whole), repeated(0, 0));
+        for other in [&[2, 20, 7, 1][..], &[2, 20, 1, 5], &[5], &[20], &[3, 20, 1, 1], &[1, 2, 20, 7, 5], &[1, 4, 1, 1]]
+        {
+            assert_eq!(mul.spread(1, other, whole), None, "{other:?}");
+        }
+        let prelu = Elementwise::Binary(Binary::Prelu);
+        assert_eq!([prelu.spread(1, &[20], whole), prelu.spread(1, &[1], whole)], [repeated(0, 1), repeated(0, 0)]);
+        assert_eq!([prelu.spread(0, &[20], whole), prelu.spread(1, &[5], whole)], [None, None]);
+        assert_eq!(mul.spread(1, &[1, 20], &[3, 20]), None, "no images");
+    }
 
     #[test]
     fn a_program_survives_the_way_through_text() {

@@ -21,7 +21,7 @@ pub use bound::{BoundCache, Given};
 pub use call::{DevicePar, EnginePar};
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use def::{Bind, Inputs, JoinPart, OpDef, Outputs};
-pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, program_step};
+pub use elementwise::{Elementwise, MAX_STEPS, Program, Source, Spread, program_step};
 pub use infer::{DTypes, Shapes, infer_types};
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{

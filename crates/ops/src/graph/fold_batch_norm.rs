@@ -21,6 +21,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance."),
         AttrDef::new("fix_gamma", AttrKind::Bool, "True", "Take gamma as 1, whatever it holds."),
         AttrDef::new("with_bias", AttrKind::Bool, "False", "Whether the layer has a bias."),
+        AttrDef::new("factor", AttrKind::Float, "1", "What the result is multiplied by."),
     ],
     infer_shape,
     bind,
@@ -41,7 +42,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 
 /// Computed in double precision: folding happens once, its rounding would stay.
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
+    let (eps, fix_gamma, factor) = (attrs.float("eps"), attrs.bool("fix_gamma"), attrs.float("factor"));
     let channels = signature.outputs[1].shape.size();
     dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let (weight, bias, statistics) = match call.inputs {
@@ -58,12 +59,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let each = weight.len().checked_div(channels).unwrap_or(0).max(1);
         for (c, (from, to)) in weight.chunks(each).zip(folded.chunks_mut(each)).enumerate() {
             let gamma = if fix_gamma { 1.0 } else { gamma[c].to_f64() };
-            let scale = gamma / (variance[c].to_f64() + eps).sqrt();
+            let scale = factor * gamma / (variance[c].to_f64() + eps).sqrt();
             for (from, to) in from.iter().zip(to) {
                 *to = T::from_f64(from.to_f64() * scale);
             }
             let before = bias.map_or(0.0, |b| b[c].to_f64());
-            offsets[c] = T::from_f64(beta[c].to_f64() + (before - mean[c].to_f64()) * scale);
+            offsets[c] = T::from_f64(factor * beta[c].to_f64() + (before - mean[c].to_f64()) * scale);
         }
         Ok(())
     })))
@@ -81,6 +82,7 @@ mod tests {
         let folded = OpTest::new("_fold_batch_norm")
             .attr("fix_gamma", "False")
             .attr("with_bias", "True")
+            .attr("factor", "-0.25")
             .f32([2, 2], &w)
             .f32([2], &b)
             .f32([2], &gamma)
@@ -100,7 +102,8 @@ mod tests {
             .f32([2], &mean)
             .f32([2], &var)
             .run();
+        let expected: Vec<f32> = expected.values::<f32>().iter().map(|y| y * -0.25).collect();
         let got = layer(&folded[0].values::<f32>(), &folded[1].values::<f32>());
-        assert_close(&got.values::<f32>(), &expected.values::<f32>());
+        assert_close(&got.values::<f32>(), &expected);
     }
 }

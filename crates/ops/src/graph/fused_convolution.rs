@@ -1,6 +1,6 @@
 //! `_fused_convolution`: a convolution with what follows it.
 
-use super::{INPUTS, epilogue, infer_with_residual, rows_of_layer, with_epilogue};
+use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
 use crate::blocked;
 use crate::core::*;
 use crate::nn::convolution;
@@ -15,7 +15,6 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_with_residual(shapes, convolution::infer_shape),
     bind: |attrs, signature| bind_convolution(attrs, signature, epilogue(attrs)),
     blocked: |attrs, signature| blocked::convolution::form(attrs, signature, epilogue(attrs)),
-    by_rows: rows_of_layer,
     internal: true,
     ..OpDef::BASE
 }];

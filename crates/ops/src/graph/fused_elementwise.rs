@@ -5,21 +5,25 @@ use crate::core::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::par::par_chunks_mut;
-use mxrt_tensor::DType;
+use mxrt_tensor::{DType, Shape};
 
 /// The program; see [`Program`].
 pub(crate) const PROGRAM: AttrDef = AttrDef::required("program", AttrKind::Str, "Steps, separated by semicolons.");
 /// Number of inputs.
 pub(crate) const NUM_ARGS: AttrDef = AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs.");
+/// The others have the shape of the output; see [`Spread`].
+pub(crate) const REPEATED: AttrDef =
+    AttrDef::new("repeated", AttrKind::IntFrom(0), "0", "How many inputs, the last ones, repeat over an image.");
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_fused_elementwise",
-    doc: "Element-wise operators in a row, on float32 arrays of one shape.",
+    doc: "Element-wise operators in a row, on float32 arrays of one shape and on some that repeat over an image.",
     inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
-    attrs: &[NUM_ARGS, PROGRAM],
+    attrs: &[NUM_ARGS, PROGRAM, REPEATED],
+    infer_shape,
     bind,
-    blocked: |_, signature| blocked::elementwise::form(signature),
+    blocked: |attrs, signature| blocked::elementwise::form(attrs, signature),
     internal: true,
     ..OpDef::BASE
 }];
@@ -29,43 +33,110 @@ const BLOCK: usize = 256;
 /// Elements of a chunk.
 const CHUNK: usize = 64 * BLOCK;
 
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let whole = whole_inputs(shapes.attrs, shapes.inputs.len());
+    Shapes { attrs: shapes.attrs, inputs: &mut shapes.inputs[..whole], outputs: shapes.outputs }.all_same()
+}
+
+/// How many of the inputs, the first ones, have the shape of the output.
+pub(crate) fn whole_inputs(attrs: &Attrs, inputs: usize) -> usize {
+    inputs.saturating_sub(attrs.count(REPEATED.name))
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     if signature.inputs.iter().any(|t| t.dtype != DType::F32) {
         return Err(not_implemented("chains of element-wise operators are fused in float32 only"));
     }
-    let chain = Chain::new(attrs, signature.inputs.len())?;
-    let all = (0..signature.inputs.len()).collect();
-    Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), all, move |call| {
+    let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
+    let chain = Chain::new(attrs, &shapes)?;
+    let images = Images::of(&shapes[0]);
+    let in_place = (0..chain.whole).collect();
+    Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         par_chunks_mut(call.par, elements_mut(out)?, CHUNK, |i, out| {
-            let mut results = chain.results();
-            chain.run(&mut results, |input| inputs[input].get(i * CHUNK..).unwrap_or(&[]), call.shared, out);
+            let mut scratch = chain.scratch();
+            let mut rest = out;
+            let mut start = i * CHUNK;
+            while !rest.is_empty() {
+                let n = if chain.strides.is_empty() { rest.len() } else { images.alike(start).min(rest.len()) };
+                let (out, behind) = rest.split_at_mut(n);
+                let first = n.min(BLOCK);
+                chain.spread(&mut scratch, &inputs, |block, value| images.spread(start, &mut block[..first], value));
+                chain.run(&mut scratch, |input| inputs[input].get(start..).unwrap_or(&[]), call.shared, out);
+                (rest, start) = (behind, start + n);
+            }
         });
         Ok(())
     }))
+}
+
+/// Plain images: where the elements of a channel are.
+struct Images {
+    channels: usize,
+    /// elements of a channel
+    each: usize,
+}
+
+impl Images {
+    /// A shape of fewer axes is no image, and nothing repeats over it.
+    fn of(shape: &[usize]) -> Images {
+        Images { channels: shape.get(1).copied().unwrap_or(1), each: shape.iter().skip(2).product() }
+    }
+
+    /// Elements from `start` on for which one block of what repeats serves: the rest of a channel, or one block of small ones.
+    fn alike(&self, start: usize) -> usize {
+        if self.each < BLOCK { BLOCK } else { self.each - start % self.each }
+    }
+
+    /// Fills what belongs to the elements from `start` on with the values of their images and channels.
+    fn spread(&self, start: usize, block: &mut [f32], value: &dyn Fn(usize, usize) -> f32) {
+        let mut done = 0;
+        while done < block.len() {
+            let (plane, within) = ((start + done) / self.each, (start + done) % self.each);
+            let end = block.len().min(done + self.each - within);
+            block[done..end].fill(value(plane / self.channels, plane % self.channels));
+            done = end;
+        }
+    }
 }
 
 /// A program with its numbers spread over a block each.
 pub(crate) struct Chain {
     program: Program,
     numbers: Vec<[f32; BLOCK]>,
+    /// how many of the inputs, the first ones, have the shape of the output
+    pub(crate) whole: usize,
+    /// elements of the others between images and between channels
+    strides: Vec<[usize; 2]>,
 }
 
-/// Results of the steps for one block.
-pub(crate) type Results = Vec<[f32; BLOCK]>;
+/// What a chain works with.
+pub(crate) struct Scratch {
+    /// results of the steps for one block
+    results: Vec<[f32; BLOCK]>,
+    /// inputs that repeat, spread over a block
+    repeated: Vec<[f32; BLOCK]>,
+    /// what an input held before it was overwritten
+    overwritten: [f32; BLOCK],
+}
 
 impl Chain {
-    pub(crate) fn new(attrs: &Attrs, inputs: usize) -> Result<Chain, OpError> {
-        let text = attrs.str(PROGRAM.name);
+    /// The chain for inputs of these shapes (plain ones), of which the first is that of the output.
+    pub(crate) fn new(attrs: &Attrs, shapes: &[Shape]) -> Result<Chain, OpError> {
+        let (text, inputs) = (attrs.str(PROGRAM.name), shapes.len());
         let program = Program::parse(text, inputs)
             .ok_or_else(|| value_error(format!("'{text}' is no chain of element-wise operators on {inputs} arrays")))?;
+        let whole = whole_inputs(attrs, inputs);
+        let strides = program.spreads(shapes).and_then(|spreads| strides(&spreads, whole)).ok_or_else(|| {
+            shape_error(format!("'{text}' does not read {whole} whole arrays and {} that repeat", inputs - whole))
+        })?;
         let number = |(function, _): &(Elementwise, Vec<Source>)| match function {
             Elementwise::WithScalar(_, number) | Elementwise::OfScalar(_, number) => [*number; BLOCK],
             _ => [0.0; BLOCK],
         };
         let numbers = program.steps.iter().map(number).collect();
-        Ok(Chain { program, numbers })
+        Ok(Chain { program, numbers, whole, strides })
     }
 
     /// What `net.plan()` says.
@@ -77,22 +148,36 @@ impl Chain {
         elementwise_ns(signature, program_picoseconds(&self.program, signature))
     }
 
-    /// Room for the results in between.
-    pub(crate) fn results(&self) -> Results {
-        vec![[0.0; BLOCK]; self.program.steps.len()]
+    pub(crate) fn scratch(&self) -> Scratch {
+        let blocks = |count: usize| vec![[0.0; BLOCK]; count];
+        let (results, repeated) = (blocks(self.program.steps.len()), blocks(self.strides.len()));
+        Scratch { results, repeated, overwritten: [0.0; BLOCK] }
     }
 
-    /// Computes `out`; `input` gives the elements of an input that belong to it, in the same order. Those of the input
-    /// `shared` stand in `out`.
+    /// Has `fill` spread every input that repeats over a block; it is given the value of an image and a channel.
+    pub(crate) fn spread(
+        &self,
+        scratch: &mut Scratch,
+        inputs: &[&[f32]],
+        fill: impl Fn(&mut [f32], &dyn Fn(usize, usize) -> f32),
+    ) {
+        let repeated = inputs.iter().skip(self.whole).zip(&self.strides);
+        for ((values, [by_image, by_channel]), block) in repeated.zip(&mut scratch.repeated) {
+            fill(block, &|image, channel| values[image * by_image + channel * by_channel]);
+        }
+    }
+
+    /// Computes `out`; `input` gives the elements of a whole input that belong to it, in the same order. Those of the input
+    /// `shared` stand in `out`. What repeats is the same for every block.
     pub(crate) fn run<'a>(
         &self,
-        results: &mut Results,
+        scratch: &mut Scratch,
         input: impl Fn(usize) -> &'a [f32],
         shared: Option<usize>,
         out: &mut [f32],
     ) {
         let last = self.program.steps.len() - 1;
-        let mut overwritten = [0.0; BLOCK];
+        let Scratch { results, repeated, overwritten } = scratch;
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let n = out.len();
             if shared.is_some() {
@@ -101,6 +186,7 @@ impl Chain {
             for (s, (function, reads)) in self.program.steps.iter().enumerate() {
                 let (before, here) = results.split_at_mut(s);
                 let read = |i: usize| match reads[i] {
+                    Source::Input(k) if k >= self.whole => &repeated[k - self.whole][..n],
                     Source::Input(k) if shared == Some(k) => &overwritten[..n],
                     Source::Input(k) => &input(k)[at * BLOCK..][..n],
                     Source::Step(k) => &before[k][..n],
@@ -115,6 +201,16 @@ impl Chain {
             }
         }
     }
+}
+
+/// The strides of the inputs behind the whole ones, if these are whole and the others repeat.
+fn strides(spreads: &[Spread], whole: usize) -> Option<Vec<[usize; 2]>> {
+    let (first, others) = spreads.split_at_checked(whole)?;
+    let stride = |spread: &Spread| match *spread {
+        Spread::Whole => None,
+        Spread::Repeated { image, channel } => Some([image, channel]),
+    };
+    first.iter().all(|spread| *spread == Spread::Whole).then(|| others.iter().map(stride).collect())?
 }
 
 #[cfg(test)]
@@ -137,6 +233,53 @@ mod tests {
             .run();
         let want: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 2.0 / (y * (x + 3.0).clamp(0.0, 6.0))).collect();
         assert_eq!(f32s(&fused, [n]), want);
+    }
+
+    /// Images of `(2, 5, ...)`, of which channels end within blocks and chunks, and what repeats over them.
+    #[test]
+    fn what_repeats_over_images_is_read_where_it_belongs() {
+        for image in [&[7][..], &[2], &[16, 16], &[7, 7], &[61, 47], &[3, 30, 50]] {
+            let shape = [&[2, 5], image].concat();
+            let ones = vec![1; image.len()];
+            let each: usize = image.iter().product();
+            let x: Vec<f32> = (0..10 * each).map(|i| (i as f32 * 0.37).sin() * 4.0).collect();
+            let of = |n: usize, scale: f32| (0..n).map(|i| (i as f32 + 1.0) * scale).collect::<Vec<_>>();
+            let (plane, channel, slope, single) = (of(10, 0.3), of(5, -0.7), of(5, 0.1), [2.5f32]);
+            let fused = OpTest::new("_fused_elementwise")
+                .attr("num_args", "5")
+                .attr("repeated", "4")
+                .attr(
+                    "program",
+                    "broadcast_mul(in0,in1);broadcast_sub(in2,0);LeakyReLU(1,in3){act_type=prelu};broadcast_div(2,in4)",
+                )
+                .floats(&shape, &x)
+                .floats(&[&[2, 5], &ones[..]].concat(), &plane)
+                .floats(&[&[1, 5], &ones[..]].concat(), &channel)
+                .floats(&[5], &slope)
+                .floats(&[&[1, 1], &ones[..]].concat(), &single)
+                .run();
+            let want = |(i, x): (usize, &f32)| {
+                let (p, c) = (i / each, i / each % 5);
+                let y = channel[c] - x * plane[p];
+                (if y > 0.0 { y } else { y * slope[c] }) / 2.5
+            };
+            assert_eq!(fused.values::<f32>(), x.iter().enumerate().map(want).collect::<Vec<_>>(), "{image:?}");
+        }
+    }
+
+    #[test]
+    fn what_repeats_otherwise_is_refused() {
+        let test = |shape: &[usize], repeated: &str, program: &str| {
+            let test = OpTest::new("_fused_elementwise").attr("num_args", "2").attr("repeated", repeated);
+            let test = test.attr("program", program).floats(&[1, 2, 3, 2], &[0.0; 12]);
+            test.floats(shape, &vec![0.0; shape.iter().product()]).error().message.clone()
+        };
+        let mul = "broadcast_mul(in0,in1)";
+        assert!(test(&[2], "1", mul).contains("1 whole arrays and 1 that repeat"), "along the last axis");
+        assert!(test(&[1, 2, 3, 2], "1", mul).contains("that repeat"), "whole");
+        assert!(test(&[1, 2, 1, 1], "0", mul).contains("one shape"), "not said to repeat");
+        assert!(test(&[1, 2, 1, 1], "1", "relu(in0)").contains("that repeat"), "not read");
+        assert!(test(&[2], "1", "LeakyReLU(in0,in1){act_type=prelu};broadcast_mul(0,in1)").contains("that repeat"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `_fused_fully_connected`: a dense layer with what follows it.
 
-use super::{INPUTS, epilogue, infer_with_residual, rows_of_layer, with_epilogue};
+use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
 use crate::core::*;
 use crate::nn::fully_connected;
 use crate::nn::fully_connected_kernel::bind_dense;
@@ -13,7 +13,6 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: ATTRS,
     infer_shape: |shapes| infer_with_residual(shapes, fully_connected::infer_shape),
     bind: |attrs, signature| bind_dense(attrs, signature, epilogue(attrs)),
-    by_rows: rows_of_layer,
     internal: true,
     ..OpDef::BASE
 }];

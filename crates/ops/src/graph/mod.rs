@@ -50,14 +50,6 @@ pub(crate) const INPUTS: Inputs = Inputs::ByAttrs(|attrs| match (attrs.bool("no_
     (false, true) => &["data", "weight", "bias", "residual"],
 });
 
-/// [`rows_of_data`] for layers with a residual, which has the rows of the data.
-pub(crate) fn rows_of_layer(attrs: &Attrs, signature: &Signature<'_>, divided: &[bool]) -> bool {
-    match epilogue(attrs).residual_at() {
-        Some(at) => divided.get(at) == Some(&true) && rows_of_data(attrs, signature, &divided[..at]),
-        None => rows_of_data(attrs, signature, divided),
-    }
-}
-
 /// Infers the layer, then gives the residual the shape of the output.
 fn infer_with_residual(
     shapes: &mut Shapes<'_>,

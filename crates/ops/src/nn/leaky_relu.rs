@@ -26,7 +26,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    elementwise: |attrs| function(attrs).map(Elementwise::Unary),
+    elementwise: |attrs| match function(attrs) {
+        None => is_prelu(attrs).then_some(Elementwise::Binary(Binary::Prelu)),
+        some => some.map(Elementwise::Unary),
+    },
     by_rows: |attrs, signature, divided| attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided),
     ..OpDef::BASE
 }];

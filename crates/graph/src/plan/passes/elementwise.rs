@@ -3,7 +3,7 @@
 use crate::plan::infer::Types;
 use crate::plan::ir::{Graph, GraphNode, Rewriter, Value};
 use mxrt_engine::OpError;
-use mxrt_ops::{KernelOptions, MAX_STEPS, Signature, Source, program_step};
+use mxrt_ops::{KernelOptions, MAX_STEPS, Signature, Source, Spread, program_step};
 use mxrt_tensor::{DType, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Arrays that a loop reads at most.
 const MAX_INPUTS: usize = 8;
 
-/// Joins float32 operators on arrays of one shape whose results in between nobody else reads.
+/// Joins float32 operators on arrays of one shape, and on some that repeat over images, whose results in between nobody else
+/// reads.
 pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph, OpError> {
     let groups = groups(&graph, types, options);
     let inner: HashSet<usize> = groups.values().flatten().copied().collect();
@@ -19,7 +20,7 @@ pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph,
     for (n, node) in graph.nodes.iter().enumerate() {
         match groups.get(&n) {
             Some(members) => {
-                let made = fused(&graph, &new, members, node)?;
+                let made = fused(&graph, types, &new, members, n)?;
                 let made = new.push(made);
                 new.replace(Value::Node(n, 0), Value::Node(made, 0));
             }
@@ -39,7 +40,7 @@ fn groups(graph: &Graph, types: &Types, options: KernelOptions) -> HashMap<usize
             continue;
         }
         let mut members = vec![n];
-        while let Some(other) = absorbable(graph, &uses, &groups, &members) {
+        while let Some(other) = absorbable(graph, types, &uses, &groups, &members) {
             members.extend(groups.remove(&other).unwrap_or_default());
         }
         members.sort_unstable();
@@ -49,9 +50,11 @@ fn groups(graph: &Graph, types: &Types, options: KernelOptions) -> HashMap<usize
     groups
 }
 
-/// The last node of another group all of whose readers are members, if the two fit together.
+/// The last node of another group all of whose readers are members, if the two fit together. What repeats is no part of the
+/// loop: it would be computed again and again.
 fn absorbable(
     graph: &Graph,
+    types: &Types,
     uses: &HashMap<Value, usize>,
     groups: &HashMap<usize, Vec<usize>>,
     members: &[usize],
@@ -59,6 +62,9 @@ fn absorbable(
     let reads = || members.iter().flat_map(|m| &graph.nodes[*m].inputs);
     reads().find_map(|value| {
         let Value::Node(other, 0) = value else { return None };
+        if types.get(value) != types.get(&Value::Node(*members.first()?, 0)) {
+            return None;
+        }
         let group = groups.get(other).filter(|_| !members.contains(other))?;
         let all_here = uses.get(value) == Some(&reads().filter(|v| *v == value).count());
         let together: Vec<usize> = members.iter().chain(group).copied().collect();
@@ -79,12 +85,18 @@ fn inputs(graph: &Graph, members: &[usize]) -> Vec<Value> {
     found
 }
 
+/// How an operand of a node lies over its result; None if a chain cannot read it.
+fn spread(n: usize, node: &GraphNode, operand: usize, types: &Types) -> Option<Spread> {
+    let (input, output) = (types.get(node.inputs.get(operand)?)?, types.get(&Value::Node(n, 0))?);
+    let function = (node.op.elementwise)(&node.attrs).filter(|f| f.arity() == node.inputs.len())?;
+    let single = input.dtype == DType::F32 && output.dtype == DType::F32;
+    function.spread(operand, &input.shape, &output.shape).filter(|_| single)
+}
+
 fn fits(n: usize, node: &GraphNode, types: &Types) -> bool {
-    let Some(output) = types.get(&Value::Node(n, 0)) else { return false };
-    output.dtype == DType::F32
-        && (node.op.elementwise)(&node.attrs).is_some_and(|f| f.arity() == node.inputs.len())
+    let spreads: Option<Vec<Spread>> = (0..node.inputs.len()).map(|i| spread(n, node, i, types)).collect();
+    spreads.is_some_and(|spreads| spreads.contains(&Spread::Whole))
         && node.op.num_outputs(&node.attrs) == 1
-        && node.inputs.iter().all(|v| types.get(v) == Some(output))
         && step(node, &[]).is_some()
 }
 
@@ -103,8 +115,11 @@ fn step(node: &GraphNode, reads: &[Source]) -> Option<String> {
     program_step(node.op.name, &attrs, reads)
 }
 
-fn fused(graph: &Graph, new: &Rewriter, members: &[usize], last: &GraphNode) -> Result<GraphNode, OpError> {
-    let read = inputs(graph, members);
+fn fused(graph: &Graph, types: &Types, new: &Rewriter, members: &[usize], n: usize) -> Result<GraphNode, OpError> {
+    let mut read = inputs(graph, members);
+    let repeats = |value: &Value| types.get(value) != types.get(&Value::Node(n, 0));
+    // What repeats comes last.
+    read.sort_by_key(repeats);
     let source = |value: &Value| match value {
         Value::Node(n, _) if members.contains(n) => Source::Step(members.iter().position(|m| m == n).unwrap_or(0)),
         _ => Source::Input(read.iter().position(|v| v == value).unwrap_or(0)),
@@ -116,6 +131,11 @@ fn fused(graph: &Graph, new: &Rewriter, members: &[usize], last: &GraphNode) -> 
             step(node, &node.inputs.iter().map(source).collect::<Vec<_>>())
         })
         .collect();
-    let attrs = vec![("num_args".to_owned(), read.len().to_string()), ("program".to_owned(), steps.join(";"))];
+    let mut attrs = vec![("num_args".to_owned(), read.len().to_string()), ("program".to_owned(), steps.join(";"))];
+    let repeated = read.iter().filter(|value| repeats(value)).count();
+    if repeated > 0 {
+        attrs.push(("repeated".to_owned(), repeated.to_string()));
+    }
+    let last = &graph.nodes[n];
     Ok(GraphNode::new("_fused_elementwise", Arc::clone(&last.name), attrs, new.values(&read))?.standing_for(last))
 }

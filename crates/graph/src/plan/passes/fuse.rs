@@ -1,7 +1,9 @@
 //! Fuses what follows a convolution or dense layer into its epilogue: a residual addition, then an activation.
 
+use crate::plan::infer::Types;
 use crate::plan::ir::{Graph, GraphNode, Rewriter, Value};
 use mxrt_engine::OpError;
+use mxrt_ops::KernelOptions;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,13 +23,13 @@ struct Fused {
 }
 
 /// `act(layer(x) + residual)` becomes one node, where nobody else reads the values in between.
-pub fn run(graph: Graph) -> Result<Graph, OpError> {
+pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
     let uses = graph.uses();
     // Every node that is the last of a fused group, and every node that disappears into one.
     let mut groups: HashMap<usize, Fused> = HashMap::new();
     let mut absorbed = vec![false; graph.nodes.len()];
     for n in 0..graph.nodes.len() {
-        if let Some((fused, inner)) = match_group(&graph, &uses, &groups, n) {
+        if let Some((fused, inner)) = match_group(&graph, types, &uses, &groups, n) {
             absorbed[inner] = true;
             groups.remove(&inner);
             absorbed[fused.layer] = true;
@@ -60,6 +62,7 @@ fn fused_operator(layer: &GraphNode) -> Option<&'static str> {
 /// If node `n` can be absorbed by the layer or group that makes one of its inputs: the new group, and the node that ended the old one.
 fn match_group(
     graph: &Graph,
+    types: &Types,
     uses: &HashMap<Value, usize>,
     groups: &HashMap<usize, Fused>,
     n: usize,
@@ -79,8 +82,7 @@ fn match_group(
         let (group, inner) = open_group(node.inputs.first()?)?;
         return Some((Fused { activation: Some(activation), ..group }, inner));
     }
-    if node.op.name == "elemwise_add" {
-        let &[a, b] = node.inputs.as_slice() else { return None };
+    if let Some([a, b]) = summands(node, types) {
         // The later layer takes the sum, so that the other operand exists when it runs.
         let mut candidates: Vec<(Value, Value)> = vec![(a, b), (b, a)];
         candidates.sort_by_key(|(layer, _)| std::cmp::Reverse(*layer));
@@ -96,6 +98,14 @@ fn match_group(
         }
     }
     None
+}
+
+/// The two values of one type that a node adds.
+fn summands(node: &GraphNode, types: &Types) -> Option<[Value; 2]> {
+    let &[a, b] = node.inputs.as_slice() else { return None };
+    // Models from other frameworks broadcast every addition, whether shapes differ or not.
+    let adds = matches!(node.op.name, "elemwise_add" | "broadcast_add");
+    (adds && types.get(&a).is_some() && types.get(&a) == types.get(&b)).then_some([a, b])
 }
 
 fn activation_of(node: &GraphNode) -> Option<Activation> {

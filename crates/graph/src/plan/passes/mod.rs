@@ -5,6 +5,7 @@ mod cleanup;
 mod elementwise;
 mod fold_batch_norm;
 mod fold_creation;
+mod fold_scalar;
 mod fuse;
 mod fuse_pooling;
 mod layout;
@@ -32,7 +33,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "merge_equal", run: cleanup::merge_equal },
     Pass { name: "fold_creation", run: fold_creation::run },
     Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
-    Pass { name: "fuse_conv", run: fuse::run },
+    Pass { name: "fold_scalar", run: fold_scalar::run },
     Pass { name: "drop_dead", run: cleanup::drop_dead },
 ];
 
@@ -51,6 +52,7 @@ pub struct TypedPass {
 
 /// All passes that need types, in the order in which they run.
 pub const TYPED_PASSES: &[TypedPass] = &[
+    TypedPass { name: "fuse_conv", run: fuse::run },
     TypedPass { name: "pull_strides", run: pull_strides::run },
     TypedPass { name: "scale_shift", run: scale_shift::run },
     TypedPass { name: "fuse_elementwise", run: elementwise::run },
