@@ -61,6 +61,8 @@ mod strassen_tests;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]
+mod taps_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod unpack_tests;

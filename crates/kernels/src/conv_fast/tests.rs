@@ -63,7 +63,7 @@ impl Case {
     }
 
     /// The definition, in f64, and the largest sum of magnitudes (the scale of rounding).
-    fn reference(&self) -> (Vec<f64>, f64) {
+    pub(super) fn reference(&self) -> (Vec<f64>, f64) {
         let Conv2dParams { kernel, stride, dilate, pad, out_channels, .. } = self.params;
         let [_, c, h, w] = self.shape;
         let [oh, ow] = self.out_size();
@@ -368,21 +368,6 @@ proptest! {
         let at_load = |isa, scheme| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, Elements::Single, isa)));
         case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), Scheme::F2)), 1e-6);
         case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), Scheme::F4)), 3e-6);
-    }
-
-    #[test]
-    fn winograd_of_other_filters_than_3x3_equals_the_definition_on_every_instruction_set(
-        inputs in 1usize..60, outputs in 1usize..60, n in 1usize..3, h in 1usize..24, w in 1usize..24,
-        kernel in prop::sample::select(&[[5, 5], [1, 3], [3, 1], [1, 5], [5, 1], [1, 7], [7, 1]][..]),
-        pad in [0usize..4, 0usize..4], bias: bool, residual: bool, activation in activations(), seed: u64,
-    ) {
-        // No smaller than the filter.
-        let (h, w) = (h.max(kernel[0]), w.max(kernel[1]));
-        let params = Conv2dParams { kernel, pad, ..Conv2dParams::square(inputs, outputs, 1) };
-        let scheme = Scheme::of_taps(&params).expect("there is one for each of these");
-        let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
-        let at_load = |isa: Isa| case.with(isa, |n, out| Algorithm::AtLoad(AtLoad::new(params, n, out, scheme, Elements::Single, isa)));
-        case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best())), 3e-6);
     }
 
     #[test]

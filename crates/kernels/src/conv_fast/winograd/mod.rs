@@ -7,6 +7,7 @@
 //! weights come from memory. [`Phases`] is for the 7x7 filters with stride 2 on few channels that many networks begin with.
 
 mod at_load;
+mod entries;
 mod filters;
 #[allow(clippy::needless_range_loop)]
 mod in_registers;
