@@ -150,6 +150,19 @@ proptest! {
     }
 
     #[test]
+    fn a_pooled_convolution_of_another_filter_is_both_steps(
+        inputs in 1usize..40, outputs in 1usize..40, n in 1usize..3, h in 8usize..40, w in 8usize..40,
+        kernel in prop::sample::select(&[[5, 5], [1, 7], [7, 1], [3, 1]][..]), pooling in pooling(),
+    ) {
+        let params = Conv2dParams { kernel, pad: [kernel[0] / 2, 1], ..Conv2dParams::square(inputs, outputs, 1) };
+        for isa in Isa::ALL {
+            if let Some(case) = Case::new(params, [n, inputs, h, w], isa, Method::Taps, pooling) {
+                case.check();
+            }
+        }
+    }
+
+    #[test]
     fn a_pooled_stem_is_both_steps(
         inputs in 1usize..5, outputs in 1usize..40, h in 20usize..80, w in 20usize..50, pooling in pooling(),
     ) {
@@ -170,11 +183,13 @@ const WINDOWS: Pool2dParams = Pool2dParams { kernel: [3, 3], stride: [2, 2], pad
 fn every_method_for_large_maps_has_bands() {
     let stem = Conv2dParams { pad: [3, 3], stride: [2, 2], ..Conv2dParams::square(3, 32, 7) };
     let layer = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(16, 32, 3) };
+    let wide = Conv2dParams { pad: [2, 2], ..Conv2dParams::square(16, 32, 5) };
     let first = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(3, 32, 3) };
     for (params, shape, method) in [
         (stem, [2, 3, 80, 80], Method::Phases),
         (first, [2, 3, 56, 56], Method::Direct),
         (layer, [2, 16, 56, 56], Method::F4),
+        (wide, [2, 16, 56, 56], Method::Taps),
     ] {
         let case =
             Case::new(params, shape, Isa::Avx512, method, (PoolKind::Max, WINDOWS)).expect("it can compute this");
