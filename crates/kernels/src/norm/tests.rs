@@ -107,12 +107,14 @@ fn l2_normalization_divides_by_the_norm_of_its_axis() {
 fn lrn_looks_at_neighbouring_channels() {
     let shape = [2, 9, 70];
     let x = random(shape.iter().product(), 11);
-    let p = LrnParams { size: 5, alpha: 0.3, beta: 0.75, knorm: 2.0 };
-    let got = steady(x.len(), |par, out| lrn(par, p, &x, shape, out));
-    let want = along(&x, shape, |v, k| {
-        let window = &v[k.saturating_sub(2)..(k + 3).min(9)];
-        let sum: f64 = window.iter().map(|v| v * v).sum();
-        v[k] * (2.0 + 0.3 / 5.0 * sum).powf(-0.75)
-    });
-    assert_close(&got, &want, 2e-6);
+    for beta in [0.75, 0.5, 1.3] {
+        let p = LrnParams { size: 5, alpha: 0.3, beta, knorm: 2.0 };
+        let got = steady(x.len(), |par, out| lrn(par, p, &x, shape, out));
+        let want = along(&x, shape, |v, k| {
+            let window = &v[k.saturating_sub(2)..(k + 3).min(9)];
+            let sum: f64 = window.iter().map(|v| v * v).sum();
+            v[k] * (2.0 + 0.3 / 5.0 * sum).powf(-beta)
+        });
+        assert_close(&got, &want, 2e-6);
+    }
 }
