@@ -24,6 +24,7 @@ mod error;
 mod exponentials;
 pub mod gemm;
 pub mod gemm_plain;
+mod halves;
 pub mod index;
 pub mod isa;
 pub mod math;

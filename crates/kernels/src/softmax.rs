@@ -109,10 +109,9 @@ fn largest<A: Float>(x: &[A]) -> A {
 /// Elements as they are compared and shifted.
 #[inline(always)]
 fn load<T: Element>(negate: bool, x: &[T], buffer: &mut [T::Acc]) {
+    T::acc_all(x, &mut buffer[..x.len()]);
     if negate {
-        buffer.iter_mut().zip(x).for_each(|(b, v)| *b = -v.acc());
-    } else {
-        buffer.iter_mut().zip(x).for_each(|(b, v)| *b = v.acc());
+        buffer.iter_mut().for_each(|b| *b = -*b);
     }
 }
 
