@@ -87,7 +87,7 @@ through!(Bool, |v| (v.0 != 0) as u8; f32, f64, f16, u8, i8, i32, i64, Bool);
 casts!(f16: f16 = |v| v);
 
 vectorized! {
-    fn cast_block[S: CastTo<D>, D: Element](x: &[S], out: &mut [D]) {
+    pub(crate) fn cast_block[S: CastTo<D>, D: Element](x: &[S], out: &mut [D]) {
         S::cast_all(x, out);
     }
 }

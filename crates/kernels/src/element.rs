@@ -113,6 +113,11 @@ pub trait Float:
     fn cbrt(self) -> Self;
 }
 
+/// Whether two types are one.
+pub(crate) fn is_same<A: 'static, B: 'static>() -> bool {
+    std::any::TypeId::of::<A>() == std::any::TypeId::of::<B>()
+}
+
 /// C's `(int32_t)v` on x86: what does not fit is `INT32_MIN`.
 #[inline(always)]
 pub(crate) fn c_i32(v: f64) -> i32 {

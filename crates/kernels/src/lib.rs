@@ -35,6 +35,7 @@ pub mod random;
 pub mod reduce;
 mod reduce_folds;
 pub mod shape;
+mod short_rows;
 mod simd;
 pub mod softmax;
 pub mod sort;
