@@ -80,6 +80,7 @@ impl Simd for Avx2 {
         fn add(a, b) = _mm256_add_ps;
         fn sub(a, b) = _mm256_sub_ps;
         fn mul(a, b) = _mm256_mul_ps;
+        fn div(a, b) = _mm256_div_ps;
         fn max(a, b) = _mm256_max_ps;
         fn min(a, b) = _mm256_min_ps;
         fn fma(a, b, c) = _mm256_fmadd_ps;

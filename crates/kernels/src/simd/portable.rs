@@ -65,6 +65,10 @@ impl Simd for Portable {
         lanes(|i| a[i] * b[i])
     }
     #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        lanes(|i| a[i] / b[i])
+    }
+    #[inline(always)]
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         lanes(|i| if a[i] > b[i] { a[i] } else { b[i] })
     }

@@ -6,7 +6,7 @@ struct ArithmeticArgs {
     b: Src,
     out: Dst,
 }
-const RESULTS: usize = 10;
+const RESULTS: usize = 11;
 
 impl Body for Arithmetic {
     type Args = ArithmeticArgs;
@@ -19,6 +19,7 @@ impl Body for Arithmetic {
                 s.add(a, b),
                 s.sub(a, b),
                 s.mul(a, b),
+                s.div(a, b),
                 s.max(a, b),
                 s.min(a, b),
                 s.fma(a, b, a),
@@ -49,6 +50,7 @@ fn every_instruction_set_computes_what_scalar_code_computes_and_keeps_nan_when_c
                 x + y,
                 x - y,
                 x * y,
+                x / y,
                 if x > y { x } else { y },
                 if x < y { x } else { y },
                 x * y + x,
