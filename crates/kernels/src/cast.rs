@@ -11,6 +11,11 @@ use half::f16;
 pub trait CastTo<D>: Element {
     /// Converts one value.
     fn cast(self) -> D;
+    /// Converts as many values.
+    #[inline(always)]
+    fn cast_all(x: &[Self], out: &mut [D]) {
+        out.iter_mut().zip(x).for_each(|(out, v)| *out = v.cast());
+    }
 }
 
 macro_rules! casts {
@@ -28,12 +33,33 @@ macro_rules! casts {
 macro_rules! float_casts {
     ($($from:ty),*) => {$(
         casts!($from:
-            f32 = |v| v as f32, f64 = |v| v as f64, f16 = |v| f16::from_f32(v as f32),
+            f32 = |v| v as f32, f64 = |v| v as f64,
             u8 = |v| c_i32(v as f64) as u8, i8 = |v| c_i32(v as f64) as i8,
             i32 = |v| c_i32(v as f64), i64 = |v| c_i64(v as f64), Bool = |v| Bool((v != 0.0) as u8));
     )*};
 }
 float_casts!(f32, f64);
+casts!(f64: f16 = |v| f16::from_f32(v as f32));
+
+impl CastTo<f16> for f32 {
+    #[inline(always)]
+    fn cast(self) -> f16 {
+        f16::from_f32(self)
+    }
+    fn cast_all(x: &[f32], out: &mut [f16]) {
+        f16::from_acc_all(x, out);
+    }
+}
+
+impl CastTo<f32> for f16 {
+    #[inline(always)]
+    fn cast(self) -> f32 {
+        self.to_f32()
+    }
+    fn cast_all(x: &[f16], out: &mut [f32]) {
+        f16::acc_all(x, out);
+    }
+}
 
 macro_rules! int_casts {
     ($($from:ty),*) => {$(
@@ -56,15 +82,13 @@ macro_rules! through {
         })*
     };
 }
-through!(f16, |v| v.to_f32(); f32, f64, u8, i8, i32, i64, Bool);
+through!(f16, |v| v.to_f32(); f64, u8, i8, i32, i64, Bool);
 through!(Bool, |v| (v.0 != 0) as u8; f32, f64, f16, u8, i8, i32, i64, Bool);
 casts!(f16: f16 = |v| v);
 
 vectorized! {
-    fn cast_block[S: CastTo<D>, D: Element](x: &[S], out: &mut [D]) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = x.cast();
-        }
+    pub(crate) fn cast_block[S: CastTo<D>, D: Element](x: &[S], out: &mut [D]) {
+        S::cast_all(x, out);
     }
 }
 

@@ -38,6 +38,16 @@ pub trait Element: Pod + PartialOrd + Default + std::fmt::Debug + Send + Sync + 
     fn acc(self) -> Self::Acc;
     /// C's conversion from the type of sums.
     fn from_acc(v: Self::Acc) -> Self;
+    /// [`acc`](Self::acc) of as many values.
+    #[inline(always)]
+    fn acc_all(x: &[Self], out: &mut [Self::Acc]) {
+        out.iter_mut().zip(x).for_each(|(out, v)| *out = v.acc());
+    }
+    /// [`from_acc`](Self::from_acc) of as many values.
+    #[inline(always)]
+    fn from_acc_all(x: &[Self::Acc], out: &mut [Self]) {
+        out.iter_mut().zip(x).for_each(|(out, v)| *out = Self::from_acc(*v));
+    }
     /// C's conversion to `int64_t`.
     fn to_i64(self) -> i64;
     /// C's conversion from `int64_t`.
@@ -101,6 +111,11 @@ pub trait Float:
     fn powf(self, e: Self) -> Self;
     /// The cube root.
     fn cbrt(self) -> Self;
+}
+
+/// Whether two types are one.
+pub(crate) fn is_same<A: 'static, B: 'static>() -> bool {
+    std::any::TypeId::of::<A>() == std::any::TypeId::of::<B>()
 }
 
 /// C's `(int32_t)v` on x86: what does not fit is `INT32_MIN`.
@@ -285,6 +300,12 @@ impl Element for f16 {
     #[inline(always)]
     fn from_acc(v: f32) -> Self {
         f16::from_f32(v)
+    }
+    fn acc_all(x: &[Self], out: &mut [f32]) {
+        crate::halves::widen(x, out);
+    }
+    fn from_acc_all(x: &[f32], out: &mut [Self]) {
+        crate::halves::narrow(x, out);
     }
     #[inline(always)]
     fn to_i64(self) -> i64 {

@@ -2,10 +2,10 @@
 
 use crate::element::Element;
 use crate::elementwise::BLOCK;
+use crate::halves::{narrow, widen};
 use crate::math;
 use crate::vectorize::{Loop, vectorize};
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 /// A function of one number.
 ///
@@ -394,9 +394,9 @@ pub(crate) fn unary_block_f16(op: Unary, x: &[f16], out: &mut [f16]) {
     let (mut wide, mut result) = ([0f32; BLOCK], [0f32; BLOCK]);
     for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let (wide, result) = (&mut wide[..x.len()], &mut result[..x.len()]);
-        x.convert_to_f32_slice(wide);
+        widen(x, wide);
         unary_block_f32(op, wide, result);
-        out.convert_from_f32_slice(result);
+        narrow(result, out);
     }
 }
 
@@ -405,10 +405,10 @@ pub(crate) fn binary_block_f16(op: Binary, a: &[f16], b: &[f16], out: &mut [f16]
     let (mut wide_a, mut wide_b, mut result) = ([0f32; BLOCK], [0f32; BLOCK], [0f32; BLOCK]);
     for ((a, b), out) in a.chunks(BLOCK).zip(b.chunks(BLOCK)).zip(out.chunks_mut(BLOCK)) {
         let n = out.len();
-        a.convert_to_f32_slice(&mut wide_a[..n]);
-        b.convert_to_f32_slice(&mut wide_b[..n]);
+        widen(a, &mut wide_a[..n]);
+        widen(b, &mut wide_b[..n]);
         binary_block_f32(op, &wide_a[..n], &wide_b[..n], &mut result[..n]);
-        out.convert_from_f32_slice(&result[..n]);
+        narrow(&result[..n], out);
     }
 }
 

@@ -77,7 +77,7 @@ struct Args {
 struct Exponentials<const COLUMNS: bool>;
 
 /// Vectors in progress at once; as many on every instruction set, so that sums are the same.
-const AT_ONCE: usize = 4;
+pub(crate) const AT_ONCE: usize = 4;
 
 impl<const COLUMNS: bool> Body for Exponentials<COLUMNS> {
     type Args = Args;
@@ -108,45 +108,56 @@ impl<const COLUMNS: bool> Body for Exponentials<COLUMNS> {
     }
 }
 
-/// N vectors, step by step; the same operations as [`exp_f32`](crate::math::exp_f32), so the same bits.
+/// N vectors.
 ///
 /// # Safety
 /// N vectors from `at` must be there.
 #[inline(always)]
 unsafe fn some<S: Simd, const COLUMNS: bool, const N: usize>(s: S, x: &Args, at: usize, acc: &mut [S::V; N]) {
-    let (mut n, mut r, mut p) = ([s.zero(); N], [s.zero(); N], [s.zero(); N]);
+    let mut e = [s.zero(); N];
     // SAFETY: promised by the caller.
     unsafe {
         for i in 0..N {
             let max = s.load(x.max, if COLUMNS { x.first + at + i * LANES } else { 0 });
-            let v = s.sub(s.load(x.x.as_src(), at + i * LANES), max);
-            r[i] = s.max(s.splat(EXP.least), s.min(s.splat(EXP.most), v));
+            e[i] = s.sub(s.load(x.x.as_src(), at + i * LANES), max);
         }
+        exp(s, &mut e);
         for i in 0..N {
-            let t = s.add(s.mul(r[i], s.splat(std::f32::consts::LOG2_E)), s.splat(EXP.round));
-            n[i] = s.sub(t, s.splat(EXP.round));
-        }
-        for i in 0..N {
-            r[i] = s.sub(s.sub(r[i], s.mul(n[i], s.splat(EXP.ln2[0]))), s.mul(n[i], s.splat(EXP.ln2[1])));
-        }
-        let [c7, c6, c5, c4, c3, c2] = EXP.series;
-        for i in 0..N {
-            let square = s.mul(r[i], r[i]);
-            let high = s.add(s.mul(r[i], s.splat(c7)), s.splat(c6));
-            let high = s.add(s.mul(high, square), s.add(s.mul(r[i], s.splat(c5)), s.splat(c4)));
-            let all = s.add(s.mul(high, square), s.add(s.mul(r[i], s.splat(c3)), s.splat(c2)));
-            p[i] = s.add(s.add(s.mul(all, square), r[i]), s.splat(1.0));
-        }
-        for i in 0..N {
-            let e = s.times_pow2(p[i], n[i]);
-            s.store(x.x, at + i * LANES, e);
+            s.store(x.x, at + i * LANES, e[i]);
             if COLUMNS {
                 let column = x.first + at + i * LANES;
-                s.store(x.sums, column, s.add(s.load(x.sums.as_src(), column), e));
+                s.store(x.sums, column, s.add(s.load(x.sums.as_src(), column), e[i]));
             } else {
-                acc[i] = s.add(acc[i], e);
+                acc[i] = s.add(acc[i], e[i]);
             }
         }
+    }
+}
+
+/// e to the power of N vectors, step by step; the same operations as [`exp_f32`](crate::math::exp_f32), so the same bits.
+#[inline(always)]
+pub(crate) fn exp<S: Simd, const N: usize>(s: S, v: &mut [S::V; N]) {
+    let (mut n, mut r) = ([s.zero(); N], [s.zero(); N]);
+    for i in 0..N {
+        r[i] = s.max(s.splat(EXP.least), s.min(s.splat(EXP.most), v[i]));
+    }
+    for i in 0..N {
+        let t = s.add(s.mul(r[i], s.splat(std::f32::consts::LOG2_E)), s.splat(EXP.round));
+        n[i] = s.sub(t, s.splat(EXP.round));
+    }
+    for i in 0..N {
+        r[i] = s.sub(s.sub(r[i], s.mul(n[i], s.splat(EXP.ln2[0]))), s.mul(n[i], s.splat(EXP.ln2[1])));
+    }
+    let [c7, c6, c5, c4, c3, c2] = EXP.series;
+    for i in 0..N {
+        let square = s.mul(r[i], r[i]);
+        let high = s.add(s.mul(r[i], s.splat(c7)), s.splat(c6));
+        let high = s.add(s.mul(high, square), s.add(s.mul(r[i], s.splat(c5)), s.splat(c4)));
+        let all = s.add(s.mul(high, square), s.add(s.mul(r[i], s.splat(c3)), s.splat(c2)));
+        v[i] = s.add(s.add(s.mul(all, square), r[i]), s.splat(1.0));
+    }
+    for i in 0..N {
+        v[i] = s.times_pow2(v[i], n[i]);
     }
 }
 

@@ -1,12 +1,17 @@
 //! Pooling over one, two or three spatial axes, channels first or last.
 
-use crate::element::{Element, Float};
+mod planes;
+mod rows;
+
+use crate::element::{Element, Float, is_same};
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch};
 use crate::reduce::{fold_slice, sum_of_row};
 use crate::reduce_folds::Largest;
+use crate::simd::Simd;
 use crate::vectorize::vectorized;
 use crate::window::{inside, three};
+use half::f16;
 use std::ops::Range;
 
 pub use crate::window::{Convention, pooled_size};
@@ -48,6 +53,7 @@ pub struct PoolParams<'a> {
 }
 
 /// A pooling with three spatial axes over `planes` planes of pixels with `inner` values each.
+#[derive(Clone, Copy)]
 struct Plan {
     kind: PoolKind,
     kernel: [usize; 3],
@@ -76,7 +82,8 @@ pub fn pool<T: Element>(
     let out_channels = if params.channels_last { out_shape[rank + 1] } else { out_shape[1] };
     assert_eq!((shape[0], channels), (out_shape[0], out_channels), "pooling {shape:?} to {out_shape:?}");
     let plan = Plan {
-        kind: params.kind,
+        // A sum by another name.
+        kind: if params.kind == (PoolKind::Lp { p: 1 }) { PoolKind::Sum } else { params.kind },
         kernel: three(params.kernel, 1),
         stride: three(params.stride, 1).map(|s| s.max(1)),
         pad: three(params.pad, 0),
@@ -90,10 +97,13 @@ pub fn pool<T: Element>(
 impl Plan {
     fn run<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) {
         let row = self.out[2] * self.inner;
-        if row == 0 {
+        if out.is_empty() {
             return;
         }
-        let plane: usize = self.size.iter().product::<usize>() * self.inner;
+        if self.in_vectors(par, x, out) {
+            return;
+        }
+        let plane = self.plane() * self.inner;
         let rows = chunk_by_work(row * self.kernel.iter().product::<usize>());
         // Accumulators are no smaller than elements.
         let line = self.size[2] * self.inner;
@@ -118,6 +128,27 @@ impl Plan {
                 }
             }
         });
+    }
+
+    /// Pools what is pooled in vectors written out; whether it is.
+    fn in_vectors<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) -> bool {
+        let (rows, planes) = (rows::fits(self), planes::fits(self));
+        if is_same::<T, f32>() && (rows || planes) {
+            let pool = if rows { rows::pool } else { planes::pool };
+            pool(self, par, bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
+            return true;
+        }
+        if is_same::<T, f16>() && (rows || planes) {
+            let pool = if rows { rows::pool_halves } else { planes::pool_halves };
+            pool(self, par, bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
+            return true;
+        }
+        false
+    }
+
+    /// Pixels of a plane of the input.
+    fn plane(&self) -> usize {
+        self.size.iter().product()
     }
 
     /// The window of output `o` on an axis, cut to the input.
@@ -299,6 +330,12 @@ vectorized! {
             p => sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.powf(T::Acc::from_f64(p as f64))),
         }
     }
+}
+
+/// The larger or the sum; of a NaN and a number the larger is the number `v`.
+#[inline(always)]
+fn fold_vectors<S: Simd, const MAX: bool>(s: S, value: S::V, v: S::V) -> S::V {
+    if MAX { s.max(value, v) } else { s.add(v, value) }
 }
 
 /// The beginning of scratch memory as elements, as many as fit.

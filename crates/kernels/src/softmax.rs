@@ -1,9 +1,10 @@
 //! Softmax and its relatives along one axis.
 
-use crate::cast::CastTo;
-use crate::element::{Element, Float};
+use crate::cast::{CastTo, cast_block};
+use crate::element::{Element, Float, is_same};
 use crate::error::check_len;
-use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut_scratch, par_columns_mut};
+use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch, par_columns_mut};
+use crate::short_rows::{self, TOGETHER};
 use crate::vectorize::vectorized;
 
 /// What [`softmax`] computes.
@@ -28,6 +29,8 @@ const LEAST_WIDTH: usize = 64;
 const MOST_WIDTH: usize = 512;
 /// Elements of columns that stay in the first-level cache from one pass to the next.
 const CACHED: usize = 6 << 10;
+/// Elements of a row up to which rows are computed sixteen at a time; sums of longer ones are taken block by block.
+const SHORT: usize = 1024;
 /// Elements of a row that are folded side by side.
 const LANES: usize = 64;
 
@@ -53,6 +56,9 @@ pub fn softmax<T: Element, O: Element>(
     if x.is_empty() {
         return;
     }
+    if inner == 1 && n <= SHORT && lengths.is_none() && params.temperature == 1.0 && is_same::<T::Acc, f32>() {
+        return softmax_short_rows(par, params, x, n, out);
+    }
     if inner == 1 {
         let rows = chunk_by_work(2 * n);
         let bytes = 3 * n * size_of::<T::Acc>();
@@ -69,6 +75,31 @@ pub fn softmax<T: Element, O: Element>(
         let buffer: &mut [T::Acc] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
         let lengths = lengths.map(|l| &l[o * inner + start..][..band.width()]);
         softmax_columns(params, &x[o * n * inner + start..], n, inner, lengths, buffer, &mut band);
+    });
+}
+
+/// Short rows of what is computed in single precision.
+fn softmax_short_rows<T: Element, O: Element>(par: &dyn Par, params: SoftmaxParams, x: &[T], n: usize, out: &mut [O])
+where
+    T::Acc: CastTo<O>,
+{
+    let SoftmaxParams { log, negate, .. } = params;
+    let rows = chunk_by_work(2 * n).next_multiple_of(TOGETHER);
+    if !negate && is_same::<T, f32>() && is_same::<O, f32>() {
+        let (x, out): (&[f32], &mut [f32]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
+        return par_chunks_mut(par, out, rows * n, |i, out| {
+            short_rows::softmax(log, &x[i * rows * n..][..out.len()], n, out);
+        });
+    }
+    let bytes = TOGETHER * n * size_of::<T::Acc>();
+    par_chunks_mut_scratch(par, out, rows * n, bytes, |i, out, scratch| {
+        let x = x[i * rows * n..][..out.len()].chunks(TOGETHER * n);
+        for (x, out) in x.zip(out.chunks_mut(TOGETHER * n)) {
+            let buffer: &mut [T::Acc] = &mut bytemuck::cast_slice_mut(&mut scratch[..bytes])[..x.len()];
+            load(negate, x, buffer);
+            short_rows::softmax_in_place(log, bytemuck::cast_slice_mut(buffer), n);
+            cast_block(buffer, out);
+        }
     });
 }
 
@@ -109,10 +140,9 @@ fn largest<A: Float>(x: &[A]) -> A {
 /// Elements as they are compared and shifted.
 #[inline(always)]
 fn load<T: Element>(negate: bool, x: &[T], buffer: &mut [T::Acc]) {
+    T::acc_all(x, &mut buffer[..x.len()]);
     if negate {
-        buffer.iter_mut().zip(x).for_each(|(b, v)| *b = -v.acc());
-    } else {
-        buffer.iter_mut().zip(x).for_each(|(b, v)| *b = v.acc());
+        buffer.iter_mut().for_each(|b| *b = -*b);
     }
 }
 
@@ -325,6 +355,23 @@ mod tests {
         let mut out = [9f32; 2];
         softmax(&Serial, SoftmaxParams::default(), &[1f32, 2.0], [1, 2, 1], Some(&[0]), &mut out);
         assert_eq!(out, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn halves_are_computed_in_single_precision_whatever_comes_out() {
+        for (n, negate) in [(7, false), (64, true), (1500, false)] {
+            let x: Vec<f16> = random(40 * n, 7).iter().map(|v| f16::from_f32(v * 6.0)).collect();
+            let wide: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
+            let p = SoftmaxParams { negate, ..Default::default() };
+            let want: Vec<f64> = wide.chunks(n).flat_map(|row| by_definition(p, row, n)).collect();
+            let (mut halves, mut singles) = (vec![f16::NAN; x.len()], vec![f32::NAN; x.len()]);
+            for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+                softmax(par, p, &x, [40, n, 1], None, &mut halves);
+                softmax(par, p, &x, [40, n, 1], None, &mut singles);
+                assert_close(&singles, &want, 2e-6);
+                assert!(singles.iter().zip(&halves).all(|(single, half)| f16::from_f32(*single) == *half), "{n}");
+            }
+        }
     }
 
     #[test]

@@ -195,6 +195,11 @@ mod tests {
                 pool::PoolParams { kind, kernel: &[3, 3], stride: &[2, 2], pad: &[1, 1], channels_last: false };
             steady("pool", 1500, |out| pool::pool(&Serial, params, &x, &[1, 6, 20, 50], out, &[1, 6, 10, 25]));
         }
+        for kind in [pool::PoolKind::Max, pool::PoolKind::Avg { count_include_pad: true }] {
+            let params =
+                pool::PoolParams { kind, kernel: &[15, 20], stride: &[1, 1], pad: &[0, 0], channels_last: false };
+            steady("global pool", 20, |out| pool::pool(&Serial, params, &x, &[1, 20, 15, 20], out, &[1, 20, 1, 1]));
+        }
         steady("gemm", 2500, |out| {
             gemm_plain::gemm(&Serial, gemm_plain::Gemm::new(50, 50, 120), &x, &y, out);
         });

@@ -1,6 +1,7 @@
 use super::*;
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads, assert_close, random};
+use crate::vectorize::Width;
 use half::f16;
 
 /// Pooling of one plane with three spatial axes as MXNet defines it.
@@ -130,4 +131,136 @@ fn bytes_and_half_precision_pool_too() {
     let mut out = [f16::ZERO];
     pool(&Serial, params, &x, &[1, 1, 2], &mut out, &[1, 1, 1]);
     assert_eq!(out[0].to_f32(), 60000.0);
+}
+
+/// Sizes, kernel, stride, padding and convention of poolings whose rows, or planes, are pooled in vectors written out.
+fn in_vectors() -> Vec<([usize; 3], [usize; 3], [usize; 3], [usize; 3], Convention)> {
+    let mut all = vec![];
+    for width in [4, 8, 15, 16, 17, 33, 49, 112] {
+        for (kernel, stride, pad) in
+            [(2, 2, 0), (2, 2, 1), (3, 2, 1), (3, 2, 0), (3, 1, 1), (2, 1, 0), (4, 1, 2), (5, 2, 2)]
+        {
+            for convention in [Convention::Valid, Convention::Full] {
+                all.push((
+                    [1, 9, width.max(kernel)],
+                    [1, kernel, kernel],
+                    [1, stride, stride],
+                    [0, pad, pad],
+                    convention,
+                ));
+            }
+        }
+    }
+    all.push(([5, 6, 40], [2, 5, 3], [2, 1, 2], [1, 2, 1], Convention::Full));
+    all.push(([4, 5, 21], [3, 2, 4], [1, 3, 1], [1, 0, 3], Convention::Valid));
+    for size in [[1, 1, 1], [1, 3, 4], [1, 7, 7], [2, 5, 3], [1, 32, 32], [1, 40, 40]] {
+        all.push((size, size, [1; 3], [0; 3], Convention::Valid));
+    }
+    all
+}
+
+/// Of as many planes as are given, in the shape of a volume.
+fn pooled<T: Element>(
+    par: &dyn Par,
+    kind: PoolKind,
+    (size, kernel, stride, pad, convention): &([usize; 3], [usize; 3], [usize; 3], [usize; 3], Convention),
+    x: &[T],
+) -> Vec<T> {
+    let out: [usize; 3] =
+        std::array::from_fn(|a| pooled_size(size[a], kernel[a], stride[a], pad[a], *convention).unwrap());
+    let planes = x.len() / size.iter().product::<usize>();
+    let mut y = vec![T::ONE; planes * out.iter().product::<usize>()];
+    let params = PoolParams { kind, kernel, stride, pad, channels_last: false };
+    let shape = |spatial: &[usize]| [&[1, planes], spatial].concat();
+    pool(par, params, x, &shape(size), &mut y, &shape(&out));
+    y
+}
+
+#[test]
+fn single_and_half_precision_agree_with_double_precision_at_every_width() {
+    for layer in &in_vectors() {
+        let halves: Vec<f16> =
+            random(19 * layer.0.iter().product::<usize>(), 4).iter().map(|v| f16::from_f32(*v)).collect();
+        let singles: Vec<f32> = halves.iter().map(|v| v.to_f32()).collect();
+        let doubles: Vec<f64> = halves.iter().map(|v| v.to_f64()).collect();
+        for kind in &KINDS[..4] {
+            let want: Vec<f64> = pooled(&Serial, *kind, layer, &doubles);
+            // The lowest number of a type is what windows of padding have.
+            let lowest = |v: f64, own: f64| if v == f64::MIN { own } else { v };
+            for width in Width::all() {
+                let (single, half) =
+                    width.limit(|| (pooled(&Serial, *kind, layer, &singles), pooled(&Serial, *kind, layer, &halves)));
+                for ((want, single), half) in want.iter().zip(single).zip(half) {
+                    let (want_single, want_half) =
+                        (lowest(*want, f64::from(f32::MIN)), lowest(*want, f64::from(f16::MIN)));
+                    let allowed =
+                        if *kind == PoolKind::Max { [0.0; 2] } else { [2e-6, 6e-4].map(|e| e * want.abs().max(1.0)) };
+                    assert!(
+                        (f64::from(single) - want_single).abs() <= allowed[0],
+                        "{kind:?} {layer:?} {width:?}: {single} {want}"
+                    );
+                    assert!(
+                        (half.to_f64() - want_half).abs() <= allowed[1],
+                        "{kind:?} {layer:?} {width:?}: {half} {want}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plane_has_the_same_bits_wherever_it_stands_and_whatever_is_beside_it() {
+    for layer in &in_vectors() {
+        let len = layer.0.iter().product();
+        let plane = random(len, 8);
+        for kind in [PoolKind::Max, PoolKind::Avg { count_include_pad: false }] {
+            let alone: Vec<f32> = pooled(&Serial, kind, layer, &plane);
+            for place in [0, 3, 15, 16, 20] {
+                let mut x = vec![f32::NAN; 21 * len];
+                x[place * len..][..len].copy_from_slice(&plane);
+                for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+                    let all = pooled(par, kind, layer, &x);
+                    let same = all[place * alone.len()..].iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits());
+                    assert!(same, "{kind:?} {layer:?}, plane {place}");
+                    let x: Vec<f16> = x.iter().map(|v| f16::from_f32(*v)).collect();
+                    let halves = pooled(par, kind, layer, &x);
+                    assert_eq!(
+                        halves[place * alone.len()..][..alone.len()],
+                        pooled(&Serial, kind, layer, &x[place * len..][..len])
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_of_a_window_is_never_nan_and_no_less_than_the_lowest_number() {
+    for layer in [
+        ([1, 1, 8], [1, 1, 2], [1, 1, 2], [0; 3], Convention::Valid),
+        ([1, 2, 4], [1, 2, 4], [1; 3], [0; 3], Convention::Valid),
+    ] {
+        for width in Width::all() {
+            let x = [f32::NAN, 3.0, f32::NAN, f32::NAN, f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
+            let halves = x.map(f16::from_f32);
+            let (single, half) = width.limit(|| {
+                (pooled(&Serial, PoolKind::Max, &layer, &x), pooled(&Serial, PoolKind::Max, &layer, &halves))
+            });
+            if single.len() == 4 {
+                assert_eq!(single, [3.0, f32::MIN, f32::MIN, f32::INFINITY], "{width:?}");
+                assert_eq!(half, [f16::from_f32(3.0), f16::MIN, f16::MIN, f16::INFINITY], "{width:?}");
+            } else {
+                assert_eq!((single[0], half[0]), (f32::INFINITY, f16::INFINITY), "{width:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn poolings_without_outputs_are_nothing() {
+    let params =
+        PoolParams { kind: PoolKind::Max, kernel: &[1, 2], stride: &[1, 2], pad: &[0, 0], channels_last: false };
+    pool::<f16>(&Serial, params, &[], &[1, 2, 0, 8], &mut [], &[1, 2, 0, 4]);
+    pool::<f32>(&Serial, params, &[], &[0, 2, 3, 8], &mut [], &[0, 2, 3, 4]);
 }

@@ -56,10 +56,31 @@ impl Simd for Avx2 {
             _mm256_storeu_ps(p.add(8), v[1]);
         }
     }
+    #[inline(always)]
+    unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: Pair) -> Pair {
+        // SAFETY: the token proves AVX2; a masked load does not touch what is masked out.
+        unsafe {
+            let (masks, p) = (first_lanes(n), p.masked_block(at, ((1u32 << n) - 1) as u16));
+            let low = _mm256_maskload_ps(p, masks[0]);
+            let high = _mm256_maskload_ps(p.wrapping_add(8), masks[1]);
+            let [low_mask, high_mask] = [_mm256_castsi256_ps(masks[0]), _mm256_castsi256_ps(masks[1])];
+            [_mm256_blendv_ps(rest[0], low, low_mask), _mm256_blendv_ps(rest[1], high, high_mask)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: Pair) {
+        // SAFETY: the token proves AVX2; a masked store does not touch what is masked out.
+        unsafe {
+            let (masks, p) = (first_lanes(n), p.part(at, n));
+            _mm256_maskstore_ps(p, masks[0], v[0]);
+            _mm256_maskstore_ps(p.wrapping_add(8), masks[1], v[1]);
+        }
+    }
     per_half! {
         fn add(a, b) = _mm256_add_ps;
         fn sub(a, b) = _mm256_sub_ps;
         fn mul(a, b) = _mm256_mul_ps;
+        fn div(a, b) = _mm256_div_ps;
         fn max(a, b) = _mm256_max_ps;
         fn min(a, b) = _mm256_min_ps;
         fn fma(a, b, c) = _mm256_fmadd_ps;
@@ -113,6 +134,16 @@ impl Simd for Avx2 {
                 }
             }
         }
+    }
+}
+
+/// All bits of each of the first `n` lanes. Called only with the token in hand, that is inside code compiled for AVX2.
+#[inline(always)]
+fn first_lanes(n: usize) -> [__m256i; 2] {
+    // SAFETY: only methods of `Avx2` call this, whose token proves AVX2.
+    unsafe {
+        let (n, lanes) = (_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        [_mm256_cmpgt_epi32(n, lanes), _mm256_cmpgt_epi32(n, _mm256_add_epi32(lanes, _mm256_set1_epi32(8)))]
     }
 }
 

@@ -220,6 +220,17 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
         unsafe { _mm512_storeu_ps(p.block(at), v) }
     }
     #[inline(always)]
+    unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: __m512) -> __m512 {
+        let mask = first_lanes(n);
+        // SAFETY: the token proves AVX-512F; a masked load does not touch what is masked out.
+        unsafe { _mm512_mask_loadu_ps(rest, mask, p.masked_block(at, mask)) }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: __m512) {
+        // SAFETY: the token proves AVX-512F; a masked store does not touch what is masked out.
+        unsafe { _mm512_mask_storeu_ps(p.part(at, n), first_lanes(n), v) }
+    }
+    #[inline(always)]
     fn add(self, a: __m512, b: __m512) -> __m512 {
         // SAFETY: the token proves AVX-512F.
         unsafe { _mm512_add_ps(a, b) }
@@ -233,6 +244,11 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
     fn mul(self, a: __m512, b: __m512) -> __m512 {
         // SAFETY: the token proves AVX-512F.
         unsafe { _mm512_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token proves AVX-512F.
+        unsafe { _mm512_div_ps(a, b) }
     }
     #[inline(always)]
     fn max(self, a: __m512, b: __m512) -> __m512 {
@@ -308,6 +324,12 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
             }
         }
     }
+}
+
+/// A bit for each of the first `n` lanes.
+#[inline(always)]
+fn first_lanes(n: usize) -> u16 {
+    ((1u32 << n) - 1) as u16
 }
 
 impl Rounding for Avx512<true> {

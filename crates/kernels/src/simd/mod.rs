@@ -41,9 +41,17 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `p[at .. at + 16]` must be writable and not accessed by another thread.
     unsafe fn store(self, p: Dst, at: usize, v: Self::V);
+    /// The first `n` lanes from memory, those from `n` on as in `rest`.
+    /// # Safety
+    /// `p[at .. at + n]` must be readable, and `n` at most 16.
+    unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: Self::V) -> Self::V;
+    /// # Safety
+    /// `p[at .. at + n]` must be writable and not accessed by another thread, and `n` at most 16.
+    unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: Self::V);
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`
@@ -89,6 +97,20 @@ pub(crate) trait Body {
     /// # Safety
     /// As the body says about its arguments.
     unsafe fn run<S: Simd>(s: S, args: &Self::Args);
+}
+
+/// The largest of the lanes of each of sixteen vectors, or their sum; of a NaN and a number the larger is the number.
+#[inline(always)]
+pub(crate) fn across<S: Simd, const MAX: bool>(s: S, v: &mut [S::V; LANES]) -> S::V {
+    s.transpose(v);
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            v[i] = if MAX { s.max(v[i + half], v[i]) } else { s.add(v[i], v[i + half]) };
+        }
+        half /= 2;
+    }
+    v[0]
 }
 
 /// Lanes on AVX512-BF16.

@@ -43,6 +43,16 @@ impl Simd for Portable {
         unsafe { *p.block(at).cast::<[f32; LANES]>() = v }
     }
     #[inline(always)]
+    unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: Self::V) -> Self::V {
+        // SAFETY: readable by the caller's promise.
+        lanes(|i| if i < n { unsafe { p.read(at + i) } } else { rest[i] })
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: Self::V) {
+        // SAFETY: writable by the caller's promise.
+        v.into_iter().take(n).enumerate().for_each(|(i, v)| unsafe { p.write(at + i, v) });
+    }
+    #[inline(always)]
     fn add(self, a: Self::V, b: Self::V) -> Self::V {
         lanes(|i| a[i] + b[i])
     }
@@ -53,6 +63,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn mul(self, a: Self::V, b: Self::V) -> Self::V {
         lanes(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        lanes(|i| a[i] / b[i])
     }
     #[inline(always)]
     fn max(self, a: Self::V, b: Self::V) -> Self::V {

@@ -6,7 +6,7 @@ struct ArithmeticArgs {
     b: Src,
     out: Dst,
 }
-const RESULTS: usize = 10;
+const RESULTS: usize = 11;
 
 impl Body for Arithmetic {
     type Args = ArithmeticArgs;
@@ -19,6 +19,7 @@ impl Body for Arithmetic {
                 s.add(a, b),
                 s.sub(a, b),
                 s.mul(a, b),
+                s.div(a, b),
                 s.max(a, b),
                 s.min(a, b),
                 s.fma(a, b, a),
@@ -49,6 +50,7 @@ fn every_instruction_set_computes_what_scalar_code_computes_and_keeps_nan_when_c
                 x + y,
                 x - y,
                 x * y,
+                x / y,
                 if x > y { x } else { y },
                 if x < y { x } else { y },
                 x * y + x,
@@ -94,6 +96,68 @@ fn a_transpose_exchanges_rows_and_columns_on_every_instruction_set() {
         for i in 0..16 {
             for j in 0..16 {
                 assert_eq!(t[i * 16 + j], m[j * 16 + i], "{isa}");
+            }
+        }
+    }
+}
+
+struct Across;
+impl Body for Across {
+    type Args = (Src, Dst);
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, &(src, dst): &(Src, Dst)) {
+        // SAFETY: the test passes 256 elements to read and 32 to write.
+        unsafe {
+            let mut v = [s.zero(); LANES];
+            for i in 0..LANES {
+                v[i] = s.load(src, i * LANES);
+            }
+            let mut again = v;
+            s.store(dst, 0, across::<S, true>(s, &mut v));
+            s.store(dst, LANES, across::<S, false>(s, &mut again));
+        }
+    }
+}
+
+#[test]
+fn sixteen_vectors_have_their_largest_lanes_and_their_sums_in_one() {
+    let m: Vec<f32> = (0..256).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+    for isa in Isa::ALL {
+        let mut out = vec![0.0; 2 * LANES];
+        // SAFETY: 256 elements to read, 32 to write.
+        unsafe { entry::<Across>(isa)(&(Src::new(&m), Dst::new(&mut out))) };
+        for (i, v) in m.chunks(LANES).enumerate() {
+            assert_eq!(out[i], v.iter().copied().fold(f32::MIN, f32::max), "{isa}");
+            assert_eq!(out[LANES + i], v.iter().sum::<f32>(), "{isa}");
+        }
+    }
+}
+
+struct Part;
+impl Body for Part {
+    type Args = (Src, usize, Dst);
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, &(src, n, dst): &(Src, usize, Dst)) {
+        // SAFETY: the test passes n elements to read and 16 + n to write.
+        unsafe {
+            let v = s.load_part(src, 0, n, s.splat(7.0));
+            s.store(dst, 0, v);
+            s.store_part(dst, LANES, n, s.add(v, s.splat(1.0)));
+        }
+    }
+}
+
+#[test]
+fn parts_of_vectors_leave_the_rest_alone_on_every_instruction_set() {
+    for isa in Isa::ALL {
+        for n in 0..=LANES {
+            let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let mut out = vec![-1.0; 2 * LANES];
+            // SAFETY: n elements to read, 16 + n to write.
+            unsafe { entry::<Part>(isa)(&(Src::new(&a), n, Dst::new(&mut out[..LANES + n]))) };
+            for i in 0..LANES {
+                let (loaded, stored) = if i < n { (i as f32, i as f32 + 1.0) } else { (7.0, -1.0) };
+                assert_eq!((out[i], out[LANES + i]), (loaded, stored), "{isa}: {n}, lane {i}");
             }
         }
     }
