@@ -122,9 +122,7 @@ impl<S: Simd, const LOG: bool> Rows<S, LOG> {
                 }
             }
         }
-        for i in 0..N {
-            lanes[row + i] = max[i];
-        }
+        lanes[row..row + N].copy_from_slice(&max);
     }
 
     /// Exponentials of N rows, which are kept unless logarithms are wanted, and the lanes' sums of them. Meanwhile the rows that
@@ -174,9 +172,7 @@ impl<S: Simd, const LOG: bool> Rows<S, LOG> {
                 }
             }
         }
-        for i in 0..N {
-            lanes[row + i] = sum[i];
-        }
+        lanes[row..row + N].copy_from_slice(&sum);
     }
 
     /// The shares of a row from its exponentials and `sum`, 1 / their sum; or from its elements, and `sum` is the logarithm.

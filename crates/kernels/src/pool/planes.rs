@@ -129,7 +129,5 @@ unsafe fn some<S: Simd, const MAX: bool, const N: usize>(
             }
         }
     }
-    for i in 0..N {
-        lanes[plane + i] = v[i];
-    }
+    lanes[plane..plane + N].copy_from_slice(&v);
 }

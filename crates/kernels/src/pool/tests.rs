@@ -133,8 +133,11 @@ fn bytes_and_half_precision_pool_too() {
     assert_eq!(out[0].to_f32(), 60000.0);
 }
 
+/// Size of a plane, kernel, stride, padding and convention.
+type Geometry = ([usize; 3], [usize; 3], [usize; 3], [usize; 3], Convention);
+
 /// Sizes, kernel, stride, padding and convention of poolings whose rows, or planes, are pooled in vectors written out.
-fn in_vectors() -> Vec<([usize; 3], [usize; 3], [usize; 3], [usize; 3], Convention)> {
+fn in_vectors() -> Vec<Geometry> {
     let mut all = vec![];
     for width in [4, 8, 15, 16, 17, 33, 49, 112] {
         for (kernel, stride, pad) in

@@ -152,7 +152,7 @@ fn parts_of_vectors_leave_the_rest_alone_on_every_instruction_set() {
     for isa in Isa::ALL {
         for n in 0..=LANES {
             let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
-            let mut out = vec![-1.0; 2 * LANES];
+            let mut out = [-1.0; 2 * LANES];
             // SAFETY: n elements to read, 16 + n to write.
             unsafe { entry::<Part>(isa)(&(Src::new(&a), n, Dst::new(&mut out[..LANES + n]))) };
             for i in 0..LANES {
