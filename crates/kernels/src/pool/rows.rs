@@ -9,7 +9,7 @@ use crate::vectorize::Width;
 use half::f16;
 use std::ops::Range;
 
-/// Columns of a window, and of the padding before a row, at most: the padding is stored.
+/// Columns of a window, from one to the next, and of the padding before a row, at most: all of them are stored.
 const WIDEST: usize = 64;
 /// Fewer outputs in a row than this are not worth a vector.
 const FEWEST: usize = 4;
@@ -18,8 +18,7 @@ const FEWEST: usize = 4;
 pub(super) fn fits(plan: &Plan) -> bool {
     plan.inner == 1
         && !matches!(plan.kind, PoolKind::Lp { .. })
-        && plan.stride[2] <= 2
-        && plan.kernel[2].max(plan.pad[2]) <= WIDEST
+        && [plan.kernel[2], plan.stride[2], plan.pad[2]].iter().all(|columns| *columns <= WIDEST)
         && plan.out[2] >= FEWEST
 }
 
@@ -187,15 +186,16 @@ impl<const MAX: bool> Body for PoolRows<MAX> {
                 (2, 2) => rows::<S, MAX, 2, 2>(s, x),
                 (3, 2) => rows::<S, MAX, 3, 2>(s, x),
                 (_, 2) => rows::<S, MAX, 0, 2>(s, x),
-                (3, _) => rows::<S, MAX, 3, 1>(s, x),
-                _ => rows::<S, MAX, 0, 1>(s, x),
+                (3, 1) => rows::<S, MAX, 3, 1>(s, x),
+                (_, 1) => rows::<S, MAX, 0, 1>(s, x),
+                _ => rows::<S, MAX, 0, 0>(s, x),
             }
         }
     }
 }
 
 /// The rows of a window become one line, whose columns are then put together: fewer steps than there are places in a window.
-/// `KERNEL = 0` stands for any width.
+/// `KERNEL = 0` stands for any width, `STRIDE = 0` for any above 2.
 ///
 /// # Safety
 /// As [`pool_part`] says.
@@ -217,7 +217,7 @@ unsafe fn rows<S: Simd, const MAX: bool, const KERNEL: usize, const STRIDE: usiz
             let (row, line) = (x.rows.start + i, x.lines.as_src().add(i % 2 * x.line_len));
             let lines = s.splat(lines(&x.plan, x.slice, row));
             for at in (0..width).step_by(LANES) {
-                let mut v = windows::<S, MAX, KERNEL, STRIDE>(s, x, line.add(at * STRIDE), start);
+                let mut v = windows::<S, MAX, KERNEL, STRIDE>(s, x, line.add(at * x.plan.stride[2]), start);
                 if !MAX {
                     let count = s.mul(lines, s.load(x.extents, at));
                     v = s.div(v, s.max(count, s.splat(1.0)));
@@ -306,6 +306,10 @@ unsafe fn windows<S: Simd, const MAX: bool, const KERNEL: usize, const STRIDE: u
     line: Src,
     start: S::V,
 ) -> S::V {
+    if STRIDE == 0 {
+        // SAFETY: promised by the caller.
+        return unsafe { windows_apart::<S, MAX>(s, x, line) };
+    }
     let kernel = if KERNEL == 0 { x.plan.kernel[2] } else { KERNEL };
     let mut v = start;
     for tap in (0..kernel).step_by(STRIDE) {
@@ -323,6 +327,28 @@ unsafe fn windows<S: Simd, const MAX: bool, const KERNEL: usize, const STRIDE: u
         }
     }
     v
+}
+
+/// The same for windows three columns or more apart, one by one.
+///
+/// # Safety
+/// As [`pool_part`] says.
+#[inline(always)]
+unsafe fn windows_apart<S: Simd, const MAX: bool>(s: S, x: &Args, line: Src) -> S::V {
+    let mut results = [if MAX { x.lowest } else { 0.0 }; LANES];
+    for (i, v) in results.iter_mut().enumerate() {
+        for tap in 0..x.plan.kernel[2] {
+            // SAFETY: promised by the caller.
+            let value = unsafe { line.read(i * x.plan.stride[2] + tap) };
+            *v = match MAX {
+                true if value > *v => value,
+                true => *v,
+                false => *v + value,
+            };
+        }
+    }
+    // SAFETY: sixteen elements.
+    unsafe { s.load(Src::new(&results), 0) }
 }
 
 /// How many lines of the windows of a row count in a mean.

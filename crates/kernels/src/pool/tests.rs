@@ -140,9 +140,18 @@ type Geometry = ([usize; 3], [usize; 3], [usize; 3], [usize; 3], Convention);
 fn in_vectors() -> Vec<Geometry> {
     let mut all = vec![];
     for width in [4, 8, 15, 16, 17, 33, 49, 112] {
-        for (kernel, stride, pad) in
-            [(2, 2, 0), (2, 2, 1), (3, 2, 1), (3, 2, 0), (3, 1, 1), (2, 1, 0), (4, 1, 2), (5, 2, 2)]
-        {
+        for (kernel, stride, pad) in [
+            (2, 2, 0),
+            (2, 2, 1),
+            (3, 2, 1),
+            (3, 2, 0),
+            (3, 1, 1),
+            (2, 1, 0),
+            (4, 1, 2),
+            (5, 2, 2),
+            (5, 3, 0),
+            (2, 4, 1),
+        ] {
             for convention in [Convention::Valid, Convention::Full] {
                 all.push((
                     [1, 9, width.max(kernel)],
