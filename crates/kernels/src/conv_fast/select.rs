@@ -32,6 +32,8 @@ const SMALL_MARGIN: f64 = 1.04;
 /// Bytes that arrive from memory in a microsecond, and bytes of an input that are rounded in one.
 const MEMORY: f64 = 44e3;
 const ROUNDING: f64 = 80e3;
+/// Transformed weights of more bytes come from memory for every image, for which cores wait together.
+const KEPT: f64 = 4e6;
 /// Multiply-adds of bf16 in the time of one of `f32`.
 const BF16_GAIN: f64 = 1.85;
 
@@ -211,7 +213,8 @@ fn transformed(scheme: Scheme, elements: Elements, signature: &ConvSignature, ou
 /// Expected microseconds with stride 1.
 fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2], elements: Elements) -> f64 {
     let (products, bytes) = transformed(scheme, elements, signature, out);
-    estimate(signature.isa, products, bytes)
+    let waiting = if bytes > KEPT { 1.5 } else { 1.0 };
+    estimate(signature.isa, products, waiting * bytes)
 }
 
 /// The tile that is expected to take least time with stride 2, and its expected microseconds.

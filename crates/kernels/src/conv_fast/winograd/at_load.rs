@@ -12,7 +12,7 @@ use super::super::params::Conv2dParams;
 use super::entries::{input_entry, output_entry};
 use super::filters::{gather_filters, transform_filters};
 use super::layout::{KINDS, Layout, POINTS, Places};
-use super::scheme::{Scheme, Side};
+use super::scheme::{Cut, Scheme, Side};
 use super::transform::{InputArgs, OutputArgs};
 use super::{halo, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
@@ -37,8 +37,8 @@ pub(in super::super) struct AtLoad {
     scheme: Scheme,
     /// What products are made of; tensors, transforms and sums are `f32`.
     elements: Elements,
-    /// Rows and columns of tiles in an image.
-    grid: [usize; 2],
+    /// How rows and columns of an image are cut into tiles.
+    grid: [Cut; 2],
     out: [usize; 2],
     tiles: usize,
     /// Tiles that are computed together.
@@ -68,7 +68,7 @@ impl AtLoad {
     /// that it costs more than it saves.
     pub(in super::super) fn band(&self, out: [usize; 2], count: usize) -> Option<AtLoad> {
         let band = AtLoad::cut(self.params, 1, out, self.scheme, self.elements, self.isa, |least| least);
-        let images = self.tiles / (self.grid[0] * self.grid[1]);
+        let images = self.tiles / (self.grid[0].tiles * self.grid[1].tiles);
         let more = (images * count * band.blocks.len()).saturating_sub(self.blocks.len());
         let [rows, cols] = self.scheme.outs();
         let outputs = self.tiles * rows * cols * self.params.out_channels;
@@ -85,10 +85,9 @@ impl AtLoad {
         isa: Isa,
         blocks: impl FnOnce(usize) -> usize,
     ) -> AtLoad {
-        let [outs, points] = [scheme.outs(), scheme.points()];
-        let grid = [out[0].div_ceil(outs[0]), out[1].div_ceil(outs[1])];
-        let tiles = images * grid[0] * grid[1];
-        let points = points[0] * points[1];
+        let grid = [scheme.rows.cut(out[0]), scheme.cols.cut(out[1])];
+        let tiles = images * grid[0].tiles * grid[1].tiles;
+        let points = scheme.points().iter().product::<usize>();
         let width = tile_size(isa).blocks * BLOCK;
         let bytes = points * (steps(&params, elements).next_multiple_of(BLOCK) + width) * size_of::<f32>();
         let most = (CACHED / bytes).clamp(LEAST_TILES, MOST_TILES);
@@ -124,7 +123,8 @@ impl AtLoad {
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
         let [rows, cols] = self.scheme.outs();
-        halo(&self.params, size, [self.grid[0] * rows, self.grid[1] * cols])
+        // A band may end with tiles that are cut off more than those of the whole image.
+        halo(&self.params, size, [self.grid[0].tiles * rows, self.grid[1].tiles * cols])
     }
 
     /// Groups of points, each with filter values of its own.
@@ -208,9 +208,7 @@ impl AtLoad {
         self.walk(tiles.clone()).for_each(|tile| kinds[tile.kind] += 1);
         let known = self.layouts.iter().position(|layouts| layouts.kinds == kinds);
         let layout = known.unwrap_or_else(|| {
-            let outs = self.scheme.outs();
-            let kept = [self.out[0] % outs[0], self.out[1] % outs[1]];
-            let of = |blocks| Layout::new(self.scheme, kept, kinds, blocks);
+            let of = |blocks| Layout::new(self.scheme, self.grid.map(Cut::sizes), kinds, blocks);
             self.layouts.push(Layouts { kinds, v: of(self.input_blocks()), m: of(1) });
             self.layouts.len() - 1
         });
@@ -263,16 +261,18 @@ impl AtLoad {
 
     /// Where tiles lie.
     fn walk(&self, tiles: Range<usize>) -> impl Iterator<Item = Place> {
-        let ([rows, cols], out, outs) = (self.grid, self.out, self.scheme.outs());
-        let mut at = [tiles.start / (rows * cols), tiles.start / cols % rows, tiles.start % cols];
+        let [rows, cols] = self.grid;
+        let [tall, wide] = self.grid.map(|cut| cut.sizes()[0]);
+        let first = tiles.start / cols.tiles;
+        let mut at = [first / rows.tiles, first % rows.tiles, tiles.start % cols.tiles];
         tiles.map(move |_| {
-            let [image, row, col] = [at[0], at[1] * outs[0], at[2] * outs[1]];
+            let [image, row, col] = [at[0], rows.start(at[1]), cols.start(at[2])];
+            let kept = [rows.start(at[1] + 1) - row, cols.start(at[2] + 1) - col];
             at[2] += 1;
-            if at[2] == cols {
-                at = if at[1] + 1 == rows { [image + 1, 0, 0] } else { [image, at[1] + 1, 0] };
+            if at[2] == cols.tiles {
+                at = if at[1] + 1 == rows.tiles { [image + 1, 0, 0] } else { [image, at[1] + 1, 0] };
             }
-            let kept = [outs[0].min(out[0] - row), outs[1].min(out[1] - col)];
-            let kind = 2 * usize::from(kept[0] < outs[0]) + usize::from(kept[1] < outs[1]);
+            let kind = 2 * usize::from(kept[0] < tall) + usize::from(kept[1] < wide);
             Place { image, row, col, kept, kind }
         })
     }

@@ -1,8 +1,8 @@
 //! Where values of tiles lie between transforms and products.
 
-use super::scheme::{Group, Needed, Scheme, Side};
+use super::scheme::{Group, Needed, Scheme};
 
-/// Kinds of tiles: whole, clipped by the right edge of the image, by the lower one, by both.
+/// Kinds of tiles: large ones, those with a column less, with a row less, with both.
 pub(super) const KINDS: usize = 4;
 /// Most points along one side, and groups of points.
 pub(super) const POINTS: usize = 9;
@@ -13,8 +13,8 @@ pub(super) type Places = [u32; POINTS * POINTS];
 
 /// Rows of 16 or 32 channels, one for each point that each tile needs: `[group of points][input block][point][tile]`.
 ///
-/// Points of a group share filter values, so that their rows go through one product. Clipped tiles have no rows for points that
-/// matter only to outputs beyond the image; these all lie in the same spare rows, which no product reads.
+/// Points of a group share filter values, so that their rows go through one product. Tiles that are not full have no rows for points
+/// that only further outputs need; these all lie in the same spare rows, which no product reads.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// The first row of a group, and its rows in each block.
@@ -30,18 +30,18 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of `blocks` input blocks (one for products) of so many tiles of every kind; clipped ones have `kept` rows or columns of
-    /// outputs.
-    pub(super) fn new(scheme: Scheme, kept: [usize; 2], tiles: [usize; KINDS], blocks: usize) -> Layout {
+    /// Of `blocks` input blocks (one for products) of so many tiles of every kind; `sizes` are rows, then columns of outputs of large and
+    /// of small ones.
+    pub(super) fn new(scheme: Scheme, sizes: [[usize; 2]; 2], tiles: [usize; KINDS], blocks: usize) -> Layout {
         let none = [[0; POINTS * POINTS]; KINDS];
         let [rows, cols] = scheme.points();
         let mut layout = Layout { groups: [(0, 0); GROUPS], points: rows * cols, cols, tiles, first: none, step: none };
         let needed = [0, 1, 2, 3].map(|kind| {
-            let outs = |side: Side, clipped: usize, kept: usize| if clipped > 0 { kept } else { side.outs() };
-            let needed = |side: Side, clipped, kept| side.needed(outs(side, clipped, kept));
-            [needed(scheme.rows, kind & 2, kept[0]), needed(scheme.cols, kind & 1, kept[1])]
+            let [tall, wide] = [sizes[0][kind >> 1], sizes[1][kind & 1]];
+            [scheme.rows.needed(tall), scheme.cols.needed(wide)]
         });
-        let spare = tiles[1..].iter().copied().max().unwrap_or(0);
+        let full = |kind: usize| needed[kind][0].among(&(0..rows)) == rows && needed[kind][1].among(&(0..cols)) == cols;
+        let spare = (0..KINDS).filter(|kind| !full(*kind)).map(|kind| tiles[kind]).max().unwrap_or(0);
         let mut start = blocks * spare;
         for group in scheme.groups() {
             let rows = layout.place(&group, &needed, start, spare);

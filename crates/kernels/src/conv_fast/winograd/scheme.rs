@@ -120,11 +120,38 @@ impl Side {
         Needed(finite | last | odd)
     }
 
+    /// How a side of `outs` outputs is cut into tiles.
+    pub(super) fn cut(self, outs: usize) -> Cut {
+        Cut { outs, tiles: outs.div_ceil(self.outs()) }
+    }
+
     /// Points that all tiles of `outs` outputs need.
     fn points_for(self, outs: usize) -> usize {
-        let (whole, rest) = (outs / self.outs(), outs % self.outs());
-        let clipped = if rest > 0 { self.needed(rest).among(&(0..self.points())) } else { 0 };
-        whole * self.points() + clipped
+        let cut = self.cut(outs);
+        let points = |outs: usize| self.needed(outs).among(&(0..self.points()));
+        let [large, small] = cut.sizes();
+        let small_ones = cut.tiles * large - outs;
+        (cut.tiles - small_ones) * points(large) + small_ones * points(small)
+    }
+}
+
+/// Outputs along a side in as few tiles as hold them, which differ by one output at most: each tile that is not full does without a point or
+/// more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    outs: usize,
+    pub tiles: usize,
+}
+
+impl Cut {
+    /// Where a tile begins.
+    pub(super) fn start(self, tile: usize) -> usize {
+        tile * self.outs / self.tiles
+    }
+
+    /// Outputs of large and of small tiles; the same where all are alike.
+    pub(super) fn sizes(self) -> [usize; 2] {
+        [self.outs.div_ceil(self.tiles), self.outs / self.tiles]
     }
 }
 
