@@ -32,8 +32,9 @@ const SMALL_MARGIN: f64 = 1.04;
 /// Bytes that arrive from memory in a microsecond, and bytes of an input that are rounded in one.
 const MEMORY: f64 = 44e3;
 const ROUNDING: f64 = 80e3;
-/// Transformed weights of more bytes come from memory for every image, for which cores wait together.
-const KEPT: f64 = 4e6;
+/// What transforming a channel costs at one point, in multiply-adds, with stride 1 and with stride 2.
+const TRANSFORMS: f64 = 6.4;
+const STRIDED_TRANSFORMS: f64 = 12.0;
 /// Multiply-adds of bf16 in the time of one of `f32`.
 const BF16_GAIN: f64 = 1.85;
 
@@ -171,9 +172,10 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
         Method::StridedBf16 => strided(signature, out, Elements::Pairs).1,
         Method::Taps => at_load(taps_scheme(p), signature, out, Elements::Single),
         Method::Registers => {
-            // Forming the filters takes about as long as half of the multiply-adds they are used in.
             let products = InRegisters::new(p, images, out).products() as f64;
-            estimate(isa, products * pairs * 1.5, 4.0 * weights)
+            // Forming the filters goes on beside the multiply-adds they are used in, in part.
+            let forming = 1.3;
+            estimate(isa, products * (forming * pairs + TRANSFORMS * channels_of(&p)), 4.0 * weights)
         }
         Method::Bf16 => {
             let read = (images * channels * h * w) as f64
@@ -195,26 +197,31 @@ fn taps_scheme(p: Conv2dParams) -> Scheme {
 }
 
 /// Multiply-adds that a transform with filters transformed at load is worth, and bytes of its weights. Transforms cost in proportion
-/// (`per_channel`) to the channels of one side, products to those of both.
+/// to the channels of one side and all points of their tiles, products to the channels of both and the points that
+/// outputs need.
 fn transformed(scheme: Scheme, elements: Elements, signature: &ConvSignature, out: [usize; 2]) -> (f64, f64) {
     let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;
-    let per_channel = if scheme.stride() == 1 { 6.4 } else { 14.0 };
-    let points = (images * scheme.points_for(out)) as f64;
-    let transforms = 1.1 + per_channel * (p.in_channels + p.out_channels) as f64 / pairs;
+    let per_channel = if scheme.stride() == 1 { TRANSFORMS } else { STRIDED_TRANSFORMS };
+    let [points, needed] = [scheme.points_in(out), scheme.points_for(out)].map(|points| (images * points) as f64);
+    let transforms = points * per_channel * channels_of(&p);
     let filters = scheme.filters() as f64;
     let (gain, bytes) = match elements {
         Elements::Single => (1.0, 4.0),
         Elements::Pairs => (BF16_GAIN, 2.0),
     };
-    (points * pairs * transforms / gain, bytes * filters * pairs)
+    ((1.1 * needed * pairs + transforms) / gain, bytes * filters * pairs)
+}
+
+/// Channels that are transformed.
+fn channels_of(p: &Conv2dParams) -> f64 {
+    (p.in_channels + p.out_channels) as f64
 }
 
 /// Expected microseconds with stride 1.
 fn at_load(scheme: Scheme, signature: &ConvSignature, out: [usize; 2], elements: Elements) -> f64 {
     let (products, bytes) = transformed(scheme, elements, signature, out);
-    let waiting = if bytes > KEPT { 1.5 } else { 1.0 };
-    estimate(signature.isa, products, waiting * bytes)
+    estimate(signature.isa, products, bytes)
 }
 
 /// The tile that is expected to take least time with stride 2, and its expected microseconds.

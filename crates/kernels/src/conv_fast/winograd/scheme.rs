@@ -135,8 +135,8 @@ impl Side {
     }
 }
 
-/// Outputs along a side in as few tiles as hold them, which differ by one output at most: each tile that is not full does without a point or
-/// more.
+/// Outputs along a side in as few tiles as hold them, which differ by one output at most: each tile that is not full does
+/// without a point or more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     outs: usize,
@@ -232,6 +232,12 @@ impl Scheme {
             rows: sharing(self.rows, i / cols),
             cols: sharing(self.cols, i % cols),
         })
+    }
+
+    /// Points of all tiles of so many rows and columns of outputs.
+    pub(in super::super) fn points_in(self, out: [usize; 2]) -> usize {
+        let points = |side: Side, outs| side.cut(outs).tiles * side.points();
+        points(self.rows, out[0]) * points(self.cols, out[1])
     }
 
     /// Points that all tiles of so many rows and columns of outputs need.
