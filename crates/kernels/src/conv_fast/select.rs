@@ -35,6 +35,8 @@ const ROUNDING: f64 = 80e3;
 /// What transforming a channel costs at one point, in multiply-adds, with stride 1 and with stride 2.
 const TRANSFORMS: f64 = 6.4;
 const STRIDED_TRANSFORMS: f64 = 12.0;
+/// What forming the values of a filter in registers costs for a patch, in multiply-adds.
+const FORMING: f64 = 63.0;
 /// Multiply-adds of bf16 in the time of one of `f32`.
 const BF16_GAIN: f64 = 1.85;
 
@@ -172,10 +174,9 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
         Method::StridedBf16 => strided(signature, out, Elements::Pairs).1,
         Method::Taps => at_load(taps_scheme(p), signature, out, Elements::Single),
         Method::Registers => {
-            let products = InRegisters::new(p, images, out).products() as f64;
-            // Forming the filters goes on beside the multiply-adds they are used in, in part.
-            let forming = 1.3;
-            estimate(isa, products * (forming * pairs + TRANSFORMS * channels_of(&p)), 4.0 * weights)
+            let kernel = InRegisters::new(p, images, out);
+            let (products, forming) = (kernel.products() as f64, FORMING * kernel.patches() as f64);
+            estimate(isa, (0.8 * products + forming) * pairs + TRANSFORMS * products * channels_of(&p), 4.0 * weights)
         }
         Method::Bf16 => {
             let read = (images * channels * h * w) as f64

@@ -384,6 +384,18 @@ proptest! {
     }
 }
 
+#[test]
+fn patches_of_every_size_equal_the_definition() {
+    let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(32, 20, 3) };
+    if InRegisters::fits(&params, Isa::detect()) {
+        for (h, w) in (1..=12).flat_map(|h| (1..=12).map(move |w| (h, w))) {
+            let case = Case::new(params, 1, [h, w], 7).with_epilogue(true, true, Activation::Relu);
+            let choose = |n, out| Algorithm::InRegisters(InRegisters::new(params, n, out));
+            case.check_kernels(&[case.with(Isa::Avx512, choose)], 3e-6);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -438,9 +450,9 @@ fn each_algorithm_is_selected_where_it_pays() {
         assert_eq!(name(depthwise, 1, 56, isa, Winograd::F4), format!("depthwise {isa}"));
     }
     if Isa::Avx512.is_available() {
-        for (channels, size) in [(256, 14), (512, 7)] {
+        for (channels, size, patches) in [(256, 14, "7x7"), (512, 7, "7x7"), (512, 6, "6x6"), (512, 5, "5x5")] {
             let chosen = name(padded(channels, channels), 1, size, Isa::Avx512, Winograd::F4);
-            assert_eq!(chosen, "winograd F(4,3) in registers, 7x7 patches, avx512");
+            assert_eq!(chosen, format!("winograd F(4,3) in registers, {patches} patches, avx512"));
         }
     }
 }

@@ -1,29 +1,23 @@
 //! Filters transformed on their way from the cache to the multiply-add units, for AVX-512.
 //!
-//! The image is cut into patches of 2x2 tiles; a tile is four or three outputs on a side (7 = 4 + 3), so that little is
+//! The image is cut into patches of 2x2 tiles; a tile is four, three or two outputs on a side (7 = 4 + 3, 5 = 3 + 2), so that little is
 //! computed and thrown away. For one block of outputs, 32 input channels and one row of the filter transform at a time, six
 //! vectors are formed and used at once on the four tiles: 24 accumulators. Six passes read the same 18 KiB of filters from the
 //! first-level cache.
 //!
 //! Filters are multiplied by integers only; the fractions sit in the input transform. A side of three is F(3,3) on the points
-//! of F(4,3) without -2: it shares the filters' rows and skips one.
+//! of F(4,3) without -2, one of two is F(2,3) without 1/2, too: they share the filters' rows and skip some.
 
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::transform::{F4, InputArgs, OutputArgs, Transform, finish};
+use super::patch::{POINTS, Patch, SIDE, TILES, tile_sides, uses};
+use super::transform::{InputArgs, OutputArgs};
 use super::{halo, odd_lines, range_of};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_far};
 use std::ops::Range;
-
-/// Points along a side, points of a tile, tiles of a patch.
-const SIDE: usize = 6;
-const POINTS: usize = SIDE * SIDE;
-const TILES: usize = 4;
-/// The point that a side of three does without.
-const SKIPPED: usize = 4;
 /// Blocks of input channels between two visits of the accumulators.
 const DEPTH: usize = 2;
 /// Transformed inputs of a chunk that stay near the second-level cache, and patches that at least pass over the filters together.
@@ -41,15 +35,9 @@ pub(in super::super) struct InRegisters {
     params: Conv2dParams,
     out: [usize; 2],
     images: usize,
-    /// Outputs of a patch along each side, 7 or 8.
-    patch: [usize; 2],
+    patch: Patch,
     /// Rows and columns of patches.
     grid: [usize; 2],
-}
-
-/// Outputs of a patch along a side of `size`: 7 unless 8 needs fewer patches.
-fn patch_side(size: usize) -> usize {
-    if size.div_ceil(8) < size.div_ceil(7) { 8 } else { 7 }
 }
 
 impl InRegisters {
@@ -59,27 +47,27 @@ impl InRegisters {
     }
 
     pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> InRegisters {
-        let patch = out.map(patch_side);
-        let grid = [out[0].div_ceil(patch[0]), out[1].div_ceil(patch[1])];
+        let patch = Patch::for_image(out);
+        let grid = [out[0].div_ceil(patch.0[0]), out[1].div_ceil(patch.0[1])];
         InRegisters { params, out, images, patch, grid }
     }
 
     pub(in super::super) fn name(&self) -> String {
-        format!("winograd F(4,3) in registers, {}x{} patches, {}", self.patch[0], self.patch[1], Isa::Avx512)
+        let [rows, cols] = self.patch.0;
+        format!("winograd F(4,3) in registers, {rows}x{cols} patches, {}", Isa::Avx512)
     }
 
     /// Multiplications for one input and one output channel.
     pub(in super::super) fn products(&self) -> usize {
-        let side = |i: usize| 2 * SIDE - usize::from(self.patch[i] == 7);
-        self.patches() * side(0) * side(1)
+        self.patches() * self.patch.points()
     }
 
-    fn patches(&self) -> usize {
+    pub(in super::super) fn patches(&self) -> usize {
         self.images * self.grid[0] * self.grid[1]
     }
 
     pub(in super::super) fn halo(&self, size: [usize; 2]) -> Halo {
-        halo(&self.params, size, [self.grid[0] * self.patch[0], self.grid[1] * self.patch[1]])
+        halo(&self.params, size, [self.grid[0] * self.patch.0[0], self.grid[1] * self.patch.0[1]])
     }
 
     pub(in super::super) fn packed_len(&self) -> usize {
@@ -159,7 +147,7 @@ impl InRegisters {
     /// Image, first row and first column of a patch.
     fn locate(&self, patch: usize) -> (usize, usize, usize) {
         let [rows, cols] = self.grid;
-        (patch / (rows * cols), patch / cols % rows * self.patch[0], patch % cols * self.patch[1])
+        (patch / (rows * cols), patch / cols % rows * self.patch.0[0], patch % cols * self.patch.0[1])
     }
 
     /// The four tiles of a patch in one block of channels.
@@ -168,24 +156,18 @@ impl InRegisters {
         let (image, row, col) = self.locate(patch);
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
         let v = v.add(block * TILES * BLOCK);
-        for tile in 0..TILES {
-            let (down, right) = (tile / 2, tile % 2);
-            let transform = pick_input(self.side(0, down), self.side(1, right));
+        for tile in self.patch.tiles() {
+            let transform = tile.input_transform();
             let args = InputArgs {
-                x: [job.x.add(xs.padded_offset(image, block, top + row + 4 * down, left + col + 4 * right)); 2],
+                x: [job.x.add(xs.padded_offset(image, block, top + row + tile.row, left + col + tile.col)); 2],
                 x_row: xs.row_stride(),
-                v: v.add(tile * BLOCK),
+                v: v.add(tile.number * BLOCK),
                 point: self.v_point(),
             };
             // SAFETY: the halo that `Job::new` checked covers every patch; V has room for every block of every patch, and this
             // block belongs to this chunk.
             unsafe { transform(&args) }
         }
-    }
-
-    /// Outputs along one side of the first or second tile.
-    fn side(&self, axis: usize, second: usize) -> usize {
-        if second == 1 { self.patch[axis] - 4 } else { 4 }
     }
 
     /// All products of one block of output channels.
@@ -205,7 +187,7 @@ impl InRegisters {
                     m: m.add(patch * POINTS * TILES * BLOCK),
                     add: first > 0,
                 };
-                for pass in passes {
+                for pass in passes.iter().flatten() {
                     // SAFETY: V holds `blocks` blocks from `first` of this patch, the filters as many channels, M all points of
                     // the patch.
                     unsafe { pass(&args) }
@@ -219,25 +201,23 @@ impl InRegisters {
         let ys = &job.ys;
         let (image, row, col) = self.locate(patch);
         let bias = job.bias_block::<1>(block);
-        for tile in 0..TILES {
-            let (down, right) = (tile / 2, tile % 2);
-            let (row, col) = (row + 4 * down, col + 4 * right);
+        for tile in self.patch.tiles() {
+            let (row, col) = (row + tile.row, col + tile.col);
             if row >= self.out[0] || col >= self.out[1] {
                 continue;
             }
-            let (tall, wide) = (self.side(0, down), self.side(1, right));
+            let transform = tile.output_transform();
             let args = OutputArgs {
-                m: m.add(tile * BLOCK),
+                m: m.add(tile.number * BLOCK),
                 point: TILES * BLOCK,
                 bias: Src::new(&bias),
                 residual: job.residual_at(image, block, row, col).map(|r| (r.at, r.row)),
                 y: job.y.add(ys.offset(image, block, row, col)),
                 y_row: ys.row_stride(),
-                rows: tall.min(self.out[0] - row),
-                cols: wide.min(self.out[1] - col),
+                rows: tile.outs[0].min(self.out[0] - row),
+                cols: tile.outs[1].min(self.out[1] - col),
                 limits: job.limits,
             };
-            let transform = pick_output(tall, wide);
             // SAFETY: M holds the products of this patch; outputs are clipped to the image, and this block belongs to this
             // chunk. The tile that ends a row writes the halo beside it.
             unsafe {
@@ -249,156 +229,33 @@ impl InRegisters {
         }
     }
 }
-
-fn pick_input(tall: usize, wide: usize) -> Entry<InputArgs> {
-    match (tall, wide) {
-        (4, 4) => entry_wide::<InputTile<4, 4>>(),
-        (4, _) => entry_wide::<InputTile<4, 3>>(),
-        (_, 4) => entry_wide::<InputTile<3, 4>>(),
-        _ => entry_wide::<InputTile<3, 3>>(),
-    }
-}
-
-fn pick_output(tall: usize, wide: usize) -> Entry<OutputArgs> {
-    match (tall, wide) {
-        (4, 4) => entry_wide::<OutputTile<4, 4>>(),
-        (4, _) => entry_wide::<OutputTile<4, 3>>(),
-        (_, 4) => entry_wide::<OutputTile<3, 4>>(),
-        _ => entry_wide::<OutputTile<3, 3>>(),
-    }
-}
-
-fn pick_passes(patch: [usize; 2]) -> [Entry<PassArgs>; SIDE] {
-    macro_rules! passes {
-        ($tall:literal, $wide:literal) => {
-            [
-                entry_wide::<Pass<0, $tall, $wide>>(),
-                entry_wide::<Pass<1, $tall, $wide>>(),
-                entry_wide::<Pass<2, $tall, $wide>>(),
-                entry_wide::<Pass<3, $tall, $wide>>(),
-                entry_wide::<Pass<4, $tall, $wide>>(),
-                entry_wide::<Pass<5, $tall, $wide>>(),
-            ]
+/// The passes over the filters, none for a row of points that no tile uses.
+fn pick_passes(Patch([tall, wide]): Patch) -> [Option<Entry<PassArgs>>; SIDE] {
+    let tall = tile_sides(tall);
+    // The first tile is as large as the second one, so it uses every point that the second one does.
+    let live = |row: usize| tall.iter().filter(|outs| uses(**outs, row)).count();
+    macro_rules! pass {
+        ($row:literal, $wide:literal) => {
+            match live($row) {
+                0 => None,
+                1 => Some(entry_wide::<Pass<$row, 1, $wide>>()),
+                _ => Some(entry_wide::<Pass<$row, 2, $wide>>()),
+            }
         };
     }
-    match patch {
-        [8, 8] => passes!(8, 8),
-        [8, _] => passes!(8, 7),
-        [_, 8] => passes!(7, 8),
-        _ => passes!(7, 7),
+    macro_rules! passes {
+        ($wide:literal) => {
+            [pass!(0, $wide), pass!(1, $wide), pass!(2, $wide), pass!(3, $wide), pass!(4, $wide), pass!(5, $wide)]
+        };
+    }
+    match wide {
+        8 => passes!(8),
+        7 => passes!(7),
+        6 => passes!(6),
+        5 => passes!(5),
+        _ => passes!(4),
     }
 }
-
-/// Values at the points of F(4,3), or of F(3,3) without -2, times the fractions that the filters leave out.
-#[inline(always)]
-fn side_input<S: Simd, const OUTS: usize>(s: S, d: [S::V; SIDE]) -> [S::V; SIDE] {
-    if OUTS == 4 {
-        const SCALE: [f32; 5] = [1.0, 1.0 / 3.0, -1.0 / 3.0, -4.0 / 15.0, 1.0 / 15.0];
-        let mut v = F4::input(s, d);
-        for i in 1..5 {
-            v[i] = s.mul(v[i], s.splat(SCALE[i]));
-        }
-        v
-    } else {
-        let t = s.sub(d[3], d[1]);
-        let at_zero = s.naxpy(0.5, s.sub(d[2], d[0]), t);
-        let at_one = s.axpy(0.5, s.sub(d[2], d[1]), d[3]);
-        let at_minus_one = s.axpy(0.5, d[1], s.naxpy(1.5, d[2], d[3]));
-        let at_infinity = s.naxpy(0.5, t, s.sub(d[4], d[2]));
-        [
-            s.add(at_zero, at_zero),
-            at_one,
-            s.mul(at_minus_one, s.splat(-1.0 / 3.0)),
-            s.mul(t, s.splat(-2.0 / 3.0)),
-            s.zero(),
-            at_infinity,
-        ]
-    }
-}
-
-/// Outputs from values at the points.
-#[inline(always)]
-fn side_output<S: Simd, const OUTS: usize>(s: S, m: [S::V; SIDE]) -> [S::V; 4] {
-    if OUTS == 4 {
-        F4::output(s, m)
-    } else {
-        let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
-        [s.add(s.add(m[0], p), m[3]), s.axpy(0.5, m[3], q), s.add(s.axpy(0.25, m[3], p), m[5]), s.zero()]
-    }
-}
-
-/// Whether a side of `outs` outputs uses a point.
-#[inline(always)]
-const fn uses(outs: usize, point: usize) -> bool {
-    outs == 4 || point != SKIPPED
-}
-
-struct InputTile<const TALL: usize, const WIDE: usize>;
-
-impl<const TALL: usize, const WIDE: usize> Body for InputTile<TALL, WIDE> {
-    type Args = InputArgs;
-    #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &InputArgs) {
-        // SAFETY: the caller passes a tile inside the padded image and room for all points.
-        unsafe {
-            let mut columns = [[s.zero(); SIDE]; SIDE];
-            for j in 0..WIDE + 2 {
-                let mut d = [s.zero(); SIDE];
-                for i in 0..TALL + 2 {
-                    d[i] = s.load(x.x[0], i * x.x_row + j * LANES);
-                }
-                let column = side_input::<S, TALL>(s, d);
-                for i in 0..SIDE {
-                    columns[i][j] = column[i];
-                }
-            }
-            for i in 0..SIDE {
-                let row = side_input::<S, WIDE>(s, columns[i]);
-                for j in 0..SIDE {
-                    if uses(TALL, i) && uses(WIDE, j) {
-                        s.store(x.v, (i * SIDE + j) * x.point, row[j]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-struct OutputTile<const TALL: usize, const WIDE: usize>;
-
-impl<const TALL: usize, const WIDE: usize> Body for OutputTile<TALL, WIDE> {
-    type Args = OutputArgs;
-    #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &OutputArgs) {
-        // SAFETY: the caller passes products of the points in use; `rows` x `cols` outputs lie inside the image.
-        unsafe {
-            let mut columns = [[s.zero(); SIDE]; 4];
-            for j in 0..SIDE {
-                let mut m = [s.zero(); SIDE];
-                for i in 0..SIDE {
-                    if uses(TALL, i) && uses(WIDE, j) {
-                        m[i] = s.load(x.m, (i * SIDE + j) * x.point);
-                    }
-                }
-                let column = side_output::<S, TALL>(s, m);
-                for i in 0..TALL {
-                    columns[i][j] = column[i];
-                }
-            }
-            for i in 0..TALL {
-                if i < x.rows {
-                    let row = side_output::<S, WIDE>(s, columns[i]);
-                    for j in 0..WIDE {
-                        if j < x.cols {
-                            finish(s, x, i, j, row[j]);
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// One patch, a few blocks of input channels, one block of output channels.
 struct PassArgs {
     v: Src,
@@ -412,15 +269,14 @@ struct PassArgs {
     add: bool,
 }
 
-/// Row `ROW` of the filter transform: six points of four tiles. A patch is `TALL` x `WIDE` outputs.
-struct Pass<const ROW: usize, const TALL: usize, const WIDE: usize>;
+/// Row `ROW` of the filter transform: six points of the tiles in `LIVE` rows of tiles. A patch is `WIDE` outputs wide.
+struct Pass<const ROW: usize, const LIVE: usize, const WIDE: usize>;
 
-impl<const ROW: usize, const TALL: usize, const WIDE: usize> Pass<ROW, TALL, WIDE> {
+impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Pass<ROW, LIVE, WIDE> {
     /// Whether a tile uses a point of this row.
     #[inline(always)]
     const fn live(point: usize, tile: usize) -> bool {
-        let (tall, wide) = (if tile / 2 == 1 { TALL - 4 } else { 4 }, if tile % 2 == 1 { WIDE - 4 } else { 4 });
-        uses(tall, ROW) && uses(wide, point)
+        tile / 2 < LIVE && uses(tile_sides(WIDE)[tile % 2], point)
     }
 
     /// The six vectors of row `ROW` of the transformed filter.
@@ -454,19 +310,21 @@ impl<const ROW: usize, const TALL: usize, const WIDE: usize> Pass<ROW, TALL, WID
         ]
     }
 
-    /// Requests this pass's share of the next blocks' filters: the nine lines of a channel are spread over five passes.
+    /// Requests this pass's share of the next blocks' filters: the nine lines of a channel are spread over the passes that no patch
+    /// does without.
     #[inline(always)]
     fn prefetch(next: Src) {
-        if ROW < 5 {
-            prefetch_far(next, ROW * 2 * LANES);
-        }
         if ROW < 4 {
+            prefetch_far(next, ROW * 2 * LANES);
             prefetch_far(next, (ROW * 2 + 1) * LANES);
+        }
+        if ROW == 5 {
+            prefetch_far(next, 8 * LANES);
         }
     }
 }
 
-impl<const ROW: usize, const TALL: usize, const WIDE: usize> Body for Pass<ROW, TALL, WIDE> {
+impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Body for Pass<ROW, LIVE, WIDE> {
     type Args = PassArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &PassArgs) {

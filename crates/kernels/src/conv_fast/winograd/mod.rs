@@ -13,6 +13,8 @@ mod filters;
 mod in_registers;
 mod layout;
 #[allow(clippy::needless_range_loop)]
+mod patch;
+#[allow(clippy::needless_range_loop)]
 mod phases;
 mod scheme;
 mod strided;
