@@ -32,6 +32,9 @@ const SMALL_MARGIN: f64 = 1.04;
 /// Bytes that arrive from memory in a microsecond, and bytes of an input that are rounded in one.
 const MEMORY: f64 = 44e3;
 const ROUNDING: f64 = 80e3;
+/// Weights of more bytes than this come from memory for every image, for which cores wait together: so much longer.
+const KEPT: f64 = 5e6;
+const SHARED: f64 = 1.5;
 /// What transforming a channel costs at one point, in multiply-adds, with stride 1 and with stride 2.
 const TRANSFORMS: f64 = 6.4;
 const STRIDED_TRANSFORMS: f64 = 12.0;
@@ -247,7 +250,8 @@ fn strided(signature: &ConvSignature, out: [usize; 2], elements: Elements) -> (S
 
 /// Expected microseconds: arithmetic and the reading of weights overlap in part.
 fn estimate(isa: Isa, products: f64, weight_bytes: f64) -> f64 {
-    let (compute, memory) = (products / multiply_adds(isa), weight_bytes / MEMORY);
+    let shared = if weight_bytes > KEPT { SHARED } else { 1.0 };
+    let (compute, memory) = (products / multiply_adds(isa), shared * weight_bytes / MEMORY);
     compute.max(memory) + 0.5 * compute.min(memory)
 }
 
