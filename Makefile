@@ -198,7 +198,7 @@ memcheck: | check-tools ## some of the tests of engine and kernels under valgrin
 
 .PHONY: check-aarch64
 check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
-	cargo check --workspace --target aarch64-unknown-linux-gnu --locked
+	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: exits
 exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less
