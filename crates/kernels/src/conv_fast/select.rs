@@ -38,8 +38,10 @@ const SHARED: f64 = 1.5;
 /// What transforming a channel costs at one point, in multiply-adds, with stride 1 and with stride 2.
 const TRANSFORMS: f64 = 6.4;
 const STRIDED_TRANSFORMS: f64 = 12.0;
-/// What forming the values of a filter in registers costs for a patch, in multiply-adds.
+/// What filters in registers cost, in multiply-adds: forming the values for a patch, and each product with one of them. Fitted to layers
+/// of 4x4 to 8x8 patches.
 const FORMING: f64 = 63.0;
+const FORMED: f64 = 0.8;
 /// Multiply-adds of bf16 in the time of one of `f32`.
 const BF16_GAIN: f64 = 1.85;
 
@@ -179,7 +181,11 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
         Method::Registers => {
             let kernel = InRegisters::new(p, images, out);
             let (products, forming) = (kernel.products() as f64, FORMING * kernel.patches() as f64);
-            estimate(isa, (0.8 * products + forming) * pairs + TRANSFORMS * products * channels_of(&p), 4.0 * weights)
+            estimate(
+                isa,
+                (FORMED * products + forming) * pairs + TRANSFORMS * products * channels_of(&p),
+                4.0 * weights,
+            )
         }
         Method::Bf16 => {
             let read = (images * channels * h * w) as f64
@@ -296,6 +302,19 @@ mod tests {
             let allowed = candidates(signature, Winograd::F4);
             // Which methods exist is the same everywhere, but for bf16, which only some machines multiply.
             assert!(allowed.contains(&tuned.method) || tuned.method == Method::Bf16, "{signature} {}", tuned.method);
+        }
+    }
+
+    #[test]
+    fn channels_whose_values_have_no_32_bit_offsets_are_convolved_directly() {
+        for (kernel, stride) in [([3, 3], 1), ([3, 3], 2), ([5, 5], 1), ([1, 7], 1)] {
+            let methods = |channels| {
+                let square = Conv2dParams::square(channels, 1, 3);
+                let params = Conv2dParams { kernel, stride: [stride; 2], ..square };
+                candidates(&ConvSignature { params, ..signature(Isa::Avx512) }, Winograd::F4)
+            };
+            assert!(methods(1 << 20).iter().any(|method| method.transforms()));
+            assert!(!methods((1 << 20) + 16).iter().any(|method| method.transforms()));
         }
     }
 

@@ -11,7 +11,7 @@
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
-use super::patch::{POINTS, Patch, SIDE, TILES, tile_sides, uses};
+use super::patch::{POINTS, Patch, SIDE, TILES, Tile, tile_sides, uses};
 use super::transform::{InputArgs, OutputArgs};
 use super::{halo, odd_lines, range_of};
 use crate::isa::Isa;
@@ -36,8 +36,17 @@ pub(in super::super) struct InRegisters {
     out: [usize; 2],
     images: usize,
     patch: Patch,
+    tiles: Vec<PlacedTile>,
     /// Rows and columns of patches.
     grid: [usize; 2],
+}
+
+/// A tile of every patch, and the offsets of its points among transformed inputs and products.
+#[derive(Clone, Debug)]
+struct PlacedTile {
+    tile: Tile,
+    v: [u32; POINTS],
+    m: [u32; POINTS],
 }
 
 impl InRegisters {
@@ -49,7 +58,11 @@ impl InRegisters {
     pub(in super::super) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> InRegisters {
         let patch = Patch::for_image(out);
         let grid = [out[0].div_ceil(patch.0[0]), out[1].div_ceil(patch.0[1])];
-        InRegisters { params, out, images, patch, grid }
+        let mut kernel = InRegisters { params, out, images, patch, tiles: Vec::new(), grid };
+        let v_point = kernel.v_point();
+        let placed = |tile: Tile| PlacedTile { v: tile.places(v_point), m: tile.places(TILES * BLOCK), tile };
+        kernel.tiles = patch.tiles().map(placed).collect();
+        kernel
     }
 
     pub(in super::super) fn name(&self) -> String {
@@ -156,13 +169,13 @@ impl InRegisters {
         let (image, row, col) = self.locate(patch);
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
         let v = v.add(block * TILES * BLOCK);
-        for tile in self.patch.tiles() {
+        for PlacedTile { tile, v: points, .. } in &self.tiles {
             let transform = tile.input_transform();
             let args = InputArgs {
                 x: [job.x.add(xs.padded_offset(image, block, top + row + tile.row, left + col + tile.col)); 2],
                 x_row: xs.row_stride(),
                 v: v.add(tile.number * BLOCK),
-                point: self.v_point(),
+                point: points.as_ptr(),
             };
             // SAFETY: the halo that `Job::new` checked covers every patch; V has room for every block of every patch, and this
             // block belongs to this chunk.
@@ -201,7 +214,7 @@ impl InRegisters {
         let ys = &job.ys;
         let (image, row, col) = self.locate(patch);
         let bias = job.bias_block::<1>(block);
-        for tile in self.patch.tiles() {
+        for PlacedTile { tile, m: points, .. } in &self.tiles {
             let (row, col) = (row + tile.row, col + tile.col);
             if row >= self.out[0] || col >= self.out[1] {
                 continue;
@@ -209,7 +222,7 @@ impl InRegisters {
             let transform = tile.output_transform();
             let args = OutputArgs {
                 m: m.add(tile.number * BLOCK),
-                point: TILES * BLOCK,
+                point: points.as_ptr(),
                 bias: Src::new(&bias),
                 residual: job.residual_at(image, block, row, col).map(|r| (r.at, r.row)),
                 y: job.y.add(ys.offset(image, block, row, col)),
@@ -229,6 +242,7 @@ impl InRegisters {
         }
     }
 }
+
 /// The passes over the filters, none for a row of points that no tile uses.
 fn pick_passes(Patch([tall, wide]): Patch) -> [Option<Entry<PassArgs>>; SIDE] {
     let tall = tile_sides(tall);

@@ -30,9 +30,16 @@ pub(super) use scheme::Scheme;
 use super::blocked::Halo;
 use super::params::Conv2dParams;
 
+/// Input channels whose values at the points of a block of tiles have offsets of 32 bits, at most.
+const MOST_CHANNELS: usize = 1 << 20;
+
 /// Whether a convolution has the shape that transforms of 3x3 filters with this stride are made for.
 pub(super) fn fits(p: &Conv2dParams, stride: usize) -> bool {
-    p.kernel == [3, 3] && p.stride == [stride; 2] && p.dilate == [1, 1] && p.groups == 1
+    p.in_channels <= MOST_CHANNELS
+        && p.kernel == [3, 3]
+        && p.stride == [stride; 2]
+        && p.dilate == [1, 1]
+        && p.groups == 1
 }
 
 /// The zeros read around an image when tiles cover `covered` outputs along each side.

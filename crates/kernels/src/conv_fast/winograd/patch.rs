@@ -1,8 +1,8 @@
 //! Patches of 2x2 tiles of F(4,3), F(3,3) and F(2,3), and their transforms, with filters of integers: fractions sit in the input
 //! transform.
 
-use super::transform::{F2, F4, InputArgs, OutputArgs, Transform, finish};
-use crate::simd::{Body, Entry, LANES, Simd, entry_wide};
+use super::transform::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile, Transform};
+use crate::simd::{Entry, Simd, entry_wide};
 
 /// Points along a side, points of a tile, tiles of a patch.
 pub(super) const SIDE: usize = 6;
@@ -17,6 +17,7 @@ const MOST: usize = 8;
 pub(super) struct Patch(pub [usize; 2]);
 
 /// A tile of a patch.
+#[derive(Clone, Debug)]
 pub(super) struct Tile {
     /// Which one of the four.
     pub number: usize,
@@ -45,6 +46,7 @@ impl Patch {
         self.0.map(|side| tile_sides(side).map(of_tile).iter().sum::<usize>()).iter().product()
     }
 
+    /// Its tiles, one, two or four.
     pub(super) fn tiles(self) -> impl Iterator<Item = Tile> {
         let [rows, cols] = self.0.map(tile_sides);
         let all = (0..TILES).map(move |number| {
@@ -55,30 +57,39 @@ impl Patch {
     }
 }
 
-/// `$body` for the size of a tile.
+/// `$tile` for so many rows and columns of outputs.
 macro_rules! for_size {
-    ($body:ident, $outs:expr) => {
+    ($tile:ident, $outs:expr) => {
         match $outs {
-            [4, 4] => entry_wide::<$body<4, 4>>(),
-            [4, 3] => entry_wide::<$body<4, 3>>(),
-            [4, 2] => entry_wide::<$body<4, 2>>(),
-            [3, 4] => entry_wide::<$body<3, 4>>(),
-            [3, 3] => entry_wide::<$body<3, 3>>(),
-            [3, 2] => entry_wide::<$body<3, 2>>(),
-            [2, 4] => entry_wide::<$body<2, 4>>(),
-            [2, 3] => entry_wide::<$body<2, 3>>(),
-            [2, 2] => entry_wide::<$body<2, 2>>(),
+            [4, 4] => entry_wide::<$tile<Four, Four, *const u32, 6, 4, 6, 4>>(),
+            [4, 3] => entry_wide::<$tile<Four, Three, *const u32, 6, 4, 5, 3>>(),
+            [4, 2] => entry_wide::<$tile<Four, Two, *const u32, 6, 4, 4, 2>>(),
+            [3, 4] => entry_wide::<$tile<Three, Four, *const u32, 5, 3, 6, 4>>(),
+            [3, 3] => entry_wide::<$tile<Three, Three, *const u32, 5, 3, 5, 3>>(),
+            [3, 2] => entry_wide::<$tile<Three, Two, *const u32, 5, 3, 4, 2>>(),
+            [2, 4] => entry_wide::<$tile<Two, Four, *const u32, 4, 2, 6, 4>>(),
+            [2, 3] => entry_wide::<$tile<Two, Three, *const u32, 4, 2, 5, 3>>(),
+            [2, 2] => entry_wide::<$tile<Two, Two, *const u32, 4, 2, 4, 2>>(),
             other => unreachable!("no patch has tiles of {other:?} outputs"),
         }
     };
 }
 
 impl Tile {
-    pub(super) fn input_transform(&self) -> Entry<InputArgs> {
+    /// The offsets of its points, which lie `point` elements apart.
+    pub(super) fn places(&self, point: usize) -> [u32; POINTS] {
+        let [rows, cols] = self.outs.map(|outs| (0..SIDE).filter(move |point| uses(outs, *point)));
+        let all = rows.flat_map(|row| cols.clone().map(move |col| (row * SIDE + col) * point));
+        let mut places = [0; POINTS];
+        places.iter_mut().zip(all).for_each(|(place, offset)| *place = offset as u32);
+        places
+    }
+
+    pub(super) fn input_transform(&self) -> Entry<InputArgs<*const u32>> {
         for_size!(InputTile, self.outs)
     }
 
-    pub(super) fn output_transform(&self) -> Entry<OutputArgs> {
+    pub(super) fn output_transform(&self) -> Entry<OutputArgs<*const u32>> {
         for_size!(OutputTile, self.outs)
     }
 }
@@ -94,22 +105,30 @@ pub(super) const fn uses(outs: usize, point: usize) -> bool {
     }
 }
 
-/// Values at the points of F(4,3), of F(3,3) or of F(2,3), times the fractions that the filters leave out.
-#[inline(always)]
-fn side_input<S: Simd, const OUTS: usize>(s: S, d: [S::V; SIDE]) -> [S::V; SIDE] {
-    if OUTS == 4 {
+/// F(4,3), F(3,3) and F(2,3), whose inputs are multiplied by the fractions that the filters leave out.
+struct Four;
+struct Three;
+struct Two;
+
+impl Transform<6, 4> for Four {
+    #[inline(always)]
+    fn input<S: Simd>(s: S, d: [S::V; 6]) -> [S::V; 6] {
         const SCALE: [f32; 5] = [1.0, 1.0 / 3.0, -1.0 / 3.0, -4.0 / 15.0, 1.0 / 15.0];
         let mut v = F4::input(s, d);
         for i in 1..5 {
             v[i] = s.mul(v[i], s.splat(SCALE[i]));
         }
         v
-    } else if OUTS == 2 {
-        let half = s.splat(0.5);
-        let [at_zero, at_one, at_minus_one, at_infinity] = F2::input(s, [d[0], d[1], d[2], d[3]]);
-        let zero = s.zero();
-        [s.sub(zero, at_zero), s.mul(at_one, half), s.mul(at_minus_one, half), zero, zero, at_infinity]
-    } else {
+    }
+    #[inline(always)]
+    fn output<S: Simd>(s: S, m: [S::V; 6]) -> [S::V; 4] {
+        F4::output(s, m)
+    }
+}
+
+impl Transform<5, 3> for Three {
+    #[inline(always)]
+    fn input<S: Simd>(s: S, d: [S::V; 5]) -> [S::V; 5] {
         let t = s.sub(d[3], d[1]);
         let at_zero = s.naxpy(0.5, s.sub(d[2], d[0]), t);
         let at_one = s.axpy(0.5, s.sub(d[2], d[1]), d[3]);
@@ -120,88 +139,25 @@ fn side_input<S: Simd, const OUTS: usize>(s: S, d: [S::V; SIDE]) -> [S::V; SIDE]
             at_one,
             s.mul(at_minus_one, s.splat(-1.0 / 3.0)),
             s.mul(t, s.splat(-2.0 / 3.0)),
-            s.zero(),
             at_infinity,
         ]
     }
-}
-
-/// Outputs from values at the points.
-#[inline(always)]
-fn side_output<S: Simd, const OUTS: usize>(s: S, m: [S::V; SIDE]) -> [S::V; 4] {
-    if OUTS == 4 {
-        F4::output(s, m)
-    } else if OUTS == 2 {
-        let [first, second] = F2::output(s, [m[0], m[1], m[2], m[5]]);
-        [first, second, s.zero(), s.zero()]
-    } else {
+    #[inline(always)]
+    fn output<S: Simd>(s: S, m: [S::V; 5]) -> [S::V; 3] {
         let (p, q) = (s.add(m[1], m[2]), s.sub(m[1], m[2]));
-        [s.add(s.add(m[0], p), m[3]), s.axpy(0.5, m[3], q), s.add(s.axpy(0.25, m[3], p), m[5]), s.zero()]
+        [s.add(s.add(m[0], p), m[3]), s.axpy(0.5, m[3], q), s.add(s.axpy(0.25, m[3], p), m[4])]
     }
 }
 
-struct InputTile<const TALL: usize, const WIDE: usize>;
-
-impl<const TALL: usize, const WIDE: usize> Body for InputTile<TALL, WIDE> {
-    type Args = InputArgs;
+impl Transform<4, 2> for Two {
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &InputArgs) {
-        // SAFETY: the caller passes a tile inside the padded image and room for all points.
-        unsafe {
-            let mut columns = [[s.zero(); SIDE]; SIDE];
-            for j in 0..WIDE + 2 {
-                let mut d = [s.zero(); SIDE];
-                for i in 0..TALL + 2 {
-                    d[i] = s.load(x.x[0], i * x.x_row + j * LANES);
-                }
-                let column = side_input::<S, TALL>(s, d);
-                for i in 0..SIDE {
-                    columns[i][j] = column[i];
-                }
-            }
-            for i in 0..SIDE {
-                let row = side_input::<S, WIDE>(s, columns[i]);
-                for j in 0..SIDE {
-                    if uses(TALL, i) && uses(WIDE, j) {
-                        s.store(x.v, (i * SIDE + j) * x.point, row[j]);
-                    }
-                }
-            }
-        }
+    fn input<S: Simd>(s: S, d: [S::V; 4]) -> [S::V; 4] {
+        let half = s.splat(0.5);
+        let [at_zero, at_one, at_minus_one, at_infinity] = F2::input(s, d);
+        [s.sub(s.zero(), at_zero), s.mul(at_one, half), s.mul(at_minus_one, half), at_infinity]
     }
-}
-
-struct OutputTile<const TALL: usize, const WIDE: usize>;
-
-impl<const TALL: usize, const WIDE: usize> Body for OutputTile<TALL, WIDE> {
-    type Args = OutputArgs;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &OutputArgs) {
-        // SAFETY: the caller passes products of the points in use; `rows` x `cols` outputs lie inside the image.
-        unsafe {
-            let mut columns = [[s.zero(); SIDE]; 4];
-            for j in 0..SIDE {
-                let mut m = [s.zero(); SIDE];
-                for i in 0..SIDE {
-                    if uses(TALL, i) && uses(WIDE, j) {
-                        m[i] = s.load(x.m, (i * SIDE + j) * x.point);
-                    }
-                }
-                let column = side_output::<S, TALL>(s, m);
-                for i in 0..TALL {
-                    columns[i][j] = column[i];
-                }
-            }
-            for i in 0..TALL {
-                if i < x.rows {
-                    let row = side_output::<S, WIDE>(s, columns[i]);
-                    for j in 0..WIDE {
-                        if j < x.cols {
-                            finish(s, x, i, j, row[j]);
-                        }
-                    }
-                }
-            }
-        }
+    fn output<S: Simd>(s: S, m: [S::V; 4]) -> [S::V; 2] {
+        F2::output(s, m)
     }
 }

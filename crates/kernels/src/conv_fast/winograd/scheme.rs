@@ -1,6 +1,7 @@
 //! Sizes of tiles, their filters' values, and how points share these.
 
 use super::super::params::Conv2dParams;
+use super::MOST_CHANNELS;
 use std::ops::Range;
 
 /// What is made of one side of a tile: outputs, from the taps of a filter.
@@ -179,7 +180,7 @@ impl Scheme {
             7 => Some(Side::F27),
             _ => None,
         };
-        let plain = p.stride == [1, 1] && p.dilate == [1, 1] && p.groups == 1;
+        let plain = p.in_channels <= MOST_CHANNELS && p.stride == [1, 1] && p.dilate == [1, 1] && p.groups == 1;
         match p.kernel {
             _ if !plain => None,
             [5, 5] => Some(Scheme::square(Side::F25)),
