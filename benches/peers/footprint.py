@@ -24,7 +24,7 @@ def memory(bench: Bench, callers: int, goal: float) -> Result:
     cells, raw, notes = {}, {}, []
     for engine in ("mxrt", *bench.options.peers):
         lane = bench.lane(engine, "resnet18_v1")
-        lane.choose(callers, 0.3)
+        lane.choose(callers)
         arrays = lane.process.ask("inputs", file=environments.network("resnet18_v1") + "-input.npy")["megabytes"]
         with tempfile.TemporaryDirectory() as folder:
             arrays += lane.process.ask("outputs", file=str(Path(folder) / "x.npz"))["megabytes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def best_and_median(values: list[float], higher: bool = True, digits: int = 1) -
     return f"{best:.{digits}f} / {middle(values):.{digits}f}"
 
 
+def quartiles(values: list[float]) -> list[float]:
+    """The lower one, the median and the upper one."""
+    return statistics.quantiles(values, n=4, method="inclusive")
+
+
 def disturbance(rounds: Rounds) -> list[str]:
     """What other programs did to the rounds."""
     notes = [f"{rounds.repeated} disturbed turns repeated"] if rounds.repeated else []
@@ -45,7 +51,7 @@ def settings(lanes: dict[str, Lane]) -> list[str]:
 
 
 def against_best(row: str, what: str, lanes: dict[str, Lane], rounds: Rounds, goal: float, key: str) -> Result:
-    """A row whose goal is a ratio of rates to the best peer's: median over the rounds, and the worst round."""
+    """A row whose goal is a ratio of rates to the best peer's: of medians, and of quartiles (bad moments and good)."""
     values = rounds.values(key)
     peers = [name for name in values if name != "mxrt"]
     cells = {name: best_and_median(seen) for name, seen in values.items()}
@@ -53,8 +59,9 @@ def against_best(row: str, what: str, lanes: dict[str, Lane], rounds: Rounds, go
     if peers:
         best = max(peers, key=lambda name: middle(values[name]))
         ratio = middle(values["mxrt"]) / middle(values[best])
-        worst = min(a / b for a, b in zip(values["mxrt"], values[best], strict=True))
-        result.measured, result.met = f"{ratio:.2f} x {best} (worst round {worst:.2f})", ratio >= goal
+        low, _, high = (a / b for a, b in zip(quartiles(values["mxrt"]), quartiles(values[best]), strict=True))
+        result.measured = f"{ratio:.2f} x {best} (quartiles {low:.2f}, {high:.2f})"
+        result.met = ratio >= goal
         result.raw["ratio"] = ratio
     result.notes = settings(lanes) + disturbance(rounds)
     result.raw["rounds"] = rounds.answers

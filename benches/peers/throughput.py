@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from environments import NETWORKS
-from lanes import Bench, Lane, Turn, middle
+from lanes import BRIEF_CALLERS, Bench, Lane, Rounds, Turn, middle
 from report import Result, against_best, best_and_median, disturbance
 
 # What each network should reach, as a multiple of the best peer's images per second.
@@ -14,7 +14,7 @@ OTHER_GOAL = 1.1
 def network(bench: Bench, name: str) -> Result:
     """One caller, one image at a time."""
     lanes = bench.lanes(name)
-    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    rounds = _rounds(bench, lanes, 1)
     goal = GOALS.get(name, OTHER_GOAL)
     return against_best(name, f"{name}, 1 caller, images/s", lanes, rounds, goal, "images_per_second")
 
@@ -22,7 +22,7 @@ def network(bench: Bench, name: str) -> Result:
 def callers(bench: Bench, count: int) -> Result:
     """resnet-18 for several callers."""
     lanes = bench.lanes("resnet18_v1", count)
-    rounds = bench.rounds({key: _turn(bench, lane, count) for key, lane in lanes.items()})
+    rounds = _rounds(bench, lanes, count)
     what = f"resnet18_v1, {count} callers, images/s"
     return against_best(f"callers-{count}", what, lanes, rounds, 2.0, "images_per_second")
 
@@ -41,7 +41,7 @@ def bfloat16(bench: Bench, name: str) -> Result:
     lanes = {engine: bench.lane(engine, name, extra=extra) for engine, extra in extras.items()}
     for lane in lanes.values():
         lane.choose(1)
-    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    rounds = _rounds(bench, lanes, 1)
     goal = 1.25 if name == "resnet18_v1" else 1.0
     return against_best(f"bf16-{name}", f"{name}, bf16, images/s", lanes, rounds, goal, "images_per_second")
 
@@ -54,7 +54,7 @@ def avx2(bench: Bench) -> Result:
     }
     for lane in lanes.values():
         lane.choose(1)
-    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    rounds = _rounds(bench, lanes, 1)
     what = "resnet18_v1, MXRT_ISA=avx2, images/s"
     return against_best("avx2", what, lanes, rounds, 1.1, "images_per_second")
 
@@ -65,7 +65,7 @@ def two_cores(bench: Bench) -> Result:
         "two": bench.lane("mxrt", "resnet18_v1"),
         "one": bench.lane("mxrt", "resnet18_v1", processors=(1,)),
     }
-    rounds = bench.rounds({key: _turn(bench, lane, 1) for key, lane in lanes.items()})
+    rounds = _rounds(bench, lanes, 1)
     times = rounds.values("p50_ms")
     ratio = middle(times["one"]) / middle(times["two"])
     cell = f"{best_and_median(times['two'], False, 2)}, one core {best_and_median(times['one'], False, 2)}"
@@ -117,6 +117,16 @@ def push(bench: Bench) -> Result:
     ratio = middle(times["mxnet"]) / middle(times["mxrt"])
     what = f"b + 1 of 16 numbers, {count} times and a wait, us each"
     return Result("push", what, cells, f"{ratio:.1f} x as fast as mxnet", "", None, [], {"times": times})
+
+
+def _rounds(bench: Bench, lanes: dict[str, Lane], callers: int) -> Rounds:
+    """All lanes with images one by one."""
+    brief = callers <= BRIEF_CALLERS
+    turns = {
+        key: (lambda _, lane=lane: lane.serve_briefly(callers)) if brief else _turn(bench, lane, callers)
+        for key, lane in lanes.items()
+    }
+    return bench.rounds(turns, brief=brief)
 
 
 def _turn(bench: Bench, lane: Lane, callers: int) -> Turn:

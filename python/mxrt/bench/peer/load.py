@@ -108,6 +108,7 @@ def summary(load: Load, batch: int) -> dict[str, Any]:
     times = np.array([b - a for a, b in counted]) * 1e3
     return {
         "requests": len(counted),
+        "seconds": end - begin,
         "images_per_second": share * batch / max(end - begin, 1e-12),
         "p50_ms": float(np.percentile(times, 50)),
         "p99_ms": float(np.percentile(times, 99)),
