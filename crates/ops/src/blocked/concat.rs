@@ -28,8 +28,8 @@ pub static OPS: &[OpDef] = &[OpDef {
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
     let layouts: Vec<BlockedLayout> =
         signature.inputs.iter().map(|t| BlockedLayout::plain_image(&t.shape)).collect::<Option<_>>()?;
-    let along_channels = matches!(attrs.int("dim"), 1 | -3);
-    if !along_channels || signature.inputs.iter().any(|t| t.dtype != DType::F32) {
+    let axes = signature.inputs.first()?.shape.len();
+    if resolve_axis(attrs.int("dim"), axes).ok()? != 1 || signature.inputs.iter().any(|t| t.dtype != DType::F32) {
         return None;
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&signature.outputs.first()?.shape)?);

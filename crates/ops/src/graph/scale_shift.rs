@@ -20,9 +20,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     bind,
     blocked: |attrs, signature| {
-        matches!(attrs.int("axis"), 1 | -3)
-            .then(|| blocked::pointwise::form("_blocked_scale_shift", signature, 1))
-            .flatten()
+        let axes = signature.inputs.first()?.shape.len();
+        let of_channels = resolve_axis(attrs.int("axis"), axes).ok()? == 1;
+        of_channels.then(|| blocked::pointwise::form("_blocked_scale_shift", signature, 1)).flatten()
     },
     internal: true,
     ..OpDef::BASE
