@@ -474,38 +474,3 @@ fn pull_strides_leaves_alone_what_somebody_reads_in_full() {
         assert_eq!(run_typed_on(&["pull_strides"], before, &types), text, "{why}");
     }
 }
-
-#[test]
-fn fuse_scaled_makes_a_normalisation_behind_a_residual_part_of_the_layer_before_it() {
-    let layer = |name: &str, x: &Symbol| {
-        let attrs = [("kernel", "(1, 1)"), ("num_filter", "16"), ("no_bias", "True")];
-        apply("Convolution", name, &attrs, &[x])
-    };
-    let norm = |name: &str, x: &Symbol| {
-        apply("Activation", "r", &[("act_type", "relu")], &[&apply("BatchNorm", name, &[], &[x])])
-    };
-    let fused = |symbol: &Symbol| {
-        let passes = ["fuse_conv", "scale_shift", "assign_layouts", "fuse_scaled"];
-        let text = run_typed_all(&passes, symbol, &[1, 16, 8, 8]);
-        (operators(&text).join(" "), text)
-    };
-    let sum = || {
-        let first = layer("a", &var("data"));
-        apply("elemwise_add", "s", &[], &[&layer("b", &first), &first])
-    };
-    let on = sum();
-    let beside = apply("elemwise_add", "t", &[], &[&layer("c", &norm("n", &on)), &on]);
-    for (symbol, how) in [(layer("c", &norm("n", &sum())), "instead"), (beside, "beside")] {
-        let (operators, text) = fused(&symbol);
-        assert_eq!(
-            operators.replace("ones_like _fold_batch_norm ", ""),
-            "_to_blocked _blocked_convolution _blocked_convolution _blocked_convolution _from_blocked",
-            "{text}"
-        );
-        assert_eq!(text.matches(&format!("scaled={how}")).count(), 1, "{text}");
-    }
-    // Factors that change with the input cannot be made before.
-    let pooled = apply("Pooling", "p", &[("global_pool", "True"), ("kernel", "(1, 1)")], &[&var("data")]);
-    let weighed = apply("broadcast_mul", "w", &[], &[&sum(), &pooled]);
-    assert!(!fused(&weighed).1.contains("scaled="), "{}", fused(&weighed).1);
-}

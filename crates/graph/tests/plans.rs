@@ -382,30 +382,6 @@ fn pooling_behind_a_large_layer_is_no_step_of_its_own() {
 }
 
 #[test]
-fn a_normalisation_behind_a_residual_is_no_step_of_its_own() {
-    let unit = |name: &str, x: &Symbol, size: &'static str, pad: &'static str, groups: &'static str| {
-        let normed = relu(&format!("{name}r"), &norm(&format!("{name}n"), x));
-        let first = conv(&format!("{name}a"), &normed, "24", &[]);
-        let attrs = [("num_filter", "24"), ("kernel", size), ("pad", pad), ("num_group", groups)];
-        let last = apply("Convolution", &format!("{name}b"), &attrs, &[&first]);
-        apply("elemwise_add", &format!("{name}s"), &[], &[&last, x])
-    };
-    let stem = conv("stem", &var("data"), "24", &[]);
-    for (size, pad, groups) in [("(3, 3)", "(1, 1)", "1"), ("(1, 1)", "(0, 0)", "1"), ("(3, 3)", "(1, 1)", "24")] {
-        let two = unit("v", &unit("u", &stem, size, pad, groups), size, pad, groups);
-        let symbol = conv("end", &relu("r", &norm("n", &two)), "8", &[]);
-        for data in [[1, 3, 14, 17], [3, 3, 9, 8]] {
-            let text = check(&symbol, &data);
-            assert!(!text.contains("scale_shift"), "{text}");
-            assert_eq!((text.matches("scaled beside it").count(), text.matches("scaled").count()), (2, 3), "{text}");
-        }
-        // The sum that a normalisation reads leaves the graph as well.
-        let text = check(&Symbol::group(&[two.clone(), relu("r", &norm("n", &two))]), &[1, 3, 14, 17]);
-        assert!(!text.contains("scale_shift"), "{text}");
-    }
-}
-
-#[test]
 fn axes_counted_from_behind_are_those_of_the_array_and_not_of_an_image() {
     let line = |name: &str| {
         let attrs = [("num_filter", "16"), ("kernel", "(3,)"), ("pad", "(1,)")];

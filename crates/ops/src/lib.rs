@@ -20,5 +20,5 @@ mod shape;
 #[cfg(test)]
 mod testing;
 
-pub use crate::blocked::convolution::{with_pooling, with_scaled};
+pub use crate::blocked::convolution::with_pooling;
 pub use crate::core::*;

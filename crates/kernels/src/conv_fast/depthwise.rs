@@ -1,7 +1,7 @@
 //! Depthwise convolution: every channel has one filter of its own, so blocks of channels are independent and a vector of
 //! weights multiplies a vector of inputs.
 
-use super::blocked::BLOCK;
+use super::blocked::{BLOCK, zero_halo};
 use super::cut::Cut;
 use super::job::Job;
 use super::params::Conv2dParams;
@@ -112,6 +112,6 @@ impl Depthwise {
             }
         }
         // SAFETY: as above.
-        unsafe { job.finish(image, block, rows, 0..self.out[1]) }
+        unsafe { zero_halo(job.y, ys, image, block, rows) }
     }
 }

@@ -4,7 +4,7 @@
 //! Groups whose channels do not fill blocks are computed as the dense convolution between a block of outputs and the inputs
 //! that any of them sees, with zero weights in between: a NaN or infinity in one such group reaches its neighbours in the block.
 
-use super::blocked::BLOCK;
+use super::blocked::{BLOCK, zero_halo};
 use super::cut::{Chunk, Cut};
 use super::job::Job;
 use super::params::Conv2dParams;
@@ -250,7 +250,7 @@ impl Direct {
         }
         for block in part.first_block..part.first_block + part.blocks {
             // SAFETY: `Job::new` checked the shape; these output rows of these blocks belong to this chunk.
-            unsafe { job.finish(chunk.image, block, chunk.rows.clone(), 0..self.out[1]) }
+            unsafe { zero_halo(job.y, &job.ys, chunk.image, block, chunk.rows.clone()) }
         }
     }
 

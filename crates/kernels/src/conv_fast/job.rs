@@ -1,12 +1,9 @@
 //! The operands of one call, checked once and handed to the algorithms as pointers.
 
-use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo, zero_halo};
-use super::pointwise::{PointwiseRegion, RegionArgs, lanes};
+use super::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 use super::tiles::ResidualAt;
 use crate::activation::{Activation, Limits};
-use crate::isa::Isa;
-use crate::simd::{Dst, Entry, Src, entry};
-use std::ops::Range;
+use crate::simd::{Dst, Src};
 
 /// What is added to the sums before the activation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,20 +28,6 @@ pub struct ConvEpilogue<'a> {
     pub activation: Activation,
 }
 
-/// `activation(y * scale + shift)` of the outputs `y`, made while they are near: a batch normalisation that what follows reads
-/// beside them, or instead of them.
-#[derive(Debug)]
-pub struct Scaled<'a, 'y> {
-    /// One factor per output channel.
-    pub scale: &'a [f32],
-    /// One value per output channel.
-    pub shift: &'a [f32],
-    /// Applied last.
-    pub activation: Activation,
-    /// Where it goes, with any halo; in the place of the outputs themselves if there is none.
-    pub to: Option<&'a mut BlockedMut<'y>>,
-}
-
 /// Bytes of an image that no second-level cache keeps from one layer to the next.
 const LARGE_OUTPUT: usize = 1 << 20;
 
@@ -61,18 +44,6 @@ pub(super) struct Job<'a> {
     pub packed: &'a [f32],
     bias: Option<&'a [f32]>,
     pub limits: Limits,
-    scaled: Option<ScaledAt<'a>>,
-}
-
-/// Where scaled outputs go.
-#[derive(Clone, Copy)]
-struct ScaledAt<'a> {
-    scale: &'a [f32],
-    shift: &'a [f32],
-    limits: Limits,
-    z: Dst,
-    zs: BlockedShape,
-    body: Entry<RegionArgs>,
 }
 
 /// What an algorithm expects of its operands.
@@ -109,32 +80,7 @@ impl<'a> Job<'a> {
             }
         };
         let limits = epilogue.activation.limits();
-        Job {
-            x: x.src(),
-            xs: x.shape,
-            y: dst,
-            ys,
-            residual,
-            in_place,
-            packed,
-            bias: epilogue.bias,
-            limits,
-            scaled: None,
-        }
-    }
-
-    /// The same with scaled outputs.
-    ///
-    /// # Panics
-    /// If their tensor does not have the size of the outputs, or factors or shifts are not one per channel.
-    pub(super) fn scaled(self, scaled: Scaled<'a, '_>, isa: Isa) -> Job<'a> {
-        let Scaled { scale, shift, activation, to } = scaled;
-        let channels = self.ys.c;
-        assert!(scale.len() == channels && shift.len() == channels, "scaling needs {channels} factors and shifts");
-        let (z, zs) = to.map_or((self.y, self.ys), |z| (z.dst(), z.shape));
-        expect_tensor("scaled output", &zs, &BlockedShape { halo: Halo::default(), ..self.ys });
-        let limits = activation.limits();
-        Job { scaled: Some(ScaledAt { scale, shift, limits, z, zs, body: entry::<PointwiseRegion>(isa) }), ..self }
+        Job { x: x.src(), xs: x.shape, y: dst, ys, residual, in_place, packed, bias: epilogue.bias, limits }
     }
 
     /// The same outputs from another input.
@@ -145,7 +91,7 @@ impl<'a> Job<'a> {
     /// The same for a band of one image: its inputs begin with this row of the padded image, and its outputs go to `y`.
     pub(super) fn band(&self, image: usize, input_row: usize, y: Dst, ys: BlockedShape) -> Job<'a> {
         let x = self.x.add(image * self.xs.image_stride + input_row * self.xs.row_stride());
-        Job { x, xs: BlockedShape { n: 1, ..self.xs }, y, ys, residual: None, in_place: false, scaled: None, ..*self }
+        Job { x, xs: BlockedShape { n: 1, ..self.xs }, y, ys, residual: None, in_place: false, ..*self }
     }
 
     /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.
@@ -162,41 +108,6 @@ impl<'a> Job<'a> {
             block.0.as_flattened_mut().iter_mut().zip(values).for_each(|(b, v)| *b = *v);
         }
         block
-    }
-
-    /// Does what is left to do for some rows and columns of a block when its outputs have been stored: scales them, and writes the
-    /// halo beside those that end a row.
-    ///
-    /// # Safety
-    /// These outputs belong to this chunk.
-    pub(super) unsafe fn finish(&self, image: usize, block: usize, rows: Range<usize>, cols: Range<usize>) {
-        let (ys, ends_row) = (&self.ys, cols.end == self.ys.w);
-        if let Some(ScaledAt { scale, shift, limits, z, zs, body }) = &self.scaled {
-            let (scale, shift) = (lanes(scale, block), lanes(shift, block));
-            let args = RegionArgs {
-                x: self.y.as_src().add(ys.offset(image, block, rows.start, cols.start)),
-                x_row: ys.row_stride(),
-                scale: Some(Src::new(&scale)),
-                shift: Some(Src::new(&shift)),
-                add: None,
-                y: z.add(zs.offset(image, block, rows.start, cols.start)),
-                y_row: zs.row_stride(),
-                rows: rows.len(),
-                cols: cols.len(),
-                limits: *limits,
-            };
-            // SAFETY: both tensors have these outputs, by the caller's promise ours; the scaled one was checked to be as large.
-            unsafe {
-                body(&args);
-                if ends_row {
-                    zero_halo(*z, zs, image, block, rows.clone());
-                }
-            }
-        }
-        if ends_row {
-            // SAFETY: as above.
-            unsafe { zero_halo(self.y, ys, image, block, rows) }
-        }
     }
 
     /// The residual of an output pixel.

@@ -4,7 +4,7 @@ use super::bf16::Bf16;
 use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
 use super::depthwise::Depthwise;
 use super::direct::Direct;
-use super::job::{ConvEpilogue, Expected, Job, Scaled};
+use super::job::{ConvEpilogue, Expected, Job};
 use super::method::{ConvOptions, Method, Precision};
 use super::params::Conv2dParams;
 use super::select::{choose, prepare};
@@ -268,33 +268,11 @@ impl ConvKernel {
         scratch: &mut [f32],
         par: &dyn Par,
     ) {
-        self.run_scaled(x, packed, epilogue, y, None, scratch, par);
-    }
-
-    /// The same, and what becomes of the outputs when they are scaled.
-    ///
-    /// # Panics
-    /// As [`run`](Self::run), or if the scaled outputs do not have the size of the outputs.
-    #[allow(clippy::too_many_arguments)]
-    pub fn run_scaled<'a>(
-        &self,
-        x: Blocked<'a>,
-        packed: &'a [f32],
-        epilogue: ConvEpilogue<'a>,
-        y: &'a mut BlockedMut<'_>,
-        scaled: Option<Scaled<'a, '_>>,
-        scratch: &mut [f32],
-        par: &dyn Par,
-    ) {
         let need = self.scratch_len();
         assert!(scratch.len() >= need, "{} needs {need} elements of scratch, got {}", self.name(), scratch.len());
         let scratch = &mut scratch[..need];
         let expected = Expected { x: self.input, y: self.output, packed_len: self.packed_len() };
-        let plain = Job::new(&expected, x, packed, epilogue, y);
-        let job = match scaled {
-            Some(scaled) => plain.scaled(scaled, self.isa),
-            None => plain,
-        };
+        let job = Job::new(&expected, x, packed, epilogue, y);
         match &self.algorithm {
             Algorithm::Direct(a) => a.run(&job, par),
             Algorithm::Bf16(a) => a.run(&job, scratch, par),

@@ -33,7 +33,7 @@ mod winograd;
 pub use blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 pub use concat::{concat, concat_behind};
 pub use convert::{from_blocked, to_blocked};
-pub use job::{ConvEpilogue, Residual, Scaled};
+pub use job::{ConvEpilogue, Residual};
 pub use kernel::ConvKernel;
 pub use method::{ConvOptions, Method, Precision, Winograd};
 pub use params::Conv2dParams;
@@ -56,8 +56,6 @@ mod packing_tests;
 mod plain_tests;
 #[cfg(test)]
 mod pooled_tests;
-#[cfg(test)]
-mod scaled_tests;
 #[cfg(test)]
 mod strassen_tests;
 #[cfg(test)]

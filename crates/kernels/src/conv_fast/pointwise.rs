@@ -44,28 +44,26 @@ pub fn pointwise(isa: Isa, x: Blocked<'_>, op: Pointwise<'_>, y: &mut BlockedMut
     }
     let add = op.add.map(|a| (a.src(), a.shape));
     let (src, dst) = (x.src(), y.dst());
-    let body = entry::<PointwiseRegion>(isa);
+    let body = entry::<PointwiseRow>(isa);
     let cut = Cut::halves(ys.h, ys.blocks(), ys.w * BLOCK, CHUNK_WORK);
     par.run(cut.chunks(ys.n), 0, &|chunk, _| {
         let Chunk { image, rows, parts } = cut.chunk(chunk, ys.n);
         for block in parts {
             let scale = op.scale.map(|v| lanes(&v[image * channels % v.len()..][..channels], block));
             let shift = op.shift.map(|v| lanes(v, block));
-            let first = rows.start;
-            let args = RegionArgs {
-                x: src.add(xs.offset(image, block, first, 0)),
-                x_row: xs.row_stride(),
-                scale: scale.as_ref().map(|v| Src::new(v)),
-                shift: shift.as_ref().map(|v| Src::new(v)),
-                add: add.map(|(a, s)| (a.add(s.offset(image, block, first, 0)), s.row_stride())),
-                y: dst.add(ys.offset(image, block, first, 0)),
-                y_row: ys.row_stride(),
-                rows: rows.len(),
-                cols: ys.w,
-                limits: op.activation.limits(),
-            };
-            // SAFETY: all buffers hold tensors of their shapes, and these rows of this block belong to this chunk.
-            unsafe { body(&args) }
+            for row in rows.clone() {
+                let args = RowArgs {
+                    x: src.add(xs.offset(image, block, row, 0)),
+                    scale: scale.as_ref().map(|v| Src::new(v)),
+                    shift: shift.as_ref().map(|v| Src::new(v)),
+                    add: add.map(|(a, s)| a.add(s.offset(image, block, row, 0))),
+                    y: dst.add(ys.offset(image, block, row, 0)),
+                    cols: ys.w,
+                    limits: op.activation.limits(),
+                };
+                // SAFETY: all buffers hold tensors of their shapes, and this row of this block belongs to this chunk.
+                unsafe { body(&args) }
+            }
             // SAFETY: as above.
             unsafe { zero_halo(dst, &ys, image, block, rows.clone()) }
         }
@@ -73,54 +71,45 @@ pub fn pointwise(isa: Isa, x: Blocked<'_>, op: Pointwise<'_>, y: &mut BlockedMut
 }
 
 /// The values of one block of channels; zero beyond the last channel.
-pub(super) fn lanes(values: &[f32], block: usize) -> [f32; BLOCK] {
+fn lanes(values: &[f32], block: usize) -> [f32; BLOCK] {
     let mut lanes = [0.0; BLOCK];
     lanes.iter_mut().zip(&values[block * BLOCK..]).for_each(|(l, v)| *l = *v);
     lanes
 }
 
-/// Some rows and columns of one block of channels.
-pub(super) struct RegionArgs {
-    pub x: Src,
-    pub x_row: usize,
-    pub scale: Option<Src>,
-    pub shift: Option<Src>,
-    /// The first pixel of what is added, and elements between its rows.
-    pub add: Option<(Src, usize)>,
-    pub y: Dst,
-    pub y_row: usize,
-    pub rows: usize,
-    pub cols: usize,
-    pub limits: Limits,
+struct RowArgs {
+    x: Src,
+    scale: Option<Src>,
+    shift: Option<Src>,
+    add: Option<Src>,
+    y: Dst,
+    cols: usize,
+    limits: Limits,
 }
 
-pub(super) struct PointwiseRegion;
+struct PointwiseRow;
 
-impl Body for PointwiseRegion {
-    type Args = RegionArgs;
+impl Body for PointwiseRow {
+    type Args = RowArgs;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &RegionArgs) {
+    unsafe fn run<S: Simd>(s: S, x: &RowArgs) {
         let limits = x.limits.ready(s);
-        // SAFETY: the caller passes `rows` rows of `cols` pixels and one block of scale and shift.
+        // SAFETY: the caller passes rows of `cols` pixels and one block of scale and shift.
         unsafe {
             let scale = x.scale.map(|p| s.load(p, 0));
             let shift = x.shift.map(|p| s.load(p, 0));
-            for row in 0..x.rows {
-                let (from, to) = (x.x.add(row * x.x_row), x.y.add(row * x.y_row));
-                let add = x.add.map(|(add, pitch)| add.add(row * pitch));
-                for at in (0..x.cols * LANES).step_by(LANES) {
-                    let mut v = s.load(from, at);
-                    v = match (scale, shift) {
-                        (Some(a), Some(b)) => s.fma(v, a, b),
-                        (Some(a), None) => s.mul(v, a),
-                        (None, Some(b)) => s.add(v, b),
-                        (None, None) => v,
-                    };
-                    if let Some(add) = add {
-                        v = s.add(v, s.load(add, at));
-                    }
-                    s.store(to, at, limits.apply(s, v));
+            for at in (0..x.cols * LANES).step_by(LANES) {
+                let mut v = s.load(x.x, at);
+                v = match (scale, shift) {
+                    (Some(a), Some(b)) => s.fma(v, a, b),
+                    (Some(a), None) => s.mul(v, a),
+                    (None, Some(b)) => s.add(v, b),
+                    (None, None) => v,
+                };
+                if let Some(add) = x.add {
+                    v = s.add(v, s.load(add, at));
                 }
+                s.store(x.y, at, limits.apply(s, v));
             }
         }
     }

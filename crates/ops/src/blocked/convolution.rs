@@ -1,26 +1,23 @@
 //! `_blocked_convolution`: a two-dimensional convolution, and what is fused behind it, on blocked operands.
 
-use super::{infer_from_layout, pointwise, pooling, shape_of};
+use super::{infer_from_layout, pooling, shape_of};
 use crate::core::*;
-use crate::graph::{epilogue, with_epilogue};
+use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use mxrt_engine::OpError;
-use mxrt_kernels::activation::Activation;
 use mxrt_kernels::conv_fast::{
-    BLOCK, Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual, Scaled,
+    BLOCK, Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual,
 };
 use mxrt_tensor::{DType, TensorRef, TensorType};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_blocked_convolution",
-    doc: "Convolution, then the addition of a residual, an activation or both, or an activation and pooling, on blocked data; \
-          scaled outputs beside those or instead of them.",
+    doc: "Convolution, then the addition of a residual, an activation or both, or an activation and pooling, on blocked data.",
     inputs: INPUTS,
     attrs: ATTRS,
-    outputs: Outputs::Named(|attrs| if is_scaled(attrs, BESIDE) { &["output", "scaled"] } else { &["output"] }),
-    infer_shape,
+    infer_shape: |shapes| infer_from_layout(shapes),
     bind,
     internal: true,
     ..OpDef::BASE
@@ -30,37 +27,10 @@ pub static OPS: &[OpDef] = &[OpDef {
 const POOLING: AttrDef =
     AttrDef::new("pooling", AttrKind::Shape, "()", "Kind, kernel, stride and padding of the pooling.");
 
-/// Whether factors and shifts of channels are the last two inputs, and where the scaled outputs go.
-const SCALED: AttrDef =
-    AttrDef::new("scaled", AttrKind::Enum(&[NOT, BESIDE, INSTEAD]), NOT, "Where scaled outputs go.");
-const NOT: &str = "no";
-const BESIDE: &str = "beside";
-const INSTEAD: &str = "instead";
-const SCALED_ACT: AttrDef = AttrDef::new("scaled_act_type", AttrKind::Str, "none", "Activation of scaled outputs.");
-const SCALED_LAYOUT: AttrDef =
-    AttrDef::new("scaled_layout", AttrKind::Shape, "()", "Layout of scaled outputs beside the others, nine numbers.");
+static ATTRS: &[AttrDef] = &with_epilogue::<14, 19>(with_layouts(ALL_ATTRS));
 
-fn is_scaled(attrs: &Attrs, so: &str) -> bool {
-    attrs.str(SCALED.name) == so
-}
-
-/// Bias, residual, factors and shifts only where the attributes say so.
-const INPUTS: Inputs =
-    Inputs::ByAttrs(|attrs| match (attrs.bool("no_bias"), attrs.bool("with_residual"), is_scaled(attrs, NOT)) {
-        (true, false, true) => &["data", "weight"],
-        (false, false, true) => &["data", "weight", "bias"],
-        (true, true, true) => &["data", "weight", "residual"],
-        (false, true, true) => &["data", "weight", "bias", "residual"],
-        (true, false, false) => &["data", "weight", "scale", "shift"],
-        (false, false, false) => &["data", "weight", "bias", "scale", "shift"],
-        (true, true, false) => &["data", "weight", "residual", "scale", "shift"],
-        (false, true, false) => &["data", "weight", "bias", "residual", "scale", "shift"],
-    });
-
-static ATTRS: &[AttrDef] = &with_epilogue::<17, 22>(with_layouts(ALL_ATTRS));
-
-const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 17] {
-    let mut all = [LAYOUTS; 17];
+const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 14] {
+    let mut all = [LAYOUTS; 14];
     let mut i = 0;
     while i < layer.len() {
         all[i] = layer[i];
@@ -68,24 +38,7 @@ const fn with_layouts(layer: [AttrDef; 11]) -> [AttrDef; 17] {
     }
     all[12] = OUT_LAYOUT;
     all[13] = POOLING;
-    all[14] = SCALED;
-    all[15] = SCALED_ACT;
-    all[16] = SCALED_LAYOUT;
     all
-}
-
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    infer_from_layout(shapes)?;
-    let Some(n) = shapes.input(0).and_then(|x| x.first().copied()) else { return Ok(()) };
-    match scaled_layout(shapes.attrs)? {
-        Some(layout) => shapes.set_output(1, layout.physical(n)),
-        None => Ok(()),
-    }
-}
-
-/// How scaled outputs beside the others lie.
-fn scaled_layout(attrs: &Attrs) -> Result<Option<BlockedLayout>, OpError> {
-    if is_scaled(attrs, BESIDE) { Ok(layout_of(attrs, SCALED_LAYOUT)?.blocked()) } else { Ok(None) }
 }
 
 /// The offer of a convolution to work blocked.
@@ -124,7 +77,7 @@ pub fn with_pooling(
     data: &TensorType,
     options: KernelOptions,
 ) -> Option<[(String, String); 3]> {
-    if epilogue(conv).residual || !conv.ints(POOLING.name).is_empty() || !is_scaled(conv, NOT) {
+    if epilogue(conv).residual || !conv.ints(POOLING.name).is_empty() {
         return None;
     }
     let (inputs, middle) = layouts(conv).ok()?;
@@ -136,27 +89,6 @@ pub fn with_pooling(
     windows.behind(&kernel, out.shape(x.n))?;
     let [inputs, output] = layout_attrs(&inputs, output);
     Some([inputs, output, (POOLING.name.to_owned(), windows.text())])
-}
-
-/// The attributes of a blocked convolution that does the work of a blocked `_scale_shift` of its output, too, whose factors and shifts
-/// become its last inputs; none where something else is behind it already. `alone` says that nobody else reads that output.
-pub fn with_scaled(conv: &Attrs, scale: &Attrs, alone: bool) -> Option<Vec<(String, String)>> {
-    if !conv.ints(POOLING.name).is_empty() || !is_scaled(conv, NOT) {
-        return None;
-    }
-    let (mut inputs, own) = layouts(conv).ok()?;
-    let (_, scaled) = layouts(scale).ok()?;
-    inputs.extend([Layout::Plain; 2]);
-    let [inputs, output] = layout_attrs(&inputs, if alone { scaled } else { own });
-    let attr = |def: AttrDef, value: &str| (def.name.to_owned(), value.to_owned());
-    let [_, (_, scaled)] = layout_attrs(&[], scaled);
-    Some(vec![
-        inputs,
-        output,
-        attr(SCALED, if alone { INSTEAD } else { BESIDE }),
-        attr(SCALED_ACT, scale.str("act_type")),
-        attr(SCALED_LAYOUT, &scaled),
-    ])
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -174,25 +106,13 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         [] => None,
         numbers => Some(pooling::Windows::parse(numbers)?.behind(&kernel, y).ok_or_else(missing)?),
     };
-    let scaled = (!is_scaled(attrs, NOT)).then(|| -> Result<_, OpError> {
-        let activation = pointwise::activation_named(attrs.str(SCALED_ACT.name));
-        Ok(ScaledOutput { activation, beside: scaled_layout(attrs)?.map(|layout| layout.shape(x.n)) })
-    });
-    Ok(Box::new(BlockedConvolution { kernel, pooled, scaled: scaled.transpose()?, epilogue, x, residual, y, work }))
-}
-
-/// What becomes of outputs that are scaled.
-struct ScaledOutput {
-    activation: Activation,
-    /// Their tensor, if they do not take the place of the others.
-    beside: Option<BlockedShape>,
+    Ok(Box::new(BlockedConvolution { kernel, pooled, epilogue, x, residual, y, work }))
 }
 
 struct BlockedConvolution {
     kernel: ConvKernel,
     /// The same with a pooling behind it.
     pooled: Option<PooledKernel>,
-    scaled: Option<ScaledOutput>,
     epilogue: Epilogue,
     x: BlockedShape,
     residual: Option<BlockedShape>,
@@ -202,7 +122,7 @@ struct BlockedConvolution {
 
 impl Kernel for BlockedConvolution {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let ([data, ..], [out, beside @ ..], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
+        let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
         };
         let residual = match (self.residual, operand::<f32>(call.inputs, self.epilogue.residual_at())?) {
@@ -217,26 +137,13 @@ impl Kernel for BlockedConvolution {
         let x = Blocked::new(self.x, data.as_slice()?);
         let packed = packed_elements(packed, self.kernel.packed_len())?;
         let mut y = BlockedMut::new(self.y, out.as_mut_slice()?);
-        if let Some(pooled) = &self.pooled {
-            pooled.run(x, packed, epilogue, &mut y, call.par);
-            return Ok(());
+        match &self.pooled {
+            Some(pooled) => pooled.run(x, packed, epilogue, &mut y, call.par),
+            None => {
+                let scratch = scratch(call.workspace, self.kernel.scratch_len())?;
+                self.kernel.run(x, packed, epilogue, &mut y, scratch, call.par);
+            }
         }
-        let mut to = match (self.scaled.as_ref().and_then(|scaled| scaled.beside), beside) {
-            (Some(shape), [to]) => Some(BlockedMut::new(shape, to.as_mut_slice()?)),
-            (None, []) => None,
-            _ => return Err(wrong_arity()),
-        };
-        let scaled = match (&self.scaled, call.inputs) {
-            (Some(scaled), [.., scale, shift]) => Some(Scaled {
-                scale: scale.as_slice()?,
-                shift: shift.as_slice()?,
-                activation: scaled.activation,
-                to: to.as_mut(),
-            }),
-            _ => None,
-        };
-        let scratch = scratch(call.workspace, self.kernel.scratch_len())?;
-        self.kernel.run_scaled(x, packed, epilogue, &mut y, scaled, scratch, call.par);
         Ok(())
     }
 
@@ -249,12 +156,8 @@ impl Kernel for BlockedConvolution {
     }
 
     fn describe(&self) -> String {
-        let pooled = self.pooled.as_ref().map(|pooled| format!(", {}", pooled.name()));
-        let scaled = self.scaled.as_ref().map(|scaled| match scaled.beside {
-            Some(_) => ", scaled beside it",
-            None => ", scaled",
-        });
-        describe(&self.kernel) + pooled.as_deref().or(scaled).unwrap_or("")
+        let behind = self.pooled.as_ref().map(|pooled| format!(", {}", pooled.name()));
+        describe(&self.kernel) + behind.as_deref().unwrap_or("")
     }
 
     fn cost_ns(&self) -> u64 {

@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["data", "scale", "shift"]),
         attrs: &[AttrDef::new("axis", AttrKind::Int, "1", "The axis of channels."), ACT_TYPE, LAYOUTS, OUT_LAYOUT],
         infer_shape: |shapes| infer_from_layout(shapes),
-        bind: |attrs, signature| bind(attrs, signature, activation_named(attrs.str("act_type")), Operands::ScaleShift),
+        bind: |attrs, signature| bind(attrs, signature, activation_named(attrs), Operands::ScaleShift),
         internal: true,
         ..OpDef::BASE
     },
@@ -68,8 +68,8 @@ enum Operands {
     Add,
 }
 
-pub(super) fn activation_named(name: &str) -> Activation {
-    if name == "relu" { Activation::Relu } else { Activation::None }
+fn activation_named(attrs: &Attrs) -> Activation {
+    if attrs.str("act_type") == "relu" { Activation::Relu } else { Activation::None }
 }
 
 /// The offer of an element-wise operator whose first `blocked` inputs are data and whose others are plain.

@@ -161,12 +161,7 @@ fn parse(numbers: &[i64]) -> Result<Layout, OpError> {
 /// Layouts of the inputs and of the output, from the attributes of a blocked operator.
 pub(crate) fn layouts(attrs: &Attrs) -> Result<(Vec<Layout>, Layout), OpError> {
     let inputs = attrs.ints(LAYOUTS.name).chunks(FIELDS).map(parse).collect::<Result<_, _>>()?;
-    Ok((inputs, layout_of(attrs, OUT_LAYOUT)?))
-}
-
-/// The layout that an attribute gives.
-pub(crate) fn layout_of(attrs: &Attrs, def: AttrDef) -> Result<Layout, OpError> {
-    parse(attrs.ints(def.name))
+    Ok((inputs, parse(attrs.ints(OUT_LAYOUT.name))?))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
 };
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
-pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layout_of, layouts};
+pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
 pub use mxrt_kernels::isa::Isa;

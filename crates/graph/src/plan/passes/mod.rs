@@ -8,7 +8,6 @@ mod fold_creation;
 mod fold_scalar;
 mod fuse;
 mod fuse_pooling;
-mod fuse_scaled;
 mod layout;
 mod pull_strides;
 mod scale_shift;
@@ -59,7 +58,6 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "fuse_elementwise", run: elementwise::run },
     TypedPass { name: "assign_layouts", run: layout::run },
     TypedPass { name: "fuse_pooling", run: fuse_pooling::run },
-    TypedPass { name: "fuse_scaled", run: fuse_scaled::run },
 ];
 
 /// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that nobody reads

@@ -23,7 +23,7 @@ mod panels;
 mod steps;
 mod tiles;
 
-use super::blocked::{BLOCK, BlockedShape, Halo};
+use super::blocked::{BLOCK, BlockedShape, Halo, zero_halo};
 use super::job::Job;
 use super::params::Conv2dParams;
 use super::places::{Place, Tiles};
@@ -234,7 +234,7 @@ impl Strassen {
                 for rows in [band.rows.clone(), below..below + band.paired] {
                     if !rows.is_empty() {
                         // SAFETY: `Job::new` checked the shape; these rows of these blocks belong to this chunk.
-                        unsafe { band.job.finish(band.image, half + block, rows, 0..self.out[1]) }
+                        unsafe { zero_halo(band.job.y, &band.job.ys, band.image, half + block, rows) }
                     }
                 }
             }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::super::bf16::pair_of;
-use super::super::blocked::{BLOCK, Halo};
+use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::entries::{input_entry, output_entry};
@@ -39,6 +39,7 @@ pub(in super::super) struct AtLoad {
     elements: Elements,
     /// How rows and columns of an image are cut into tiles.
     grid: [Cut; 2],
+    out: [usize; 2],
     tiles: usize,
     /// Tiles that are computed together.
     blocks: Vec<TileBlock>,
@@ -91,7 +92,8 @@ impl AtLoad {
         let bytes = points * (steps(&params, elements).next_multiple_of(BLOCK) + width) * size_of::<f32>();
         let most = (CACHED / bytes).clamp(LEAST_TILES, MOST_TILES);
         let blocks = blocks(if tiles <= MOST_TILES { 1 } else { tiles.div_ceil(most) }).min(tiles);
-        let mut all = AtLoad { params, isa, scheme, elements, grid, tiles, blocks: Vec::new(), layouts: Vec::new() };
+        let mut all =
+            AtLoad { params, isa, scheme, elements, grid, out, tiles, blocks: Vec::new(), layouts: Vec::new() };
         (0..blocks).for_each(|block| all.add_block(range_of(block, blocks, tiles)));
         all
     }
@@ -385,7 +387,9 @@ impl AtLoad {
             // belong to this chunk. The last tile of a row writes the halo beside it.
             unsafe {
                 transform(&args);
-                job.finish(image, block, row..row + rows, col..col + cols);
+                if col + cols == self.out[1] {
+                    zero_halo(job.y, ys, image, block, row..row + rows);
+                }
             }
         }
     }

@@ -8,7 +8,7 @@
 //! Filters are multiplied by integers only; the fractions sit in the input transform. A side of three is F(3,3) on the points
 //! of F(4,3) without -2, one of two is F(2,3) without 1/2, too: they share the filters' rows and skip some.
 
-use super::super::blocked::{BLOCK, Halo};
+use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::patch::{POINTS, Patch, SIDE, TILES, Tile, tile_sides, uses};
@@ -235,7 +235,9 @@ impl InRegisters {
             // chunk. The tile that ends a row writes the halo beside it.
             unsafe {
                 transform(&args);
-                job.finish(image, block, row..row + args.rows, col..col + args.cols);
+                if col + args.cols == self.out[1] {
+                    zero_halo(job.y, ys, image, block, row..row + args.rows);
+                }
             }
         }
     }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::super::blocked::{BLOCK, Halo};
+use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::scheme::filter_matrix;
@@ -243,7 +243,7 @@ impl Phases {
                 unsafe { transform(&args) }
             }
             // SAFETY: as above.
-            unsafe { job.finish(tiles.image, block, row..row + rows, 0..self.out[1]) }
+            unsafe { zero_halo(job.y, ys, tiles.image, block, row..row + rows) }
         }
     }
 }
