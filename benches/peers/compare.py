@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """mxrt and its peers, in turns, on the same machine: one row of the table of goals after the other.
 
-    make bench-peers                                     every row (about half an hour)
+    make bench-peers                                     every row (about 40 minutes)
     make bench-peers PEERS_ARGS="resnet18_v1 callers-8"  these rows
     make bench-peers PEERS_ARGS="--list"                 their names
     make bench-peers PEERS_ARGS="--table"                what has been measured so far, as one table
 
 Every engine is a process of its own that is driven over pipes, in an environment of its own (made the first time;
-about 1 GB). In each round every engine has its turn, and each round begins with another engine. A turn in which other
-programs took more than --quiet cores does not count and is repeated. Peers are tried in several settings for each
-number of callers, and the best is measured. All compute in float32 unless the row says otherwise; OpenVINO is told.
+about 1 GB). In each round every engine has its turn, and each round begins with another engine; one or two callers have
+many brief turns. A turn in which other programs took more than --quiet cores does not count and is repeated. Peers are
+tried in several settings for each number of callers, and the best is measured. All compute in float32 unless the row
+says otherwise; OpenVINO is told.
 Rows are kept as JSON in build/peers/results.
 """
 
@@ -49,7 +50,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--table", action="store_true", help="print what has been measured; measure nothing")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of one turn (960 callers: at least 4)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of a turn of over 2 callers (960: at least 4)")
     parser.add_argument(
         "--peers", nargs="+", default=["onnxruntime", "openvino"], choices=list(environments.NEWEST_PYTHON)
     )
