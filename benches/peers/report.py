@@ -35,8 +35,8 @@ def best_and_median(values: list[float], higher: bool = True, digits: int = 1) -
 
 
 def quartiles(values: list[float]) -> list[float]:
-    """The lower one, the median and the upper one."""
-    return statistics.quantiles(values, n=4, method="inclusive")
+    """The lower one, the median and the upper one; of one value all three are that."""
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
 
 
 def disturbance(rounds: Rounds) -> list[str]:
