@@ -42,6 +42,7 @@ mod fork;
 mod fork_gate;
 mod gate;
 mod guard;
+mod kept;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;

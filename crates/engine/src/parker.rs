@@ -4,6 +4,7 @@ use crate::processors::SleepingPlace;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
+use std::time::Instant;
 
 pub(crate) struct Parker {
     woken: AtomicBool,
@@ -38,6 +39,17 @@ impl Parker {
         if let Some((_, place)) = self.sleeper.get() {
             place.keep_away();
         }
+    }
+
+    /// Sleeps until then at most; whether the thread has been woken.
+    pub fn is_woken_until(&self, then: Instant) -> bool {
+        while !self.is_woken() {
+            match then.checked_duration_since(Instant::now()) {
+                Some(left) if !left.is_zero() => std::thread::park_timeout(left),
+                _ => return false,
+            }
+        }
+        true
     }
 
     pub fn is_woken(&self) -> bool {

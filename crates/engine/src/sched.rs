@@ -5,19 +5,21 @@
 //! rule again, so wakes spread one by one. A worker goes to sleep inside the section in which it found nothing, so no
 //! wake is lost.
 
-use crate::block::{AWAITABLE, Chain, OpBlock};
+use crate::block::{Chain, OpBlock};
 use crate::cancel::every_write_cancelled;
 use crate::engine::Engine;
+use crate::kept::Kept;
 use crate::parker::Parker;
 use crate::queue::Queues;
 use crate::slot::{self, Slot};
 use crate::sync::{Mutex, MutexGuard};
 use crate::team::Team;
 use crate::tokens::Tokens;
-use crate::var::Var;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+mod awaited;
 
 /// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few turns given away.
 /// Together with "at most one searches" an idle engine burns nothing.
@@ -58,6 +60,7 @@ pub(crate) struct State {
     alive: usize,
     /// Tokens whose holder has opened its run to helpers.
     pub open_runs: Vec<usize>,
+    pub kept: Kept,
 }
 
 /// What the wake rule decided; carried out after the lock is released.
@@ -66,15 +69,6 @@ enum Wake {
     Nobody,
     Worker(&'static Parker),
     Start(usize),
-}
-
-/// An op that its waiter runs, and what belongs to that.
-struct Awaited {
-    op: *mut OpBlock,
-    token: usize,
-    wake: Wake,
-    /// The worker that was woken for it and may not run yet.
-    woken: Option<&'static Parker>,
 }
 
 /// What `dump` says about the pool.
@@ -103,6 +97,7 @@ impl Sched {
                 woken: None,
                 alive: 0,
                 open_runs: Vec::with_capacity(cores),
+                kept: Kept::default(),
             })),
             queued: CachePadded::new(AtomicUsize::new(0)),
             team: Team::new(cores),
@@ -173,7 +168,7 @@ impl Sched {
 
     #[inline]
     fn wake_rule(&self, state: &mut State) -> Wake {
-        if state.searching > 0 || (state.queues.len() == 0 && !self.can_help(state)) {
+        if state.searching > 0 || (state.queues.len() == 0 && self.run_to_help(state, None).is_none()) {
             return Wake::Nobody;
         }
         if let Some(worker) = state.parked.pop() {
@@ -194,8 +189,13 @@ impl Sched {
         state.workers.len() - 1
     }
 
-    fn can_help(&self, state: &State) -> bool {
-        !state.open_runs.is_empty() && self.tokens.any_free() && self.team.neediest(&state.open_runs).is_some()
+    /// A run with something to do for who holds this token, or takes one that is free.
+    fn run_to_help(&self, state: &mut State, token: Option<usize>) -> Option<usize> {
+        let free = self.tokens.free() + usize::from(token.is_some());
+        if state.open_runs.is_empty() || free <= state.kept.count() {
+            return None;
+        }
+        self.team.neediest(&state.open_runs)
     }
 
     #[inline]
@@ -242,34 +242,16 @@ impl Sched {
                 return Some(Job::Late(late));
             }
             let op = state.queues.pop();
+            state.kept.use_one();
             self.queued.store(state.queues.len(), Ordering::Release);
             self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             return op.map(Job::Run);
         }
-        let run = self.team.neediest(&state.open_runs)?;
+        let run = self.run_to_help(state, *token)?;
         *token = token.or_else(|| self.tokens.take());
         self.team.join(run, (*token)?);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         Some(Job::Help(run))
-    }
-
-    /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that. Only while nobody
-    /// computes: beside other requests a worker is better, which goes on to the next one, or helps, without being woken.
-    fn take_awaited(&self, var: &Var) -> Option<Awaited> {
-        let mut state = self.lock();
-        if self.tokens.free() < self.tokens.len() {
-            return None;
-        }
-        let op = state.queues.peek()?;
-        // SAFETY: queued ops belong to the queues, which are locked.
-        let awaited =
-            unsafe { OpBlock::has(op, AWAITABLE) && !(*op).class.has_token() && OpBlock::writes(op, var.as_ptr()) };
-        let token = if awaited { self.tokens.take() } else { None }?;
-        state.queues.pop();
-        self.queued.store(state.queues.len(), Ordering::Release);
-        self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        let woken = state.woken.filter(|_| state.searching > 0);
-        Some(Awaited { op, token, wake: self.wake_rule(&mut state), woken })
     }
 
     fn take_late(&self, state: &mut State) -> Chain {
@@ -301,6 +283,13 @@ impl Sched {
         self.lock().searching += 1;
         f();
         self.lock().searching -= 1;
+    }
+
+    /// Takes a worker that nobody has woken off the sleeping ones.
+    fn get_up(&self, worker: usize) -> bool {
+        let parked = &mut self.lock().parked;
+        let place = parked.iter().position(|&w| w == worker);
+        place.map(|p| parked.remove(p)).is_some()
     }
 
     /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may go.
@@ -380,8 +369,13 @@ impl Engine {
                 state.searching -= 1;
             }
             state.parked.push(me);
+            // What may be helped a moment later calls nobody if it is one long loop.
+            let nap = state.kept.until().filter(|_| !state.open_runs.is_empty());
             drop(state);
             slot.exit();
+            if nap.is_some_and(|until| !parker.is_woken_until(until) && sched.get_up(me)) {
+                continue;
+            }
             while !parker.take_woken() {
                 if !worked {
                     std::thread::park();
@@ -432,25 +426,6 @@ impl Engine {
             }
         }
         slot.restore_token(before);
-    }
-
-    /// Runs the op that this thread is about to wait for, if it is the next in the queue and all cores are free: the thread
-    /// would only sleep, and its core is awake. The worker that was woken for the op helps.
-    pub(crate) fn run_awaited(&'static self, var: &Var) {
-        if self.sched.queue_is_empty() {
-            return;
-        }
-        let slot = slot::current();
-        slot.enter();
-        if let Some(Awaited { op, token, wake, woken }) = self.sched.take_awaited(var) {
-            // The system expected this thread to sleep and may have put the worker behind it.
-            if let Some(worker) = woken {
-                worker.keep_away();
-            }
-            self.do_job(slot, Job::Run(op), token, wake);
-            self.sched.give_back(self, token);
-        }
-        slot.exit();
     }
 
     /// Looks for queued ops and for runs to help for a moment, without the lock.

@@ -313,7 +313,12 @@ impl Engine {
     pub(crate) fn close_run(&self, slot: &Slot) {
         if let Some(token) = slot.token(self) {
             self.sched.team.runs[token].set_open(false);
-            self.sched.lock().open_runs.retain(|&t| t != token);
+            let mut state = self.sched.lock();
+            state.open_runs.retain(|&t| t != token);
+            if !state.open_runs.is_empty() {
+                // Otherwise there is nothing that this core could help.
+                state.kept.keep();
+            }
         }
     }
 }

@@ -3,9 +3,10 @@
 mod common;
 use common::*;
 use mxrt_engine::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 #[test]
 fn threads_that_push_over_the_same_64_variables_cannot_block_each_other() {
@@ -169,6 +170,44 @@ fn helpers_leave_when_somebody_waits() {
     engine.wait_to_read(&short).unwrap();
     assert!(chunks.load(SeqCst) < 300, "the short op waited for the end of the long one");
     engine.wait_to_read(&long).unwrap();
+}
+
+#[test]
+fn a_core_that_has_answered_is_kept_free_for_the_next_request_and_then_helps() {
+    let _guard = watchdog(120);
+    let engine = start(EngineKind::Threaded, 2);
+    let (long, short) = (engine.new_var(), engine.new_var());
+    // When the short op ended, and when the long one was helped first after that.
+    let (ended, helped) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
+    let (began, begin) = channel();
+    let (end, help) = (ended.clone(), helped.clone());
+    // One loop: it calls for helpers when it begins and not again.
+    engine.push(OpSpec::new("long", &[(&long, Access::Write)]), move |ctx| {
+        let (driver, since) = (std::thread::current().id(), Instant::now());
+        began.send(()).unwrap();
+        ctx.split(1 << 20, 0, &|_, _| {
+            if help.get().is_some() || since.elapsed() > Duration::from_secs(20) {
+                return;
+            }
+            let now = Instant::now();
+            if end.get().is_some() && std::thread::current().id() != driver {
+                let _ = help.set(now);
+            }
+            std::thread::sleep(Duration::from_micros(10));
+        });
+        Ok(())
+    });
+    begin.recv().unwrap();
+    let end = ended.clone();
+    engine.push(OpSpec::new("short", &[(&short, Access::Write)]), move |ctx| {
+        ctx.split(2, 0, &|_, _| {});
+        end.set(Instant::now()).unwrap();
+        Ok(())
+    });
+    engine.wait_to_read(&long).unwrap();
+    let (ended, helped) = (ended.get().unwrap(), helped.get().expect("nobody helped within 20 s"));
+    let kept = helped.duration_since(*ended);
+    assert!(kept >= Duration::from_micros(300), "the core helped after {kept:?}");
 }
 
 #[test]

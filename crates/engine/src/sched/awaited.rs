@@ -1,0 +1,60 @@
+//! Ops that run in the thread that waits for them.
+
+use super::{Job, Sched, Wake};
+use crate::block::{AWAITABLE, OpBlock};
+use crate::engine::Engine;
+use crate::parker::Parker;
+use crate::slot;
+use crate::var::Var;
+use std::sync::atomic::Ordering;
+
+/// An op that its waiter runs, and what belongs to that.
+struct Awaited {
+    op: *mut OpBlock,
+    token: usize,
+    wake: Wake,
+    /// The worker that was woken for it and may not run yet.
+    woken: Option<&'static Parker>,
+}
+
+impl Sched {
+    /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that. Only while nobody
+    /// computes: beside other requests a worker is better, which goes on to the next one, or helps, without being woken.
+    fn take_awaited(&self, var: &Var) -> Option<Awaited> {
+        let mut state = self.lock();
+        if self.tokens.free() < self.tokens.len() {
+            return None;
+        }
+        let op = state.queues.peek()?;
+        // SAFETY: queued ops belong to the queues, which are locked.
+        let awaited =
+            unsafe { OpBlock::has(op, AWAITABLE) && !(*op).class.has_token() && OpBlock::writes(op, var.as_ptr()) };
+        let token = if awaited { self.tokens.take() } else { None }?;
+        state.queues.pop();
+        self.queued.store(state.queues.len(), Ordering::Release);
+        self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        let woken = state.woken.filter(|_| state.searching > 0);
+        Some(Awaited { op, token, wake: self.wake_rule(&mut state), woken })
+    }
+}
+
+impl Engine {
+    /// Runs the op that this thread is about to wait for, if it is the next in the queue and all cores are free: the thread
+    /// would only sleep, and its core is awake. The worker that was woken for the op helps.
+    pub(crate) fn run_awaited(&'static self, var: &Var) {
+        if self.sched.queue_is_empty() {
+            return;
+        }
+        let slot = slot::current();
+        slot.enter();
+        if let Some(Awaited { op, token, wake, woken }) = self.sched.take_awaited(var) {
+            // The system expected this thread to sleep and may have put the worker behind it.
+            if let Some(worker) = woken {
+                worker.keep_away();
+            }
+            self.do_job(slot, Job::Run(op), token, wake);
+            self.sched.give_back(self, token);
+        }
+        slot.exit();
+    }
+}
