@@ -35,9 +35,10 @@ impl Kept {
         self.0.len()
     }
 
-    /// When the first of them may help.
-    pub fn until(&self) -> Option<Instant> {
-        self.0.front().copied()
+    /// How long it is until the first of them may help.
+    pub fn left(&mut self) -> Option<Duration> {
+        self.count();
+        self.0.front().map(|until| until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -49,11 +50,15 @@ mod tests {
     fn a_core_is_kept_until_a_request_begins_or_its_time_has_passed() {
         let mut kept = Kept::default();
         kept.keep();
-        assert!(kept.until().is_some());
+        assert_eq!(kept.0.len(), 1);
         kept.use_one();
-        assert_eq!(kept.until(), None);
+        assert_eq!((kept.0.len(), kept.left()), (0, None));
         kept.keep();
         std::thread::sleep(KEEP);
-        assert_eq!((kept.count(), kept.until()), (0, None));
+        // Who sleeps for what is left must not find that it is nothing, again and again.
+        assert_eq!(kept.left(), None);
+        kept.keep();
+        std::thread::sleep(KEEP);
+        assert_eq!(kept.count(), 0);
     }
 }

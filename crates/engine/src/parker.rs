@@ -4,7 +4,7 @@ use crate::processors::SleepingPlace;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Parker {
     woken: AtomicBool,
@@ -41,10 +41,11 @@ impl Parker {
         }
     }
 
-    /// Sleeps until then at most; whether the thread has been woken.
-    pub fn is_woken_until(&self, then: Instant) -> bool {
+    /// Sleeps for so long at most; whether the thread has been woken.
+    pub fn is_woken_within(&self, rest: Duration) -> bool {
+        let since = Instant::now();
         while !self.is_woken() {
-            match then.checked_duration_since(Instant::now()) {
+            match rest.checked_sub(since.elapsed()) {
                 Some(left) if !left.is_zero() => std::thread::park_timeout(left),
                 _ => return false,
             }
@@ -52,7 +53,7 @@ impl Parker {
         true
     }
 
-    pub fn is_woken(&self) -> bool {
+    fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
     }
 

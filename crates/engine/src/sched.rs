@@ -295,14 +295,8 @@ impl Sched {
     /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may go.
     fn has_rested(&self, parker: &Parker) -> bool {
         let rest = Duration::from_millis(GIVE_BACK_AFTER.load(Ordering::Relaxed));
-        let (jobs, since) = (self.jobs.load(Ordering::Relaxed), Instant::now());
-        while !parker.is_woken() {
-            match rest.checked_sub(since.elapsed()) {
-                Some(left) if !left.is_zero() => std::thread::park_timeout(left),
-                _ => return self.jobs.load(Ordering::Relaxed) == jobs,
-            }
-        }
-        false
+        let jobs = self.jobs.load(Ordering::Relaxed);
+        !parker.is_woken_within(rest) && self.jobs.load(Ordering::Relaxed) == jobs
     }
 
     /// In a forked child: the workers do not exist. `own`: the token of the forking thread.
@@ -370,10 +364,10 @@ impl Engine {
             }
             state.parked.push(me);
             // What may be helped a moment later calls nobody if it is one long loop.
-            let nap = state.kept.until().filter(|_| !state.open_runs.is_empty());
+            let nap = state.kept.left().filter(|_| !state.open_runs.is_empty());
             drop(state);
             slot.exit();
-            if nap.is_some_and(|until| !parker.is_woken_until(until) && sched.get_up(me)) {
+            if nap.is_some_and(|left| !parker.is_woken_within(left) && sched.get_up(me)) {
                 continue;
             }
             while !parker.take_woken() {

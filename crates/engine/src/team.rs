@@ -315,8 +315,8 @@ impl Engine {
             self.sched.team.runs[token].set_open(false);
             let mut state = self.sched.lock();
             state.open_runs.retain(|&t| t != token);
+            // Without other runs there is nothing that this core could help.
             if !state.open_runs.is_empty() {
-                // Otherwise there is nothing that this core could help.
                 state.kept.keep();
             }
         }
