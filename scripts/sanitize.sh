@@ -25,8 +25,11 @@ logs=build/sanitize
 mkdir -p "$logs"
 # The likeliest to find something first: there may not be time for all.
 tests=(races guards waiting bulk gate parts order failures edges leaks idle memory basics serial_order)
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/sanitize-$kind"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
+# A folder of its own, and a target, so that scripts of dependencies are built without the sanitizer.
+platform=(--target "$target")
+[ "$kind" = memcheck ] || CARGO_TARGET_DIR+="/sanitize-$kind"
 found=66
 
 case $kind in
@@ -48,6 +51,8 @@ memcheck)
   says='Invalid read'
   tests=(basics leaks)
   seconds=0
+  # The programs of `make test`.
+  platform=()
   command -v valgrind >/dev/null || { echo "missing: valgrind (Debian, Ubuntu: sudo apt-get install valgrind)"; exit 1; }
   ;;
 *)
@@ -69,7 +74,7 @@ fi
 executable() {
   local package=$1
   shift
-  cargo test -q -j "$jobs" --locked -p "$package" --target $target "$@" --no-run --message-format=json |
+  cargo test -q -j "$jobs" --locked -p "$package" "${platform[@]}" "$@" --no-run --message-format=json |
     grep -o '"executable":"[^"]*"' | tail -n 1 | cut -d'"' -f4
 }
 

@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -243,6 +244,54 @@ def test_peers_are_measured_in_turns_and_their_answers_compared(mx, stand_in) ->
     for own, other in zip(report["runs"], peer["runs"], strict=True):
         ratio = own["images_per_second"] / other["images_per_second"]
         assert other["mxrt_is_faster_by"] == pytest.approx(ratio)
+
+
+def test_brief_turns_alternate_and_percentiles_are_of_all_requests(mx) -> None:
+    from mxrt.bench.measure import _turns
+
+    asked: list[tuple[str, float]] = []
+
+    def turn(name: str, seconds: float, rate: float) -> dict[str, Any]:
+        asked.append((name, seconds))
+        slow = [50.0] if len(asked) == 5 else []
+        times = {"times_ms": [1.0] * 49 + slow}
+        return {
+            "requests": 50,
+            "seconds": seconds,
+            "images_per_second": rate,
+            "others": 0.0,
+            "resident_mb": 1.0,
+            **times,
+        }
+
+    class Peers:
+        loaded, setting = {"peer": None}, {"peer": "its best"}
+
+        def choose(self, callers: int) -> None:
+            asked.clear()
+
+        def ask(self, name: str, callers: int, seconds: float) -> dict[str, Any]:
+            return turn(name, seconds, 50.0)
+
+    own, rest = _turns(1, 2.0, lambda _, seconds: turn("mxrt", seconds, 100.0), Peers())
+    trial, *turns = asked
+    assert trial[0] == "mxrt"
+    names = [name for name, _ in turns]
+    assert names[:4] == ["mxrt", "peer", "peer", "mxrt"], "each round begins with another one"
+    assert names.count("mxrt") == names.count("peer") == 10
+    assert sum(seconds for name, seconds in turns if name == "peer") == pytest.approx(2.0)
+    assert own["images_per_second"] == 100 and own["requests"] == 500
+    assert rest["peer"]["mxrt_is_faster_by"] == 2
+    slowest = own if asked[4][0] == "mxrt" else rest["peer"]
+    assert slowest["p50_ms"] == slowest["p99_ms"] == 1 and slowest["max_ms"] == 50, "one request of 500 is not its p99"
+
+
+def test_slow_answers_have_fewer_and_longer_turns(mx) -> None:
+    from mxrt.bench.measure import _how_many
+
+    assert _how_many(6, 0.001) == 30
+    assert _how_many(6, 0.04) == 7
+    assert _how_many(6, 4) == 3
 
 
 def test_a_peer_that_does_not_work_is_left_out_with_its_reason(mx) -> None:

@@ -16,7 +16,7 @@ from . import to_onnx
 from .peer import engines
 from .peers import PeerError, Process
 
-__all__ = ["RAMP", "Peers", "Task"]
+__all__ = ["RAMP", "TRY_SECONDS", "Peers", "Task"]
 
 # Of every measurement this part passes before anything counts: the callers start one after another.
 RAMP = 0.2
@@ -148,7 +148,9 @@ class Peers:
             return None
 
     def _ask(self, name: str, callers: int, seconds: float) -> dict[str, Any]:
-        return self.loaded[name].ask("closed", callers=callers, seconds=seconds * (1 - RAMP), ramp=seconds * RAMP)
+        return self.loaded[name].ask(
+            "closed", callers=callers, seconds=seconds * (1 - RAMP), ramp=seconds * RAMP, times=True
+        )
 
     def report(self) -> list[dict[str, Any]]:
         return [

@@ -11,19 +11,22 @@ import numpy as np
 
 from .. import _mxrt
 from ..gluon import SymbolBlock
-from ..ndarray import array, waitall
-from .compare import RAMP, Peers, Task
+from ..ndarray import array, from_numpy, waitall
+from .compare import RAMP, TRY_SECONDS, Peers, Task
 from .peer import engines, load
 
 __all__ = ["Task", "measure"]
 
-# Engines are compared in so many turns, one after the other in each.
-TURNS = 3
-# What becomes of the numbers of several turns: of most the median, of these something else.
+# Engines are compared in turns, at least so many. What shares the machine slows it down for tenths of a second to some,
+# which many brief turns meet evenly; none is briefer than so many seconds, or so many answers of a caller take.
+TURNS, BRIEF_SECONDS, ANSWERS = 3, 0.2, 20
+# Before each turn everything is left alone for a moment, so that spinning threads of the others go quiet.
+PAUSE = 0.05
+# What becomes of the numbers of several turns.
 TOGETHER: dict[str, Callable[[Any], Any]] = {
     "requests": sum,
     "seconds": sum,
-    "max_ms": max,
+    "images_per_second": statistics.median,
     "others": max,
     "resident_mb": max,
 }
@@ -51,7 +54,7 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
         note(f"mxrt, callers: {count}")
         waitall()
         seen = load.closed_loop(lambda _: _caller(net, numbers), count, seconds * (1 - RAMP), seconds * RAMP)
-        return load.summary(seen, batch)
+        return load.summary(seen, batch, times=True)
 
     others = Peers(peers, task, net, note)
     try:
@@ -90,9 +93,9 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
 
 
 def _caller(net: SymbolBlock, numbers: engines.Arrays) -> Callable[[], object]:
-    """Asks as a server does: from numpy arrays of its own to numpy arrays."""
+    """Asks as a server does: from numpy arrays of its own, read where they lie as peers do, to numpy arrays."""
     own = [np.array(one) for one in numbers]
-    return lambda: [one.asnumpy() for one in _listed(net(*[array(one) for one in own]))]
+    return lambda: [one.asnumpy() for one in _listed(net(*[from_numpy(one) for one in own]))]
 
 
 def _listed(outputs: Any) -> list[Any]:
@@ -104,33 +107,36 @@ def _turns(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """One number of callers: mxrt alone at one stretch, or in turns with the others."""
     if not others.loaded:
-        return ask(count, seconds), {}
+        return _together([ask(count, seconds)]), {}
     others.choose(count)
-    own: list[dict[str, Any]] = []
-    rest: dict[str, list[dict[str, Any]]] = {name: [] for name in others.loaded}
-    for _ in range(TURNS):
-        own.append(ask(count, seconds / TURNS))
-        for name, seen in rest.items():
-            if (one := others.ask(name, count, seconds / TURNS)) is not None:
-                seen.append(one)
-    result = _middle(own)
+    times = _how_many(seconds, _together([ask(count, min(seconds, TRY_SECONDS))])["p50_ms"] * 1e-3)
+    turns: dict[str, list[dict[str, Any]]] = {name: [] for name in ("mxrt", *others.loaded)}
+    names = list(turns)
+    for number in range(times):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            time.sleep(PAUSE)
+            one = ask(count, seconds / times) if name == "mxrt" else others.ask(name, count, seconds / times)
+            if one is not None:
+                turns[name].append(one)
+    result = _together(turns.pop("mxrt"))
     chosen = {
-        name: {
-            "callers": count,
-            "setting": others.setting[name],
-            **_middle(seen),
-            "mxrt_is_faster_by": result["images_per_second"] / _middle(seen)["images_per_second"],
-        }
-        for name, seen in rest.items()
+        name: {"callers": count, "setting": others.setting[name], **_together(seen)}
+        for name, seen in turns.items()
         if seen
     }
+    for one in chosen.values():
+        one["mxrt_is_faster_by"] = result["images_per_second"] / one["images_per_second"]
     return result, chosen
 
 
-def _middle(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _how_many(seconds: float, answer: float) -> int:
+    """Into how many turns the seconds of a measurement are divided, where an answer takes so long."""
+    return max(TURNS, int(seconds / max(BRIEF_SECONDS, ANSWERS * answer)))
+
+
+def _together(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One line of the table from several turns."""
-    out: dict[str, Any] = {}
-    for key in turns[0]:
-        values = [one[key] for one in turns if one[key] is not None]
-        out[key] = TOGETHER.get(key, statistics.median)(values) if values else None
-    return out
+    values = {key: [one[key] for one in turns if one[key] is not None] for key in TOGETHER}
+    out = {key: TOGETHER[key](seen) if seen else None for key, seen in values.items()}
+    return {**out, **load.percentiles([ms for one in turns for ms in one["times_ms"]])}

@@ -64,9 +64,11 @@ class Worker:
         np.savez(file, *answers)
         return {"count": len(answers), "seconds": took, "megabytes": sum(one.nbytes for one in answers) * 1e-6}
 
-    def closed(self, callers: int, seconds: float, ramp: float, each: int = 0, own: bool = False) -> dict[str, Any]:
+    def closed(
+        self, callers: int, seconds: float, ramp: float, each: int = 0, own: bool = False, times: bool = False
+    ) -> dict[str, Any]:
         seen = load.closed_loop(self._caller(own), callers, seconds, ramp, each)
-        return dict(load.summary(seen, len(self.arrays[0])))
+        return dict(load.summary(seen, len(self.arrays[0]), times))
 
     def open(self, rate: float, seconds: float, ramp: float, clients: int, seed: int) -> dict[str, Any]:
         seen = load.open_loop(self._caller(False), clients, rate, seconds, ramp, seed)

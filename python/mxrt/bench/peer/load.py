@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Load", "closed_loop", "memory_mb", "open_loop", "summary"]
+__all__ = ["Load", "closed_loop", "memory_mb", "open_loop", "percentiles", "summary"]
 
 # Makes one caller: a function that asks once and returns when the answer is there.
 MakeCaller = Callable[[int], Callable[[], object]]
@@ -96,8 +96,8 @@ def open_loop(make_caller: MakeCaller, clients: int, rate: float, seconds: float
     return load
 
 
-def summary(load: Load, batch: int) -> dict[str, Any]:
-    """Throughput and latency within the window of a load."""
+def summary(load: Load, batch: int, times: bool = False) -> dict[str, Any]:
+    """Throughput and latency within the window of a load; with `times` those of every request as well."""
     begin, end = load.begin, load.end
     counted = [(a, b) for a, b in load.requests if begin <= a < end]
     if not counted:  # Every request takes longer than the window: take what there is.
@@ -105,17 +105,22 @@ def summary(load: Load, batch: int) -> dict[str, Any]:
         begin, end = min(a for a, _ in counted), max(b for _, b in counted)
     # A request that began before or ended after the window belongs to it with the part that lies inside.
     share = sum(max(0.0, min(b, end) - max(a, begin)) / max(b - a, 1e-12) for a, b in load.requests)
-    times = np.array([b - a for a, b in counted]) * 1e3
+    took = [(b - a) * 1e3 for a, b in counted]
     return {
         "requests": len(counted),
         "seconds": end - begin,
         "images_per_second": share * batch / max(end - begin, 1e-12),
-        "p50_ms": float(np.percentile(times, 50)),
-        "p99_ms": float(np.percentile(times, 99)),
-        "max_ms": float(times.max()),
+        **percentiles(took),
         "others": load.others,
         "resident_mb": load.resident_mb,
+        **({"times_ms": took} if times else {}),
     }
+
+
+def percentiles(times: Sequence[float]) -> dict[str, float]:
+    """What is told of the times of requests, in ms."""
+    p50, p99, most = np.percentile(times, [50, 99, 100])
+    return {"p50_ms": float(p50), "p99_ms": float(p99), "max_ms": float(most)}
 
 
 class _Crowd:
