@@ -27,8 +27,6 @@ mkdir -p "$logs"
 tests=(races guards waiting bulk gate parts order failures edges leaks idle memory basics serial_order)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
-# A folder of its own, and a target, so that scripts of dependencies are built without the sanitizer.
-platform=(--target "$target")
 [ "$kind" = memcheck ] || CARGO_TARGET_DIR+="/sanitize-$kind"
 found=66
 
@@ -51,8 +49,6 @@ memcheck)
   says='Invalid read'
   tests=(basics leaks)
   seconds=0
-  # The programs of `make test`.
-  platform=()
   command -v valgrind >/dev/null || { echo "missing: valgrind (Debian, Ubuntu: sudo apt-get install valgrind)"; exit 1; }
   ;;
 *)
@@ -73,8 +69,12 @@ fi
 # executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test edges` or `mxrt-kernels --lib`.
 executable() {
   local package=$1
+  # With a target scripts of dependencies are built without the sanitizer. Valgrind takes the programs of `make test`, which have the
+  # features that all crates together ask of others.
+  local which=(-p "$package" --target "$target")
+  [ "$kind" = memcheck ] && which=(--workspace)
   shift
-  cargo test -q -j "$jobs" --locked -p "$package" "${platform[@]}" "$@" --no-run --message-format=json |
+  cargo test -q -j "$jobs" --locked "${which[@]}" "$@" --no-run --message-format=json | grep -F "#$package@" |
     grep -o '"executable":"[^"]*"' | tail -n 1 | cut -d'"' -f4
 }
 
