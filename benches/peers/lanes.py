@@ -18,11 +18,9 @@ import numpy as np
 from environments import say
 
 from mxrt.bench.peer import engines
-from mxrt.bench.peer.load import QUIET
+from mxrt.bench.peer.load import PAUSE, QUIET
 from mxrt.bench.peers import PeerError, Process
 
-# Before each turn everything is left alone for a moment, so that spinning pools of the others go quiet.
-PAUSE = 0.05
 # A disturbed turn is repeated so often at most; then it counts, and the row says so.
 REPEATS = 6
 # What neighbours on the host take is in no counter of a virtual machine: its cores slow down to 0.6 times their speed,

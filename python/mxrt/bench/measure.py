@@ -20,8 +20,6 @@ __all__ = ["Task", "measure"]
 # Engines are compared in turns, at least so many. What shares the machine slows it down for tenths of a second to some,
 # which many brief turns meet evenly; none is briefer than so many seconds, or so many answers of a caller take.
 TURNS, BRIEF_SECONDS, ANSWERS = 3, 0.2, 20
-# Before each turn everything is left alone for a moment, so that spinning threads of the others go quiet.
-PAUSE = 0.05
 # What becomes of the numbers of several turns.
 TOGETHER: dict[str, Callable[[Any], Any]] = {
     "requests": sum,
@@ -116,7 +114,7 @@ def _turns(
     for number in range(times):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            time.sleep(PAUSE)
+            time.sleep(load.PAUSE)
             one = ask(count, seconds / times) if name == "mxrt" else others.ask(name, count, seconds / times)
             if one is not None:
                 turns[name].append(one)

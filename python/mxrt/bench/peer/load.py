@@ -21,6 +21,8 @@ MakeCaller = Callable[[int], Callable[[], object]]
 LOOK_SECONDS = 0.05
 # Above this share of one core, other programs are said to have disturbed a measurement.
 QUIET = 0.05
+# Before each turn everything is left alone for so many seconds, so that spinning threads of other engines go quiet.
+PAUSE = 0.05
 
 
 @dataclass
