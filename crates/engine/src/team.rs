@@ -3,6 +3,7 @@
 //! Each token has a run ([`run`]). A participant takes chunks from the front of what was dealt to it, and from the back of what
 //! was dealt to others when there is nothing left. The driver needs nobody: what helpers do not take, it does itself.
 
+use crate::clock;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::memory::Raw;
@@ -12,7 +13,9 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{pause, yield_now};
 use crossbeam_utils::CachePadded;
 use run::{Body, Claim, Job, Run};
+use shares::Speeds;
 use std::cell::{Cell, UnsafeCell};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
@@ -20,6 +23,7 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, loom))]
 mod loom_team;
 pub(crate) mod run;
+mod shares;
 
 /// Participants of one split: bits of the member mask. Cores beyond that drive but do not help.
 const MAX_MEMBERS: usize = 64;
@@ -39,6 +43,7 @@ pub(crate) struct Team {
     scratch: Box<[CachePadded<UnsafeCell<Raw>>]>,
     /// By token: the thread that took part in a run last.
     threads: Box<[CachePadded<AtomicI32>]>,
+    speeds: Speeds,
 }
 
 // SAFETY: scratch belongs to the holder of the token.
@@ -53,6 +58,7 @@ impl Team {
             runs: (0..cores).map(|_| Run::new(members)).collect(),
             scratch: (0..cores).map(|_| CachePadded::new(UnsafeCell::new(Raw::empty()))).collect(),
             threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(processors::NOBODY))).collect(),
+            speeds: Speeds::new(members),
         }
     }
 
@@ -276,6 +282,27 @@ impl RunCtx<'_> {
                 OWN_SCRATCH.set(raw);
             }
         }
+    }
+
+    /// Runs `body` on ranges that together are `0..units`, one for each core that may take part, as long as the speed that it
+    /// had in such loops of late; none is longer than twice an even one. Units should take equally long. Everything else is as
+    /// with [`split`](Self::split), whose chunks the ranges are.
+    pub fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        let (engine, token) = (self.engine(), slot::current().token(self.engine()));
+        let people = if self.helpers_possible() { engine.cores().min(units).min(MAX_MEMBERS) } else { 1 };
+        let Some(token) = token.filter(|_| people > 1) else {
+            return self.split(units.min(1), scratch_bytes, &|_, scratch| body(0..units, scratch));
+        };
+        let team = &engine.sched.team;
+        let shares = team.speeds.cut(team.runs[token].taking_part(team.place(token)), people, units);
+        self.split(people, scratch_bytes, &|part, scratch| {
+            let begin = clock::now();
+            body(shares.range(part), scratch);
+            let ticks = clock::now().saturating_sub(begin);
+            let seat = slot::current().token(engine).map_or(usize::MAX, |token| team.place(token));
+            shares.done(part, seat, ticks);
+        });
+        team.speeds.learn(&shares);
     }
 
     /// Whether a split made now could be helped by another core. If not, splitting only costs.

@@ -46,6 +46,35 @@ fn a_split_runs_every_chunk_once_with_aligned_scratch() {
 }
 
 #[test]
+fn a_shared_loop_runs_every_unit_once_in_ranges_none_of_which_is_twice_as_long_as_even_ones() {
+    for engine in every_kind() {
+        let var = engine.new_var();
+        for units in [0usize, 1, 2, 7, 1000] {
+            let hits: Arc<Vec<AtomicU32>> = Arc::new((0..units).map(|_| AtomicU32::new(0)).collect());
+            let seen = hits.clone();
+            engine.push(OpSpec::new("share", &[(&var, Access::Write)]), move |ctx| {
+                let even = if ctx.helpers_possible() { units.div_ceil(ctx.engine().cores()) } else { units };
+                for round in 1..=20 {
+                    ctx.share(units, 100, &|range, scratch| {
+                        assert!(scratch.len() >= 100 && scratch.as_ptr().addr().is_multiple_of(64));
+                        assert!((1..=2 * even).contains(&range.len()), "{range:?} of {units}");
+                        // One is slower than the other.
+                        let pauses = if range.start == 0 { 50 } else { 10 };
+                        (0..pauses * range.len()).for_each(|_| std::hint::spin_loop());
+                        scratch.fill(1);
+                        seen[range].iter().for_each(|hits| _ = hits.fetch_add(1, SeqCst));
+                    });
+                    assert!(seen.iter().all(|h| h.load(SeqCst) == round));
+                }
+                Ok(())
+            });
+            engine.wait_to_read(&var).unwrap();
+            assert!(hits.iter().all(|h| h.load(SeqCst) == 20), "{units} units");
+        }
+    }
+}
+
+#[test]
 fn an_async_op_is_complete_when_its_token_is_used() {
     for engine in every_kind() {
         let var = engine.new_var();

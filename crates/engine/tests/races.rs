@@ -102,16 +102,17 @@ fn a_split_gives_the_same_bits_whoever_helps() {
                         let (input, out) = (input.clone(), sums.clone());
                         let cost = if (t + round) % 3 == 0 { Cost::Small } else { Cost::Large };
                         engine.push(OpSpec::new("sums", &[(&output, Access::Write)]).cost(cost), move |ctx| {
-                            for _ in 0..3 {
-                                ctx.split(out.len(), 64 * 4, &|i, scratch| {
-                                    assert_eq!(scratch.as_ptr().addr() % 64, 0);
-                                    let sum: f32 = input[i * 64..][..64].iter().sum();
-                                    scratch[..4].copy_from_slice(&sum.to_ne_bytes());
-                                    std::hint::black_box(&mut *scratch);
-                                    let back = f32::from_ne_bytes(scratch[..4].try_into().unwrap());
-                                    out[i].fetch_add(u64::from(back.to_bits()), SeqCst);
-                                });
-                            }
+                            let add = |i: usize, scratch: &mut [u8]| {
+                                assert_eq!(scratch.as_ptr().addr() % 64, 0);
+                                let sum: f32 = input[i * 64..][..64].iter().sum();
+                                scratch[..4].copy_from_slice(&sum.to_ne_bytes());
+                                std::hint::black_box(&mut *scratch);
+                                let back = f32::from_ne_bytes(scratch[..4].try_into().unwrap());
+                                out[i].fetch_add(u64::from(back.to_bits()), SeqCst);
+                            };
+                            ctx.split(out.len(), 64 * 4, &add);
+                            ctx.share(out.len(), 64 * 4, &|range, scratch| range.for_each(|i| add(i, scratch)));
+                            ctx.split(out.len(), 64 * 4, &add);
                             Ok(())
                         });
                         engine.wait_to_read(&output).unwrap();
@@ -244,6 +245,17 @@ fn a_chunk_can_fail_the_op_with_an_error_of_its_own_and_missing_scratch_is_one()
     let _guard = watchdog(120);
     for engine in every_kind() {
         let (typed, huge) = (engine.new_var(), engine.new_var());
+        let shared = engine.new_var();
+        engine.push(OpSpec::new("shared", &[(&shared, Access::Write)]), |ctx| {
+            ctx.share(8, 0, &|range, _| {
+                if range.contains(&7) {
+                    std::panic::resume_unwind(Box::new(OpError::new(FailureKind::Index, "the last unit")));
+                }
+            });
+            Ok(())
+        });
+        let Err(WaitError::Failed(f)) = engine.wait_to_read(&shared) else { panic!() };
+        assert_eq!((f.kind(), f.message(), f.op()), (FailureKind::Index, "the last unit", "shared"));
         engine.push(OpSpec::new("typed", &[(&typed, Access::Write)]), |ctx| {
             ctx.split(8, 0, &|i, _| {
                 if i >= 3 {

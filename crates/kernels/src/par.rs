@@ -1,5 +1,7 @@
 //! How kernels split loops over threads without knowing about threads.
 
+use std::ops::Range;
+
 /// Splits loops. Chunk boundaries come from the caller, so results never depend on who runs a chunk.
 pub trait Par: Sync {
     /// Runs `body(chunk, scratch)` once for every chunk in `0..chunks`, in any order and on any threads, and returns when all are done.
@@ -8,10 +10,23 @@ pub trait Par: Sync {
     /// chunk alone while it runs and holds arbitrary content.
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
+    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each who may take part; none is empty or longer
+    /// than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend on it. Units
+    /// should take equally long. Order, threads and scratch are as with [`run`](Self::run).
+    fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        let people = self.people().min(units);
+        self.run(people, scratch_bytes, &|part, scratch| body(range_of(part, people, units), scratch));
+    }
+
     /// How many may take part in a loop, the caller among them. A matter of speed: results must not depend on it.
     fn people(&self) -> usize {
         1
     }
+}
+
+/// Range number `part` of `total` items cut into `parts` even ranges.
+pub(crate) fn range_of(part: usize, parts: usize, total: usize) -> Range<usize> {
+    part * total / parts..(part + 1) * total / parts
 }
 
 /// Runs chunks in order in the calling thread.
@@ -262,7 +277,7 @@ impl<'a, T> Parts<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Reverse, Threads};
+    use crate::testing::{Reverse, Threads, Uneven};
 
     fn numbered(par: &dyn Par, len: usize, chunk: usize) -> Vec<usize> {
         let mut out = vec![usize::MAX; len];
@@ -281,6 +296,21 @@ mod tests {
             for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                 assert_eq!(numbered(par, len, 7), expected);
                 assert_eq!(numbered(par, len, 2000), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn shares_cover_all_units_and_none_is_empty_or_twice_as_long_as_even_ones() {
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(3), &Uneven(2), &Uneven(4)] {
+            for units in [0, 1, 2, 5, 64] {
+                let seen = std::sync::Mutex::new(Vec::new());
+                par.share(units, 0, &|range, _| seen.lock().unwrap().push((range.start, range.end)));
+                let mut seen = seen.into_inner().unwrap();
+                seen.sort_unstable();
+                assert_eq!(seen.iter().flat_map(|(a, b)| *a..*b).collect::<Vec<_>>(), (0..units).collect::<Vec<_>>());
+                let even = units.div_ceil(par.people());
+                assert!(seen.iter().all(|(a, b)| (1..=2 * even).contains(&(b - a))), "{seen:?}");
             }
         }
     }

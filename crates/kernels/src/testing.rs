@@ -1,6 +1,7 @@
 //! Ways of running chunks that tests compare with [`Serial`](crate::par::Serial).
 
 use crate::par::{Par, Serial};
+use std::ops::Range;
 
 /// Runs chunks last to first.
 pub(crate) struct Reverse;
@@ -30,6 +31,33 @@ impl Par for Threads {
                     Serial.run(mine, scratch_bytes, &|i, scratch| body(t + i * self.0, scratch));
                 });
             }
+        });
+    }
+
+    fn people(&self) -> usize {
+        self.0
+    }
+}
+
+/// Shares units among this many, last to first, as unevenly as may be: the first have one each, the last twice an even part.
+pub(crate) struct Uneven(pub usize);
+
+impl Par for Uneven {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        Reverse.run(chunks, scratch_bytes, body);
+    }
+
+    fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        let people = self.people().min(units);
+        if people == 0 {
+            return;
+        }
+        let most = 2 * units.div_ceil(people);
+        self.run(people, scratch_bytes, &|part, scratch| {
+            let ends =
+                |part: usize| (0..people - 1 - part).fold(units, |end, i| end - most.min(end - (people - 1 - i)));
+            let begin = if part == 0 { 0 } else { ends(part - 1) };
+            body(begin..ends(part), scratch);
         });
     }
 

@@ -194,13 +194,18 @@ impl Run {
         self.members.load(Ordering::Relaxed).count_ones()
     }
 
+    /// The seats of the helpers and of the driver, `me`.
+    pub fn taking_part(&self, me: usize) -> u64 {
+        self.members.load(Ordering::Relaxed) | 1 << me
+    }
+
     /// Publishes a round of `chunks` chunks, shared out to the participants in the order of their seats.
     ///
     /// # Safety
     /// Called by the driver, `me`, when no round is under way; the job is usable until the round is done.
     pub unsafe fn publish(&self, me: usize, chunks: usize, job: Job) {
         assert!(u32::try_from(chunks).is_ok(), "a loop of {chunks} chunks cannot be shared out");
-        let members = self.members.load(Ordering::Relaxed) | 1 << me;
+        let members = self.taking_part(me);
         let people = members.count_ones() as usize;
         let taking_part = self.seats.iter().enumerate().filter(|(seat, _)| (members >> seat) & 1 == 1);
         for (rank, (_, seat)) in taking_part.enumerate() {

@@ -10,7 +10,7 @@ use crate::cache_class::CacheClass;
 use crate::gemm::tile::Elements;
 use crate::isa::{Isa, has_bf16};
 use crate::par::{Par, Serial};
-use crate::testing::{Reverse, Threads};
+use crate::testing::{Reverse, Threads, Uneven};
 use proptest::prelude::*;
 
 /// The largest error of a product of two rounded numbers, relative to it: 2^-8 from each, and a little.
@@ -130,6 +130,7 @@ fn a_convolution_of_bf16_has_the_same_bits_whoever_runs_its_chunks() {
             let serial = run(&Serial);
             assert_eq!(serial, run(&Reverse), "{}", kernel.name());
             assert_eq!(serial, run(&Threads(3)), "{}", kernel.name());
+            assert_eq!(serial, run(&Uneven(2)), "{}", kernel.name());
             // More people than share a single block of tiles.
             assert_eq!(serial, run(&Threads(6)), "{}", kernel.name());
         }

@@ -8,7 +8,6 @@ use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
 use super::job::{ConvEpilogue, Expected, Job};
 use super::kernel::{Algorithm, ConvKernel};
 use super::pool::{Pool2dParams, PoolKind, Pooling, Rows};
-use super::winograd::range_of;
 use crate::par::Par;
 use crate::simd::Dst;
 use std::ops::Range;
@@ -101,15 +100,22 @@ impl PooledKernel {
         assert!(matches!(epilogue.residual, super::Residual::None), "nothing can be added before a pooling");
         let expected = Expected { x: self.conv.input_shape(), y: self.output, packed_len: self.conv.packed_len() };
         let job = Job::new(&expected, x, packed, epilogue, y);
-        let images = self.output.n;
-        let groups = (par.people() / images).clamp(1, self.bands.count);
+        let (images, bands, people) = (self.output.n, self.bands.count, par.people());
         let floats = self.buffer().len();
-        let inner = self.band.chunk_bytes();
-        par.run(images * groups, floats * size_of::<f32>() + inner, &|chunk, scratch| {
+        let bytes = floats * size_of::<f32>() + self.band.chunk_bytes();
+        let some = |units: Range<usize>, scratch: &mut [u8]| {
             let (buffer, inner) = scratch.split_at_mut(floats * size_of::<f32>());
-            let bands = range_of(chunk % groups, groups, self.bands.count);
-            self.some_bands(&job, chunk / groups, bands, bytemuck::cast_slice_mut(buffer), &Lent(Mutex::new(inner)));
-        });
+            let (buffer, inner) = (bytemuck::cast_slice_mut(buffer), Lent(Mutex::new(inner)));
+            for image in units.start / bands..units.end.div_ceil(bands) {
+                let [first, end] = [units.start, units.end].map(|unit| unit.clamp(image * bands, (image + 1) * bands));
+                self.some_bands(&job, image, first - image * bands..end - image * bands, buffer, &inner);
+            }
+        };
+        if images <= people {
+            par.share(images * bands, bytes, &some);
+        } else {
+            par.run(images, bytes, &|image, scratch| some(image * bands..(image + 1) * bands, scratch));
+        }
     }
 
     /// A band below the rows that it shares windows with.

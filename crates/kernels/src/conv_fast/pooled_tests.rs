@@ -4,7 +4,7 @@ use super::*;
 use crate::activation::Activation;
 use crate::isa::Isa;
 use crate::par::{Par, Serial};
-use crate::testing::{Reverse, Threads, assert_close, random};
+use crate::testing::{Reverse, Threads, Uneven, assert_close, random};
 use proptest::prelude::*;
 
 /// A convolution, what pools it, and data for both.
@@ -106,7 +106,7 @@ impl Case {
         for most in [whole / 4, whole / 2, 2 * whole] {
             let Some(got) = self.together(most, &Serial) else { continue };
             assert_close(&got, &want, 1e-5);
-            for par in [&Reverse as &dyn Par, &Threads(3)] {
+            for par in [&Reverse as &dyn Par, &Threads(3), &Uneven(2), &Uneven(3)] {
                 assert_eq!(
                     self.together(most, par).as_ref(),
                     Some(&got),

@@ -7,7 +7,7 @@ use crate::activation::Activation;
 use crate::gemm::tile::Elements;
 use crate::isa::Isa;
 use crate::par::{Par, Serial};
-use crate::testing::{Reverse, Threads};
+use crate::testing::{Reverse, Threads, Uneven};
 use proptest::prelude::*;
 
 /// Values that are far from round, repeatable from `seed`.
@@ -315,6 +315,8 @@ fn a_convolution_has_the_same_bits_whoever_runs_its_chunks() {
                 let serial = run(&Serial);
                 assert_eq!(serial, run(&Reverse), "{}", kernel.name());
                 assert_eq!(serial, run(&Threads(3)), "{}", kernel.name());
+                assert_eq!(serial, run(&Uneven(2)), "{}", kernel.name());
+                assert_eq!(serial, run(&Uneven(4)), "{}", kernel.name());
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use mxrt_engine::{KernelCtx, RunCtx};
 use mxrt_kernels::par::Par;
+use std::ops::Range;
 
 /// Splits kernel loops over the cores that the engine has to spare.
 pub struct EnginePar<'a, 'b>(pub &'a RunCtx<'b>);
@@ -9,6 +10,10 @@ pub struct EnginePar<'a, 'b>(pub &'a RunCtx<'b>);
 impl Par for EnginePar<'_, '_> {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         self.0.split(chunks, scratch_bytes, body);
+    }
+
+    fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        self.0.share(units, scratch_bytes, body);
     }
 
     fn people(&self) -> usize {

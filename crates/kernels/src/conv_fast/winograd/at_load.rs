@@ -11,13 +11,13 @@ use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::entries::{input_entry, output_entry};
 use super::filters::{gather_filters, transform_filters};
+use super::halo;
 use super::layout::{KINDS, Layout, POINTS, Places};
 use super::scheme::{Cut, Scheme, Side};
 use super::transform::{InputArgs, OutputArgs};
-use super::{halo, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
 use crate::isa::Isa;
-use crate::par::Par;
+use crate::par::{Par, range_of};
 use crate::simd::{Dst, LANES, Src, prefetch_far};
 
 /// Transformed inputs and products of a block of tiles that stay near the second-level cache.
@@ -245,18 +245,27 @@ impl AtLoad {
                 self.part(job, part, block, v.as_src(), m, taps);
             });
         }
-        // Few people transform all inputs of a single block, each for himself: these travel less than what becomes of them.
-        let groups = if self.blocks.len() == 1 { par.people().min(parts) } else { 1 };
-        par.run(self.blocks.len() * groups, v_bytes + m_bytes + taps_bytes, &|chunk, scratch| {
-            let block = &self.blocks[chunk / groups];
+        let bytes = v_bytes + m_bytes + taps_bytes;
+        let some = |units: Range<usize>, scratch: &mut [u8]| {
             let (v, rest) = scratch.split_at_mut(v_bytes);
             let (m, taps) = rest.split_at_mut(m_bytes);
             let v = Dst::new(bytemuck::cast_slice_mut(v));
-            self.transform_inputs(job, block, 0..self.input_blocks(), v);
-            for part in range_of(chunk % groups, groups, parts) {
-                self.part(job, part, block, v.as_src(), m, taps);
+            for (at, block) in self.blocks.iter().enumerate() {
+                let [first, end] =
+                    [units.start, units.end].map(|unit| unit.clamp(at * parts, (at + 1) * parts) - at * parts);
+                if first == end {
+                    continue;
+                }
+                self.transform_inputs(job, block, 0..self.input_blocks(), v);
+                (first..end).for_each(|part| self.part(job, part, block, v.as_src(), m, taps));
             }
-        });
+        };
+        // Whoever has parts of a block transforms all of its inputs for himself: these travel less than what becomes of them.
+        if self.blocks.len() <= par.people() {
+            par.share(self.blocks.len() * parts, bytes, &some);
+        } else {
+            par.run(self.blocks.len(), bytes, &|block, scratch| some(block * parts..(block + 1) * parts, scratch));
+        }
     }
 
     /// Where tiles lie.

@@ -13,9 +13,9 @@ use super::super::job::Job;
 use super::super::params::Conv2dParams;
 use super::patch::{POINTS, Patch, SIDE, TILES, Tile, tile_sides, uses};
 use super::transform::{InputArgs, OutputArgs};
-use super::{halo, odd_lines, range_of};
+use super::{halo, odd_lines};
 use crate::isa::Isa;
-use crate::par::Par;
+use crate::par::{Par, range_of};
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_far};
 use std::ops::Range;
 /// Blocks of input channels between two visits of the accumulators.
@@ -23,9 +23,6 @@ const DEPTH: usize = 2;
 /// Transformed inputs of a chunk that stay near the second-level cache, and patches that at least pass over the filters together.
 const CACHED: usize = 512 << 10;
 const LEAST_PATCHES: usize = 2;
-/// What transforming the inputs of a patch costs beside its products with one block of outputs.
-const TRANSFORM: usize = 1;
-const PRODUCTS: usize = 2;
 /// Elements of the filters of one input channel for a block of outputs.
 const FILTER: usize = 9 * BLOCK;
 
@@ -116,45 +113,60 @@ impl InRegisters {
         odd_lines(self.input_blocks() * TILES * BLOCK)
     }
 
-    /// How so many people share the work: groups of patches and groups of output blocks.
-    ///
-    /// A chunk transforms the inputs of its patches for itself: then inputs travel between cores, and not what becomes of them, which
-    /// is three times as much. With groups of output blocks they are transformed once in each of them.
-    fn groups(&self, people: usize) -> [usize; 2] {
-        let (patches, blocks) = (self.patches(), self.params.out_channels.div_ceil(BLOCK));
-        let cached = (CACHED / (POINTS * self.v_point() * size_of::<f32>())).max(LEAST_PATCHES);
-        let least = patches.div_ceil(cached);
-        if least > people {
-            return [least.next_multiple_of(people).min(patches), 1];
-        }
-        let work = |[of_patches, of_blocks]: &[usize; 2]| {
-            patches.div_ceil(*of_patches) * (TRANSFORM + PRODUCTS * blocks.div_ceil(*of_blocks))
-        };
-        let ways = (least..=people.min(patches)).map(|groups| [groups, (people / groups).clamp(1, blocks)]);
-        ways.min_by_key(work).unwrap_or([1, 1])
+    /// Patches whose transformed inputs fit the cache together.
+    fn cached(&self) -> usize {
+        (CACHED / (POINTS * self.v_point() * size_of::<f32>())).max(LEAST_PATCHES)
     }
 
+    /// A unit of work is a block of outputs of a patch, patch after patch. Whoever has units of a patch transforms its inputs for
+    /// himself: then inputs travel between cores, and not what becomes of them, which is three times as much.
     pub(in super::super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
-        let [patch_groups, block_groups] = self.groups(par.people());
-        let most = self.patches().div_ceil(patch_groups);
-        let v_bytes = most * POINTS * self.v_point() * size_of::<f32>();
-        let sums_bytes = most * POINTS * TILES * BLOCK * size_of::<f32>();
-        par.run(patch_groups * block_groups, v_bytes + sums_bytes, &|chunk, scratch| {
-            let (v, sums) = scratch.split_at_mut(v_bytes);
-            let (v, sums) = (Dst::new(bytemuck::cast_slice_mut(v)), Dst::new(bytemuck::cast_slice_mut(sums)));
-            let patches = range_of(chunk / block_groups, patch_groups, self.patches());
-            for (at, patch) in patches.clone().enumerate() {
-                for block in 0..self.input_blocks() {
-                    self.transform_inputs(job, patch, block, v.add(at * POINTS * self.v_point()));
-                }
+        let (people, blocks) = (par.people(), job.ys.blocks());
+        let least = self.patches().div_ceil(self.cached());
+        if least > people {
+            let groups = least.next_multiple_of(people).min(self.patches());
+            par.run(groups, self.bytes(self.patches().div_ceil(groups)), &|group, scratch| {
+                let patches = range_of(group, groups, self.patches());
+                self.units(job, patches.start * blocks..patches.end * blocks, scratch);
+            });
+        } else {
+            let units = self.patches() * blocks;
+            let most = (2 * units.div_ceil(people)).div_ceil(blocks) + 1;
+            par.share(units, self.bytes(most.min(self.patches())), &|units, scratch| self.units(job, units, scratch));
+        }
+    }
+
+    /// Bytes of scratch for transformed inputs and products of so many patches.
+    fn scratch_parts(&self, patches: usize) -> [usize; 2] {
+        [self.v_point(), TILES * BLOCK].map(|point| patches * POINTS * point * size_of::<f32>())
+    }
+
+    fn bytes(&self, patches: usize) -> usize {
+        self.scratch_parts(patches).iter().sum()
+    }
+
+    fn units(&self, job: &Job<'_>, units: Range<usize>, scratch: &mut [u8]) {
+        let blocks = job.ys.blocks();
+        let patches = units.start / blocks..units.end.div_ceil(blocks);
+        let (v, sums) = scratch.split_at_mut(self.scratch_parts(patches.len())[0]);
+        let (v, sums) = (Dst::new(bytemuck::cast_slice_mut(v)), Dst::new(bytemuck::cast_slice_mut(sums)));
+        for (at, patch) in patches.clone().enumerate() {
+            for block in 0..self.input_blocks() {
+                self.transform_inputs(job, patch, block, v.add(at * POINTS * self.v_point()));
             }
-            for block in range_of(chunk % block_groups, block_groups, job.ys.blocks()) {
-                self.products_of(job, block, patches.len(), v.as_src(), sums);
-                for (at, patch) in patches.clone().enumerate() {
-                    self.transform_outputs(job, patch, block, sums.as_src().add(at * POINTS * TILES * BLOCK));
-                }
+        }
+        for block in 0..blocks {
+            // The patches whose unit of this block is among the units.
+            let [first, end] = [units.start, units.end].map(|unit| (unit + blocks - 1 - block) / blocks);
+            if first == end {
+                continue;
             }
-        });
+            let v = v.as_src().add((first - patches.start) * POINTS * self.v_point());
+            self.products_of(job, block, end - first, v, sums);
+            for (at, patch) in (first..end).enumerate() {
+                self.transform_outputs(job, patch, block, sums.as_src().add(at * POINTS * TILES * BLOCK));
+            }
+        }
     }
 
     /// Image, first row and first column of a patch.

@@ -54,8 +54,3 @@ fn odd_lines(elements: usize) -> usize {
     let lines = elements.div_ceil(16);
     (lines | 1) * 16
 }
-
-/// Range number `part` of `total` items cut into `parts` even ranges.
-pub(super) fn range_of(part: usize, parts: usize, total: usize) -> std::ops::Range<usize> {
-    part * total / parts..(part + 1) * total / parts
-}

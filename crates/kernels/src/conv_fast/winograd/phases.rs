@@ -10,12 +10,12 @@ use std::ops::Range;
 use super::super::blocked::{BLOCK, Halo, zero_halo};
 use super::super::job::Job;
 use super::super::params::Conv2dParams;
+use super::odd_lines;
 use super::scheme::filter_matrix;
 use super::transform::{F44, InputArgs, InputTile, OutputArgs, OutputTile};
-use super::{odd_lines, range_of};
 use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 use crate::isa::Isa;
-use crate::par::Par;
+use crate::par::{Par, range_of};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
 
 /// Taps of a phase's filter along one side.
