@@ -6,7 +6,7 @@ pub(crate) type ThreadNumber = i32;
 pub(crate) const NOBODY: ThreadNumber = 0;
 
 #[cfg(all(target_os = "linux", not(miri)))]
-pub(crate) use linux::{SleepingPlace, keep_away, this_thread};
+pub(crate) use linux::{SleepingPlace, here, keep_away, number, this_thread};
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
@@ -21,6 +21,18 @@ mod linux {
     pub(crate) fn this_thread() -> ThreadNumber {
         // SAFETY: a plain query.
         unsafe { libc::gettid() }
+    }
+
+    /// The processor that this thread runs on.
+    pub(crate) fn here() -> Option<usize> {
+        // SAFETY: a plain query.
+        usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+    }
+
+    /// How many processors there may be.
+    pub(crate) fn number() -> usize {
+        // SAFETY: a plain query.
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1).max(1)
     }
 
     /// Moves another thread of this process away if it waits for the processor that this one runs on, and may run elsewhere.
@@ -72,7 +84,7 @@ mod linux {
     fn without_here(thread: ThreadNumber) -> Option<(cpu_set_t, cpu_set_t)> {
         // SAFETY: a plain query; sets are plain memory of the size passed, and the number is below their size.
         unsafe {
-            let processor = usize::try_from(libc::sched_getcpu()).ok().filter(|p| *p < CPU_SETSIZE as usize)?;
+            let processor = here().filter(|p| *p < CPU_SETSIZE as usize)?;
             let mut all: cpu_set_t = std::mem::zeroed();
             let known = libc::sched_getaffinity(thread, size_of_val(&all), &mut all) == 0;
             if !known || CPU_COUNT(&all) < 2 || !CPU_ISSET(processor, &all) {
@@ -92,7 +104,7 @@ mod linux {
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-pub(crate) use elsewhere::{SleepingPlace, keep_away, this_thread};
+pub(crate) use elsewhere::{SleepingPlace, here, keep_away, number, this_thread};
 
 /// Systems that are not asked.
 #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -101,6 +113,14 @@ mod elsewhere {
 
     pub(crate) fn this_thread() -> ThreadNumber {
         0
+    }
+
+    pub(crate) fn here() -> Option<usize> {
+        None
+    }
+
+    pub(crate) fn number() -> usize {
+        1
     }
 
     pub(crate) fn keep_away(_: ThreadNumber) {}

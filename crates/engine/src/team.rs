@@ -58,7 +58,7 @@ impl Team {
             runs: (0..cores).map(|_| Run::new(members)).collect(),
             scratch: (0..cores).map(|_| CachePadded::new(UnsafeCell::new(Raw::empty()))).collect(),
             threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(processors::NOBODY))).collect(),
-            speeds: Speeds::new(members),
+            speeds: Speeds::new(members, processors::number().max(members)),
         }
     }
 
@@ -84,6 +84,15 @@ impl Team {
     /// This thread, which holds the token, drives a run or helps.
     fn take_part(&self, token: usize) {
         self.threads[token].store(processors::this_thread(), Ordering::Relaxed);
+        self.is_here(token);
+    }
+
+    /// Notes on which processor this thread, which holds the token, is; where that cannot be known, it has one of its own.
+    fn is_here(&self, token: usize) -> usize {
+        let place = self.place(token);
+        let processor = processors::here().unwrap_or(place);
+        self.speeds.seen(place, processor);
+        processor
     }
 
     pub fn leave(&self, run: usize, token: usize) {
@@ -294,13 +303,14 @@ impl RunCtx<'_> {
             return self.split(units.min(1), scratch_bytes, &|_, scratch| body(0..units, scratch));
         };
         let team = &engine.sched.team;
+        team.is_here(token);
         let shares = team.speeds.cut(team.runs[token].taking_part(team.place(token)), people, units);
         self.split(people, scratch_bytes, &|part, scratch| {
             let begin = clock::now();
             body(shares.range(part), scratch);
             let ticks = clock::now().saturating_sub(begin);
-            let seat = slot::current().token(engine).map_or(usize::MAX, |token| team.place(token));
-            shares.done(part, seat, ticks);
+            let processor = slot::current().token(engine).map_or(usize::MAX, |token| team.is_here(token));
+            shares.done(part, processor, ticks);
         });
         team.speeds.learn(&shares);
     }

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Part of the difference to what was known that a new observation counts.
 const RATE: f32 = 0.25;
@@ -14,17 +14,34 @@ const BELIEVED: Range<f32> = 0.5..2.0;
 /// Speeds that differ from the mean by less are the same: measuring them is not more exact.
 const SAME: f32 = 0.04;
 
-/// Speeds of the participants by their seats, relative to each other. Whoever drives learns them; where several do, one of them
-/// is heard. Nothing but time depends on them.
-pub(crate) struct Speeds(Box<[AtomicU32]>);
+/// Speeds of the processors, relative to those that took part with them, and where participants were seen last. Whoever drives
+/// learns them; where several do, one of them is heard. Nothing but time depends on them.
+pub(crate) struct Speeds {
+    /// By number of the processor; bits of an f32.
+    of: Box<[AtomicU32]>,
+    /// By seat: the processor.
+    at: Box<[AtomicUsize]>,
+}
 
 impl Speeds {
-    pub fn new(seats: usize) -> Self {
-        Speeds((0..seats).map(|_| AtomicU32::new(1f32.to_bits())).collect())
+    pub fn new(seats: usize, processors: usize) -> Self {
+        Speeds {
+            of: (0..processors).map(|_| AtomicU32::new(1f32.to_bits())).collect(),
+            at: (0..seats).map(AtomicUsize::new).collect(),
+        }
     }
 
-    fn of(&self, seat: usize) -> f32 {
-        self.0.get(seat).map_or(1.0, |speed| f32::from_bits(speed.load(Ordering::Relaxed)))
+    /// A participant is on this processor.
+    pub fn seen(&self, seat: usize, processor: usize) {
+        self.at[seat].store(processor, Ordering::Relaxed);
+    }
+
+    fn of(&self, processor: usize) -> f32 {
+        self.of.get(processor).map_or(1.0, |speed| f32::from_bits(speed.load(Ordering::Relaxed)))
+    }
+
+    fn of_seat(&self, seat: usize) -> f32 {
+        self.at.get(seat).map_or(1.0, |at| self.of(at.load(Ordering::Relaxed)))
     }
 
     /// Cuts `0..units` into `people` ranges, for the participants in the order of their seats; even ones if others take part than
@@ -32,7 +49,7 @@ impl Speeds {
     pub fn cut(&self, members: u64, people: usize, units: usize) -> Shares {
         let known = members.count_ones() as usize == people;
         let seats = (0..u64::BITS as usize).filter(|seat| known && (members >> seat) & 1 == 1);
-        let mut speeds: SmallVec<[f32; 8]> = seats.map(|seat| self.of(seat)).collect();
+        let mut speeds: SmallVec<[f32; 8]> = seats.map(|seat| self.of_seat(seat)).collect();
         let mean = speeds.iter().sum::<f32>() / people as f32;
         if !known || speeds.iter().all(|speed| (speed / mean - 1.0).abs() < SAME) {
             speeds.clear();
@@ -47,23 +64,28 @@ impl Speeds {
             // As many as the others can take are left to them, and one for each of them at least.
             let least = left.saturating_sub(most * others).max(1);
             let part = fair.clamp(least, most.min(left - others).max(least));
-            parts.push(Share { begin: units - left, len: part, took: AtomicU64::new(0), seat: AtomicU64::new(0) });
+            parts.push(Share {
+                begin: units - left,
+                len: part,
+                took: AtomicU64::new(0),
+                processor: AtomicUsize::new(0),
+            });
             (left, speed_left) = (left - part, speed_left - speed);
         }
         Shares(parts)
     }
 
-    /// Learns from what is done. Who did the part of another one as well says nothing.
+    /// Learns from what is done. A processor that did two parts says nothing: one of the participants was late.
     pub fn learn(&self, shares: &Shares) {
         let seen: SmallVec<[(usize, f32); 8]> = shares.0.iter().map(Share::speed).collect();
-        let apart = seen.iter().enumerate().all(|(i, (seat, _))| seen[..i].iter().all(|(other, _)| other != seat));
+        let apart = seen.iter().enumerate().all(|(i, (at, _))| seen[..i].iter().all(|(other, _)| other != at));
         let mean = seen.iter().map(|(_, speed)| speed).sum::<f32>() / seen.len() as f32;
         if !apart || !mean.is_finite() {
             return;
         }
-        for (seat, speed) in &seen {
-            let Some(slot) = self.0.get(*seat) else { continue };
-            let (known, now) = (self.of(*seat), (speed / mean).clamp(BELIEVED.start, BELIEVED.end));
+        for (processor, speed) in &seen {
+            let Some(slot) = self.of.get(*processor) else { continue };
+            let (known, now) = (self.of(*processor), (speed / mean).clamp(BELIEVED.start, BELIEVED.end));
             slot.store((known + RATE * (now - known)).to_bits(), Ordering::Relaxed);
         }
     }
@@ -75,16 +97,16 @@ pub(crate) struct Shares(SmallVec<[Share; 8]>);
 struct Share {
     begin: usize,
     len: usize,
-    /// Ticks, and of whom.
+    /// Ticks, and where.
     took: AtomicU64,
-    seat: AtomicU64,
+    processor: AtomicUsize,
 }
 
 impl Share {
-    /// Whose it was, and units a tick.
+    /// Where it was done, and units a tick.
     fn speed(&self) -> (usize, f32) {
         let took = self.took.load(Ordering::Relaxed);
-        (self.seat.load(Ordering::Relaxed) as usize, self.len as f32 / took as f32)
+        (self.processor.load(Ordering::Relaxed), self.len as f32 / took as f32)
     }
 }
 
@@ -94,10 +116,10 @@ impl Shares {
         share.begin..share.begin + share.len
     }
 
-    /// A part is done: by whom, and in how many ticks.
-    pub fn done(&self, part: usize, seat: usize, ticks: u64) {
+    /// A part is done: where, and in how many ticks.
+    pub fn done(&self, part: usize, processor: usize, ticks: u64) {
         self.0[part].took.store(ticks, Ordering::Relaxed);
-        self.0[part].seat.store(seat as u64, Ordering::Relaxed);
+        self.0[part].processor.store(processor, Ordering::Relaxed);
     }
 }
 
@@ -113,7 +135,7 @@ mod tests {
 
     /// Loops of `units` in which the participants make so many units a tick.
     fn after(rounds: usize, speeds: &[f64], units: usize) -> Speeds {
-        let known = Speeds::new(speeds.len());
+        let known = Speeds::new(speeds.len(), speeds.len());
         let members = (1 << speeds.len()) - 1;
         for _ in 0..rounds {
             let shares = known.cut(members, speeds.len(), units);
@@ -129,7 +151,7 @@ mod tests {
     fn ranges_cover_all_units_in_order_and_none_is_empty_or_twice_as_long_as_even_ones() {
         for people in 1..9usize {
             let speeds: Vec<f64> = (0..people).map(|i| if i % 3 == 0 { 4.0 } else { 0.5 }).collect();
-            for known in [Speeds::new(people), after(40, &speeds, 1000)] {
+            for known in [Speeds::new(people, people), after(40, &speeds, 1000)] {
                 for units in people..60 {
                     let shares = known.cut((1 << people) - 1, people, units);
                     let mut at = 0;
@@ -152,6 +174,16 @@ mod tests {
     }
 
     #[test]
+    fn speeds_are_those_of_processors_whoever_is_there() {
+        let known = after(30, &[2.0, 1.0], 30);
+        known.seen(0, 1);
+        known.seen(1, 0);
+        assert_eq!(lengths(&known.cut(BOTH, 2, 30)), [10, 20]);
+        known.seen(1, 1_000_000);
+        assert_eq!(lengths(&known.cut(BOTH, 2, 30)), [12, 18], "nothing is known of that one");
+    }
+
+    #[test]
     fn equal_speeds_as_far_as_they_can_be_measured_give_even_parts() {
         assert_eq!(lengths(&after(30, &[1.03, 0.97], 1000).cut(BOTH, 2, 1000)), [500, 500]);
     }
@@ -160,7 +192,8 @@ mod tests {
     fn a_single_pause_changes_little_and_is_forgotten() {
         let known = after(30, &[1.0, 1.0], 100);
         let paused = known.cut(BOTH, 2, 100);
-        (paused.done(0, 0, 1000), paused.done(1, 1, 1_000_000));
+        paused.done(0, 0, 1000);
+        paused.done(1, 1, 1_000_000);
         known.learn(&paused);
         assert!(known.cut(BOTH, 2, 100).range(0).len() <= 63);
         for _ in 0..20 {
@@ -174,9 +207,10 @@ mod tests {
     #[test]
     fn nothing_is_learnt_from_one_who_did_it_all_or_from_no_time() {
         let known = after(30, &[2.0, 1.0], 30);
-        for (seat, ticks) in [(0, 500), (1, 0)] {
+        for (processor, ticks) in [(0, 500), (1, 0)] {
             let shares = known.cut(BOTH, 2, 30);
-            (shares.done(0, 0, 1000 * ticks), shares.done(1, seat, ticks));
+            shares.done(0, 0, 1000 * ticks);
+            shares.done(1, processor, ticks);
             known.learn(&shares);
         }
         assert_eq!(lengths(&known.cut(BOTH, 2, 30)), [20, 10]);
