@@ -185,8 +185,11 @@ fn a_core_that_has_answered_is_kept_free_for_the_next_request_and_then_helps() {
     // One loop: it calls for helpers when it begins and not again.
     engine.push(OpSpec::new("long", &[(&long, Access::Write)]), move |ctx| {
         let (driver, since) = (std::thread::current().id(), Instant::now());
-        began.send(()).unwrap();
-        ctx.split(1 << 20, 0, &|_, _| {
+        ctx.split(1 << 20, 0, &|chunk, _| {
+            // Before the loop has begun nobody can help it, and no core is kept from doing so.
+            if chunk == 0 {
+                began.send(()).unwrap();
+            }
             if help.get().is_some() || since.elapsed() > Duration::from_secs(20) {
                 return;
             }
