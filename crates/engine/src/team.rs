@@ -294,11 +294,11 @@ impl RunCtx<'_> {
     }
 
     /// Runs `body` on ranges that together are `0..units`, one for each core that may take part, as long as the speed that it
-    /// had in such loops of late; none is longer than twice an even one. Units should take equally long. Everything else is as
+    /// had in such loops of late; none is longer than twice an even one of [`people`](Self::people). Units should take equally long. Everything else is as
     /// with [`split`](Self::split), whose chunks the ranges are.
     pub fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let (engine, token) = (self.engine(), slot::current().token(self.engine()));
-        let people = if self.helpers_possible() { engine.cores().min(units).min(MAX_MEMBERS) } else { 1 };
+        let people = self.people().min(units);
         let Some(token) = token.filter(|_| people > 1) else {
             return self.split(units.min(1), scratch_bytes, &|_, scratch| body(0..units, scratch));
         };
@@ -313,6 +313,11 @@ impl RunCtx<'_> {
             shares.done(part, processor, ticks);
         });
         team.speeds.learn(&shares);
+    }
+
+    /// How many may take part in a split made now, this thread among them.
+    pub fn people(&self) -> usize {
+        if self.helpers_possible() { self.engine().cores().min(MAX_MEMBERS) } else { 1 }
     }
 
     /// Whether a split made now could be helped by another core. If not, splitting only costs.

@@ -47,13 +47,14 @@ fn a_split_runs_every_chunk_once_with_aligned_scratch() {
 
 #[test]
 fn a_shared_loop_runs_every_unit_once_in_ranges_none_of_which_is_twice_as_long_as_even_ones() {
-    for engine in every_kind() {
+    // More cores than a loop has participants.
+    for engine in every_kind().chain([start(EngineKind::Threaded, 100)]) {
         let var = engine.new_var();
         for units in [0usize, 1, 2, 7, 1000] {
             let hits: Arc<Vec<AtomicU32>> = Arc::new((0..units).map(|_| AtomicU32::new(0)).collect());
             let seen = hits.clone();
             engine.push(OpSpec::new("share", &[(&var, Access::Write)]), move |ctx| {
-                let even = if ctx.helpers_possible() { units.div_ceil(ctx.engine().cores()) } else { units };
+                let even = units.div_ceil(ctx.people());
                 for round in 1..=20 {
                     ctx.share(units, 100, &|range, scratch| {
                         assert!(scratch.len() >= 100 && scratch.as_ptr().addr().is_multiple_of(64));

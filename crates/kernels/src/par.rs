@@ -10,8 +10,8 @@ pub trait Par: Sync {
     /// chunk alone while it runs and holds arbitrary content.
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
-    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each who may take part; none is empty or longer
-    /// than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend on it. Units
+    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the [`people`](Self::people); none is
+    /// empty or longer than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend on it. Units
     /// should take equally long. Order, threads and scratch are as with [`run`](Self::run).
     fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let people = self.people().min(units);
@@ -27,6 +27,17 @@ pub trait Par: Sync {
 /// Range number `part` of `total` items cut into `parts` even ranges.
 pub(crate) fn range_of(part: usize, parts: usize, total: usize) -> Range<usize> {
     part * total / parts..(part + 1) * total / parts
+}
+
+/// What of some units lies in group number `group` of groups of `size` units, counted from where that begins.
+pub(crate) fn within(units: &Range<usize>, group: usize, size: usize) -> Range<usize> {
+    let [start, end] = [units.start, units.end].map(|unit| unit.saturating_sub(group * size).min(size));
+    start..end
+}
+
+/// The groups of `size` units that some units lie in.
+pub(crate) fn groups_of(units: &Range<usize>, size: usize) -> Range<usize> {
+    units.start / size..units.end.div_ceil(size)
 }
 
 /// Runs chunks in order in the calling thread.

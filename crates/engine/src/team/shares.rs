@@ -33,7 +33,10 @@ impl Speeds {
 
     /// A participant is on this processor.
     pub fn seen(&self, seat: usize, processor: usize) {
-        self.at[seat].store(processor, Ordering::Relaxed);
+        // Seats of several share a cache line, which is written rarely so.
+        if self.at[seat].load(Ordering::Relaxed) != processor {
+            self.at[seat].store(processor, Ordering::Relaxed);
+        }
     }
 
     fn of(&self, processor: usize) -> f32 {

@@ -8,7 +8,7 @@ use super::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
 use super::job::{ConvEpilogue, Expected, Job};
 use super::kernel::{Algorithm, ConvKernel};
 use super::pool::{Pool2dParams, PoolKind, Pooling, Rows};
-use crate::par::Par;
+use crate::par::{Par, groups_of, within};
 use crate::simd::Dst;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -106,9 +106,8 @@ impl PooledKernel {
         let some = |units: Range<usize>, scratch: &mut [u8]| {
             let (buffer, inner) = scratch.split_at_mut(floats * size_of::<f32>());
             let (buffer, inner) = (bytemuck::cast_slice_mut(buffer), Lent(Mutex::new(inner)));
-            for image in units.start / bands..units.end.div_ceil(bands) {
-                let [first, end] = [units.start, units.end].map(|unit| unit.clamp(image * bands, (image + 1) * bands));
-                self.some_bands(&job, image, first - image * bands..end - image * bands, buffer, &inner);
+            for image in groups_of(&units, bands) {
+                self.some_bands(&job, image, within(&units, image, bands), buffer, &inner);
             }
         };
         if images <= people {

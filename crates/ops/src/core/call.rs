@@ -17,7 +17,7 @@ impl Par for EnginePar<'_, '_> {
     }
 
     fn people(&self) -> usize {
-        if self.0.helpers_possible() { self.0.engine().cores() } else { 1 }
+        self.0.people()
     }
 }
 

@@ -17,7 +17,7 @@ use super::scheme::{Cut, Scheme, Side};
 use super::transform::{InputArgs, OutputArgs};
 use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
 use crate::isa::Isa;
-use crate::par::{Par, range_of};
+use crate::par::{Par, groups_of, range_of, within};
 use crate::simd::{Dst, LANES, Src, prefetch_far};
 
 /// Transformed inputs and products of a block of tiles that stay near the second-level cache.
@@ -250,14 +250,10 @@ impl AtLoad {
             let (v, rest) = scratch.split_at_mut(v_bytes);
             let (m, taps) = rest.split_at_mut(m_bytes);
             let v = Dst::new(bytemuck::cast_slice_mut(v));
-            for (at, block) in self.blocks.iter().enumerate() {
-                let [first, end] =
-                    [units.start, units.end].map(|unit| unit.clamp(at * parts, (at + 1) * parts) - at * parts);
-                if first == end {
-                    continue;
-                }
+            for at in groups_of(&units, parts) {
+                let block = &self.blocks[at];
                 self.transform_inputs(job, block, 0..self.input_blocks(), v);
-                (first..end).for_each(|part| self.part(job, part, block, v.as_src(), m, taps));
+                within(&units, at, parts).for_each(|part| self.part(job, part, block, v.as_src(), m, taps));
             }
         };
         // Whoever has parts of a block transforms all of its inputs for himself: these travel less than what becomes of them.

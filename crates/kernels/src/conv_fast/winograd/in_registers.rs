@@ -15,7 +15,7 @@ use super::patch::{POINTS, Patch, SIDE, TILES, Tile, tile_sides, uses};
 use super::transform::{InputArgs, OutputArgs};
 use super::{halo, odd_lines};
 use crate::isa::Isa;
-use crate::par::{Par, range_of};
+use crate::par::{Par, groups_of, range_of};
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_far};
 use std::ops::Range;
 /// Blocks of input channels between two visits of the accumulators.
@@ -147,7 +147,8 @@ impl InRegisters {
 
     fn units(&self, job: &Job<'_>, units: Range<usize>, scratch: &mut [u8]) {
         let blocks = job.ys.blocks();
-        let patches = units.start / blocks..units.end.div_ceil(blocks);
+        let patches = groups_of(&units, blocks);
+        assert!(scratch.len() >= self.bytes(patches.len()), "a range is longer than what there is scratch memory for");
         let (v, sums) = scratch.split_at_mut(self.scratch_parts(patches.len())[0]);
         let (v, sums) = (Dst::new(bytemuck::cast_slice_mut(v)), Dst::new(bytemuck::cast_slice_mut(sums)));
         for (at, patch) in patches.clone().enumerate() {
