@@ -53,7 +53,8 @@ impl Parker {
         true
     }
 
-    fn is_woken(&self) -> bool {
+    /// Whether the thread has been woken and does not run yet.
+    pub fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
     }
 

@@ -12,7 +12,7 @@ use crate::kept::Kept;
 use crate::parker::Parker;
 use crate::queue::Queues;
 use crate::slot::{self, Slot};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, pause, yield_now};
 use crate::team::Team;
 use crate::tokens::Tokens;
 use crossbeam_utils::CachePadded;
@@ -25,6 +25,11 @@ mod awaited;
 /// Together with "at most one searches" an idle engine burns nothing.
 const SEARCH_PAUSES: u32 = 40;
 const SEARCH_YIELDS: u32 = 20;
+/// How long one looks whose last work came as soon: longer than a caller takes from one answer to its next request (about
+/// 0.1 ms through Python).
+const SOON: Duration = Duration::from_micros(300);
+/// How long it leaves an op to a thread that may be about to wait for it and run it, and then waits for that thread to split it.
+const GRACE: Duration = Duration::from_micros(20);
 
 /// How long an engine rests before it gives back what it keeps for the next request, in milliseconds.
 static GIVE_BACK_AFTER: AtomicU64 = AtomicU64::new(10_000);
@@ -83,6 +88,15 @@ enum Job {
     /// Ops whose deadline has passed.
     Late(Chain),
     Help(usize),
+}
+
+/// Looks until it is there, for so long at most; others may have the core in between.
+fn look_for(time: Duration, found: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !found() && begin.elapsed() < time {
+        (0..SEARCH_PAUSES).for_each(|_| pause());
+        yield_now();
+    }
 }
 
 impl Sched {
@@ -330,11 +344,16 @@ impl Engine {
         let mut searched = false;
         // Since memory was given back.
         let mut worked = false;
+        // When this worker ran out of work, and whether more came soon the last time.
+        let (mut ended, mut soon) = (None::<Instant>, false);
         loop {
             slot.enter();
             let mut state = sched.lock();
             if let Some(job) = sched.next_job(&mut state, &mut token) {
                 worked = true;
+                if let Some(ended) = ended.take() {
+                    soon = ended.elapsed() < SOON;
+                }
                 if std::mem::take(&mut searching) {
                     state.searching -= 1;
                 }
@@ -349,6 +368,7 @@ impl Engine {
             }
             if let Some(token) = token.take() {
                 sched.tokens.put(token);
+                ended = Some(Instant::now());
             }
             if !searched && (searching || state.searching == 0) {
                 state.searching += !searching as usize;
@@ -356,7 +376,7 @@ impl Engine {
                 searched = true;
                 drop(state);
                 slot.exit();
-                self.search();
+                self.search(std::mem::take(&mut soon));
                 continue;
             }
             if std::mem::take(&mut searching) {
@@ -422,13 +442,25 @@ impl Engine {
         slot.restore_token(before);
     }
 
-    /// Looks for queued ops and for runs to help for a moment, without the lock.
-    fn search(&self) {
+    /// Looks for queued ops and for runs to help, without the lock: for a moment, or if more is to come soon for longer, unless
+    /// somebody computes.
+    fn search(&self, soon: bool) {
+        let found = || !self.sched.queue_is_empty() || self.sched.team.any_chunks();
         for i in 0..SEARCH_PAUSES + SEARCH_YIELDS {
-            if !self.sched.queue_is_empty() || self.sched.team.any_chunks() {
-                return;
+            if found() {
+                break;
             }
-            if i < SEARCH_PAUSES { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if i < SEARCH_PAUSES { pause() } else { yield_now() }
+        }
+        let (free, cores) = (self.sched.tokens.free(), self.sched.tokens.len());
+        // On the only core it would be in the way.
+        if soon && cores > 1 && free == cores {
+            look_for(SOON, found);
+            if self.sched.may_be_awaited() {
+                look_for(GRACE, || self.sched.queue_is_empty());
+                // It may be one that can be helped.
+                look_for(GRACE, found);
+            }
         }
     }
 

@@ -18,6 +18,14 @@ struct Awaited {
 }
 
 impl Sched {
+    /// Whether the only op in the queue is one that a waiting thread runs itself.
+    pub(super) fn may_be_awaited(&self) -> bool {
+        let state = self.lock();
+        let op = state.queues.peek().filter(|_| state.queues.len() == 1);
+        // SAFETY: queued ops belong to the queues, which are locked.
+        op.is_some_and(|op| unsafe { OpBlock::has(op, AWAITABLE) && !(*op).class.has_token() })
+    }
+
     /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token for that. Only while nobody
     /// computes: beside other requests a worker is better, which goes on to the next one, or helps, without being woken.
     fn take_awaited(&self, var: &Var) -> Option<Awaited> {
@@ -33,7 +41,7 @@ impl Sched {
         state.queues.pop();
         self.queued.store(state.queues.len(), Ordering::Release);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        let woken = state.woken.filter(|_| state.searching > 0);
+        let woken = state.woken.filter(|worker| worker.is_woken());
         Some(Awaited { op, token, wake: self.wake_rule(&mut state), woken })
     }
 }
