@@ -116,7 +116,7 @@ class SymbolBlock(HybridBlock):
         number, by_device = self._bound
         bound = by_device.get(args[0]._device) if number == parameters.generation() else None
         if bound is None:
-            bound = self._bind(args[0].context)
+            bound = self._first_bind(args)
         if not self._warned:
             self._warn_unused()
         if self._picks is not None:
@@ -131,6 +131,16 @@ class SymbolBlock(HybridBlock):
                 flags = {"data_indices": tuple(data), "param_indices": tuple(params), **self._flags}
                 self._op = _mxrt.CachedOp(self._symbol, flags)
             return self._op
+
+    def _first_bind(self, args: tuple[NDArray, ...]) -> _mxrt.BoundOp:
+        """The graph with the parameters, of which some may have waited for the shapes of the inputs."""
+        try:
+            return self._bind(args[0].context)
+        except parameters.DeferredInitializationError:
+            self.infer_shape(*args)
+            for parameter in self._params.values():
+                parameter._finish_deferred()
+            return self._bind(args[0].context)
 
     def _bind(self, context: Context) -> _mxrt.BoundOp:
         """The graph with the parameters of a context."""
@@ -311,15 +321,6 @@ class SymbolBlock(HybridBlock):
         for name, shape in zip(names, [*arguments, *aux], strict=True):
             if name not in self._places and shape and 0 not in shape:
                 self._params[name].shape = shape
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        try:
-            return super().__call__(*args, **options)
-        except parameters.DeferredInitializationError:
-            self.infer_shape(*args)
-            for parameter in self._params.values():
-                parameter._finish_deferred()
-            return super().__call__(*args, **options)
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Writes ``path-symbol.json`` and ``path-%04d.params``."""

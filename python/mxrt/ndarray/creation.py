@@ -134,16 +134,11 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")
-    if zero_copy and not ndarray.flags.c_contiguous:
-        raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    made: NDArray
-    flags = ndarray.flags
-    if zero_copy and ndarray.size and flags.aligned:
-        made = _mxrt.share_numpy(ndarray, flags.writeable)
-    else:
+    made: NDArray | None = _mxrt.share_numpy(ndarray) if zero_copy else None
+    if made is None:
         made = _mxrt.from_numpy(np.array(ndarray, order="C", subok=False), _device(cpu() if zero_copy else None))
-    if zero_copy and flags.writeable:
-        flags.writeable = False
+        if zero_copy:
+            ndarray.flags.writeable = False
     return made
 
 

@@ -5,9 +5,11 @@ use crate::ndarray::wrap;
 use crate::{convert, devices, errors, runtime};
 use mxrt_engine::{DeviceId, Engine, OpError};
 use mxrt_tensor::{Context, DeviceImport, NDArray, Shape, TensorType};
+use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use smallvec::SmallVec;
@@ -268,23 +270,30 @@ fn ask<'py>(source: &Bound<'py, PyAny>, stream: Option<u64>) -> PyResult<Bound<'
     }
 }
 
-/// An array in the memory of a numpy array, which is C-contiguous and aligned; one that is not writable is left as it is.
+/// An array in the memory of a numpy array, which becomes read-only; None if it has no elements, or unaligned ones.
 #[pyfunction]
-pub(crate) fn share_numpy<'py>(
-    py: Python<'py>,
-    source: &Bound<'py, PyUntypedArray>,
-    writable: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let engine = runtime::runtime()?.engine;
+pub(crate) fn share_numpy<'py>(source: &Bound<'py, PyUntypedArray>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (py, engine) = (source.py(), runtime::runtime()?.engine);
+    if !source.is_c_contiguous() {
+        return Err(PyValueError::new_err("Only c-contiguous arrays are supported for zero-copy"));
+    }
+    // SAFETY: a live array.
+    let has = |flag| unsafe { (*source.as_array_ptr()).flags } & flag != 0;
+    if source.is_empty() || !has(NPY_ARRAY_ALIGNED) {
+        return Ok(None);
+    }
+    let writable = has(NPY_ARRAY_WRITEABLE);
     let shape = Shape::new(source.shape());
     let owner = source.clone().into_any().unbind();
     let array = convert::with_bytes(source, |dtype, bytes| {
         let tensor = TensorType::new(dtype, shape);
         let memory = (bytes.as_ptr().cast_mut(), writable);
-        // SAFETY: numpy says whether the elements may be written; the caller has made sure that numpy does not write them; the
-        // owner keeps them.
+        // SAFETY: numpy says whether the elements may be written, and writes them no more from now on; the owner keeps them.
         unsafe { NDArray::from_shared(engine, Context::cpu(0), tensor, memory, Box::new(owner)) }
             .map_err(|e| errors::from_op(py, &e))
     })?;
-    wrap(py, array)
+    if writable {
+        source.call_method1(intern!(py, "setflags"), (false,))?;
+    }
+    wrap(py, array).map(Some)
 }
