@@ -142,6 +142,7 @@ unsafe extern "C" fn after_fork_child() {
     // SAFETY: called after `before_fork` by the forking thread.
     let engines = unsafe { unlock_leaves() };
     GATE.store(0, Ordering::SeqCst);
+    own.enter();
     for engine in engines {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
@@ -151,4 +152,5 @@ unsafe extern "C" fn after_fork_child() {
             engine.closed.store(true, Ordering::SeqCst);
         }
     }
+    own.exit();
 }

@@ -145,6 +145,7 @@ impl Sched {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
+        debug_assert!(slot::current().is_inside(), "a fork must not find the lock held");
         self.state.lock()
     }
 
@@ -300,10 +301,13 @@ impl Sched {
     }
 
     /// Takes a worker that nobody has woken off the sleeping ones.
-    fn get_up(&self, worker: usize) -> bool {
+    fn get_up(&self, slot: &Slot, worker: usize) -> bool {
+        slot.enter();
         let parked = &mut self.lock().parked;
         let place = parked.iter().position(|&w| w == worker);
-        place.map(|p| parked.remove(p)).is_some()
+        let found = place.map(|p| parked.remove(p)).is_some();
+        slot.exit();
+        found
     }
 
     /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may go.
@@ -334,10 +338,12 @@ impl Engine {
 
     fn worker(&'static self, me: usize) {
         let sched = &self.sched;
+        let slot = slot::current();
+        slot.enter();
         let parker = sched.lock().workers[me];
+        slot.exit();
         // Before the first sleep: who wakes must find it.
         parker.settle_in();
-        let slot = slot::current();
         let mut token = None;
         // Counted by whoever started or woke this worker.
         let mut searching = true;
@@ -376,7 +382,7 @@ impl Engine {
                 searched = true;
                 drop(state);
                 slot.exit();
-                self.search(std::mem::take(&mut soon));
+                self.search(slot, std::mem::take(&mut soon));
                 continue;
             }
             if std::mem::take(&mut searching) {
@@ -387,7 +393,7 @@ impl Engine {
             let nap = state.kept.left().filter(|_| !state.open_runs.is_empty());
             drop(state);
             slot.exit();
-            if nap.is_some_and(|left| !parker.is_woken_within(left) && sched.get_up(me)) {
+            if nap.is_some_and(|left| !parker.is_woken_within(left) && sched.get_up(slot, me)) {
                 continue;
             }
             while !parker.take_woken() {
@@ -444,7 +450,7 @@ impl Engine {
 
     /// Looks for queued ops and for runs to help, without the lock: for a moment, or if more is to come soon for longer, unless
     /// somebody computes.
-    fn search(&self, soon: bool) {
+    fn search(&self, slot: &Slot, soon: bool) {
         let found = || !self.sched.queue_is_empty() || self.sched.team.any_chunks();
         for i in 0..SEARCH_PAUSES + SEARCH_YIELDS {
             if found() {
@@ -456,7 +462,11 @@ impl Engine {
         // On the only core it would be in the way.
         if soon && cores > 1 && free == cores {
             look_for(SOON, found);
-            if self.sched.may_be_awaited() {
+            // No fork while the lock is held.
+            slot.enter();
+            let may_be_awaited = self.sched.may_be_awaited();
+            slot.exit();
+            if may_be_awaited {
                 look_for(GRACE, || self.sched.queue_is_empty());
                 // It may be one that can be helped.
                 look_for(GRACE, found);

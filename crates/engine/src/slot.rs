@@ -190,6 +190,11 @@ impl Slot {
         }
     }
 
+    /// Whether this thread, whose slot this is, is inside the fork gate.
+    pub fn is_inside(&self) -> bool {
+        self.depth.get() > 0
+    }
+
     /// Passes the fork gate. Nested calls count only the outermost.
     #[inline(always)]
     pub fn enter(&self) {

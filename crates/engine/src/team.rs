@@ -294,8 +294,8 @@ impl RunCtx<'_> {
     }
 
     /// Runs `body` on ranges that together are `0..units`, one for each core that may take part, as long as the speed that it
-    /// had in such loops of late; none is longer than twice an even one of [`people`](Self::people). Units should take equally long. Everything else is as
-    /// with [`split`](Self::split), whose chunks the ranges are.
+    /// had in such loops of late; none is longer than twice an even one of [`people`](Self::people). Units should take equally
+    /// long. Everything else is as with [`split`](Self::split), whose chunks the ranges are.
     pub fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let (engine, token) = (self.engine(), slot::current().token(self.engine()));
         let people = self.people().min(units);

@@ -11,8 +11,8 @@ pub trait Par: Sync {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
     /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the [`people`](Self::people); none is
-    /// empty or longer than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend on it. Units
-    /// should take equally long. Order, threads and scratch are as with [`run`](Self::run).
+    /// empty or longer than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend
+    /// on it. Units should take equally long. Order, threads and scratch are as with [`run`](Self::run).
     fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let people = self.people().min(units);
         self.run(people, scratch_bytes, &|part, scratch| body(range_of(part, people, units), scratch));
