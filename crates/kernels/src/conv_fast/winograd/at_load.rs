@@ -253,7 +253,8 @@ impl AtLoad {
             for at in groups_of(&units, parts) {
                 let block = &self.blocks[at];
                 self.transform_inputs(job, block, 0..self.input_blocks(), v);
-                within(&units, at, parts).for_each(|part| self.part(job, part, block, v.as_src(), m, taps));
+                let (some, part) = (within(&units, at, parts), |part| self.part(job, part, block, v.as_src(), m, taps));
+                if self.backwards(at) { some.rev().for_each(part) } else { some.for_each(part) }
             }
         };
         // Whoever has parts of a block transforms all of its inputs for himself: these travel less than what becomes of them.
@@ -262,6 +263,12 @@ impl AtLoad {
         } else {
             par.run(self.blocks.len(), bytes, &|block, scratch| some(block * parts..(block + 1) * parts, scratch));
         }
+    }
+
+    /// Whether a block goes through the parts from the last to the first: every other one does, of each half of the blocks, so that
+    /// who goes on to the next block begins with the filters that the caches have.
+    fn backwards(&self, block: usize) -> bool {
+        !(block % self.blocks.len().div_ceil(2)).is_multiple_of(2)
     }
 
     /// Where tiles lie.
