@@ -21,7 +21,7 @@ use std::ops::Range;
 /// Blocks of input channels between two visits of the accumulators.
 const DEPTH: usize = 2;
 /// Transformed inputs of a chunk that stay near the second-level cache, and patches that at least pass over the filters together.
-const CACHED: usize = 512 << 10;
+const CACHED: usize = 640 << 10;
 const LEAST_PATCHES: usize = 2;
 /// Elements of the filters of one input channel for a block of outputs.
 const FILTER: usize = 9 * BLOCK;
