@@ -31,6 +31,9 @@ BRIEF_SECONDS, BRIEF_RAMP, BRIEF_TURNS = 0.15, 0.06, 12
 BRIEF_CALLERS = 2
 # Ticks of the system's clock that others may have in a turn, however brief.
 TICKS = 2
+# A round counts as quiet if probes on both sides of it reached this part of the best tenth of all probes; rounds go on,
+# up to so many times as many, until as many of them were quiet as there would be without probes.
+QUIET_PART, MOST_TIMES = 0.95, 4
 # Answers that are off by more, as a part of the largest, are wrong. Rounding to bf16 moves those of resnet50_v1, whose
 # weights are random here, by a tenth on every engine.
 WRONG = 0.2
@@ -195,6 +198,33 @@ class Bench:
                 }
                 say(f"  round {number // each + 1}: { {name: round(middle(seen), 1) for name, seen in rates.items()} }")
         return out
+
+    def probed_rounds(self, probe: Turn, turns: Mapping[str, Turn]) -> tuple[Rounds, Rounds]:
+        """Brief rounds between probes, which tell what no counter does: how fast the processors were for anybody.
+
+        All of them, with the probe that ends each as `probe`, and those that neighbours left alone.
+        """
+        wanted, number, names = self.options.rounds * BRIEF_TURNS, 0, list(turns)
+        seen = Rounds({name: [] for name in (*names, "probe")})
+        rates, quiet = [probe(0)["images_per_second"]], []
+        while len(quiet) < wanted and number < MOST_TIMES * wanted:
+            number += 1
+            for name in (*(names if number % 2 else names[::-1]), "probe"):
+                answer, repeated, good = quietly(partial({**turns, "probe": probe}[name], number), self.options.quiet)
+                seen.answers[name].append(answer)
+                seen.repeated += repeated
+                seen.disturbed += not good
+            rates.append(seen.answers["probe"][-1]["images_per_second"])
+            quiet = between_good_ones(rates)
+            if number % BRIEF_TURNS == 0:
+                say(f"  {number} rounds, {len(quiet)} of them quiet")
+        return seen, Rounds({name: [all_[i] for i in quiet] for name, all_ in seen.answers.items()})
+
+
+def between_good_ones(rates: Sequence[float]) -> list[int]:
+    """The rounds of which the probes before and after are good; round `i` lies between probes `i` and `i + 1`."""
+    least = QUIET_PART * sorted(rates)[len(rates) * 9 // 10]
+    return [i for i in range(len(rates) - 1) if min(rates[i], rates[i + 1]) >= least]
 
 
 def quietly(turn: Callable[[], Answer], limit: float) -> tuple[Answer, int, bool]:
