@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import DIGITS, MODELS, mxrt, run
+from support import DIGITS, MODELS, ROOT, mxrt, run
 
 MODEL = str(DIGITS / "digits_cnn")
 QUICK = (MODEL, "--shape", "1,1,8,8", "--seconds", "0.3", "--callers", "1,2")
@@ -131,6 +132,18 @@ def test_an_error_of_one_caller_ends_the_run_and_is_raised(mx) -> None:
 
     with pytest.raises(ValueError, match="no answer"):
         closed_loop(lambda _: ask, 3, seconds=30, ramp=0)
+
+
+# ---- the comparison with peers -------------------------------------------------------------------
+
+
+def test_rounds_count_between_two_good_probes(mx, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benches" / "peers"))
+    lanes = importlib.import_module("lanes")
+    # The best tenth begins at 100; each round has a probe before it and one behind.
+    assert lanes.between_good_ones([100, 99, 80, 100, 97, 95, 94]) == [0, 3, 4]
+    assert lanes.between_good_ones([50, 50]) == [0], "a machine that is slow all the time is what there is"
+    assert lanes.between_good_ones([50]) == []
 
 
 # ---- models for peers ----------------------------------------------------------------------------

@@ -204,13 +204,12 @@ class Bench:
 
         All of them, with the probe that ends each as `probe`, and those that neighbours left alone.
         """
-        wanted, number, names = self.options.rounds * BRIEF_TURNS, 0, list(turns)
-        seen = Rounds({name: [] for name in (*names, "probe")})
+        wanted, names, every = self.options.rounds * BRIEF_TURNS, list(turns), {**turns, "probe": probe}
+        seen = Rounds({name: [] for name in every})
         rates, quiet = [probe(0)["images_per_second"]], []
-        while len(quiet) < wanted and number < MOST_TIMES * wanted:
-            number += 1
+        for number in range(1, MOST_TIMES * wanted + 1):
             for name in (*(names if number % 2 else names[::-1]), "probe"):
-                answer, repeated, good = quietly(partial({**turns, "probe": probe}[name], number), self.options.quiet)
+                answer, repeated, good = quietly(partial(every[name], number), self.options.quiet)
                 seen.answers[name].append(answer)
                 seen.repeated += repeated
                 seen.disturbed += not good
@@ -218,7 +217,9 @@ class Bench:
             quiet = between_good_ones(rates)
             if number % BRIEF_TURNS == 0:
                 say(f"  {number} rounds, {len(quiet)} of them quiet")
-        return seen, Rounds({name: [all_[i] for i in quiet] for name, all_ in seen.answers.items()})
+            if len(quiet) >= wanted:
+                break
+        return seen, Rounds({name: [answers[i] for i in quiet] for name, answers in seen.answers.items()})
 
 
 def between_good_ones(rates: Sequence[float]) -> list[int]:
