@@ -5,6 +5,7 @@ use super::kernel::Algorithm;
 use super::strassen::Strassen;
 use super::tests::{Case, activations};
 use super::*;
+use crate::activation::Activation;
 use crate::cache_class::CacheClass;
 use crate::gemm::tile::Elements;
 use crate::isa::Isa;
@@ -34,6 +35,13 @@ proptest! {
             case.check_kernels(&Isa::ALL.map(|isa| kernel(&case, isa, cache)), 2e-6);
         }
     }
+}
+
+#[test]
+fn bands_of_unequal_rows_equal_the_definition() {
+    // Sums of inputs for 7 upper rows are too many for one band.
+    let case = Case::new(Conv2dParams::square(1024, 96, 1), 1, [14, 14], 9).with_epilogue(true, true, Activation::Relu);
+    case.check_kernels(&Isa::ALL.map(|isa| kernel(&case, isa, CacheClass::Medium)), 2e-6);
 }
 
 /// Rows and columns of the outputs of all channels for which `is` holds.

@@ -294,6 +294,7 @@ pub(super) fn chunked_cases() -> Vec<Case> {
         (Conv2dParams { pad: [1, 1], ..square(256, 256, 3) }, 2, [14, 14]),
         (square(512, 512, 1), 1, [7, 7]),
         (square(512, 512, 1), 2, [14, 14]),
+        (square(1024, 128, 1), 1, [14, 14]),
         (Conv2dParams { kernel: [7, 1], pad: [3, 0], ..square(128, 192, 1) }, 1, [17, 17]),
         (Conv2dParams { groups: 64, pad: [1, 1], ..square(64, 64, 3) }, 2, [56, 56]),
         (Conv2dParams { stride: [2, 2], pad: [3, 3], ..square(3, 32, 7) }, 1, [112, 112]),

@@ -41,6 +41,8 @@ use tiles::{InputSums, InputSumsArgs, Out, SumTileArgs, SumTiles};
 const MOST_SUMS: usize = 512 << 10;
 /// Packed weights up to this part of the second-level cache, in eighths, stay there.
 const CACHED_EIGHTHS: usize = 5;
+/// What one has more than another does not count below one in so many.
+const UNEQUAL: usize = 12;
 /// Sums of inputs, panels of weights that are multiplied, and quarters: `w21` is kept so that weights can be read back.
 const INPUT_SUMS: usize = 4;
 const PANELS: usize = 7;
@@ -140,26 +142,49 @@ impl Strassen {
     }
 
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
-        let bands = self.bands;
-        // Those who share a band make its sums each for himself.
-        let groups = par.people().div_ceil(job.xs.n * bands).min(self.parts());
-        let [sums_bytes, kept_bytes, taps_bytes] = self.scratch_parts(self.upper_rows().div_ceil(bands));
-        par.run(job.xs.n * bands * groups, sums_bytes + kept_bytes + taps_bytes, &|chunk, scratch| {
-            let (sums, rest) = scratch.split_at_mut(sums_bytes);
-            let (kept, taps) = rest.split_at_mut(kept_bytes);
-            let sums = Dst::new(bytemuck::cast_slice_mut(sums));
-            let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..taps_bytes]);
-            let (raw, summed) = taps.split_at_mut(taps.len() / 2);
-            let (piece, group) = (chunk / groups, chunk % groups);
-            let rows = range_of(piece % bands, bands, self.upper_rows());
-            let paired = rows.end.min(self.out[0] / 2).saturating_sub(rows.start);
-            let shape = self.sums_shape(rows.len());
-            self.fill_taps(&job.xs, raw);
-            self.fill_taps(&shape, summed);
-            let band = Band { job, image: piece / bands, rows, paired, sums: sums.as_src(), shape, raw, summed };
-            self.sum_inputs(&band, sums);
-            self.some_parts(&band, range_of(group, groups, self.parts()), Dst::new(bytemuck::cast_slice_mut(kept)));
+        let (pieces, parts) = (job.xs.n * self.bands, self.parts());
+        let scratch_bytes = self.scratch_parts(self.upper_rows().div_ceil(self.bands)).iter().sum();
+        if self.are_equal_shares(pieces, par.people()) {
+            return par.run(pieces, scratch_bytes, &|piece, scratch| self.band(job, piece, 0..parts, scratch));
+        }
+        // Everybody computes some parts of all bands. Their sums each makes for himself: that takes less than to wait for who has a
+        // row more.
+        par.share(parts * pieces, scratch_bytes, &|units, scratch| {
+            for piece in 0..pieces {
+                let [start, end] = [units.start, units.end].map(|unit| (unit + pieces - 1 - piece) / pieces);
+                self.band(job, piece, start..end, scratch);
+            }
         });
+    }
+
+    /// Whether some people who take so many bands as they come have equally much to do.
+    fn are_equal_shares(&self, pieces: usize, people: usize) -> bool {
+        let rows = |piece: usize| range_of(piece % self.bands, self.bands, self.upper_rows()).len();
+        let share = |one: usize| range_of(one, people, pieces).map(rows).sum::<usize>();
+        let (least, most) = (0..people).map(share).fold((usize::MAX, 0), |(a, b), rows| (a.min(rows), b.max(rows)));
+        most <= least + least / UNEQUAL
+    }
+
+    /// Some parts of one of the bands of all images.
+    fn band(&self, job: &Job<'_>, piece: usize, parts: Range<usize>, scratch: &mut [u8]) {
+        if parts.is_empty() {
+            return;
+        }
+        let (image, band) = (piece / self.bands, piece % self.bands);
+        let [sums_bytes, kept_bytes, taps_bytes] = self.scratch_parts(self.upper_rows().div_ceil(self.bands));
+        let (sums, rest) = scratch.split_at_mut(sums_bytes);
+        let (kept, taps) = rest.split_at_mut(kept_bytes);
+        let sums = Dst::new(bytemuck::cast_slice_mut(sums));
+        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..taps_bytes]);
+        let (raw, summed) = taps.split_at_mut(taps.len() / 2);
+        let rows = range_of(band, self.bands, self.upper_rows());
+        let paired = rows.end.min(self.out[0] / 2).saturating_sub(rows.start);
+        let shape = self.sums_shape(rows.len());
+        self.fill_taps(&job.xs, raw);
+        self.fill_taps(&shape, summed);
+        let band = Band { job, image, rows, paired, sums: sums.as_src(), shape, raw, summed };
+        self.sum_inputs(&band, sums);
+        self.some_parts(&band, parts, Dst::new(bytemuck::cast_slice_mut(kept)));
     }
 
     /// The outputs of some parts in a band.
