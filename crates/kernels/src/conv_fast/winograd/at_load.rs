@@ -20,11 +20,17 @@ use crate::isa::Isa;
 use crate::par::{Par, groups_of, range_of, within};
 use crate::simd::{Dst, LANES, Src, prefetch_far};
 
-/// Transformed inputs and products of a block of tiles that stay near the second-level cache.
+/// Transformed inputs and products of a block of tiles that stay near the second-level cache; a single block may take more, as it
+/// reads the weights once.
 const CACHED: usize = 600 << 10;
-/// Tiles of a block: at least as many as pay for reading the weights, at most as many as still make enough blocks.
+const CACHED_ALONE: usize = 1 << 20;
+/// Tiles of a block: at least as many as pay for reading the weights, at most as many as still make enough blocks. With stride 2 some
+/// filter values are multiplied with many points of a tile, so that fewer pay.
 const LEAST_TILES: usize = 25;
+const LEAST_STRIDED_TILES: usize = 13;
 const MOST_TILES: usize = 28;
+/// Blocks are made smaller to be even in number, but not smaller than this.
+const FEW_TILES: usize = 12;
 
 /// So many transform a single block of tiles each for himself; more share what they transform.
 const FEW_PEOPLE: usize = 4;
@@ -57,9 +63,12 @@ impl AtLoad {
         isa: Isa,
     ) -> AtLoad {
         // More than one block: an even number shares out evenly between two cores, a multiple of four between four.
-        AtLoad::cut(params, images, out, scheme, elements, isa, |least| match least {
+        AtLoad::cut(params, images, out, scheme, elements, isa, |tiles, least| match least {
             1 => 1,
-            few @ 2..=8 => few.next_multiple_of(2),
+            few @ 2..=8 => {
+                let more = few.next_multiple_of(2);
+                if tiles >= FEW_TILES * more { more } else { few - few % 2 }
+            }
             many => many.next_multiple_of(4),
         })
     }
@@ -67,7 +76,7 @@ impl AtLoad {
     /// The same for one of `count` bands of an image, which one goes through alone; none where weights would be read that often
     /// that it costs more than it saves.
     pub(in super::super) fn band(&self, out: [usize; 2], count: usize) -> Option<AtLoad> {
-        let band = AtLoad::cut(self.params, 1, out, self.scheme, self.elements, self.isa, |least| least);
+        let band = AtLoad::cut(self.params, 1, out, self.scheme, self.elements, self.isa, |_, least| least);
         let images = self.tiles / (self.grid[0].tiles * self.grid[1].tiles);
         let more = (images * count * band.blocks.len()).saturating_sub(self.blocks.len());
         let [rows, cols] = self.scheme.outs();
@@ -75,7 +84,7 @@ impl AtLoad {
         (more * self.packed_len() <= outputs).then_some(band)
     }
 
-    /// In as many blocks of tiles as `blocks` makes of the least number.
+    /// In as many blocks as `blocks` makes of the number of tiles and the least number of blocks.
     fn cut(
         params: Conv2dParams,
         images: usize,
@@ -83,15 +92,17 @@ impl AtLoad {
         scheme: Scheme,
         elements: Elements,
         isa: Isa,
-        blocks: impl FnOnce(usize) -> usize,
+        blocks: impl FnOnce(usize, usize) -> usize,
     ) -> AtLoad {
         let grid = [scheme.rows.cut(out[0]), scheme.cols.cut(out[1])];
         let tiles = images * grid[0].tiles * grid[1].tiles;
         let points = scheme.points().iter().product::<usize>();
         let width = tile_size(isa).blocks * BLOCK;
         let bytes = points * (steps(&params, elements).next_multiple_of(BLOCK) + width) * size_of::<f32>();
-        let most = (CACHED / bytes).clamp(LEAST_TILES, MOST_TILES);
-        let blocks = blocks(if tiles <= MOST_TILES { 1 } else { tiles.div_ceil(most) }).min(tiles);
+        let least = if scheme.stride() == 1 { LEAST_TILES } else { LEAST_STRIDED_TILES };
+        let most = (CACHED / bytes).clamp(least, MOST_TILES);
+        let is_alone = tiles <= MOST_TILES && tiles * bytes <= CACHED_ALONE;
+        let blocks = blocks(tiles, if is_alone { 1 } else { tiles.div_ceil(most) }).min(tiles);
         let mut all =
             AtLoad { params, isa, scheme, elements, grid, out, tiles, blocks: Vec::new(), layouts: Vec::new() };
         (0..blocks).for_each(|block| all.add_block(range_of(block, blocks, tiles)));
