@@ -41,8 +41,8 @@ use tiles::{InputSums, InputSumsArgs, Out, SumTileArgs, SumTiles};
 const MOST_SUMS: usize = 512 << 10;
 /// Packed weights up to this part of the second-level cache, in eighths, stay there.
 const CACHED_EIGHTHS: usize = 5;
-/// What one has more than another does not count below one in so many.
-const UNEQUAL: usize = 12;
+/// What one has more than an equal share does not count below one in so many.
+const UNEQUAL: usize = 10;
 /// Sums of inputs, panels of weights that are multiplied, and quarters: `w21` is kept so that weights can be read back.
 const INPUT_SUMS: usize = 4;
 const PANELS: usize = 7;
@@ -157,12 +157,22 @@ impl Strassen {
         });
     }
 
-    /// Whether some people who take so many bands as they come have equally much to do.
+    /// Whether some people who take so many bands as they come have about as much to do.
     fn are_equal_shares(&self, pieces: usize, people: usize) -> bool {
-        let rows = |piece: usize| range_of(piece % self.bands, self.bands, self.upper_rows()).len();
-        let share = |one: usize| range_of(one, people, pieces).map(rows).sum::<usize>();
-        let (least, most) = (0..people).map(share).fold((usize::MAX, 0), |(a, b), rows| (a.min(rows), b.max(rows)));
-        most <= least + least / UNEQUAL
+        let work = |piece: usize| {
+            let (rows, paired) = self.band_rows(piece % self.bands);
+            PAIRED.len() * paired + LONE.len() * (rows.len() - paired)
+        };
+        let share = |one: usize| range_of(one, people, pieces).map(work).sum::<usize>();
+        let (most, all) = ((0..people).map(share).max().unwrap_or(0), (0..pieces).map(work).sum::<usize>());
+        most * people <= all + all / UNEQUAL
+    }
+
+    /// The upper rows of a band, and how many of them have partners.
+    fn band_rows(&self, band: usize) -> (Range<usize>, usize) {
+        let rows = range_of(band, self.bands, self.upper_rows());
+        let paired = rows.end.min(self.out[0] / 2).saturating_sub(rows.start);
+        (rows, paired)
     }
 
     /// Some parts of one of the bands of all images.
@@ -177,8 +187,7 @@ impl Strassen {
         let sums = Dst::new(bytemuck::cast_slice_mut(sums));
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut taps[..taps_bytes]);
         let (raw, summed) = taps.split_at_mut(taps.len() / 2);
-        let rows = range_of(band, self.bands, self.upper_rows());
-        let paired = rows.end.min(self.out[0] / 2).saturating_sub(rows.start);
+        let (rows, paired) = self.band_rows(band);
         let shape = self.sums_shape(rows.len());
         self.fill_taps(&job.xs, raw);
         self.fill_taps(&shape, summed);
