@@ -445,7 +445,7 @@ fn each_algorithm_is_selected_where_it_pays() {
         assert!(name(padded(12, 64), 1, 56, isa, Winograd::F4).starts_with("direct"), "too few channels");
         assert!(name(padded(512, 512), 8, 14, isa, Winograd::F4).contains("at load"), "a batch has many tiles");
         let strided = |outputs| Conv2dParams { stride: [2, 2], ..padded(64, outputs) };
-        let of_strides = format!("winograd F(4,3) stride 2 at load, 25 tiles, {isa}");
+        let of_strides = format!("winograd F(4,3) stride 2 at load, 13 tiles, {isa}");
         assert_eq!(name(strided(64), 1, 56, isa, Winograd::F4), of_strides);
         assert!(name(strided(64), 1, 56, isa, Winograd::F2).starts_with("direct"), "larger tiles are forbidden");
         assert!(name(strided(12), 1, 56, isa, Winograd::F4).starts_with("direct"), "too few channels");
@@ -456,6 +456,15 @@ fn each_algorithm_is_selected_where_it_pays() {
         for (channels, size, patches) in [(256, 14, "7x7"), (512, 7, "7x7"), (512, 6, "6x6"), (512, 5, "5x5")] {
             let chosen = name(padded(channels, channels), 1, size, Isa::Avx512, Winograd::F4);
             assert_eq!(chosen, format!("winograd F(4,3) in registers, {patches} patches, avx512"));
+        }
+        for (channels, size, scheme, tiles, why) in [
+            (128, 56, "F(4,3)", 13, "not six blocks of few tiles"),
+            (128, 28, "F(3,3)", 25, "one block fits the cache"),
+            (256, 28, "F(3,3)", 13, "one block does not"),
+        ] {
+            let strided = Conv2dParams { stride: [2, 2], ..padded(channels, channels) };
+            let chosen = name(strided, 1, size, Isa::Avx512, Winograd::F4);
+            assert_eq!(chosen, format!("winograd {scheme} stride 2 at load, {tiles} tiles, avx512"), "{why}");
         }
     }
 }
