@@ -40,7 +40,15 @@ impl Cut {
     /// Of so many rows of so many parts, each `row_work`: halves of the rows if these are as good as equal, else of the parts. Chunks
     /// have about `least` work, small layers smaller ones, so that there are two to share.
     pub(super) fn halves(rows: usize, parts: usize, row_work: usize, least: usize) -> Cut {
-        let by_band = halves_of_rows(rows);
+        Cut::in_order(halves_of_rows(rows), rows, parts, row_work, least)
+    }
+
+    /// The same by halves of the parts.
+    pub(super) fn halves_of_parts(rows: usize, parts: usize, row_work: usize, least: usize) -> Cut {
+        Cut::in_order(false, rows, parts, row_work, least)
+    }
+
+    fn in_order(by_band: bool, rows: usize, parts: usize, row_work: usize, least: usize) -> Cut {
         let bands = rows.div_ceil(least.div_ceil(row_work.max(1))).max(1);
         let bands = if by_band { bands.next_multiple_of(2).min(rows) } else { bands };
         let band_work = row_work * rows * parts / bands;

@@ -13,6 +13,8 @@ use crate::simd::{LANES, Src};
 
 /// Multiply-adds that a chunk should have at least.
 const CHUNK_WORK: usize = 256 << 10;
+/// Images of so few rows are cut by channels, as the layers beside them whose weights are many.
+const FEW_ROWS: usize = 16;
 
 /// A depthwise convolution prepared for one image size.
 #[derive(Clone, Debug)]
@@ -33,7 +35,9 @@ impl Depthwise {
     pub(super) fn new(params: Conv2dParams, out: [usize; 2], isa: Isa) -> Depthwise {
         let row_work = out[1] * BLOCK * params.taps();
         let blocks = params.out_channels.div_ceil(BLOCK);
-        Depthwise { params, isa, out, cut: Cut::halves(out[0], blocks, row_work, CHUNK_WORK) }
+        let cut = if out[0] <= FEW_ROWS { Cut::halves_of_parts } else { Cut::halves };
+        let cut = cut(out[0], blocks, row_work, CHUNK_WORK);
+        Depthwise { params, isa, out, cut }
     }
 
     pub(super) fn name(&self) -> String {

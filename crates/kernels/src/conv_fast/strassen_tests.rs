@@ -9,7 +9,7 @@ use crate::activation::Activation;
 use crate::cache_class::CacheClass;
 use crate::gemm::tile::Elements;
 use crate::isa::Isa;
-use crate::par::Serial;
+use crate::par::{Par, Serial};
 use proptest::prelude::*;
 
 fn kernel(case: &Case, isa: Isa, cache: CacheClass) -> ConvKernel {
@@ -39,7 +39,7 @@ proptest! {
 
 #[test]
 fn bands_of_unequal_rows_equal_the_definition() {
-    // Sums of inputs for 7 upper rows are too many for one band.
+    // Sums of inputs for 7 pairs of rows are too many for one band.
     let case = Case::new(Conv2dParams::square(1024, 96, 1), 1, [14, 14], 9).with_epilogue(true, true, Activation::Relu);
     case.check_kernels(&Isa::ALL.map(|isa| kernel(&case, isa, CacheClass::Medium)), 2e-6);
 }
@@ -96,4 +96,50 @@ fn it_is_chosen_where_channels_and_pixels_are_many_unless_forbidden() {
     assert_eq!(method(512, 512, 4, Winograd::F4), Some(Method::Direct), "more time for weights than for products");
     assert_eq!(method(64, 256, 56, Winograd::F4), Some(Method::Direct), "sums cost more than they save");
     assert_eq!(method(528, 512, 14, Winograd::F4), Some(Method::Direct), "no halves of whole blocks");
+}
+
+/// Runs what the first of two would, if nobody took anything from him.
+struct FirstOfTwo;
+
+impl Par for FirstOfTwo {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        Serial.run(chunks / 2, scratch_bytes, body);
+    }
+
+    fn people(&self) -> usize {
+        2
+    }
+}
+
+/// Which rows of which blocks of channels the first of two writes.
+fn first_half(kernel: &ConvKernel) -> Vec<(usize, usize)> {
+    let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
+    let (x, packed) = (vec![0.0; xs.len()], vec![0.0; kernel.packed_len()]);
+    let (mut y, mut scratch) = (vec![f32::NAN; ys.len()], vec![0.0; kernel.scratch_len()]);
+    let epilogue = ConvEpilogue { bias: None, residual: Residual::None, activation: Activation::None };
+    kernel.run(Blocked::new(xs, &x), &packed, epilogue, &mut BlockedMut::new(ys, &mut y), &mut scratch, &FirstOfTwo);
+    let places = (0..ys.blocks()).flat_map(|block| (0..ys.h).map(move |row| (block, row)));
+    places.filter(|(block, row)| !y[ys.offset(0, *block, *row, 0)].is_nan()).collect()
+}
+
+#[test]
+fn a_core_writes_the_same_half_of_a_depthwise_layer_and_of_the_seven_products_behind_it() {
+    for (inputs, outputs, size, by_rows) in
+        [(128, 128, 56, true), (256, 256, 28, true), (256, 512, 14, false), (512, 512, 14, false)]
+    {
+        let half = |block, row| if by_rows { row < size / 2 } else { block < outputs / BLOCK / 2 };
+        let places = (0..outputs / BLOCK).flat_map(|block| (0..size).map(move |row| (block, row)));
+        let expected: Vec<_> = places.filter(|(block, row)| half(*block, *row)).collect();
+        let shape = |channels| [1, channels, size, size];
+        let square = Conv2dParams::square(inputs, outputs, 1);
+        let depthwise = Conv2dParams { groups: outputs, pad: [1, 1], ..Conv2dParams::square(outputs, outputs, 3) };
+        for isa in Isa::ALL.map(Isa::or_best) {
+            let strassen = |_, out| Algorithm::Strassen(Strassen::new(square, out, isa, CacheClass::Medium));
+            let seven = ConvKernel::with(square, shape(inputs), isa, strassen);
+            let single = ConvKernel::select(depthwise, shape(outputs), isa, ConvOptions::default());
+            for kernel in [seven, single].map(|kernel| kernel.expect("a sound convolution")) {
+                assert_eq!(first_half(&kernel), expected, "{} of {outputs} @{size}", kernel.name());
+            }
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Convolution with seven products of half the size for every eight (V. Strassen, "Gaussian elimination is not optimal", 1969, in
 //! the form of S. Winograd with 15 sums).
 //!
-//! A convolution multiplies a matrix of weights with one of inputs. Both are cut into quarters: weights by halves of the output and
-//! of the input channels, inputs by halves of the channels and of the image. With quarters `w11` (first outputs, first inputs), `w12`,
-//! `w21`, `w22` and `x11` (first channels, first half of the image), `x12` (first channels, second half), `x21`, `x22`,
+//! A convolution multiplies a matrix of weights with one of inputs. Both are cut into quarters: weights by halves of the outputs of a
+//! part and of all input channels, inputs by halves of the channels and of a band of rows. With quarters `w11` (first outputs, first
+//! inputs), `w12`, `w21`, `w22` and `x11` (first channels, first half of the band), `x12` (first channels, second half), `x21`, `x22`,
 //!
 //! ```text
 //! s1 = w21 + w22   s2 = s1 - w11   s3 = w11 - w21   s4 = w12 - s2
@@ -17,7 +17,8 @@
 //! little, as a register tile begins with one kept sum and leaves another.
 //!
 //! The first half are the upper rows. Every lower row is the partner of one of them; where rows are odd in number, zeros stand for the
-//! partner of the last.
+//! partner of the last. Halves lie side by side, so that the parts or bands of a core are neighbours and the layers around can be
+//! cut like them ([`Cut`](super::cut::Cut)).
 
 mod panels;
 mod steps;
@@ -58,7 +59,7 @@ pub(super) struct Strassen {
     params: Conv2dParams,
     isa: Isa,
     out: [usize; 2],
-    /// Upper rows are cut into so many bands.
+    /// Pairs of rows are cut into so many bands.
     bands: usize,
     /// Weights come from far, so that the tiles that read a panel share the requests for the next.
     shared: bool,
@@ -75,9 +76,9 @@ impl Strassen {
     pub(super) fn new(params: Conv2dParams, out: [usize; 2], isa: Isa, cache: CacheClass) -> Strassen {
         let shared = PANELS * params.weight_len() > cache.bytes() / 8 * CACHED_EIGHTHS;
         let all = Strassen { params, isa, out, bands: 1, shared };
-        let upper = all.upper_rows();
-        let bands = (INPUT_SUMS * all.sums_shape(upper).len() * size_of::<f32>()).div_ceil(MOST_SUMS);
-        Strassen { bands: if bands > 1 { bands.next_multiple_of(2).min(upper) } else { 1 }, ..all }
+        let pairs = all.pairs();
+        let bands = (INPUT_SUMS * all.sums_shape(pairs).len() * size_of::<f32>()).div_ceil(MOST_SUMS);
+        Strassen { bands: if bands > 1 { bands.next_multiple_of(2).min(pairs) } else { 1 }, ..all }
     }
 
     pub(super) fn name(&self) -> String {
@@ -107,7 +108,7 @@ impl Strassen {
         self.output_blocks().div_ceil(tile_size(self.isa).blocks)
     }
 
-    /// The output blocks of one part, counted in its half.
+    /// Numbers of the pairs of output blocks of one part; the first blocks of all its pairs lie before the second ones.
     fn part_blocks(&self, part: usize) -> Range<usize> {
         let width = tile_size(self.isa).blocks;
         part * width..((part + 1) * width).min(self.output_blocks())
@@ -118,7 +119,8 @@ impl Strassen {
         self.inputs() * self.params.taps() * BLOCK
     }
 
-    fn upper_rows(&self) -> usize {
+    /// Upper rows and their partners, the last of which may lack one.
+    fn pairs(&self) -> usize {
         self.out[0].div_ceil(2)
     }
 
@@ -143,7 +145,7 @@ impl Strassen {
 
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
         let (pieces, parts) = (job.xs.n * self.bands, self.parts());
-        let scratch_bytes = self.scratch_parts(self.upper_rows().div_ceil(self.bands)).iter().sum();
+        let scratch_bytes = self.scratch_parts(self.pairs().div_ceil(self.bands)).iter().sum();
         if self.are_equal_shares(pieces, par.people()) {
             return par.run(pieces, scratch_bytes, &|piece, scratch| self.band(job, piece, 0..parts, scratch));
         }
@@ -168,11 +170,11 @@ impl Strassen {
         most * people <= all + all / UNEQUAL
     }
 
-    /// The upper rows of a band, and how many of them have partners.
+    /// The upper rows of a band, and how many of them have partners: the rows behind them.
     fn band_rows(&self, band: usize) -> (Range<usize>, usize) {
-        let rows = range_of(band, self.bands, self.upper_rows());
-        let paired = rows.end.min(self.out[0] / 2).saturating_sub(rows.start);
-        (rows, paired)
+        let pairs = range_of(band, self.bands, self.pairs());
+        let paired = pairs.end.min(self.out[0] / 2).saturating_sub(pairs.start);
+        (2 * pairs.start..2 * pairs.start + pairs.len(), paired)
     }
 
     /// Some parts of one of the bands of all images.
@@ -181,7 +183,7 @@ impl Strassen {
             return;
         }
         let (image, band) = (piece / self.bands, piece % self.bands);
-        let [sums_bytes, kept_bytes, taps_bytes] = self.scratch_parts(self.upper_rows().div_ceil(self.bands));
+        let [sums_bytes, kept_bytes, taps_bytes] = self.scratch_parts(self.pairs().div_ceil(self.bands));
         let (sums, rest) = scratch.split_at_mut(sums_bytes);
         let (kept, taps) = rest.split_at_mut(kept_bytes);
         let sums = Dst::new(bytemuck::cast_slice_mut(sums));
@@ -236,8 +238,7 @@ impl Strassen {
     fn sum_inputs(&self, band: &Band<'_>, sums: Dst) {
         let (xs, shape) = (&band.job.xs, &band.shape);
         let with_partners = self.reach(0, band.paired);
-        let quarters = [band.rows.start, self.upper_rows() + band.rows.start]
-            .map(|row| [0, 1].map(|half| self.input(band, half, row)));
+        let quarters = [band.rows.start, band.rows.end].map(|row| [0, 1].map(|half| self.input(band, half, row)));
         let body = entry::<InputSums>(self.isa);
         for block in 0..self.inputs() / BLOCK {
             for row in 0..shape.h {
@@ -261,16 +262,11 @@ impl Strassen {
         let paired_rows = 0..band.paired;
         PAIRED.iter().for_each(|step| self.step(band, part, step, paired, paired_rows.clone(), kept));
         LONE.iter().for_each(|step| self.step(band, part, step, lone, band.paired..band.rows.len(), kept));
-        let below = self.upper_rows() + band.rows.start;
-        for half in [0, self.output_blocks()] {
-            for block in self.part_blocks(part) {
-                for rows in [band.rows.clone(), below..below + band.paired] {
-                    if !rows.is_empty() {
-                        // SAFETY: `Job::new` checked the shape; these rows of these blocks belong to this chunk.
-                        unsafe { zero_halo(band.job.y, &band.job.ys, band.image, half + block, rows) }
-                    }
-                }
-            }
+        let blocks = self.part_blocks(part);
+        let rows = band.rows.start..band.rows.end + band.paired;
+        for block in 2 * blocks.start..2 * blocks.end {
+            // SAFETY: `Job::new` checked the shape; these rows of these blocks belong to this chunk.
+            unsafe { zero_halo(band.job.y, &band.job.ys, band.image, block, rows.clone()) }
         }
     }
 
@@ -289,7 +285,7 @@ impl Strassen {
         }
         let (job, cols, blocks) = (band.job, self.out[1], self.part_blocks(part));
         let own = band.rows.start + rows.start;
-        let partner = self.upper_rows() + own;
+        let partner = band.rows.end + rows.start;
         let (a, input_row, taps) = match step.input {
             Input::Own(half) => (self.input(band, half, own), job.xs.row_stride(), band.raw),
             Input::Partner(half) => (self.input(band, half, partner), job.xs.row_stride(), band.raw),
@@ -302,7 +298,7 @@ impl Strassen {
         let b = Src::new(job.packed).add(start + step.panel * len);
         let kept_block = rows.len() * cols * BLOCK;
         let kept = |which: Kept| kept.add(which as usize * blocks.len() * kept_block);
-        let bias = [0, self.output_blocks()].map(|half| job.bias_block::<2>(half + blocks.start));
+        let bias = [0, blocks.len()].map(|half| job.bias_block::<2>(2 * blocks.start + half));
         let add = step.add.map(|which| kept(which).as_src());
         let out = |output| {
             let (half, row) = match output {
@@ -314,7 +310,7 @@ impl Strassen {
                     return Out { y, y_block: kept_block, y_row, add, bias, residual: None, limits };
                 }
             };
-            let block = half * self.output_blocks() + blocks.start;
+            let block = 2 * blocks.start + half * blocks.len();
             Out {
                 y: job.y.add(job.ys.offset(band.image, block, row, 0)),
                 y_block: job.ys.block_stride(),
@@ -353,11 +349,12 @@ impl Strassen {
     }
 }
 
-/// Some upper rows of an image and their partners.
+/// Some upper rows of an image and their partners, the rows behind them.
 struct Band<'a> {
     job: &'a Job<'a>,
     image: usize,
     rows: Range<usize>,
+    /// How many have partners.
     paired: usize,
     /// Sums of inputs.
     sums: Src,

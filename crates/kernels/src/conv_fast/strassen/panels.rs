@@ -17,21 +17,20 @@ impl Strassen {
     /// in its panels; for all parts with any of some output channels. Neighbours in panels follow each other.
     fn each_quartet(&self, wanted: &Range<usize>, mut visit: impl FnMut([usize; QUARTERS], usize, usize)) {
         let (taps, inputs) = (self.params.taps(), self.inputs());
-        let half = self.params.out_channels / 2;
         let weight = |output: usize, input: usize, tap: usize| (output * 2 * inputs + input) * taps + tap;
         for part in 0..self.parts() {
             let blocks = self.part_blocks(part);
-            let outputs = blocks.start * BLOCK..blocks.end * BLOCK;
-            let reached = |outputs: Range<usize>| outputs.start < wanted.end && wanted.start < outputs.end;
-            if !reached(outputs.clone()) && !reached(half + outputs.start..half + outputs.end) {
+            let outputs = 2 * blocks.start * BLOCK..2 * blocks.end * BLOCK;
+            if outputs.end <= wanted.start || wanted.end <= outputs.start {
                 continue;
             }
+            let half = blocks.len() * BLOCK;
             for i in 0..inputs {
                 for t in 0..taps {
                     let step = (i / BLOCK * taps + t) * BLOCK + i % BLOCK;
-                    for (column, o) in outputs.clone().enumerate() {
+                    for (column, o) in (outputs.start..outputs.start + half).enumerate() {
                         let of = |output: usize, input: usize| weight(o + output * half, i + input * inputs, t);
-                        visit([of(0, 0), of(0, 1), of(1, 0), of(1, 1)], part, step * outputs.len() + column);
+                        visit([of(0, 0), of(0, 1), of(1, 0), of(1, 1)], part, step * half + column);
                     }
                 }
             }

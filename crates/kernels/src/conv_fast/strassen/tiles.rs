@@ -197,7 +197,7 @@ impl TileShapes<SumTileArgs> for SumTiles {
 
 /// A row of each quarter of an input, and of the four sums of them.
 pub(super) struct InputSumsArgs {
-    /// First and second half of the channels, in the first half of the image.
+    /// First and second half of the channels, in the first half of the band.
     pub own: [Src; 2],
     /// The same in the second half; zeros where there are none.
     pub partners: Option<[Src; 2]>,
