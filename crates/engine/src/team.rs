@@ -294,18 +294,18 @@ impl RunCtx<'_> {
     }
 
     /// Runs `body` on ranges that together are `0..units`, one for each core that may take part, as long as the speed that it
-    /// had in such loops of late; none is longer than twice an even one of [`people`](Self::people). Units should take equally
+    /// had in such loops of late; none is longer than twice an even one of [`parallelism`](Self::parallelism). Units should take equally
     /// long. Everything else is as with [`split`](Self::split), whose chunks the ranges are.
-    pub fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+    pub fn split_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let (engine, token) = (self.engine(), slot::current().token(self.engine()));
-        let people = self.people().min(units);
-        let Some(token) = token.filter(|_| people > 1) else {
+        let parallelism = self.parallelism().min(units);
+        let Some(token) = token.filter(|_| parallelism > 1) else {
             return self.split(units.min(1), scratch_bytes, &|_, scratch| body(0..units, scratch));
         };
         let team = &engine.sched.team;
         team.is_here(token);
-        let shares = team.speeds.cut(team.runs[token].taking_part(team.place(token)), people, units);
-        self.split(people, scratch_bytes, &|part, scratch| {
+        let shares = team.speeds.cut(team.runs[token].taking_part(team.place(token)), parallelism, units);
+        self.split(parallelism, scratch_bytes, &|part, scratch| {
             let begin = clock::now();
             body(shares.range(part), scratch);
             let ticks = clock::now().saturating_sub(begin);
@@ -316,7 +316,7 @@ impl RunCtx<'_> {
     }
 
     /// How many may take part in a split made now, this thread among them.
-    pub fn people(&self) -> usize {
+    pub fn parallelism(&self) -> usize {
         if self.helpers_possible() { self.engine().cores().min(MAX_MEMBERS) } else { 1 }
     }
 

@@ -54,9 +54,9 @@ fn a_shared_loop_runs_every_unit_once_in_ranges_none_of_which_is_twice_as_long_a
             let hits: Arc<Vec<AtomicU32>> = Arc::new((0..units).map(|_| AtomicU32::new(0)).collect());
             let seen = hits.clone();
             engine.push(OpSpec::new("share", &[(&var, Access::Write)]), move |ctx| {
-                let even = units.div_ceil(ctx.people());
+                let even = units.div_ceil(ctx.parallelism());
                 for round in 1..=20 {
-                    ctx.share(units, 100, &|range, scratch| {
+                    ctx.split_static(units, 100, &|range, scratch| {
                         assert!(scratch.len() >= 100 && scratch.as_ptr().addr().is_multiple_of(64));
                         assert!((1..=2 * even).contains(&range.len()), "{range:?} of {units}");
                         // One is slower than the other.

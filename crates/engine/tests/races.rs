@@ -111,7 +111,7 @@ fn a_split_gives_the_same_bits_whoever_helps() {
                                 out[i].fetch_add(u64::from(back.to_bits()), SeqCst);
                             };
                             ctx.split(out.len(), 64 * 4, &add);
-                            ctx.share(out.len(), 64 * 4, &|range, scratch| range.for_each(|i| add(i, scratch)));
+                            ctx.split_static(out.len(), 64 * 4, &|range, scratch| range.for_each(|i| add(i, scratch)));
                             ctx.split(out.len(), 64 * 4, &add);
                             Ok(())
                         });
@@ -250,7 +250,7 @@ fn a_chunk_can_fail_the_op_with_an_error_of_its_own_and_missing_scratch_is_one()
         let (typed, huge) = (engine.new_var(), engine.new_var());
         let shared = engine.new_var();
         engine.push(OpSpec::new("shared", &[(&shared, Access::Write)]), |ctx| {
-            ctx.share(8, 0, &|range, _| {
+            ctx.split_static(8, 0, &|range, _| {
                 if range.contains(&7) {
                     std::panic::resume_unwind(Box::new(OpError::new(FailureKind::Index, "the last unit")));
                 }

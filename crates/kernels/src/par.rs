@@ -10,16 +10,16 @@ pub trait Par: Sync {
     /// chunk alone while it runs and holds arbitrary content.
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
-    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the [`people`](Self::people); none is
+    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the [`parallelism`](Self::parallelism); none is
     /// empty or longer than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend
     /// on it. Units should take equally long. Order, threads and scratch are as with [`run`](Self::run).
-    fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
-        let people = self.people().min(units);
-        self.run(people, scratch_bytes, &|part, scratch| body(range_of(part, people, units), scratch));
+    fn run_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        let parallelism = self.parallelism().min(units);
+        self.run(parallelism, scratch_bytes, &|part, scratch| body(range_of(part, parallelism, units), scratch));
     }
 
     /// How many may take part in a loop, the caller among them. A matter of speed: results must not depend on it.
-    fn people(&self) -> usize {
+    fn parallelism(&self) -> usize {
         1
     }
 }
@@ -316,11 +316,11 @@ mod tests {
         for par in [&Serial as &dyn Par, &Reverse, &Threads(3), &Uneven(2), &Uneven(4)] {
             for units in [0, 1, 2, 5, 64] {
                 let seen = std::sync::Mutex::new(Vec::new());
-                par.share(units, 0, &|range, _| seen.lock().unwrap().push((range.start, range.end)));
+                par.run_static(units, 0, &|range, _| seen.lock().unwrap().push((range.start, range.end)));
                 let mut seen = seen.into_inner().unwrap();
                 seen.sort_unstable();
                 assert_eq!(seen.iter().flat_map(|(a, b)| *a..*b).collect::<Vec<_>>(), (0..units).collect::<Vec<_>>());
-                let even = units.div_ceil(par.people());
+                let even = units.div_ceil(par.parallelism());
                 assert!(seen.iter().all(|(a, b)| (1..=2 * even).contains(&(b - a))), "{seen:?}");
             }
         }

@@ -14,7 +14,7 @@ impl Par for Reverse {
         });
     }
 
-    fn people(&self) -> usize {
+    fn parallelism(&self) -> usize {
         5
     }
 }
@@ -34,7 +34,7 @@ impl Par for Threads {
         });
     }
 
-    fn people(&self) -> usize {
+    fn parallelism(&self) -> usize {
         self.0
     }
 }
@@ -47,21 +47,22 @@ impl Par for Uneven {
         Reverse.run(chunks, scratch_bytes, body);
     }
 
-    fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
-        let people = self.people().min(units);
-        if people == 0 {
+    fn run_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        let parallelism = self.parallelism().min(units);
+        if parallelism == 0 {
             return;
         }
-        let most = 2 * units.div_ceil(people);
-        self.run(people, scratch_bytes, &|part, scratch| {
-            let ends =
-                |part: usize| (0..people - 1 - part).fold(units, |end, i| end - most.min(end - (people - 1 - i)));
+        let most = 2 * units.div_ceil(parallelism);
+        self.run(parallelism, scratch_bytes, &|part, scratch| {
+            let ends = |part: usize| {
+                (0..parallelism - 1 - part).fold(units, |end, i| end - most.min(end - (parallelism - 1 - i)))
+            };
             let begin = if part == 0 { 0 } else { ends(part - 1) };
             body(begin..ends(part), scratch);
         });
     }
 
-    fn people(&self) -> usize {
+    fn parallelism(&self) -> usize {
         self.0
     }
 }

@@ -206,12 +206,12 @@ impl Run {
     pub unsafe fn publish(&self, me: usize, chunks: usize, job: Job) {
         assert!(u32::try_from(chunks).is_ok(), "a loop of {chunks} chunks cannot be shared out");
         let members = self.taking_part(me);
-        let people = members.count_ones() as usize;
+        let parallelism = members.count_ones() as usize;
         let taking_part = self.seats.iter().enumerate().filter(|(seat, _)| (members >> seat) & 1 == 1);
         for (rank, (_, seat)) in taking_part.enumerate() {
             // SAFETY: contract: no chunk is claimed, and none can be here before the word is stored.
             unsafe { *seat.job.get() = Some(job) };
-            seat.word.store(word(chunks * rank / people, chunks * (rank + 1) / people), Ordering::Release);
+            seat.word.store(word(chunks * rank / parallelism, chunks * (rank + 1) / parallelism), Ordering::Release);
         }
     }
 

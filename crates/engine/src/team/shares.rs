@@ -47,22 +47,22 @@ impl Speeds {
         self.at.get(seat).map_or(1.0, |at| self.of(at.load(Ordering::Relaxed)))
     }
 
-    /// Cuts `0..units` into `people` ranges, for the participants in the order of their seats; even ones if others take part than
+    /// Cuts `0..units` into `parallelism` ranges, for the participants in the order of their seats; even ones if others take part than
     /// so many. No range is empty, or longer than twice an even one.
-    pub fn cut(&self, members: u64, people: usize, units: usize) -> Shares {
-        let known = members.count_ones() as usize == people;
+    pub fn cut(&self, members: u64, parallelism: usize, units: usize) -> Shares {
+        let known = members.count_ones() as usize == parallelism;
         let seats = (0..u64::BITS as usize).filter(|seat| known && (members >> seat) & 1 == 1);
         let mut speeds: SmallVec<[f32; 8]> = seats.map(|seat| self.of_seat(seat)).collect();
-        let mean = speeds.iter().sum::<f32>() / people as f32;
+        let mean = speeds.iter().sum::<f32>() / parallelism as f32;
         if !known || speeds.iter().all(|speed| (speed / mean - 1.0).abs() < SAME) {
             speeds.clear();
-            speeds.resize(people, 1.0);
+            speeds.resize(parallelism, 1.0);
         }
-        let most = 2 * units.div_ceil(people);
+        let most = 2 * units.div_ceil(parallelism);
         let (mut left, mut speed_left) = (units, speeds.iter().sum::<f32>());
         let mut parts = SmallVec::new();
         for (i, speed) in speeds.iter().enumerate() {
-            let others = people - 1 - i;
+            let others = parallelism - 1 - i;
             let fair = (left as f32 * speed / speed_left).round() as usize;
             // As many as the others can take are left to them, and one for each of them at least.
             let least = left.saturating_sub(most * others).max(1);
@@ -152,18 +152,21 @@ mod tests {
 
     #[test]
     fn ranges_cover_all_units_in_order_and_none_is_empty_or_twice_as_long_as_even_ones() {
-        for people in 1..9usize {
-            let speeds: Vec<f64> = (0..people).map(|i| if i % 3 == 0 { 4.0 } else { 0.5 }).collect();
-            for known in [Speeds::new(people, people), after(40, &speeds, 1000)] {
-                for units in people..60 {
-                    let shares = known.cut((1 << people) - 1, people, units);
+        for parallelism in 1..9usize {
+            let speeds: Vec<f64> = (0..parallelism).map(|i| if i % 3 == 0 { 4.0 } else { 0.5 }).collect();
+            for known in [Speeds::new(parallelism, parallelism), after(40, &speeds, 1000)] {
+                for units in parallelism..60 {
+                    let shares = known.cut((1 << parallelism) - 1, parallelism, units);
                     let mut at = 0;
-                    for i in 0..people {
+                    for i in 0..parallelism {
                         assert_eq!(shares.range(i).start, at);
                         at = shares.range(i).end;
-                        assert!((1..=2 * units.div_ceil(people)).contains(&shares.range(i).len()), "{people} {units}");
+                        assert!(
+                            (1..=2 * units.div_ceil(parallelism)).contains(&shares.range(i).len()),
+                            "{parallelism} {units}"
+                        );
                     }
-                    assert_eq!(at, units, "{people} people");
+                    assert_eq!(at, units, "{parallelism} threads");
                 }
             }
         }

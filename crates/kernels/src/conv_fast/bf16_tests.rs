@@ -131,7 +131,7 @@ fn a_convolution_of_bf16_has_the_same_bits_whoever_runs_its_chunks() {
             assert_eq!(serial, run(&Reverse), "{}", kernel.name());
             assert_eq!(serial, run(&Threads(3)), "{}", kernel.name());
             assert_eq!(serial, run(&Uneven(2)), "{}", kernel.name());
-            // More people than share a single block of tiles.
+            // More threads than share a single block of tiles.
             assert_eq!(serial, run(&Threads(6)), "{}", kernel.name());
         }
     }

@@ -100,15 +100,16 @@ impl Cut {
     }
 
     /// What the one with the most gets beyond his share.
-    fn excess(&self, people: usize) -> usize {
+    fn excess(&self, parallelism: usize) -> usize {
         let chunks = self.chunks(1);
         let size = |index: usize| {
             let chunk = self.chunk(index, 1);
             chunk.rows.len() * chunk.parts.len()
         };
-        let share = |one: usize| (chunks * one / people..chunks * (one + 1) / people).map(size).sum::<usize>();
-        let most = (0..people).map(share).max().unwrap_or(0);
-        (most * people).saturating_sub(self.rows * self.parts) * STEPS / (self.rows * self.parts).max(1)
+        let share =
+            |one: usize| (chunks * one / parallelism..chunks * (one + 1) / parallelism).map(size).sum::<usize>();
+        let most = (0..parallelism).map(share).max().unwrap_or(0);
+        (most * parallelism).saturating_sub(self.rows * self.parts) * STEPS / (self.rows * self.parts).max(1)
     }
 }
 

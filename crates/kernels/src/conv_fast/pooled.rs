@@ -100,7 +100,7 @@ impl PooledKernel {
         assert!(matches!(epilogue.residual, super::Residual::None), "nothing can be added before a pooling");
         let expected = Expected { x: self.conv.input_shape(), y: self.output, packed_len: self.conv.packed_len() };
         let job = Job::new(&expected, x, packed, epilogue, y);
-        let (images, bands, people) = (self.output.n, self.bands.count, par.people());
+        let (images, bands, parallelism) = (self.output.n, self.bands.count, par.parallelism());
         let floats = self.buffer().len();
         let bytes = floats * size_of::<f32>() + self.band.chunk_bytes();
         let some = |units: Range<usize>, scratch: &mut [u8]| {
@@ -110,8 +110,8 @@ impl PooledKernel {
                 self.some_bands(&job, image, within(&units, image, bands), buffer, &inner);
             }
         };
-        if images <= people {
-            par.share(images * bands, bytes, &some);
+        if images <= parallelism {
+            par.run_static(images * bands, bytes, &some);
         } else {
             par.run(images, bytes, &|image, scratch| some(image * bands..(image + 1) * bands, scratch));
         }

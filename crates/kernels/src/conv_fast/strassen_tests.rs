@@ -106,7 +106,7 @@ impl Par for FirstOfTwo {
         Serial.run(chunks / 2, scratch_bytes, body);
     }
 
-    fn people(&self) -> usize {
+    fn parallelism(&self) -> usize {
         2
     }
 }

@@ -12,12 +12,12 @@ impl Par for EnginePar<'_, '_> {
         self.0.split(chunks, scratch_bytes, body);
     }
 
-    fn share(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
-        self.0.share(units, scratch_bytes, body);
+    fn run_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
+        self.0.split_static(units, scratch_bytes, body);
     }
 
-    fn people(&self) -> usize {
-        self.0.people()
+    fn parallelism(&self) -> usize {
+        self.0.parallelism()
     }
 }
 

@@ -146,12 +146,12 @@ impl Strassen {
     pub(super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
         let (pieces, parts) = (job.xs.n * self.bands, self.parts());
         let scratch_bytes = self.scratch_parts(self.pairs().div_ceil(self.bands)).iter().sum();
-        if self.are_equal_shares(pieces, par.people()) {
+        if self.are_equal_shares(pieces, par.parallelism()) {
             return par.run(pieces, scratch_bytes, &|piece, scratch| self.band(job, piece, 0..parts, scratch));
         }
         // Everybody computes some parts of all bands. Their sums each makes for himself: that takes less than to wait for who has a
         // row more.
-        par.share(parts * pieces, scratch_bytes, &|units, scratch| {
+        par.run_static(parts * pieces, scratch_bytes, &|units, scratch| {
             for piece in 0..pieces {
                 let [start, end] = [units.start, units.end].map(|unit| (unit + pieces - 1 - piece) / pieces);
                 self.band(job, piece, start..end, scratch);
@@ -159,15 +159,15 @@ impl Strassen {
         });
     }
 
-    /// Whether some people who take so many bands as they come have about as much to do.
-    fn are_equal_shares(&self, pieces: usize, people: usize) -> bool {
+    /// Whether so many threads that take so many bands as they come have about as much to do.
+    fn are_equal_shares(&self, pieces: usize, parallelism: usize) -> bool {
         let work = |piece: usize| {
             let (rows, paired) = self.band_rows(piece % self.bands);
             PAIRED.len() * paired + LONE.len() * (rows.len() - paired)
         };
-        let share = |one: usize| range_of(one, people, pieces).map(work).sum::<usize>();
-        let (most, all) = ((0..people).map(share).max().unwrap_or(0), (0..pieces).map(work).sum::<usize>());
-        most * people <= all + all / UNEQUAL
+        let share = |one: usize| range_of(one, parallelism, pieces).map(work).sum::<usize>();
+        let (most, all) = ((0..parallelism).map(share).max().unwrap_or(0), (0..pieces).map(work).sum::<usize>());
+        most * parallelism <= all + all / UNEQUAL
     }
 
     /// The upper rows of a band, and how many of them have partners: the rows behind them.

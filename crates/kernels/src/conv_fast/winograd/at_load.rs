@@ -33,7 +33,7 @@ const MOST_TILES: usize = 28;
 const FEW_TILES: usize = 12;
 
 /// So many transform a single block of tiles each for himself; more share what they transform.
-const FEW_PEOPLE: usize = 4;
+const FEW_THREADS: usize = 4;
 
 /// A Winograd convolution with filters transformed at load, prepared for one image size.
 #[derive(Clone, Debug)]
@@ -245,7 +245,7 @@ impl AtLoad {
     pub(in super::super) fn run(&self, job: &Job<'_>, scratch: &mut [f32], par: &dyn Par) {
         let (_, parts) = self.parts();
         let [v_bytes, m_bytes, taps_bytes] = self.scratch_parts();
-        if self.blocks.len() == 1 && par.people() > FEW_PEOPLE {
+        if self.blocks.len() == 1 && par.parallelism() > FEW_THREADS {
             let (block, v) = (&self.blocks[0], Dst::new(scratch));
             let groups = self.input_blocks().min(16);
             par.run(groups, 0, &|group, _| {
@@ -269,8 +269,8 @@ impl AtLoad {
             }
         };
         // Whoever has parts of a block transforms all of its inputs for himself: these travel less than what becomes of them.
-        if self.blocks.len() <= par.people() {
-            par.share(self.blocks.len() * parts, bytes, &some);
+        if self.blocks.len() <= par.parallelism() {
+            par.run_static(self.blocks.len() * parts, bytes, &some);
         } else {
             par.run(self.blocks.len(), bytes, &|block, scratch| some(block * parts..(block + 1) * parts, scratch));
         }

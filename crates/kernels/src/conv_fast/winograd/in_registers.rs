@@ -121,18 +121,20 @@ impl InRegisters {
     /// A unit of work is a block of outputs of a patch, patch after patch. Whoever has units of a patch transforms its inputs for
     /// himself: then inputs travel between cores, and not what becomes of them, which is three times as much.
     pub(in super::super) fn run(&self, job: &Job<'_>, par: &dyn Par) {
-        let (people, blocks) = (par.people(), job.ys.blocks());
+        let (parallelism, blocks) = (par.parallelism(), job.ys.blocks());
         let least = self.patches().div_ceil(self.cached());
-        if least > people {
-            let groups = least.next_multiple_of(people).min(self.patches());
+        if least > parallelism {
+            let groups = least.next_multiple_of(parallelism).min(self.patches());
             par.run(groups, self.bytes(self.patches().div_ceil(groups)), &|group, scratch| {
                 let patches = range_of(group, groups, self.patches());
                 self.units(job, patches.start * blocks..patches.end * blocks, scratch);
             });
         } else {
             let units = self.patches() * blocks;
-            let most = (2 * units.div_ceil(people)).div_ceil(blocks) + 1;
-            par.share(units, self.bytes(most.min(self.patches())), &|units, scratch| self.units(job, units, scratch));
+            let most = (2 * units.div_ceil(parallelism)).div_ceil(blocks) + 1;
+            par.run_static(units, self.bytes(most.min(self.patches())), &|units, scratch| {
+                self.units(job, units, scratch)
+            });
         }
     }
 
