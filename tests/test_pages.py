@@ -1,0 +1,142 @@
+"""The pages of the repository: their links and paths lead somewhere, their code runs, they stay short."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import DIGITS, ROOT
+
+# Copied from elsewhere by scripts/sync_tests.py.
+_COPIES = ("tests/conformance/", "tests/models/")
+# Text that may name a page of the repository.
+_SOURCES = (".rs", ".py", ".pyi", ".toml", ".sh", ".md", ".h", ".c", "Makefile", ".ci/run")
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_PATH = re.compile(r"[\w.*{},/-]+(?:\.(?:rs|py|pyi|md|mutant|sh|toml|h|c|supp)|/)")
+_PAGE = re.compile(r"[\w./-]*\w\.md\b")
+
+
+def _tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("the repository's files are listed by git, and this is no clone")
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+FILES = _tracked() if (ROOT / ".git").exists() else []
+FOLDERS = sorted({"/".join(name.split("/")[:depth]) for name in FILES for depth in range(1, name.count("/") + 1)})
+PAGES = [name for name in FILES if name.endswith(".md") and not name.startswith(_COPIES)]
+
+
+def _lines(page: str) -> Iterator[tuple[int, str, bool]]:
+    """The lines of a page with their numbers, and whether they are code."""
+    fenced = False
+    for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+        fence = line.lstrip().startswith("```")
+        yield number, line, fenced or fence or line.startswith("    ")
+        fenced ^= fence
+
+
+def _anchors(page: str) -> set[str]:
+    """The anchors that GitHub makes of a page's headings."""
+    headings = [line.lstrip("# ") for _, line, code in _lines(page) if not code and line.startswith("#")]
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@functools.cache
+def _exists(path: str) -> bool:
+    """Whether a file or folder of the repository has this path, whole or as its last parts."""
+    names = FOLDERS if path.endswith("/") else FILES
+    wanted = path.rstrip("/").removeprefix("./")
+    pattern = re.sub(r"\{[^}]*\}", "*", wanted)
+    return any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, f"*/{pattern}") for name in names)
+
+
+def _blocks(page: str) -> str:
+    """The Python code of a page, at its own line numbers."""
+    code: list[str] = []
+    language = None
+    for line in (ROOT / page).read_text().splitlines():
+        if line.startswith("```"):
+            language = None if language is not None else line[3:].strip()
+            code.append("")
+        else:
+            code.append(line if language == "python" else "")
+    return "\n".join(code) + "\n"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    wrong = []
+    for number, line, code in _lines(page):
+        for target in [] if code else _LINK.findall(line):
+            if target.startswith(("http://", "https://")):
+                continue
+            path, _, anchor = target.partition("#")
+            there = (ROOT / page).parent.joinpath(path).resolve() if path else ROOT / page
+            if not there.exists():
+                wrong.append(f"{page}:{number}: {target} does not exist")
+            elif anchor and anchor not in _anchors(str(there.relative_to(ROOT))):
+                wrong.append(f"{page}:{number}: {target}: there is no such heading")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_a_page_names_exist(page: str) -> None:
+    wrong = [
+        f"{page}:{number}: `{quoted}` is no file of the repository"
+        for number, line, code in _lines(page)
+        for quoted in ([] if code else re.findall(r"`([^`]+)`", line))
+        if _PATH.fullmatch(quoted) and not _exists(quoted)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pages_that_a_file_names_exist() -> None:
+    wrong = [
+        f"{name}:{number}: there is no {page}"
+        for name in FILES
+        if name.endswith(_SOURCES) and not name.startswith(_COPIES)
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+        for page in _PAGE.findall(line)
+        if not _exists(page.lstrip("./"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_first_page_is_short() -> None:
+    readme = (ROOT / "README.md").read_text().splitlines()
+    assert len(readme) <= 120, f"README.md has {len(readme)} lines, at most 120 are wanted"
+
+
+def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
+    known = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    headings = re.findall(r"^### (.*)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert headings and set(headings) <= known, f"CHANGELOG.md: known headings are {sorted(known)}"
+
+
+@pytest.mark.parametrize(
+    ("page", "then"),
+    [
+        ("README.md", "assert answer(__import__('numpy').zeros((1, 1, 8, 8))) in range(10)"),
+        ("docs/guide.md", "assert net(x).shape == (1, 10)"),
+    ],
+)
+def test_the_code_of_a_page_runs(mx, page: str, then: str, tmp_path: Path) -> None:
+    shutil.copy(DIGITS / "digits_cnn-symbol.json", tmp_path / "model-symbol.json")
+    shutil.copy(DIGITS / "digits_cnn-0000.params", tmp_path / "model-0000.params")
+    program = tmp_path / "program.py"
+    program.write_text(f"{_blocks(page)}{then}\n")
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
