@@ -2,68 +2,64 @@
 #
 # Set-up happens by itself and once: a virtual environment in .venv, tools of pinned versions in it, one cargo target
 # directory for everything, stamps in build/stamps that say what is up to date.
+#
+# Recipes name files relative to this folder, so that any path to it will do, also one with spaces.
+#
+# PYTHON=/path/to/python3   the interpreter of .venv, which is made again where it had another one
+# SECONDS=60                about how long the targets below "prove" run on two cores, builds not counted
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 
+ifeq ($(wildcard scripts/setup.sh crates/py/Cargo.toml),)
+$(error run make in the folder of this Makefile: make -C FOLDER)
+endif
+
 # rustup puts cargo here, which a shell opened before its installation does not know.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Read by scripts/setup.sh, which finds an interpreter where none is named.
+export PYTHON
+# To bash it is a clock, which scripts use.
+unexport SECONDS
 
-VENV := $(CURDIR)/.venv
+VENV := .venv
 PY := $(VENV)/bin/python
 STAMPS := build/stamps
 # One interpreter for every build, so that switching between targets rebuilds nothing.
-export PYO3_PYTHON := $(PY)
+export PYO3_PYTHON := $(CURDIR)/$(PY)
 
-# The first of these that is new enough and can make virtual environments; `make PYTHON=...` to choose.
-PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python3.10; do \
-	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo "$$p"; break; }; done)
-
-RUST_MINIMUM := 1.95
 NEXTEST_PROFILE := $(if $(CI),ci,default)
 
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/tests/data/*' -type f)
-PYTHON_SOURCES := $(shell find python -type f -not -name '_mxrt*.so' -not -path '*/__pycache__/*')
+# Make cannot name a file with a space; there is none that belongs to the package.
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -not -path '* *' \( -name '*.rs' -o -name Cargo.toml -o -path '*/tests/data/*' -type f \))
+PYTHON_SOURCES := $(shell find python -not -path '* *' -type f -not -name '_mxrt*.so' -not -path '*/__pycache__/*')
 WHEEL_SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(PYTHON_SOURCES)
 
 .PHONY: help
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
 
 # ---- tools -------------------------------------------------------------------------------------
 
 .PHONY: check-tools
 check-tools: ## say which of the tools that must be there beforehand are missing
-	@missing=0; \
-	say() { missing=1; echo "missing: $$1"; echo "         $$2"; }; \
-	if ! command -v cargo >/dev/null || ! rustc --version >/dev/null 2>&1; then \
-		say "Rust $(RUST_MINIMUM) or newer" "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"; \
-	else \
-		have=$$(rustc --version | cut -d' ' -f2); \
-		if [ "$$(printf '%s\n' "$(RUST_MINIMUM)" "$$have" | sort -V | head -n 1)" != "$(RUST_MINIMUM)" ]; then \
-			say "Rust $(RUST_MINIMUM) or newer (this one is $$have)" "rustup update stable"; fi; \
-	fi; \
-	command -v cc >/dev/null || say "a C compiler and linker (cc)" \
-		"Debian, Ubuntu: sudo apt-get install build-essential; Fedora: sudo dnf install gcc"; \
-	[ -n "$(PYTHON)" ] || say "Python 3.10 or newer with its venv module" \
-		"Debian, Ubuntu: sudo apt-get install python3 python3-venv; or make PYTHON=/path/to/python3"; \
-	[ $$missing = 0 ] || { echo "Install what is missing and run make again."; exit 1; }
+	@scripts/setup.sh check
 
 .PHONY: check-rust-tools
 check-rust-tools: check-tools
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || { \
 		echo "missing: rustfmt or clippy"; echo "         rustup component add rustfmt clippy"; exit 1; }
 
-$(STAMPS)/venv: | check-tools
-	@mkdir -p $(STAMPS)
-	$(PYTHON) -m venv --clear $(VENV)
-	@touch $@
+# Looked at every time, for PYTHON may be another one; the stamp changes only where .venv does.
+.PHONY: FORCE
+$(STAMPS)/venv: FORCE | check-tools
+	@scripts/setup.sh venv $@
 
 $(STAMPS)/build-tools: requirements/build.txt $(STAMPS)/venv
 	$(PY) -m pip install --quiet -r requirements/build.txt
@@ -94,7 +90,7 @@ wheel: $(STAMPS)/wheel ## build the wheel into dist/
 wheel-portable: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## build a wheel for older systems (manylinux2014, linked by zig) into dist/portable/
 	$(PY) -m pip install --quiet -r requirements/zig.txt
 	@rm -f python/mxrt/_mxrt*.so
-	PATH="$(VENV)/bin:$$PATH" $(PY) -m maturin build --release --locked --zig --compatibility manylinux2014 --out dist/portable
+	PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m maturin build --release --locked --zig --compatibility manylinux2014 --out dist/portable
 	@ls -l dist/portable/
 
 .PHONY: install
@@ -150,61 +146,91 @@ bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and Op
 	$(PY) benches/peers/compare.py $(PEERS_ARGS)
 
 # ---- prove ---------------------------------------------------------------------------------------
-# docs/testing.md says what each of these shows.
+# docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in runs or seeds is given as many
+# as were measured to take so long on two cores.
 
-LOOM := RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom CARGO_PROFILE_RELEASE_LTO=off
+# count DEFAULT,SECONDS-OF-DEFAULT: DEFAULT, or as many as SECONDS allow, at least one.
+count = $(if $(SECONDS),$(shell echo $$((($(1) * $(SECONDS) + $(2) - 1) / $(2)))),$(1))
+
+LOOM := RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$$CARGO_TARGET_DIR/loom" CARGO_PROFILE_RELEASE_LTO=off
 
 .PHONY: loom
 loom: | check-tools ## models of the engine's protocol under loom (seconds); LOOM_MAX_PREEMPTIONS=4 for deeper ones
 	MXRT_TEST_SECONDS=1700 $(LOOM) timeout --kill-after=10 1800 cargo test -q -p mxrt-engine --lib --release --locked
 
 .PHONY: mutants
-mutants: | check-tools ## break the engine in every way of the list and see whether the tests notice (an hour); ARGS="token fork" for some
-	$(PYTHON) scripts/mutants.py $(ARGS)
+mutants: $(STAMPS)/venv ## break the engine in every way of the list and see whether the tests notice (an hour); ARGS="token fork" for some
+	$(PY) scripts/mutants.py $(ARGS)
 
 .PHONY: mutants-check
-mutants-check: | check-tools ## whether the list of mutants still fits the source (a second)
-	$(PYTHON) scripts/mutants.py --check
-
-SECONDS_OF_SOAK := $(or $(SECONDS_TO_RUN),3600)
-SEEDS_OF_DEVICES ?= 100
-.PHONY: soak-devices
-soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulated devices in 100 orders of their work, against the CPU's bits; SEEDS_OF_DEVICES=10 for a tenth
-	@mkdir -p build/zoo
-	for kind in ThreadedEngineAsync ThreadedEnginePerDeviceAsync; do \
-		MXNET_ENGINE_TYPE=$$kind $(PY) tests/device_models.py --seeds $(SEEDS_OF_DEVICES) --zoo-dir build/zoo \
-			$$(cd tests/models && ls -d */ zoo/*/ | sed 's,/$$,,' | grep -v '^zoo$$\|^__'); done
+mutants-check: $(STAMPS)/venv ## whether the list of mutants still fits the source (a second)
+	$(PY) scripts/mutants.py --check
 
 .PHONY: soak
-soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour; SECONDS_TO_RUN=60 for a minute
-	MXRT_TEST_SECONDS=$$(($(SECONDS_OF_SOAK) + 600)) MXRT_SOAK_SECONDS=$(SECONDS_OF_SOAK) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
+soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour
+	MXRT_TEST_SECONDS=$$(($(or $(SECONDS),3600) + 600)) MXRT_SOAK_SECONDS=$(or $(SECONDS),3600) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
-SEEDS := $(or $(SEEDS_TO_RUN),10000)
 .PHONY: soak-scenarios
-soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (minutes); SEEDS_TO_RUN=100000 for more
-	MXRT_SIM_SEEDS=$(SEEDS) cargo test -q -p mxrt-sim --locked --tests
+soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (eight minutes)
+	MXRT_SIM_SEEDS=$(call count,10000,480) cargo test -q -p mxrt-sim --locked --tests
+
+.PHONY: soak-devices
+soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulated devices in 100 orders of their work, against the CPU's bits (ten minutes)
+	@mkdir -p build/zoo
+	for kind in ThreadedEngineAsync ThreadedEnginePerDeviceAsync; do \
+		MXNET_ENGINE_TYPE=$$kind $(PY) tests/device_models.py --seeds $(call count,100,600) --zoo-dir build/zoo \
+			$$(cd tests/models && ls -d */ zoo/*/ | sed 's,/$$,,' | grep -v '^zoo$$\|^__'); done
+
+.PHONY: exits
+exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour)
+	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/test_exits.py
+
+.PHONY: fuzz
+fuzz: | check-tools ## damaged files against the readers, guided by coverage (ten minutes for each target); ARGS=symbol for one
+	scripts/fuzz.sh run $(or $(SECONDS),600) $(ARGS)
+
+.PHONY: fuzz-replay
+fuzz-replay: | check-tools ## build the fuzz targets and run each once over the seeds and what was found before
+	scripts/fuzz.sh replay $(ARGS)
 
 .PHONY: tsan
-tsan: | check-tools ## the engine's tests under ThreadSanitizer (a minute after the build); SECONDS_TO_RUN=600 for longer
-	scripts/sanitize.sh thread $(SECONDS_TO_RUN)
+tsan: | check-tools ## the engine's tests under ThreadSanitizer, then 20 seconds of random programs (minutes)
+	scripts/sanitize.sh thread $(SECONDS)
 
 .PHONY: asan
-asan: | check-tools ## the tests of engine and kernels under AddressSanitizer (minutes after the build); SECONDS_TO_RUN=600 for longer
-	scripts/sanitize.sh address $(SECONDS_TO_RUN)
+asan: | check-tools ## the tests of the engine under AddressSanitizer, then 20 seconds of random programs (minutes)
+	scripts/sanitize.sh address $(SECONDS)
+
+.PHONY: asan-kernels
+asan-kernels: | check-tools ## the tests of the kernels under AddressSanitizer, on every instruction set there is (five minutes)
+	scripts/sanitize.sh address-kernels
 
 .PHONY: memcheck
-memcheck: | check-tools ## some of the tests of engine and kernels under valgrind
+memcheck: | check-tools ## some of the tests of engine and kernels under valgrind (minutes)
 	scripts/sanitize.sh memcheck
+	scripts/sanitize.sh memcheck-kernels
 
 .PHONY: check-aarch64
 check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
-.PHONY: exits
-exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour); REPEAT=50 for less
-	MXRT_EXITS=$(or $(REPEAT),1000) $(PY) -m pytest tests/test_exits.py
+# What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and after changes of kernels or engine.
+.PHONY: prove
+prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds and exits, mutants (four hours)
+	$(MAKE) asan-kernels
+	$(MAKE) memcheck
+	$(MAKE) tsan
+	$(MAKE) asan
+	$(MAKE) fuzz
+	$(MAKE) soak-scenarios
+	$(MAKE) soak-devices
+	$(MAKE) exits
+	$(MAKE) soak
+	$(MAKE) mutants
+	@echo "make prove: all passed"
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf build dist target .venv .pytest_cache .mypy_cache .ruff_cache .benchmarks python/mxrt/_mxrt*.so
-	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+	@scripts/setup.sh clean
+	rm -rf build dist target .pytest_cache .mypy_cache .ruff_cache .benchmarks python/mxrt/_mxrt*.so
+	find . -name __pycache__ -type d -not -path './.git/*' -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
-# The tests of the engine, and of the kernels, under a sanitizer, on the stable compiler.
+# The tests of the engine, or of the kernels, under a sanitizer, on the stable compiler.
 #
 #   scripts/sanitize.sh thread   [SECONDS]   ThreadSanitizer: unordered accesses
 #   scripts/sanitize.sh address  [SECONDS]   AddressSanitizer: use after free, double free, overflow
 #   scripts/sanitize.sh memcheck             valgrind's memcheck on a few tests, with the ordinary build
+#   scripts/sanitize.sh address-kernels      the kernels' tests on every instruction set there is
+#   scripts/sanitize.sh memcheck-kernels     those of them that take seconds; valgrind knows no AVX-512
 #
-# First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then random programs for
-# SECONDS (20), then the kernels' tests on every instruction set there is: not under ThreadSanitizer (kernels start no
-# threads), and under valgrind, which knows no AVX-512, only those that take seconds. ONLY=kernels runs these alone.
-# Anything reported ends the script with status 1; the reports are in build/sanitize/. BUDGET=60 in the environment: the
-# runs, builds not counted, take that many seconds together; what there is no time for is named. Where the compiler has no
+# First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then random programs for 20
+# seconds. With SECONDS all runs together take that long, builds not counted: tests for which there is no time are named,
+# and random programs take what is left. Kernels start no threads, so ThreadSanitizer has nothing to see in them.
+# Anything reported ends the script with status 1; the reports are in build/sanitize/. Where the compiler has no
 # sanitizers the script says so and ends with status 0.
 set -euo pipefail
 # The cache of the backtrace is behind a lock of the prebuilt standard library, which ThreadSanitizer does not see.
 export RUST_BACKTRACE=0
 cd "$(dirname "$0")/.."
-kind=${1:?thread, address or memcheck}
-seconds=${2:-20}
+name=${1:?thread, address, memcheck, address-kernels or memcheck-kernels}
+kind=${name%-kernels}
+budget=${2:-}
+programs=${budget:-20}
 jobs=${JOBS:-$(nproc)}
 target=$(rustc -vV | sed -n 's/^host: //p')
-budget=${BUDGET:-}
 spent=0
 logs=build/sanitize
 mkdir -p "$logs"
@@ -32,10 +34,11 @@ found=66
 
 case $kind in
 thread)
+  [ "$name" = "$kind" ] || { echo "unknown: $name; kernels start no threads"; exit 1; }
   canary=a_data_race
   says='data race'
   export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
-  export TSAN_OPTIONS="exitcode=$found suppressions=$PWD/scripts/tsan.supp"
+  export TSAN_OPTIONS="exitcode=$found suppressions='$PWD/scripts/tsan.supp'"
   ;;
 address)
   canary=a_use_after_free
@@ -48,11 +51,11 @@ memcheck)
   canary=a_use_after_free
   says='Invalid read'
   tests=(basics leaks)
-  seconds=0
+  programs=0
   command -v valgrind >/dev/null || { echo "missing: valgrind (Debian, Ubuntu: sudo apt-get install valgrind)"; exit 1; }
   ;;
 *)
-  echo "unknown: $kind; known: thread, address, memcheck"
+  echo "unknown: $name; known: thread, address, memcheck, address-kernels, memcheck-kernels"
   exit 1
   ;;
 esac
@@ -114,27 +117,25 @@ check() {
     grep -E '^SUMMARY|Invalid|Conditional|panicked|HANG' "$logs/$kind-$name.log" | cut -c1-200 | sort | uniq -c | head -n 20 || true
   fi
 }
-[ "${ONLY:-}" = kernels ] && tests=() && seconds=0
-for test in "${tests[@]}"; do
-  time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
-  program=$(executable mxrt-engine --test "$test")
-  check "$test" "$program" ${MXRT_SANITIZE_ARGS:-}
-done
-if [ -n "$budget" ] && [ "$seconds" -gt $((budget - spent)) ]; then
-  seconds=$((budget > spent ? budget - spent : 0))
-fi
-if [ "$seconds" -gt 0 ]; then
-  export MXRT_SOAK_SECONDS=$seconds
-  check soak "$(executable mxrt-engine --test soak)" --nocapture
-fi
-if [ "$kind" != thread ] && [ -n "$budget" ]; then
-  echo "$kind: kernels: left out, their build takes minutes: ONLY=kernels runs them alone"
-elif [ "$kind" != thread ]; then
+if [ "$name" != "$kind" ]; then
   some=()
   # Instrumented code has functions that are inlined otherwise, which this test looks for.
   [ "$kind" = address ] && some=(--skip no_instruction_is_called_as_a_function)
   [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity plain_layout without_a_copy strassen_tests::an_)
   kernels=$(executable mxrt-kernels --lib)
   check kernels "$kernels" "${some[@]}"
+  exit $bad
+fi
+for test in "${tests[@]}"; do
+  time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
+  program=$(executable mxrt-engine --test "$test")
+  check "$test" "$program" ${MXRT_SANITIZE_ARGS:-}
+done
+if [ -n "$budget" ] && [ "$programs" -gt 0 ]; then
+  programs=$((budget > spent ? budget - spent : 0))
+fi
+if [ "$programs" -gt 0 ]; then
+  export MXRT_SOAK_SECONDS=$programs
+  check soak "$(executable mxrt-engine --test soak)" --nocapture
 fi
 exit $bad

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The fuzz targets (fuzz/fuzz_targets) on the stable compiler: libFuzzer, guided by the coverage that LLVM counts.
+#
+#   scripts/fuzz.sh run SECONDS [TARGET...]   each target for so long, in parallel on all cores
+#   scripts/fuzz.sh replay [TARGET...]        each target once over the seeds and what was found before
+#
+# Seeds are files of the tests; what a run finds new grows in fuzz/corpus/TARGET. An input that breaks a target ends the
+# script with status 1 and stays in fuzz/artifacts/TARGET; `replay` shows it again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+action=${1:?run SECONDS or replay}
+shift
+if [ "$action" = run ]; then
+  seconds=${1:?SECONDS}
+  shift
+fi
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=($(cd fuzz/fuzz_targets && ls -- *.rs | sed 's/\.rs$//'))
+for target in "${targets[@]}"; do
+  [ -e "fuzz/fuzz_targets/$target.rs" ] || {
+    echo "unknown target: $target; known: $(cd fuzz/fuzz_targets && ls -- *.rs | sed 's/\.rs$//' | tr '\n' ' ')"
+    exit 1
+  }
+done
+command -v c++ >/dev/null || { echo "missing: a C++ compiler (c++), for libFuzzer (Debian, Ubuntu: sudo apt-get install g++)"; exit 1; }
+
+folder="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
+host=$(rustc -vV | sed -n 's/^host: //p')
+# What cargo-fuzz passes, without its sanitizer, which only the nightly compiler knows. With a target build scripts are left alone.
+RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks" \
+  cargo build --manifest-path fuzz/Cargo.toml --locked --release --target "$host" --target-dir "$folder"
+
+# seeds TARGET: the files of the tests that the target begins with.
+seeds() {
+  case $1 in
+  params) ls tests/conformance/data/graphs/*.params tests/models/digits_cnn/*.params ;;
+  symbol) ls tests/conformance/data/graphs/*-symbol.json tests/models/*/*-symbol.json ;;
+  *) true ;;
+  esac
+}
+
+bad=0
+for target in "${targets[@]}"; do
+  corpus=fuzz/corpus/$target artifacts=fuzz/artifacts/$target
+  mkdir -p "$corpus" "$artifacts"
+  mapfile -t files < <(seeds "$target")
+  for file in "${files[@]}"; do cp -n "$file" "$corpus/"; done
+  program=$folder/$host/release/$target
+  common=(-artifact_prefix="$artifacts/" -timeout=10 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0)
+  begin=$SECONDS status=0
+  if [ "$action" = run ]; then
+    "$program" "${common[@]}" -max_len=4096 -fork="$(nproc)" -ignore_crashes=0 -max_total_time="$seconds" "$corpus" || status=$?
+  else
+    mapfile -t found < <(find "$corpus" "$artifacts" -type f | sort)
+    "$program" "${common[@]}" "${found[@]}" >/dev/null || status=$?
+  fi
+  echo "fuzz $target: status $status, $(find "$corpus" -type f | wc -l) inputs, $((SECONDS - begin)) s"
+  [ $status -eq 0 ] || bad=1
+done
+exit $bad
