@@ -1,12 +1,31 @@
-//! Symbols, graph passes, plans and [`CachedOp`].
+//! From a symbol to answers: graph → passes → plan → [`CachedOp`].
 //!
 //! A graph knows operators only through their definitions; it reads no files but the text of symbols.
+//!
+//! | module | does |
+//! | --- | --- |
+//! | `symbol`, `json` | the user's graph, and its text |
+//! | `ir` | the graph that passes rewrite, and its types |
+//! | `passes` | rewrites, in one list |
+//! | `compile` | a graph and a signature become a plan: kernels bound, operands placed |
+//! | `memory` | where a plan's values, constants and raw weights lie |
+//! | `run` | calls: plans by signature, batches in parts, requests on host and devices |
+//!
+//! A [`Plan`] is immutable and belongs to one signature (types of the inputs). What a single request needs (inputs, outputs,
+//! arena) is handed to it when it runs, so any number of requests run one plan at a time.
 #![forbid(unsafe_code)]
 
+mod compile;
+pub mod ir;
 pub mod json;
-pub mod plan;
+mod memory;
+pub mod passes;
+mod run;
 pub mod symbol;
 
+pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Plan, PlanReport, StepReport};
+pub use ir::{Graph, GraphInput, GraphNode, Types, Value, infer};
 pub use json::{LoadOptions, Loaded};
-pub use plan::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Graph, Plan, passes};
-pub use symbol::{Entry, GraphError, InferredShapes, InferredTypes, Node, Symbol};
+pub use passes::PassChoice;
+pub use run::{BoundOp, CacheStats, CachedOp, CallOptions};
+pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol};

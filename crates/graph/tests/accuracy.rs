@@ -4,7 +4,7 @@ mod common;
 
 use common::{apply, var};
 use mxrt_engine::{Config, Engine};
-use mxrt_graph::plan::BuildOptions;
+use mxrt_graph::BuildOptions;
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{ConvTable, Isa, KernelOptions, Method};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};

@@ -1,7 +1,7 @@
 //! A compiled symbol, called as users call it: from many threads, with many shapes, with failing inputs.
 
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
-use mxrt_graph::plan::{BuildOptions, CacheLimit, PassChoice};
+use mxrt_graph::{BuildOptions, CacheLimit, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{Isa, KernelOptions, registry};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};

@@ -6,7 +6,7 @@ mod common;
 use common::compare::{array_of, check, check_on, conv, engine, inputs_for, norm, op_by_op, relu, values};
 use common::{apply, var};
 use mxrt_engine::{Config, Engine};
-use mxrt_graph::plan::{BuildOptions, PassChoice};
+use mxrt_graph::{BuildOptions, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_tensor::{NDArray, TensorType};
 

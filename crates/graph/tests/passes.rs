@@ -1,6 +1,6 @@
 //! Every pass, as text before and after.
 
-use mxrt_graph::plan::infer;
+use mxrt_graph::infer;
 use mxrt_graph::{Graph, Symbol, passes};
 use mxrt_ops::{KernelOptions, registry};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType};

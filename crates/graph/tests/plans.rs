@@ -4,7 +4,7 @@ mod common;
 
 use common::compare::{array, check, check_with, conv, engine, inputs, norm, relu, values};
 use common::{apply, fixture, load, var};
-use mxrt_graph::plan::{BuildOptions, PassChoice};
+use mxrt_graph::{BuildOptions, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol, passes};
 use mxrt_ops::KernelOptions;
 use mxrt_tensor::{NDArray, Shape, TensorType};

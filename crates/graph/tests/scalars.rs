@@ -4,7 +4,7 @@ mod common;
 
 use common::compare::{array, check, check_with, conv, engine, inputs, norm, relu};
 use common::{apply, var};
-use mxrt_graph::plan::{BuildOptions, PassChoice};
+use mxrt_graph::{BuildOptions, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_tensor::{DType, NDArray, Shape, TensorType};
 

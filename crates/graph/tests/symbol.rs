@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use mxrt_engine::FailureKind;
-use mxrt_graph::{Entry, GraphError, Symbol, symbol::text};
+use mxrt_graph::{GraphError, NodeEntry, Symbol, symbol::text};
 use std::collections::BTreeMap;
 
 #[test]
@@ -206,7 +206,7 @@ fn a_hundred_thousand_nodes_in_a_chain_are_no_problem() {
     let shapes = copy.infer_shape(&[("data".to_owned(), mxrt_tensor::Shape::new(&[2, 3]).into())], false);
     assert_eq!(shapes.map(|s| s.outs[0].to_string()).ok().as_deref(), Some("(2, 3)"));
     // the ends of one chain are held by different threads
-    let middle = Symbol::from_entries(vec![Entry::new(copy.topo()[50_000].clone(), 0)]);
+    let middle = Symbol::from_entries(vec![NodeEntry::new(copy.topo()[50_000].clone(), 0)]);
     std::thread::spawn(move || drop(copy)).join().unwrap_or_else(|_| panic!("dropping failed"));
     assert_eq!(middle.topo().len(), 50_001);
 }

@@ -28,8 +28,10 @@ pub use mxrt_engine::{
     Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, MAX_CORES, OpError, PushSite, RequestScope,
     WaitError, memory,
 };
-pub use mxrt_graph::plan::{BuildOptions, CacheLimit, CacheStats, PassChoice, PlanReport, StepReport};
-pub use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};
+pub use mxrt_graph::{
+    BuildOptions, CacheLimit, CacheStats, CachedOp, CachedOpFlags, GraphError, PassChoice, PlanReport, StepReport,
+    Symbol,
+};
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{

@@ -5,7 +5,7 @@ use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results
 use crate::symbol::SymbolBase;
 use crate::{errors, plan_report, runtime};
 use mxrt_engine::OpError;
-use mxrt_graph::plan::PlanReport;
+use mxrt_graph::PlanReport;
 use mxrt_graph::{CachedOpFlags, CallOptions};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;

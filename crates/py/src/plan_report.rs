@@ -1,6 +1,6 @@
 //! Plans as Python data.
 
-use mxrt_graph::plan::{BatchParts, PlanReport, StepReport};
+use mxrt_graph::{BatchParts, PlanReport, StepReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

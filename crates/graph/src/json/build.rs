@@ -1,7 +1,7 @@
 //! From what a text says to a graph: names looked up, edges checked and connected.
 
 use super::read::{RawEntry, RawGraph, RawNode};
-use crate::symbol::{Entry, GraphError, MAX_OUTPUTS, Node, NodeParts, Symbol, UnknownOperator};
+use crate::symbol::{GraphError, MAX_OUTPUTS, Node, NodeEntry, NodeParts, Symbol, UnknownOperator};
 use mxrt_ops::{OpDef, registry};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,17 +41,17 @@ fn collect_unknown<'a>(graph: &'a RawGraph, list: &mut Vec<UnknownOperator>, pla
 pub(super) fn order(graph: &RawGraph) -> Result<Vec<usize>, GraphError> {
     check_ids(graph)?;
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum VisitState {
         New,
         Open,
         Done,
     }
-    let mut states = vec![State::New; graph.nodes.len()];
+    let mut states = vec![VisitState::New; graph.nodes.len()];
     let mut order = Vec::new();
     let mut stack: Vec<(usize, usize)> = Vec::new();
     for head in &graph.heads {
-        if states[head.node as usize] == State::New {
-            states[head.node as usize] = State::Open;
+        if states[head.node as usize] == VisitState::New {
+            states[head.node as usize] = VisitState::Open;
             stack.push((head.node as usize, 0));
         }
         while let Some((at, next)) = stack.last_mut() {
@@ -59,17 +59,17 @@ pub(super) fn order(graph: &RawGraph) -> Result<Vec<usize>, GraphError> {
             *next += 1;
             match child(&graph.nodes[at], step) {
                 None => {
-                    states[at] = State::Done;
+                    states[at] = VisitState::Done;
                     order.push(at);
                     stack.pop();
                 }
                 Some(child) => match states[child] {
-                    State::Done => {}
-                    State::New => {
-                        states[child] = State::Open;
+                    VisitState::Done => {}
+                    VisitState::New => {
+                        states[child] = VisitState::Open;
                         stack.push((child, 0));
                     }
-                    State::Open => {
+                    VisitState::Open => {
                         let names = (&graph.nodes[at].name, &graph.nodes[child].name);
                         return Err(bad(format!("nodes '{}' and '{}' are part of a cycle", names.0, names.1)));
                     }
@@ -158,10 +158,10 @@ fn connect(raw: RawNode, built: &[Option<Arc<Node>>], budget: &mut usize) -> Res
 }
 
 /// Edges to nodes that exist already: the order of building and the check of the ids see to that.
-fn entries(raw: &[RawEntry], built: &[Option<Arc<Node>>]) -> Vec<Entry> {
+fn entries(raw: &[RawEntry], built: &[Option<Arc<Node>>]) -> Vec<NodeEntry> {
     let entry = |e: &RawEntry| {
         let node = built.get(e.node as usize)?.clone()?;
-        Some(Entry { node, index: e.index as usize, version: e.version })
+        Some(NodeEntry { node, index: e.index as usize, version: e.version })
     };
     raw.iter().filter_map(entry).collect()
 }

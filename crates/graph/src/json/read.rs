@@ -47,7 +47,7 @@ pub(super) struct RawEntry {
 /// Reads the text of a symbol.
 pub(super) fn read(text: &str) -> Result<RawGraph, GraphError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let graph = Graph { inner: false }.deserialize(&mut json).and_then(|g| json.end().map(|()| g));
+    let graph = GraphVisitor { inner: false }.deserialize(&mut json).and_then(|g| json.end().map(|()| g));
     graph.map_err(|e| GraphError::Json(e.to_string()))
 }
 
@@ -78,18 +78,18 @@ where
 }
 
 /// A graph; `inner` ones are part of a node.
-struct Graph {
+struct GraphVisitor {
     inner: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Graph {
+impl<'de> DeserializeSeed<'de> for GraphVisitor {
     type Value = RawGraph;
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<RawGraph, D::Error> {
         d.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Graph {
+impl<'de> Visitor<'de> for GraphVisitor {
     type Value = RawGraph;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,10 +102,10 @@ impl<'de> Visitor<'de> for Graph {
         let mut row_ptr: Option<Vec<Count>> = None;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "nodes" => fill(&mut map, &mut nodes, place, &key, Nodes)?,
-                "arg_nodes" => fill(&mut map, &mut arg_nodes, place, &key, Plain::<Vec<NodeId>>::new())?,
-                "node_row_ptr" => fill(&mut map, &mut row_ptr, place, &key, Plain::new())?,
-                "heads" => fill(&mut map, &mut heads, place, &key, Plain::<Vec<RawEntry>>::new())?,
+                "nodes" => fill(&mut map, &mut nodes, place, &key, NodesVisitor)?,
+                "arg_nodes" => fill(&mut map, &mut arg_nodes, place, &key, PlainSeed::<Vec<NodeId>>::new())?,
+                "node_row_ptr" => fill(&mut map, &mut row_ptr, place, &key, PlainSeed::new())?,
+                "heads" => fill(&mut map, &mut heads, place, &key, PlainSeed::<Vec<RawEntry>>::new())?,
                 "attrs" => fill(&mut map, &mut attrs, place, &key, GraphAttrs)?,
                 _ => return Err(unknown_key(place, &key, GRAPH_KEYS)),
             }
@@ -122,15 +122,15 @@ impl<'de> Visitor<'de> for Graph {
 }
 
 /// Deserialises without a seed where one is asked for.
-struct Plain<T>(std::marker::PhantomData<T>);
+struct PlainSeed<T>(std::marker::PhantomData<T>);
 
-impl<T> Plain<T> {
-    fn new() -> Plain<T> {
-        Plain(std::marker::PhantomData)
+impl<T> PlainSeed<T> {
+    fn new() -> PlainSeed<T> {
+        PlainSeed(std::marker::PhantomData)
     }
 }
 
-impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Plain<T> {
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for PlainSeed<T> {
     type Value = T;
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<T, D::Error> {
         T::deserialize(d)
@@ -138,16 +138,16 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Plain<T> {
 }
 
 /// The list of nodes; errors say which one.
-struct Nodes;
+struct NodesVisitor;
 
-impl<'de> DeserializeSeed<'de> for Nodes {
+impl<'de> DeserializeSeed<'de> for NodesVisitor {
     type Value = Vec<RawNode>;
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Vec<RawNode>, D::Error> {
         d.deserialize_seq(self)
     }
 }
 
-impl<'de> Visitor<'de> for Nodes {
+impl<'de> Visitor<'de> for NodesVisitor {
     type Value = Vec<RawNode>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,23 +187,23 @@ impl<'de> Visitor<'de> for NodeSeed {
         let (mut attrs, mut param, mut deps, mut subgraphs, mut source) = (None, None, None, None, None);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "op" => fill(&mut map, &mut op, &place, &key, Plain::<String>::new())?,
+                "op" => fill(&mut map, &mut op, &place, &key, PlainSeed::<String>::new())?,
                 "name" => {
-                    fill(&mut map, &mut name, &place, &key, Plain::<String>::new())?;
+                    fill(&mut map, &mut name, &place, &key, PlainSeed::<String>::new())?;
                     if let Some(name) = &name {
                         place = format!("node {} '{name}'", self.index);
                     }
                 }
-                "inputs" => fill(&mut map, &mut inputs, &place, &key, Plain::<Vec<RawEntry>>::new())?,
+                "inputs" => fill(&mut map, &mut inputs, &place, &key, PlainSeed::<Vec<RawEntry>>::new())?,
                 // two spellings of one field: the one that comes last counts
                 "attrs" | "attr" => {
                     attrs = None;
-                    fill(&mut map, &mut attrs, &place, &key, Texts)?;
+                    fill(&mut map, &mut attrs, &place, &key, TextsVisitor)?;
                 }
-                "param" => fill(&mut map, &mut param, &place, &key, Texts)?,
-                "control_deps" => fill(&mut map, &mut deps, &place, &key, Plain::<Vec<NodeId>>::new())?,
-                "subgraphs" => fill(&mut map, &mut subgraphs, &place, &key, Subgraphs)?,
-                "backward_source_id" => fill(&mut map, &mut source, &place, &key, Plain::<i64>::new())?,
+                "param" => fill(&mut map, &mut param, &place, &key, TextsVisitor)?,
+                "control_deps" => fill(&mut map, &mut deps, &place, &key, PlainSeed::<Vec<NodeId>>::new())?,
+                "subgraphs" => fill(&mut map, &mut subgraphs, &place, &key, SubgraphsVisitor)?,
+                "backward_source_id" => fill(&mut map, &mut source, &place, &key, PlainSeed::<i64>::new())?,
                 _ => return Err(unknown_key(&place, &key, NODE_KEYS)),
             }
         }
@@ -222,16 +222,16 @@ impl<'de> Visitor<'de> for NodeSeed {
     }
 }
 
-struct Subgraphs;
+struct SubgraphsVisitor;
 
-impl<'de> DeserializeSeed<'de> for Subgraphs {
+impl<'de> DeserializeSeed<'de> for SubgraphsVisitor {
     type Value = Vec<RawGraph>;
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Vec<RawGraph>, D::Error> {
         d.deserialize_seq(self)
     }
 }
 
-impl<'de> Visitor<'de> for Subgraphs {
+impl<'de> Visitor<'de> for SubgraphsVisitor {
     type Value = Vec<RawGraph>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,7 +240,7 @@ impl<'de> Visitor<'de> for Subgraphs {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<RawGraph>, A::Error> {
         let mut graphs = Vec::new();
-        while let Some(graph) = seq.next_element_seed(Graph { inner: true })? {
+        while let Some(graph) = seq.next_element_seed(GraphVisitor { inner: true })? {
             graphs.push(graph);
         }
         Ok(graphs)
@@ -248,16 +248,16 @@ impl<'de> Visitor<'de> for Subgraphs {
 }
 
 /// Attributes: texts by name. Where a name comes twice the last one counts.
-struct Texts;
+struct TextsVisitor;
 
-impl<'de> DeserializeSeed<'de> for Texts {
+impl<'de> DeserializeSeed<'de> for TextsVisitor {
     type Value = BTreeMap<String, String>;
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Self::Value, D::Error> {
         d.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Texts {
+impl<'de> Visitor<'de> for TextsVisitor {
     type Value = BTreeMap<String, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

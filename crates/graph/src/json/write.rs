@@ -1,6 +1,6 @@
 //! Writing symbol JSON in MXNet's own layout, byte for byte.
 
-use crate::symbol::{Entry, Node, Symbol};
+use crate::symbol::{Node, NodeEntry, Symbol};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Writer {
     }
 }
 
-fn edges(entries: &[Entry], ids: &HashMap<*const Node, usize>) -> Vec<String> {
+fn edges(entries: &[NodeEntry], ids: &HashMap<*const Node, usize>) -> Vec<String> {
     entries.iter().map(|e| format!("[{}, {}, {}]", ids[&Arc::as_ptr(&e.node)], e.index, e.version)).collect()
 }
 

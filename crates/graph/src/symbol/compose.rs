@@ -1,7 +1,7 @@
 //! Putting symbols in the place of variables.
 
 use super::create::versioned;
-use super::{Entry, GraphError, Node, NodeParts, Symbol};
+use super::{GraphError, Node, NodeEntry, NodeParts, Symbol};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Symbol {
         let replacements = named(self, arguments)?;
         let head = self.outputs().first().map(|e| Arc::as_ptr(&e.node));
         let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
-        let mut replaced: HashMap<*const Node, Entry> = HashMap::new();
+        let mut replaced: HashMap<*const Node, NodeEntry> = HashMap::new();
         for node in self.topo() {
             let key = Arc::as_ptr(&node);
             if node.is_variable()
@@ -32,7 +32,7 @@ impl Symbol {
                 replaced.insert(key, entry.clone());
             }
             let touched = node.inputs.iter().any(|e| replaced.contains_key(&Arc::as_ptr(&e.node)));
-            let inputs: Vec<Entry> = node
+            let inputs: Vec<NodeEntry> = node
                 .inputs
                 .iter()
                 .map(|e| replaced.get(&Arc::as_ptr(&e.node)).cloned().unwrap_or_else(|| moved(e, &copies)))
@@ -48,18 +48,19 @@ impl Symbol {
             };
             copies.insert(key, copy);
         }
-        let head_entry = |e: &Entry| replaced.get(&Arc::as_ptr(&e.node)).cloned().unwrap_or_else(|| moved(e, &copies));
+        let head_entry =
+            |e: &NodeEntry| replaced.get(&Arc::as_ptr(&e.node)).cloned().unwrap_or_else(|| moved(e, &copies));
         Ok(Symbol::from_entries(self.outputs().iter().map(head_entry).collect()))
     }
 }
 
-fn moved(entry: &Entry, copies: &HashMap<*const Node, Arc<Node>>) -> Entry {
+fn moved(entry: &NodeEntry, copies: &HashMap<*const Node, Arc<Node>>) -> NodeEntry {
     let node = copies[&Arc::as_ptr(&entry.node)].clone();
-    Entry { node, index: entry.index, version: entry.version }
+    NodeEntry { node, index: entry.index, version: entry.version }
 }
 
 /// Checks the arguments of a composition and lists them by name.
-fn named(symbol: &Symbol, arguments: Vec<(Option<String>, Symbol)>) -> Result<HashMap<String, Entry>, GraphError> {
+fn named(symbol: &Symbol, arguments: Vec<(Option<String>, Symbol)>) -> Result<HashMap<String, NodeEntry>, GraphError> {
     let known = symbol.list_inputs();
     let names: HashSet<&str> = known.iter().map(String::as_str).collect();
     let mut entries = HashMap::new();

@@ -2,7 +2,7 @@
 
 use super::attributes::{HIDDEN_KEYS, hidden_key};
 use super::error::attr_error;
-use super::{Entry, MAX_OUTPUTS, Node, NodeParts, Symbol};
+use super::{MAX_OUTPUTS, Node, NodeEntry, NodeParts, Symbol};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, Inputs, OpDef};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ impl Symbol {
     pub fn variable(name: &str, attrs: BTreeMap<String, String>) -> Symbol {
         let kept = |key: String| if HIDDEN_KEYS.contains(&key.as_str()) { format!("__{key}__") } else { key };
         let attrs = attrs.into_iter().map(|(key, value)| (kept(key), value)).collect();
-        Symbol::from_entries(vec![Entry::new(Node::variable(name, attrs), 0)])
+        Symbol::from_entries(vec![NodeEntry::new(Node::variable(name, attrs), 0)])
     }
 
     /// Applies an operator.
@@ -52,7 +52,7 @@ impl Symbol {
         let parts = NodeParts { op: Some(op), name, attrs, inputs: entries, control_deps: Vec::new(), subgraphs };
         let node = Node::from_parts(versioned(parts)?)?;
         set_input_inits(&node);
-        Ok(Symbol::from_entries((0..node.num_outputs()).map(|i| Entry::new(node.clone(), i)).collect()))
+        Ok(Symbol::from_entries((0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i)).collect()))
     }
 }
 
@@ -74,7 +74,7 @@ fn match_arguments(
     attrs: &BTreeMap<String, String>,
     arguments: Vec<Argument>,
     subgraphs: usize,
-) -> Result<Vec<Entry>, OpError> {
+) -> Result<Vec<NodeEntry>, OpError> {
     let bad = |message: String| Err(OpError::new(FailureKind::Value, message));
     let required = match op.inputs {
         Inputs::Variadic { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
@@ -85,7 +85,7 @@ fn match_arguments(
     };
     let names = op.input_names(parsed);
     let required = required.saturating_sub(subgraphs);
-    let mut slots: Vec<Option<Entry>> = vec![None; required];
+    let mut slots: Vec<Option<NodeEntry>> = vec![None; required];
     for (i, (keyword, symbol)) in arguments.into_iter().enumerate() {
         let slot = match &keyword {
             None if i < required => i,
@@ -116,7 +116,7 @@ fn match_arguments(
         }
         slots[slot] = Some(entry.clone());
     }
-    let own = |input: &str| Entry::new(Node::variable(variable_name(name, input), attrs.clone()), 0);
+    let own = |input: &str| NodeEntry::new(Node::variable(variable_name(name, input), attrs.clone()), 0);
     Ok(slots.into_iter().zip(&names).map(|(slot, input)| slot.unwrap_or_else(|| own(input))).collect())
 }
 

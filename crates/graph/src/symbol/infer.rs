@@ -1,6 +1,6 @@
 //! Shape and type inference over whole graphs, in both directions, until nothing new is learnt.
 
-use super::{Entry, GraphError, Node, Symbol, aux_of};
+use super::{GraphError, Node, NodeEntry, Symbol, aux_of};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, OpDef, Shapes};
 use mxrt_tensor::{DType, PartialShape};
@@ -54,7 +54,7 @@ fn identity(node: &Arc<Node>) -> usize {
 
 impl<T> Inferred<T> {
     /// What is known about one output; `None` when the node is not part of the graph.
-    pub fn get(&self, entry: &Entry) -> Option<&T> {
+    pub fn get(&self, entry: &NodeEntry) -> Option<&T> {
         let node = *self.position.get(&identity(&entry.node))?;
         self.outputs(node).get(entry.index)
     }
@@ -243,7 +243,7 @@ impl<T: Property> Inference<T> {
             total += node.num_outputs();
         }
         first.push(total);
-        let value_of = |e: &Entry| first[position[&identity(&e.node)]] + e.index;
+        let value_of = |e: &NodeEntry| first[position[&identity(&e.node)]] + e.index;
         let inputs: Vec<SmallVec<[usize; 4]>> = nodes.iter().map(|n| n.inputs.iter().map(value_of).collect()).collect();
         let mut around: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); total];
         for (i, node) in nodes.iter().enumerate() {

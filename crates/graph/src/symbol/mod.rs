@@ -10,7 +10,7 @@ mod print;
 
 pub use error::{GraphError, UnknownOperator};
 pub use infer::{Inferred, InferredShapes, InferredTypes};
-pub use node::{Entry, Node};
+pub use node::{Node, NodeEntry};
 pub use print::text;
 
 pub(crate) use attributes::HIDDEN_KEYS;
@@ -30,12 +30,12 @@ pub const MAX_OUTPUTS: usize = 1 << 16;
 /// A list of outputs over a graph. Clones share the nodes.
 #[derive(Clone)]
 pub struct Symbol {
-    outputs: Arc<[Entry]>,
+    outputs: Arc<[NodeEntry]>,
 }
 
 impl Symbol {
     /// A symbol with these outputs.
-    pub fn from_entries(outputs: Vec<Entry>) -> Symbol {
+    pub fn from_entries(outputs: Vec<NodeEntry>) -> Symbol {
         Symbol { outputs: outputs.into() }
     }
 
@@ -45,11 +45,11 @@ impl Symbol {
     }
 
     /// The outputs.
-    pub fn outputs(&self) -> &[Entry] {
+    pub fn outputs(&self) -> &[NodeEntry] {
         &self.outputs
     }
 
-    pub(crate) fn into_entries(self) -> Vec<Entry> {
+    pub(crate) fn into_entries(self) -> Vec<NodeEntry> {
         self.outputs.to_vec()
     }
 
@@ -106,7 +106,7 @@ impl Symbol {
     /// All outputs of all nodes.
     pub fn get_internals(&self) -> Symbol {
         let nodes = self.topo();
-        let outputs = nodes.iter().flat_map(|n| (0..n.num_outputs()).map(|i| Entry::new(n.clone(), i)));
+        let outputs = nodes.iter().flat_map(|n| (0..n.num_outputs()).map(|i| NodeEntry::new(n.clone(), i)));
         Symbol::from_entries(outputs.collect())
     }
 
@@ -114,7 +114,7 @@ impl Symbol {
     pub fn get_children(&self) -> Option<Symbol> {
         let mut seen = HashSet::new();
         let nodes = self.outputs.iter().map(|e| &e.node).filter(|n| seen.insert(Arc::as_ptr(n)));
-        let inputs: Vec<Entry> = nodes.flat_map(|n| n.inputs.iter().cloned()).collect();
+        let inputs: Vec<NodeEntry> = nodes.flat_map(|n| n.inputs.iter().cloned()).collect();
         (!inputs.is_empty()).then(|| Symbol::from_entries(inputs))
     }
 

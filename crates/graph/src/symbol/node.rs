@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 /// One output of a node, as another node or the caller uses it.
 #[derive(Clone)]
-pub struct Entry {
+pub struct NodeEntry {
     /// the node that makes the value
     pub node: Arc<Node>,
     /// which of its outputs
@@ -21,15 +21,15 @@ pub struct Entry {
     pub version: u32,
 }
 
-impl Entry {
+impl NodeEntry {
     /// Output `index` of `node`.
-    pub fn new(node: Arc<Node>, index: usize) -> Entry {
+    pub fn new(node: Arc<Node>, index: usize) -> NodeEntry {
         let version = node.mutations();
-        Entry { node, index, version }
+        NodeEntry { node, index, version }
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for NodeEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}[{}]", self.node.name, self.index)
     }
@@ -42,7 +42,7 @@ pub struct Node {
     /// name, not necessarily unique
     pub name: String,
     /// inputs in the operator's order
-    pub inputs: Vec<Entry>,
+    pub inputs: Vec<NodeEntry>,
     /// nodes that have to run before, without giving a value
     pub control_deps: Vec<Arc<Node>>,
     /// graphs that the operator runs itself (control flow, fused nodes)
@@ -57,7 +57,7 @@ pub(crate) struct NodeParts {
     pub op: Option<&'static OpDef>,
     pub name: String,
     pub attrs: BTreeMap<String, String>,
-    pub inputs: Vec<Entry>,
+    pub inputs: Vec<NodeEntry>,
     pub control_deps: Vec<Arc<Node>>,
     pub subgraphs: Vec<Symbol>,
 }
@@ -82,7 +82,7 @@ impl Node {
         op: &'static OpDef,
         name: impl Into<String>,
         attrs: BTreeMap<String, String>,
-        inputs: Vec<Entry>,
+        inputs: Vec<NodeEntry>,
     ) -> Result<Arc<Node>, OpError> {
         let (control_deps, subgraphs) = (Vec::new(), Vec::new());
         Node::from_parts(NodeParts { op: Some(op), name: name.into(), attrs, inputs, control_deps, subgraphs })
@@ -109,7 +109,7 @@ impl Node {
     }
 
     /// The same node over other inputs, under another name.
-    pub(crate) fn with_inputs(&self, name: String, inputs: Vec<Entry>, control_deps: Vec<Arc<Node>>) -> Arc<Node> {
+    pub(crate) fn with_inputs(&self, name: String, inputs: Vec<NodeEntry>, control_deps: Vec<Arc<Node>>) -> Arc<Node> {
         Arc::new(Node {
             op: self.op,
             name,
@@ -176,7 +176,7 @@ impl Node {
     }
 
     /// The variables that the operator counts as its state.
-    pub fn aux_inputs(&self) -> impl Iterator<Item = &Entry> {
+    pub fn aux_inputs(&self) -> impl Iterator<Item = &NodeEntry> {
         self.op.map_or(&[] as &[usize], |op| op.aux).iter().filter_map(|i| self.inputs.get(*i))
     }
 
@@ -235,7 +235,7 @@ impl Node {
     }
 }
 
-impl Entry {
+impl NodeEntry {
     /// Says what is wrong when the node has no such output.
     pub(crate) fn check(&self) -> Result<(), String> {
         let visible = self.node.num_outputs();
@@ -292,7 +292,7 @@ impl Node {
 }
 
 /// Nodes reachable from the entries, inputs before their users, in the order in which MXNet writes and lists them.
-pub(crate) fn post_order(heads: &[Entry]) -> Vec<Arc<Node>> {
+pub(crate) fn post_order(heads: &[NodeEntry]) -> Vec<Arc<Node>> {
     let mut order = Vec::new();
     let mut seen: HashSet<*const Node> = HashSet::new();
     let mut stack: Vec<(&Arc<Node>, usize)> = Vec::new();

@@ -1,6 +1,6 @@
 //! A stable text form of graphs, for tests of passes and for people.
 
-use super::{Entry, Node, Symbol};
+use super::{Node, NodeEntry, Symbol};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ fn labels(nodes: &[Arc<Node>]) -> HashMap<*const Node, String> {
     labels
 }
 
-fn list(entries: &[Entry], labels: &HashMap<*const Node, String>) -> String {
-    let one = |e: &Entry| {
+fn list(entries: &[NodeEntry], labels: &HashMap<*const Node, String>) -> String {
+    let one = |e: &NodeEntry| {
         let label = &labels[&Arc::as_ptr(&e.node)];
         if e.index == 0 { label.clone() } else { format!("{label}.{}", e.index) }
     };

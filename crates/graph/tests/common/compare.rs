@@ -2,7 +2,7 @@
 
 use super::apply;
 use mxrt_engine::{Config, Engine};
-use mxrt_graph::plan::BuildOptions;
+use mxrt_graph::BuildOptions;
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{Invocation, KernelOptions, RandomState, invoke};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};

@@ -3,7 +3,7 @@
 
 pub mod compare;
 
-use mxrt_graph::{Entry, GraphError, Node, Symbol};
+use mxrt_graph::{GraphError, Node, NodeEntry, Symbol};
 use mxrt_ops::{OpDef, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,10 +51,10 @@ pub fn try_apply(op_name: &str, name: &str, pairs: &[(&str, &str)], inputs: &[&S
 
 /// A chain of `n` activations over `data`.
 pub fn chain(n: usize) -> Symbol {
-    let mut entry = Entry::new(Node::variable("data", BTreeMap::new()), 0);
+    let mut entry = NodeEntry::new(Node::variable("data", BTreeMap::new()), 0);
     for i in 0..n {
         let node = Node::operator(op("Activation"), format!("relu{i}"), attrs(&[("act_type", "relu")]), vec![entry]);
-        entry = Entry::new(node.unwrap_or_else(|e| panic!("{e}")), 0);
+        entry = NodeEntry::new(node.unwrap_or_else(|e| panic!("{e}")), 0);
     }
     Symbol::from_entries(vec![entry])
 }

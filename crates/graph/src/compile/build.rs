@@ -1,0 +1,428 @@
+//! Building a plan: types inferred, kernels bound, constants named, memory laid out.
+
+use super::join::{Join, JoinInput, Joined, reads};
+use super::step::{ArenaPiece, CopyKernel, Operand, OperandPlace, PackedPlace, Step};
+use crate::ir::{Graph, GraphNode, Types, Value, infer};
+use crate::memory::arena::{ArenaLayout, StepDraft};
+use crate::memory::constants::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
+use crate::memory::offsets::ALIGN;
+use crate::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{ConvSignature, JoinPart, Kernel, KernelOptions, Signature};
+use mxrt_tensor::{Shape, TensorType};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How much a plan cache may keep. The plan used last always stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimit {
+    /// plans
+    pub plans: usize,
+    /// bytes of plans and of folded and packed weights
+    pub bytes: usize,
+    /// bytes of folded and packed weights, beside those of the plan with most, that are kept even if that is more than 1.5 times
+    /// the parameters
+    pub packed: usize,
+}
+
+impl Default for CacheLimit {
+    fn default() -> Self {
+        CacheLimit { plans: 64, bytes: 1 << 30, packed: 16 << 20 }
+    }
+}
+
+/// Choices for building plans.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuildOptions {
+    /// choices for kernels
+    pub kernel: KernelOptions,
+    /// passes that run
+    pub passes: PassChoice,
+    /// what a cache of plans may keep
+    pub cache: CacheLimit,
+}
+
+/// An immutable program for one signature. Running it touches only what the request brings along.
+pub struct Plan {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) consts: ConstPlan,
+    pub(crate) arena_bytes: usize,
+    /// the step that makes each result
+    pub(crate) made_by: Vec<usize>,
+    pub(crate) inputs: Vec<TensorType>,
+    /// positions of the inputs that are not parameters
+    data: Vec<usize>,
+    outputs: Vec<TensorType>,
+    cost_ns: u64,
+    /// what a reader of its text should know
+    pub(crate) notes: Vec<&'static str>,
+}
+
+impl Plan {
+    /// Builds the plan of a graph for these input types.
+    pub fn build(
+        graph: &Graph,
+        inputs: &[TensorType],
+        options: BuildOptions,
+        cache: Arc<ConstCache>,
+    ) -> Result<Plan, OpError> {
+        let mut graph = graph.clone();
+        let mut types = infer(&graph, inputs)?;
+        for pass in TYPED_PASSES.iter().filter(|pass| options.passes.runs(pass.name)) {
+            graph = (pass.run)(graph, &types, options.kernel)?;
+            types = infer(&graph, inputs)?;
+        }
+        PlanBuilder::new(&graph, &types, options).build(inputs, cache)
+    }
+
+    /// Types of the results.
+    pub fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+
+    /// Estimated time on one core, in nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// The convolutions that tables of measured choices know, step by step.
+    pub(crate) fn convolutions(&self) -> Vec<ConvSignature> {
+        self.steps.iter().filter_map(|step| step.kernel.convolution()).collect()
+    }
+
+    /// How many pieces of the random stream one request draws.
+    pub fn random_draws(&self) -> usize {
+        self.steps.iter().filter(|s| s.random).count()
+    }
+
+    /// Bytes of the plan itself, about; without its constants.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let text = |step: &Step| -> usize { step.attrs.iter().map(|(k, v)| k.len() + v.len() + 48).sum() };
+        let one = |step: &Step| {
+            let operands = (step.inputs.len() + step.outputs.len()) * size_of::<Operand>();
+            // Kernels are small; what they point to has no common measure.
+            size_of::<Step>() + 512 + operands + step.pieces.len() * size_of::<ArenaPiece>() + text(step)
+        };
+        size_of::<Plan>() + self.steps.iter().map(one).sum::<usize>() + self.consts.own_bytes()
+    }
+
+    /// The first line of the plan's text.
+    pub(crate) fn title(&self) -> String {
+        let data = self.data.iter().map(|i| self.inputs[*i].to_string()).collect::<Vec<_>>().join(", ");
+        format!("plan for {data} and {} parameters", self.inputs.len() - self.data.len())
+    }
+
+    /// Bytes of scratch memory that a running request needs.
+    pub fn arena_bytes(&self) -> usize {
+        self.arena_bytes
+    }
+}
+
+/// A kernel and the types it was bound to.
+struct BoundNode {
+    kernel: Box<dyn Kernel>,
+    inputs: Vec<TensorType>,
+    outputs: Vec<TensorType>,
+}
+
+pub(crate) struct PlanBuilder<'a> {
+    graph: &'a Graph,
+    pub(crate) types: &'a Types,
+    pub(crate) options: BuildOptions,
+    pub(crate) constant: Vec<bool>,
+    /// values that are other values under another shape (Reshape, Flatten, Dropout at inference)
+    alias: HashMap<Value, Value>,
+    slots: Vec<ConstSlot>,
+    pub(crate) slot_of: HashMap<String, usize>,
+    /// values that lie inside joined ones
+    pub(crate) joined: Joined,
+}
+
+impl<'a> PlanBuilder<'a> {
+    fn new(graph: &'a Graph, types: &'a Types, options: BuildOptions) -> PlanBuilder<'a> {
+        let constant = graph.constant_nodes();
+        let mut alias: HashMap<Value, Value> = HashMap::new();
+        for (n, node) in graph.nodes.iter().enumerate() {
+            if (node.op.is_identity)(&node.attrs) && !constant[n] && !node.inputs.is_empty() {
+                let root = alias.get(&node.inputs[0]).copied().unwrap_or(node.inputs[0]);
+                alias.insert(Value::Node(n, 0), root);
+            }
+        }
+        let (slots, slot_of, joined) = (Vec::new(), HashMap::new(), Joined::default());
+        PlanBuilder { graph, types, options, constant, alias, slots, slot_of, joined }
+    }
+
+    fn root(&self, value: Value) -> Value {
+        self.alias.get(&value).copied().unwrap_or(value)
+    }
+
+    fn is_constant(&self, value: Value) -> bool {
+        match self.root(value) {
+            Value::Input(i) => self.graph.inputs[i].constant,
+            Value::Node(n, _) => self.constant[n],
+        }
+    }
+
+    fn type_of(&self, value: Value) -> Result<&TensorType, OpError> {
+        self.types
+            .get(&value)
+            .ok_or_else(|| OpError::new(FailureKind::Shape, format!("the type of {value} is unknown")))
+    }
+
+    fn signature_types(&self, n: usize) -> Result<(Vec<TensorType>, Vec<TensorType>), OpError> {
+        let node = &self.graph.nodes[n];
+        let ins = node.inputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
+        let outs = (0..node.op.num_outputs(&node.attrs))
+            .map(|o| self.type_of(Value::Node(n, o)).cloned())
+            .collect::<Result<_, _>>()?;
+        Ok((ins, outs))
+    }
+
+    fn bind(&self, n: usize) -> Result<BoundNode, OpError> {
+        let node = &self.graph.nodes[n];
+        let (ins, outs) = self.signature_types(n)?;
+        let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
+        let kernel = (node.op.bind)(&node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
+        Ok(BoundNode { kernel, inputs: ins, outputs: outs })
+    }
+
+    fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
+        let mut drafts = Vec::new();
+        if self.options.passes.runs(JOIN_IN_PLACE) {
+            self.joined = self.join()?;
+        }
+        for n in (0..self.graph.nodes.len()).filter(|n| self.is_step(*n)).collect::<Vec<_>>() {
+            match self.joined.copies(n) {
+                Some(copies) => {
+                    for (k, place) in copies {
+                        drafts.push(self.copy_into(n, *k, *place)?);
+                    }
+                }
+                None => {
+                    let draft = self.draft(n, drafts.len())?;
+                    drafts.push(draft);
+                }
+            }
+        }
+        let outputs: Vec<TensorType> =
+            self.graph.outputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
+        let made_in_place = self.place_outputs(&mut drafts, &outputs)?;
+        let nodes = self.const_nodes()?;
+        let (steps, arena_bytes) = ArenaLayout::new(&self, drafts, &made_in_place).finish();
+        let made_by = (0..outputs.len()).map(|j| maker(&steps, j)).collect::<Result<_, _>>()?;
+        let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
+        let consts = ConstPlan::new(nodes, self.slots, cache);
+        let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
+        let notes = self.options.kernel.notes().collect();
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, notes })
+    }
+
+    fn is_step(&self, n: usize) -> bool {
+        !self.constant[n] && !self.alias.contains_key(&Value::Node(n, 0))
+    }
+
+    /// Finds concatenations whose inputs can be made in place.
+    fn join(&self) -> Result<Joined, OpError> {
+        let mut joins = Vec::new();
+        for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.is_step(*n)) {
+            let Some(parts) = self.join_parts(n)? else { continue };
+            let aligned = |p: &JoinPart| {
+                !p.bytes.is_empty() && [p.bytes.start, p.bytes.end].iter().all(|b| b.is_multiple_of(ALIGN))
+            };
+            if parts.iter().all(aligned) {
+                let values = node.inputs.iter().map(|v| self.root(*v));
+                let part = |(value, part): (Value, JoinPart)| JoinInput {
+                    value,
+                    offset: part.bytes.start,
+                    alone: part.merge.is_none(),
+                };
+                joins.push(Join { node: n, parts: values.zip(parts).map(part).collect() });
+            }
+        }
+        let results: HashSet<Value> = self.graph.outputs.iter().map(|v| self.root(*v)).collect();
+        let made = |v: Value| matches!(v, Value::Node(n, _) if self.is_step(n));
+        let reads = reads(self.graph, &joins, &results, &|v| self.root(v));
+        Ok(Joined::new(&joins, &reads, &results, &made))
+    }
+
+    fn join_parts(&self, n: usize) -> Result<Option<Vec<JoinPart>>, OpError> {
+        let (node, (ins, outs)) = (&self.graph.nodes[n], self.signature_types(n)?);
+        let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
+        Ok((node.op.joins)(&node.attrs, &signature))
+    }
+
+    /// A step that copies input `k` of the joining node `n` to its place.
+    fn copy_into(&self, n: usize, k: usize, place: Value) -> Result<StepDraft, OpError> {
+        let node = &self.graph.nodes[n];
+        let tensor = self.type_of(node.inputs[k])?;
+        let mut draft =
+            copy_draft(node.name.clone(), tensor, OperandPlace::Arena(usize::MAX), self.root(node.inputs[k]));
+        if let Some(JoinPart { bytes, merge: Some(merge) }) =
+            self.join_parts(n)?.and_then(|parts| parts.into_iter().nth(k))
+        {
+            let shape = Shape::new(&[bytes.len() / tensor.dtype.size()]);
+            draft.step.outputs[0].tensor = TensorType::new(tensor.dtype, shape);
+            draft.step.kernel = merge;
+        }
+        draft.step.stands_for = node.stands_for;
+        draft.outputs.push(place);
+        Ok(draft)
+    }
+
+    fn draft(&mut self, n: usize, step: usize) -> Result<StepDraft, OpError> {
+        let BoundNode { kernel, inputs: ins, outputs: outs } = self.bind(n)?;
+        let node = &self.graph.nodes[n];
+        let values: Vec<Value> = node.inputs.iter().map(|v| self.root(*v)).collect();
+        let mut packed = None;
+        if let Some(packing) = kernel.packing() {
+            let wanted: Vec<Value> = packing.inputs().iter().map(|i| values[*i]).collect();
+            if wanted.iter().all(|v| self.is_constant(*v)) {
+                let keys: Vec<String> = wanted.iter().map(|v| self.key(*v)).collect();
+                let key = format!("pack {} ({})", packing.key(), keys.join(", "));
+                let params = self.params_of(&wanted);
+                let source = ConstSource::Pack(ConstPack { step, inputs: wanted });
+                packed = Some(PackedPlace::Const(self.slot(key, params, packing.bytes(), source)));
+            } else {
+                packed = Some(PackedPlace::Arena(usize::MAX));
+            }
+        }
+        let place = |tensor: TensorType| Operand { place: OperandPlace::Arena(usize::MAX), tensor };
+        let draft = StepDraft {
+            step: Step {
+                kernel,
+                op: node.op.name,
+                stands_for: node.stands_for,
+                name: node.name.clone(),
+                attrs: node.attr_text.clone(),
+                inputs: ins.into_iter().map(place).collect(),
+                outputs: outs.into_iter().map(place).collect(),
+                pieces: Vec::new(),
+                workspace: None,
+                packed,
+                random: node.op.random,
+                needs: Vec::new(),
+            },
+            inputs: values,
+            outputs: (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect(),
+        };
+        Ok(draft)
+    }
+
+    /// Decides which results are made in place; the others get a copying step at the end.
+    fn place_outputs(
+        &mut self,
+        drafts: &mut Vec<StepDraft>,
+        outputs: &[TensorType],
+    ) -> Result<HashMap<Value, usize>, OpError> {
+        let mut in_place: HashMap<Value, usize> = HashMap::new();
+        for (j, value) in self.graph.outputs.iter().enumerate() {
+            let root = self.root(*value);
+            let made_by_step = matches!(root, Value::Node(n, _) if !self.constant[n]);
+            if made_by_step && !in_place.contains_key(&root) {
+                in_place.insert(root, j);
+                continue;
+            }
+            drafts.push(copy_draft(format!("output{j}").into(), &outputs[j], OperandPlace::Output(j), root));
+        }
+        // Constants that steps read directly need a slot each.
+        let direct = |d: &StepDraft| -> Vec<Value> {
+            (0..d.inputs.len()).filter(|i| !d.step.is_packed(*i)).map(|i| d.inputs[i]).collect()
+        };
+        let read: Vec<Value> = drafts.iter().flat_map(direct).collect();
+        for value in read {
+            if matches!(value, Value::Node(..)) && self.is_constant(value) {
+                let (key, params) = (self.key(value), self.params_of(&[value]));
+                let bytes = self.type_of(value)?.bytes();
+                self.slot(key, params, bytes, ConstSource::Value(value));
+            }
+        }
+        Ok(in_place)
+    }
+
+    fn slot(&mut self, key: String, params: Vec<usize>, bytes: usize, source: ConstSource) -> usize {
+        if let Some(slot) = self.slot_of.get(&key) {
+            return *slot;
+        }
+        self.slots.push(ConstSlot { source, key: key.clone(), params, bytes });
+        self.slot_of.insert(key, self.slots.len() - 1);
+        self.slots.len() - 1
+    }
+
+    /// The expression of a constant value, spelt out.
+    pub(crate) fn key(&self, value: Value) -> String {
+        match self.root(value) {
+            Value::Input(i) => format!("in{i}"),
+            Value::Node(n, o) => {
+                let node = &self.graph.nodes[n];
+                let inputs: Vec<String> = node.inputs.iter().map(|v| self.key(*v)).collect();
+                let attrs: Vec<String> = node.attr_text.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                format!("{}.{o} {{{}}} ({})", node.op.name, attrs.join(","), inputs.join(", "))
+            }
+        }
+    }
+
+    fn params_of(&self, values: &[Value]) -> Vec<usize> {
+        let mut params = Vec::new();
+        let mut open: Vec<Value> = values.to_vec();
+        while let Some(value) = open.pop() {
+            match self.root(value) {
+                Value::Input(i) => params.push(i),
+                Value::Node(n, _) => open.extend(&self.graph.nodes[n].inputs),
+            }
+        }
+        params.sort_unstable();
+        params.dedup();
+        params
+    }
+
+    fn const_nodes(&self) -> Result<HashMap<usize, ConstNode>, OpError> {
+        let mut nodes = HashMap::new();
+        for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.constant[*n]) {
+            let BoundNode { kernel, outputs, .. } = self.bind(n)?;
+            let inputs = node.inputs.clone();
+            nodes.insert(n, ConstNode { kernel, op: node.stands_for, name: node.name.clone(), inputs, outputs });
+        }
+        Ok(nodes)
+    }
+}
+
+/// The step that makes a result.
+fn maker(steps: &[Step], output: usize) -> Result<usize, OpError> {
+    let makes = |step: &Step| step.outputs.iter().any(|o| o.place == OperandPlace::Output(output));
+    steps
+        .iter()
+        .position(makes)
+        .ok_or_else(|| OpError::new(FailureKind::Operator, format!("no step of the plan makes result {output}")))
+}
+
+/// A step that copies a value.
+fn copy_draft(name: Arc<str>, tensor: &TensorType, to: OperandPlace, value: Value) -> StepDraft {
+    let operand = |place| Operand { place, tensor: tensor.clone() };
+    StepDraft {
+        step: Step {
+            kernel: Box::new(CopyKernel),
+            op: "_copy",
+            stands_for: "_copy",
+            name,
+            attrs: Vec::new(),
+            inputs: vec![operand(OperandPlace::Arena(usize::MAX))],
+            outputs: vec![operand(to)],
+            pieces: Vec::new(),
+            workspace: None,
+            packed: None,
+            random: false,
+            needs: Vec::new(),
+        },
+        inputs: vec![value],
+        outputs: Vec::new(),
+    }
+}
+
+fn with_facts(error: OpError, node: &GraphNode, inputs: &[TensorType]) -> OpError {
+    error
+        .op(node.stands_for)
+        .node(&*node.name)
+        .attrs(node.attr_text.clone())
+        .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
+        .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
+}

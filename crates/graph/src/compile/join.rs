@@ -1,0 +1,190 @@
+//! Concatenation without copying: producers write straight into their part of the joined value.
+//!
+//! Where bytes of the output are those of an input, an input that a step makes is placed inside the output. What cannot be placed
+//! (arguments, constants, results, a value joined twice, channels that begin in the middle of a block) is copied by a step of its
+//! own. A joined value may itself lie inside a larger one.
+
+use crate::ir::{Graph, Value};
+use std::collections::{HashMap, HashSet};
+
+/// A node that only joins.
+pub struct Join {
+    /// position of the node in the graph
+    pub node: usize,
+    /// what it joins
+    pub parts: Vec<JoinInput>,
+}
+
+/// An input of a join.
+#[derive(Clone, Copy)]
+pub struct JoinInput {
+    /// the input (root of aliases)
+    pub value: Value,
+    /// where it begins in the output
+    pub offset: usize,
+    /// whether the output has bytes for it alone, but for the end of its last block
+    pub alone: bool,
+}
+
+/// Which values lie inside which.
+#[derive(Default)]
+pub struct Joined {
+    /// the value around a value, and the offset in it
+    inside: HashMap<Value, (Value, usize)>,
+    /// inputs that have to be copied, by joining node: position of the input and the value that stands for its place
+    copies: HashMap<usize, Vec<(usize, Value)>>,
+}
+
+impl Joined {
+    /// Places what can be placed. `joins` are in execution order; `reads` are the values that each other step reads;
+    /// values in `fixed` have a place of their own, and `made` says which values steps make.
+    pub fn new(joins: &[Join], reads: &[Vec<Value>], fixed: &HashSet<Value>, made: &dyn Fn(Value) -> bool) -> Joined {
+        let mut joined = Joined::default();
+        for join in joins {
+            let out = Value::Node(join.node, 0);
+            if !fixed.contains(&out) {
+                joined.place(join, reads, &|v| made(v) && !fixed.contains(&v));
+            }
+        }
+        joined
+    }
+
+    fn place(&mut self, join: &Join, reads: &[Vec<Value>], free: &dyn Fn(Value) -> bool) {
+        let out = Value::Node(join.node, 0);
+        let mut copies = Vec::new();
+        for (k, JoinInput { value, offset, alone }) in join.parts.iter().copied().enumerate() {
+            let fits = alone && free(value) && !self.inside.contains_key(&value);
+            if fits && !self.read_together(reads, value, out) && !self.is_merged(join, value) {
+                self.inside.insert(value, (out, offset));
+            } else {
+                copies.push((k, offset));
+            }
+        }
+        // The operator does it alone, unless it would read the same bytes twice.
+        if copies.len() == join.parts.len() && !self.any_overlap(&join.parts) {
+            return;
+        }
+        // A joining node has one output; the numbers behind it are free to name the places of its inputs.
+        let places = copies.into_iter().map(|(k, offset)| {
+            let place = Value::Node(join.node, 1 + k);
+            self.inside.insert(place, (out, offset));
+            (k, place)
+        });
+        let places = places.collect();
+        self.copies.insert(join.node, places);
+    }
+
+    /// Whether a step reads `out` and something inside `value`: a step cannot be given the same bytes twice.
+    fn read_together(&self, reads: &[Vec<Value>], value: Value, out: Value) -> bool {
+        let part = |v: &Value| *v == value || self.lies_inside(*v, value);
+        reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
+    }
+
+    /// Whether one of the inputs lies inside another.
+    fn any_overlap(&self, parts: &[JoinInput]) -> bool {
+        parts.iter().any(|inner| parts.iter().any(|outer| self.lies_inside(inner.value, outer.value)))
+    }
+
+    /// Whether `value`, or something inside it, is also written behind other channels: perhaps to the block that it ends in, and a
+    /// step cannot write where it reads.
+    fn is_merged(&self, join: &Join, value: Value) -> bool {
+        let merged = join.parts.iter().filter(|part| !part.alone).map(|part| part.value);
+        merged.into_iter().any(|v| v == value || self.lies_inside(v, value))
+    }
+
+    fn lies_inside(&self, mut value: Value, outer: Value) -> bool {
+        while let Some((around, _)) = self.inside.get(&value) {
+            value = *around;
+            if value == outer {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The outermost value that a value lies in, and where; itself at 0 if in none.
+    pub fn place_of(&self, value: Value) -> (Value, usize) {
+        let (mut at, mut offset) = (value, 0);
+        while let Some((around, o)) = self.inside.get(&at) {
+            (at, offset) = (*around, offset + o);
+        }
+        (at, offset)
+    }
+
+    /// The copies that a joining node still needs; None if it joins by itself.
+    pub fn copies(&self, node: usize) -> Option<&[(usize, Value)]> {
+        self.copies.get(&node).map(Vec::as_slice)
+    }
+}
+
+/// For every node that may be a step of its own, what it reads: all but `joins` whose output can be placed, which is not so if it
+/// is in `fixed`.
+pub fn reads(graph: &Graph, joins: &[Join], fixed: &HashSet<Value>, root: &dyn Fn(Value) -> Value) -> Vec<Vec<Value>> {
+    let joining: HashSet<usize> =
+        joins.iter().map(|j| j.node).filter(|n| !fixed.contains(&Value::Node(*n, 0))).collect();
+    let others = graph.nodes.iter().enumerate().filter(|(n, _)| !joining.contains(n));
+    others.map(|(_, node)| node.inputs.iter().map(|v| root(*v)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn node(n: usize) -> Value {
+        Value::Node(n, 0)
+    }
+
+    fn join(n: usize, inputs: &[Value]) -> Join {
+        let part = |(k, value): (usize, &Value)| JoinInput { value: *value, offset: 64 * k, alone: true };
+        Join { node: n, parts: inputs.iter().enumerate().map(part).collect() }
+    }
+
+    fn made(value: Value) -> bool {
+        matches!(value, Value::Node(..))
+    }
+
+    #[test]
+    fn values_joined_twice_over_lie_in_the_outermost() {
+        let mut around = join(4, &[node(2), node(3)]);
+        around.parts[1].offset = 128;
+        let joins = [join(2, &[node(0), node(1)]), around];
+        let joined = Joined::new(&joins, &[vec![node(2)]], &HashSet::new(), &made);
+        assert_eq!(joined.place_of(node(1)), (node(4), 64));
+        assert_eq!(joined.place_of(node(3)), (node(4), 128));
+        assert_eq!(joined.copies(2), Some(&[][..]));
+        assert_eq!(joined.place_of(node(7)), (node(7), 0));
+    }
+
+    #[test]
+    fn arguments_results_and_repeated_values_are_copied() {
+        let fixed = HashSet::from([node(1)]);
+        let joins = [join(3, &[Value::Input(0), node(0), node(0), node(1)])];
+        let joined = Joined::new(&joins, &[], &fixed, &made);
+        let copied: Vec<usize> = joined.copies(3).unwrap_or(&[]).iter().map(|(k, _)| *k).collect();
+        assert_eq!(copied, [0, 2, 3]);
+        assert_eq!(joined.place_of(Value::Node(3, 3)), (node(3), 128));
+        let none = Joined::new(&[join(3, &[Value::Input(0), node(1)])], &[], &fixed, &made);
+        assert_eq!(none.copies(3), None, "with nothing to place the operator does it");
+        let result = Joined::new(&[join(1, &[node(0)])], &[], &fixed, &made);
+        assert_eq!(result.copies(1), None, "a result has a place of its own");
+    }
+
+    #[test]
+    fn channels_that_begin_within_a_block_are_copied_from_where_they_are_made() {
+        let mut twice = join(3, &[node(0), node(1), node(1)]);
+        twice.parts[2].alone = false;
+        let joined = Joined::new(&[twice], &[], &HashSet::new(), &made);
+        assert_eq!(joined.place_of(node(0)), (node(3), 0));
+        assert_eq!(joined.place_of(node(1)), (node(1), 0), "read while its place is written");
+        let copied: Vec<usize> = joined.copies(3).unwrap_or(&[]).iter().map(|(k, _)| *k).collect();
+        assert_eq!(copied, [1, 2]);
+    }
+
+    #[test]
+    fn a_step_that_reads_the_whole_and_a_part_keeps_them_apart() {
+        let joins = [join(2, &[node(0), node(1)])];
+        let joined = Joined::new(&joins, &[vec![node(2), node(0)]], &HashSet::new(), &made);
+        assert_eq!(joined.place_of(node(0)), (node(0), 0));
+        assert_eq!(joined.place_of(node(1)), (node(2), 64));
+    }
+}

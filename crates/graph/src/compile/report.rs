@@ -1,0 +1,199 @@
+//! A plan as data and as text: what runs, with which kernel, in how much memory, how long.
+
+use super::build::Plan;
+use super::step::{PackedPlace, Step};
+use std::fmt;
+
+/// What a step does, and what it took in several runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepReport {
+    /// its operator
+    pub op: &'static str,
+    /// its node
+    pub node: String,
+    /// types of what it makes
+    pub output: String,
+    /// its kernel, as in the plan's text
+    pub kernel: String,
+    /// bytes of the arena that it works on: operands, workspace, weights packed anew
+    pub arena_bytes: usize,
+    /// bytes of packed weights that it reads
+    pub packed_bytes: usize,
+    /// estimated time on one core
+    pub estimated_ns: u64,
+    /// multiply-adds by definition, of layers that have them
+    pub multiply_adds: Option<u64>,
+    /// bytes of its operands, packed weights in place of weights
+    pub bytes: usize,
+    /// nanoseconds of every run; none if nothing was measured
+    pub ns: Vec<u64>,
+}
+
+impl StepReport {
+    /// The shortest of several runs, in nanoseconds.
+    pub fn measured_ns(&self) -> Option<u64> {
+        self.ns.iter().min().copied()
+    }
+}
+
+/// A batch that is run in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchParts {
+    /// rows of the batch
+    pub rows: usize,
+    /// rows of a part
+    pub each: usize,
+    /// whether parts run beside each other, on one core each
+    pub side_by_side: bool,
+}
+
+/// A plan as data; as text it has a line for every step. Of a batch in parts it is about one part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanReport {
+    /// types of the data, and how many parameters there are
+    pub title: String,
+    /// how a large batch is divided
+    pub parts: Option<BatchParts>,
+    /// its steps in order
+    pub steps: Vec<StepReport>,
+    /// what a reader should know about the choice of kernels
+    pub notes: Vec<&'static str>,
+    /// number of parameters, as they are, folded or packed, that steps read
+    pub constants: usize,
+    /// bytes of scratch memory of a running request
+    pub arena_bytes: usize,
+}
+
+impl PlanReport {
+    /// Takes over what the steps took in one more run.
+    pub(crate) fn add_run(&mut self, run: &[u64]) {
+        self.steps.iter_mut().zip(run).for_each(|(step, ns)| step.ns.push(*ns));
+    }
+
+    /// Bytes of packed weights.
+    pub fn packed_bytes(&self) -> usize {
+        self.steps.iter().map(|step| step.packed_bytes).sum()
+    }
+
+    /// Estimated time on one core.
+    pub fn estimated_ns(&self) -> u64 {
+        self.steps.iter().map(|step| step.estimated_ns).sum()
+    }
+
+    /// The shortest times of all steps together, if they were measured.
+    pub fn measured_ns(&self) -> Option<u64> {
+        self.steps.iter().map(StepReport::measured_ns).sum()
+    }
+}
+
+impl Plan {
+    /// What it does, with no times yet.
+    pub(crate) fn report(&self) -> PlanReport {
+        PlanReport {
+            title: self.title(),
+            parts: None,
+            steps: self.steps.iter().map(report).collect(),
+            notes: self.notes.clone(),
+            constants: self.consts.slots.len(),
+            arena_bytes: self.arena_bytes,
+        }
+    }
+}
+
+fn report(step: &Step) -> StepReport {
+    let replaced = step.kernel.packing().map_or(&[][..], |packing| packing.inputs());
+    let read = step.inputs.iter().enumerate().filter(|(i, _)| !replaced.contains(i)).map(|(_, o)| o);
+    let outputs: Vec<String> = step.outputs.iter().map(|o| o.tensor.to_string()).collect();
+    StepReport {
+        op: step.op,
+        node: step.name.to_string(),
+        output: outputs.join(", "),
+        kernel: step.kernel.describe(),
+        arena_bytes: step.pieces.iter().map(|p| p.bytes).sum(),
+        packed_bytes: packed_bytes(step),
+        estimated_ns: step.kernel.cost_ns(),
+        multiply_adds: step.kernel.multiply_adds(),
+        bytes: read.chain(&step.outputs).map(|o| o.tensor.bytes()).sum::<usize>() + packed_bytes(step),
+        ns: Vec::new(),
+    }
+}
+
+impl fmt::Display for PlanReport {
+    /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes of packed weights,
+    /// estimated and, if there is one, measured time. Then the totals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(BatchParts { rows, each, side_by_side }) = self.parts {
+            let how = if side_by_side { "several at a time, each on one core" } else { "each on all idle cores" };
+            writeln!(f, "{rows} rows in parts of {each}, {how}; of a part:")?;
+        }
+        writeln!(f, "{}", self.title)?;
+        let rows: Vec<Vec<String>> = self.steps.iter().enumerate().map(|(i, step)| row(i, step)).collect();
+        f.write_str(&table(&rows))?;
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        write!(
+            f,
+            "{} steps, {} constants, arena {}, packed {}, estimated {} on one core",
+            self.steps.len(),
+            self.constants,
+            size(self.arena_bytes),
+            size(self.packed_bytes()),
+            time(self.estimated_ns())
+        )?;
+        match self.measured_ns() {
+            Some(ns) if !self.steps.is_empty() => writeln!(f, ", measured {}", time(ns)),
+            _ => writeln!(f),
+        }
+    }
+}
+
+fn row(number: usize, step: &StepReport) -> Vec<String> {
+    let mut row = vec![
+        number.to_string(),
+        step.op.to_owned(),
+        step.node.clone(),
+        step.output.clone(),
+        step.kernel.clone(),
+        format!("arena {}", size(step.arena_bytes)),
+        format!("packed {}", size(step.packed_bytes)),
+        format!("~{}", time(step.estimated_ns)),
+    ];
+    row.extend(step.measured_ns().map(time));
+    row
+}
+
+fn time(ns: u64) -> String {
+    format!("{:.1} us", ns as f64 / 1e3)
+}
+
+/// Columns side by side; numbers and other short things need no more room than the longest of them.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(t, w)| format!("{t:<w$}", w = *w)).collect();
+        text += cells.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn packed_bytes(step: &Step) -> usize {
+    match (step.packed, step.kernel.packing()) {
+        (Some(PackedPlace::Const(_)), Some(packing)) => packing.bytes(),
+        _ => 0,
+    }
+}
+
+/// Bytes, in a unit that a reader takes in.
+fn size(bytes: usize) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        b if b < 10_000 => format!("{b} B"),
+        b if b < 10_000_000 => format!("{:.1} KB", b as f64 / 1e3),
+        b => format!("{:.1} MB", b as f64 / 1e6),
+    }
+}

@@ -1,0 +1,109 @@
+//! Steps of a plan: a kernel, and where its operands lie.
+
+use mxrt_engine::OpError;
+use mxrt_ops::{Kernel, KernelCall, par_chunks_mut};
+use mxrt_tensor::TensorType;
+use std::sync::Arc;
+
+/// Where an operand of a step lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperandPlace {
+    /// argument of the call
+    Input(usize),
+    /// constant of the plan
+    Const(usize),
+    /// piece of the arena, by its number among the pieces the step touches
+    Arena(usize),
+    /// result of the call
+    Output(usize),
+    /// where the step's first output lies, which overwrites it
+    Shared,
+    /// nowhere: its packed form, a constant, is what the step reads
+    PackedPlace,
+}
+
+/// An operand: where it lies and what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Operand {
+    pub place: OperandPlace,
+    pub tensor: TensorType,
+}
+
+/// A piece of the arena that a step touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArenaPiece {
+    pub offset: usize,
+    pub bytes: usize,
+    pub written: bool,
+}
+
+/// Where a step finds its packed weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PackedPlace {
+    /// among the constants
+    Const(usize),
+    /// packed anew for every request, because the weights are not constant; piece number
+    Arena(usize),
+}
+
+/// Something that a step reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepNeed {
+    /// argument of the call
+    Input(usize),
+    /// constant of the plan
+    Const(usize),
+    /// what an earlier step makes
+    Step(usize),
+}
+
+impl Step {
+    /// Whether the packed form of this input is a constant, which is what the kernel reads instead.
+    pub fn is_packed(&self, input: usize) -> bool {
+        matches!(self.packed, Some(PackedPlace::Const(_)))
+            && self.kernel.packing().is_some_and(|packing| packing.inputs().contains(&input))
+    }
+}
+
+/// One kernel with its operands.
+pub(crate) struct Step {
+    pub kernel: Box<dyn Kernel>,
+    /// operator of the plan, for its text
+    pub op: &'static str,
+    /// operator of the user's symbol, for messages
+    pub stands_for: &'static str,
+    pub name: Arc<str>,
+    pub attrs: Vec<(String, String)>,
+    pub inputs: Vec<Operand>,
+    pub outputs: Vec<Operand>,
+    /// pieces of the arena, by offset; no two overlap
+    pub pieces: Vec<ArenaPiece>,
+    /// piece number of the workspace
+    pub workspace: Option<usize>,
+    pub packed: Option<PackedPlace>,
+    /// draws from the random stream
+    pub random: bool,
+    /// what it reads, in the order of its operands
+    pub needs: Vec<StepNeed>,
+}
+
+/// A value that is needed in another place than where it is: a result that is an argument, a constant or another
+/// result; a part of a joined value.
+pub(crate) struct CopyKernel;
+
+/// Bytes of a chunk of a copy.
+const COPY_CHUNK: usize = 256 << 10;
+
+impl Kernel for CopyKernel {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let from = call.inputs[0].bytes();
+        par_chunks_mut(call.par, call.outputs[0].bytes_mut(), COPY_CHUNK, |i, to| {
+            to.copy_from_slice(&from[i * COPY_CHUNK..][..to.len()]);
+        });
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        "copy".to_owned()
+    }
+}

@@ -1,0 +1,254 @@
+//! The graph that passes rewrite: a list of operator nodes in execution order.
+
+mod infer;
+mod text;
+
+pub use infer::{Types, infer};
+
+use crate::symbol::Symbol;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{Attrs, OpDef, registry};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Value {
+    /// an input of the graph
+    Input(usize),
+    /// an output of a node: (node, output)
+    Node(usize, usize),
+}
+
+impl Value {
+    /// The node that makes it, if it is not an input.
+    pub fn node(self) -> Option<usize> {
+        match self {
+            Value::Input(_) => None,
+            Value::Node(n, _) => Some(n),
+        }
+    }
+}
+
+/// One operator with parsed attributes.
+#[derive(Clone, Debug)]
+pub struct GraphNode {
+    /// operator
+    pub op: &'static OpDef,
+    /// the operator in the user's symbol that this node stands for, for messages
+    pub stands_for: &'static str,
+    /// name in the user's symbol; fused nodes keep the name of the one that does the work
+    pub name: Arc<str>,
+    /// attributes, as text
+    pub attr_text: Vec<(String, String)>,
+    /// attributes, parsed
+    pub attrs: Attrs,
+    /// what it reads
+    pub inputs: Vec<Value>,
+    /// reads nothing, and makes the same for every call and for any types of inputs
+    pub made_once: bool,
+}
+
+impl GraphNode {
+    /// A node of a (usually internal) operator made by a pass.
+    pub fn new(
+        op: &str,
+        name: Arc<str>,
+        attr_text: Vec<(String, String)>,
+        inputs: Vec<Value>,
+    ) -> Result<GraphNode, OpError> {
+        let op = registry().get(op).ok_or_else(|| {
+            OpError::new(FailureKind::NotImplemented, format!("operator {op} is not registered")).node(&*name)
+        })?;
+        let attrs =
+            op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
+        Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs, made_once: false })
+    }
+
+    /// The same node, made to do the work of another one.
+    pub fn standing_for(mut self, node: &GraphNode) -> GraphNode {
+        self.stands_for = node.stands_for;
+        self
+    }
+
+    /// Text of an attribute, if it was given.
+    pub fn attr(&self, name: &str) -> Option<&str> {
+        self.attr_text.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// An input of the graph.
+#[derive(Clone, Debug)]
+pub struct GraphInput {
+    /// name of the variable
+    pub name: Arc<str>,
+    /// a parameter: its value changes rarely, so what depends on parameters alone is computed once
+    pub constant: bool,
+}
+
+/// Nodes in execution order (a node reads only inputs and earlier nodes) and the values that leave the graph.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// inputs, in the order of the caller's arguments
+    pub inputs: Vec<GraphInput>,
+    /// operators
+    pub nodes: Vec<GraphNode>,
+    /// results
+    pub outputs: Vec<Value>,
+}
+
+/// Names under which operators take parameters; used where the caller did not say which inputs are parameters.
+const PARAMETER_SLOTS: &[&str] =
+    &["weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "running_mean", "running_var", "parameters"];
+
+impl Graph {
+    /// The graph of a symbol. No input is constant yet.
+    pub fn from_symbol(symbol: &Symbol) -> Result<Graph, OpError> {
+        let mut graph = Graph::default();
+        let mut values: HashMap<*const crate::symbol::Node, Value> = HashMap::new();
+        let resolve = |values: &HashMap<_, Value>, entry: &crate::symbol::NodeEntry| match values
+            .get(&Arc::as_ptr(&entry.node))
+        {
+            Some(Value::Node(n, _)) => Ok(Value::Node(*n, entry.index)),
+            Some(input) => Ok(*input),
+            None => {
+                Err(OpError::new(FailureKind::Value, format!("node '{}' is used before it is made", entry.node.name)))
+            }
+        };
+        for node in symbol.topo() {
+            let value = match node.op {
+                None => {
+                    graph.inputs.push(GraphInput { name: node.name.as_str().into(), constant: false });
+                    Value::Input(graph.inputs.len() - 1)
+                }
+                Some(op) => {
+                    let inputs = node.inputs.iter().map(|e| resolve(&values, e)).collect::<Result<_, _>>()?;
+                    graph.nodes.push(GraphNode {
+                        op,
+                        stands_for: op.name,
+                        name: node.name.as_str().into(),
+                        attr_text: node.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).collect(),
+                        attrs: node.parsed().clone(),
+                        inputs,
+                        made_once: false,
+                    });
+                    Value::Node(graph.nodes.len() - 1, 0)
+                }
+            };
+            values.insert(Arc::as_ptr(&node), value);
+        }
+        graph.outputs = symbol.outputs().iter().map(|e| resolve(&values, e)).collect::<Result<_, _>>()?;
+        Ok(graph)
+    }
+
+    /// Marks as constant every input that is only ever read as a weight, bias or statistic.
+    pub fn guess_constants(&mut self) {
+        let mut as_parameter = vec![false; self.inputs.len()];
+        let mut otherwise = vec![false; self.inputs.len()];
+        for node in &self.nodes {
+            let names = node.op.input_names(&node.attrs);
+            for (i, value) in node.inputs.iter().enumerate() {
+                if let Value::Input(input) = value {
+                    let slot = names.get(i).is_some_and(|n| PARAMETER_SLOTS.contains(&n.as_ref()));
+                    if slot { as_parameter[*input] = true } else { otherwise[*input] = true }
+                }
+            }
+        }
+        for value in &self.outputs {
+            if let Value::Input(input) = value {
+                otherwise[*input] = true;
+            }
+        }
+        for (i, input) in self.inputs.iter_mut().enumerate() {
+            input.constant = as_parameter[i] && !otherwise[i];
+        }
+    }
+
+    /// For every node, whether its value depends on constants alone.
+    pub fn constant_nodes(&self) -> Vec<bool> {
+        let mut constant = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let all = !node.op.random && node.inputs.iter().all(|v| self.is_constant_with(*v, &constant));
+            constant.push(all && (node.made_once || !node.inputs.is_empty()));
+        }
+        constant
+    }
+
+    fn is_constant_with(&self, value: Value, nodes: &[bool]) -> bool {
+        match value {
+            Value::Input(i) => self.inputs.get(i).is_some_and(|i| i.constant),
+            Value::Node(n, _) => nodes.get(n).copied().unwrap_or(false),
+        }
+    }
+
+    /// How often each value is read, by nodes or as a result.
+    pub fn uses(&self) -> HashMap<Value, usize> {
+        let mut uses = HashMap::new();
+        for value in self.nodes.iter().flat_map(|n| &n.inputs).chain(&self.outputs) {
+            *uses.entry(*value).or_insert(0) += 1;
+        }
+        uses
+    }
+
+    /// The node that makes a value, if it is its first output and not an input of the graph.
+    pub fn producer(&self, value: Value) -> Option<(usize, &GraphNode)> {
+        match value {
+            Value::Node(n, 0) => self.nodes.get(n).map(|node| (n, node)),
+            _ => None,
+        }
+    }
+}
+
+/// Builds the rewritten graph of a pass node by node, keeping track of where old values went.
+pub struct Rewriter {
+    /// the graph under construction
+    pub graph: Graph,
+    moved: HashMap<Value, Value>,
+}
+
+impl Rewriter {
+    /// Starts from the inputs of `old`.
+    pub fn new(old: &Graph) -> Rewriter {
+        Rewriter { graph: Graph { inputs: old.inputs.clone(), ..Graph::default() }, moved: HashMap::new() }
+    }
+
+    /// Where an old value is now.
+    pub fn value(&self, old: Value) -> Value {
+        match old {
+            Value::Input(_) => old,
+            _ => self.moved.get(&old).copied().unwrap_or(old),
+        }
+    }
+
+    /// Old values at their new places.
+    pub fn values(&self, old: &[Value]) -> Vec<Value> {
+        old.iter().map(|v| self.value(*v)).collect()
+    }
+
+    /// Adds a node whose inputs are given as new values; returns its number.
+    pub fn push(&mut self, node: GraphNode) -> usize {
+        self.graph.nodes.push(node);
+        self.graph.nodes.len() - 1
+    }
+
+    /// Says that an old value is now this new one.
+    pub fn replace(&mut self, old: Value, new: Value) {
+        self.moved.insert(old, new);
+    }
+
+    /// Copies an old node unchanged.
+    pub fn keep(&mut self, index: usize, node: &GraphNode) {
+        let mut copy = node.clone();
+        copy.inputs = self.values(&node.inputs);
+        let new = self.push(copy);
+        for output in 0..node.op.num_outputs(&node.attrs) {
+            self.replace(Value::Node(index, output), Value::Node(new, output));
+        }
+    }
+
+    /// The finished graph, with the results of `old`.
+    pub fn finish(mut self, old: &Graph) -> Graph {
+        self.graph.outputs = self.values(&old.outputs);
+        self.graph
+    }
+}

@@ -1,0 +1,7 @@
+//! Where the values, the constants and the raw weights of a plan lie.
+
+pub(crate) mod arena;
+pub(crate) mod constants;
+pub(crate) mod offsets;
+pub(crate) mod release;
+mod restore;

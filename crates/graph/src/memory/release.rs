@@ -1,0 +1,115 @@
+//! Parameters whose own bytes need not be kept: what was packed without loss can be made again.
+//!
+//! When a plan has computed its constants, an op for each large parameter looks whether it comes back from its packing, and
+//! writes down what that takes. A last op stows those that do ([`mxrt_tensor::Stowing`]). Requests go on meanwhile.
+
+use super::constants::{ConstBlock, ConstPlan, ConstSet, ConstSource, ValueKey};
+use super::restore::Unfold;
+use crate::compile::build::Plan;
+use crate::compile::step::OperandPlace;
+use crate::ir::Value;
+use crate::run::inputs::{CallInputs, GraphInputs, InputSource};
+use mxrt_engine::{Engine, OpError};
+use mxrt_ops::Unpack;
+use mxrt_tensor::{Origin, Stowing};
+use std::sync::Arc;
+
+/// Smaller parameters stay: they share pages with others.
+const LEAST_BYTES: usize = 128 << 10;
+/// Rows that are unpacked at a time: those of the widest panel.
+const ROWS: usize = 32;
+
+/// A parameter, and the packing that it went into.
+pub struct PackedParam {
+    /// input of the graph
+    input: usize,
+    key: ValueKey,
+    packed: Arc<ConstBlock>,
+    unpacker: Box<dyn Unpack>,
+}
+
+impl Plan {
+    /// The parameters that went into packings which can be undone, and that no step reads as they are.
+    pub(crate) fn packed_params(&self, set: &ConstSet, inputs: &dyn GraphInputs) -> Vec<PackedParam> {
+        let of_slot = |(slot, block): (usize, &Option<Arc<ConstBlock>>)| {
+            let ConstSource::Pack(packing) = &self.consts.slots[slot].source else { return None };
+            let [value] = packing.inputs[..] else { return None };
+            let input = weights_behind(&self.consts, value).filter(|input| !self.reads(*input))?;
+            let unpacker = self.steps[packing.step].kernel.packing()?.unpacker()?;
+            Some(PackedParam { input, key: inputs.key(input), packed: block.clone()?, unpacker })
+        };
+        set.blocks.iter().enumerate().filter_map(of_slot).collect()
+    }
+
+    /// Whether a step reads an input of the graph as it is.
+    fn reads(&self, input: usize) -> bool {
+        self.steps.iter().flat_map(|step| &step.inputs).any(|operand| operand.place == OperandPlace::Input(input))
+    }
+}
+
+/// The parameter that a packed value is, or that it is most likely a folded form of.
+fn weights_behind(consts: &ConstPlan, value: Value) -> Option<usize> {
+    match value {
+        Value::Input(input) => Some(input),
+        Value::Node(n, _) => match consts.nodes.get(&n)?.inputs.first()? {
+            Value::Input(input) => Some(*input),
+            Value::Node(..) => None,
+        },
+    }
+}
+
+/// Pushes what stows these parameters of a call.
+pub fn later(engine: &'static Engine, inputs: &CallInputs<'_>, params: Vec<PackedParam>) {
+    let stowing = Stowing::new(engine);
+    for param in params {
+        let Some(InputSource::Param(at)) = inputs.sources.get(param.input) else { continue };
+        let array = &inputs.arrays.params()[*at];
+        if array.nbytes() >= LEAST_BYTES {
+            stowing.look_at(array, param.key, |weights| {
+                let origin = FromPacking::find(weights.shape.first().copied()?, weights.as_slice().ok()?, param)?;
+                Some(Box::new(origin))
+            });
+        }
+    }
+}
+
+/// Makes a parameter of its packing.
+struct FromPacking {
+    packed: Arc<ConstBlock>,
+    unpacker: Box<dyn Unpack>,
+    rows: usize,
+    /// None if the packing holds the parameter as it is
+    unfold: Option<Unfold>,
+}
+
+impl FromPacking {
+    /// None if too much of the parameter is not in the packing.
+    fn find(rows: usize, weights: &[f32], param: PackedParam) -> Option<FromPacking> {
+        let each = weights.len() / rows.max(1);
+        let mut unfold = Unfold::new(rows, each);
+        let mut folded = vec![0.0; ROWS.min(rows) * each];
+        for (first, raw) in (0..rows).step_by(ROWS).zip(weights.chunks(ROWS * each.max(1))) {
+            let folded = &mut folded[..raw.len()];
+            param.unpacker.unpack(param.packed.bytes(), first..(first + ROWS).min(rows), folded).ok()?;
+            if !raw.chunks(each).zip(folded.chunks(each)).all(|(raw, folded)| unfold.learn(raw, folded)) {
+                return None;
+            }
+        }
+        let unfold = (!unfold.is_identity()).then_some(unfold);
+        Some(FromPacking { packed: param.packed, unpacker: param.unpacker, rows, unfold })
+    }
+}
+
+impl Origin for FromPacking {
+    fn restore(&self, bytes: &mut [u8]) -> Result<(), OpError> {
+        let weights: &mut [f32] = bytemuck::cast_slice_mut(bytes);
+        let each = weights.len() / self.rows.max(1);
+        for (first, weights) in (0..self.rows).step_by(ROWS).zip(weights.chunks_mut(ROWS * each.max(1))) {
+            self.unpacker.unpack(self.packed.bytes(), first..(first + ROWS).min(self.rows), weights)?;
+            if let Some(unfold) = &self.unfold {
+                unfold.apply(first, weights);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,484 @@
+//! [`CachedOp`]: a symbol that any number of threads call.
+
+use super::execute::PlanRequest;
+use super::inputs::{CallInputs, InputSource};
+use super::on_device;
+use super::plan_cache::{CacheStats, CallSignature, PlanCache};
+use super::program::{BatchCursor, DividedBatch, Program};
+use super::rows::{self, Division};
+use crate::compile::build::{BuildOptions, Plan};
+use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
+use crate::compile::report::PlanReport;
+use crate::ir::Graph;
+use crate::memory::constants::ConstCache;
+use crate::memory::release;
+use crate::passes;
+use crate::symbol::{Symbol, first_names};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope};
+use mxrt_ops::{ConvSignature, EnginePar, Precision, RandomState};
+use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Plans estimated below this are run in the calling thread even where others wait for that thread.
+const QUICK_NS: u64 = 10_000;
+const MAX_QUICK_INPUTS: usize = 4;
+
+/// Bytes of weights that are packed in one way where not all packings of a plan find room: as few of them as possible.
+const ONE_PACKING_FROM: [usize; 4] = [8 << 20, 2 << 20, 512 << 10, 128 << 10];
+
+/// Shapes of single rows for which the division of batches is remembered.
+const MAX_DIVISIONS: usize = 64;
+
+/// A call's place in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOptions {
+    /// calls with a higher number are served first
+    pub priority: i32,
+    /// the call fails with kind `Deadline` instead of running when its turn comes later
+    pub deadline: Option<Instant>,
+    /// the call does not run when all its results are dropped before its turn comes
+    pub cancel_on_drop: bool,
+}
+
+/// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
+pub struct CachedOp {
+    engine: &'static Engine,
+    name: OpName,
+    graph: Graph,
+    /// every input is an array of the call
+    pub(super) arguments: Arc<[InputSource]>,
+    options: BuildOptions,
+    random: Arc<RandomState>,
+    plans: PlanCache,
+    building: Mutex<()>,
+    divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
+    consts: Arc<ConstCache>,
+}
+
+impl CachedOp {
+    /// Compiles a symbol with default options.
+    pub fn new(engine: &'static Engine, symbol: &Symbol, flags: &CachedOpFlags) -> Result<CachedOp, OpError> {
+        CachedOp::compile(engine, symbol, flags, BuildOptions::default())
+    }
+
+    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first call of a signature.
+    /// What the flags say goes before the options.
+    pub fn compile(
+        engine: &'static Engine,
+        symbol: &Symbol,
+        flags: &CachedOpFlags,
+        mut options: BuildOptions,
+    ) -> Result<CachedOp, OpError> {
+        match flags.accuracy {
+            Accuracy::Default => {}
+            Accuracy::Exact => options.kernel.winograd = 0,
+            Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
+        }
+        let mut graph = Graph::from_symbol(symbol)?;
+        mark_constants(&mut graph, flags)?;
+        let graph = passes::run_all(graph, options.passes)?;
+        let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
+        let arguments = (0..graph.inputs.len()).map(InputSource::Data).collect();
+        Ok(CachedOp {
+            engine,
+            name,
+            graph,
+            arguments,
+            options,
+            random: Arc::new(RandomState::new(0)),
+            plans: PlanCache::new(options.cache),
+            building: Mutex::new(()),
+            divisions: Mutex::default(),
+            consts: Arc::default(),
+        })
+    }
+
+    /// Uses this stream for random operators instead of one of its own.
+    pub fn with_random(mut self, random: Arc<RandomState>) -> CachedOp {
+        self.random = random;
+        self
+    }
+
+    /// Number of inputs, in the order of the symbol's `list_inputs()`.
+    pub fn num_inputs(&self) -> usize {
+        self.graph.inputs.len()
+    }
+
+    /// Number of results.
+    pub fn num_outputs(&self) -> usize {
+        self.graph.outputs.len()
+    }
+
+    /// Runs the graph on these inputs, in `list_inputs()` order. Returns the results before they are computed.
+    ///
+    /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
+    /// raised when they are read.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        self.call_with(inputs, None, &CallOptions::default())
+    }
+
+    /// The same into arrays of the caller, whose shapes and dtypes must fit.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
+        self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
+    }
+
+    /// The same with a place in the queue, into new arrays or those of the caller, which are returned.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn call_with(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let program = self.prepare(inputs)?;
+        self.start(program, &self.arguments, inputs, None, outputs, options)
+    }
+
+    /// The same if it can be done in a few microseconds; None if there is no plan yet, or one that would run here for
+    /// longer.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn try_call_quickly(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
+        // Looking a long signature up takes long itself.
+        if inputs.len() > MAX_QUICK_INPUTS || inputs.len() != self.graph.inputs.len() {
+            return None;
+        }
+        let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
+        let program = self.plans.get(&types).filter(|program| self.is_quick(program))?;
+        let contexts = self.check_contexts(inputs.iter().copied().enumerate());
+        Some(contexts.and_then(|()| self.start(program, &self.arguments, inputs, None, outputs, options)))
+    }
+
+    /// Whether pushing a call takes no longer than pushing does: it runs elsewhere, or in no time.
+    pub(super) fn is_quick(&self, program: &Program) -> bool {
+        let here = program.cost_ns() < Cost::SMALL_NS || self.engine.kind() == EngineKind::Naive;
+        !here || program.cost_ns() < QUICK_NS
+    }
+
+    /// The plan for these input types.
+    pub fn plan(&self, inputs: &[TensorType]) -> Result<PlanReport, OpError> {
+        Ok(self.program(inputs)?.report())
+    }
+
+    /// The plan for these input types, as text.
+    pub fn plan_text(&self, inputs: &[TensorType]) -> Result<String, OpError> {
+        Ok(self.plan(inputs)?.to_string())
+    }
+
+    /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
+    pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
+        let mut signatures: Vec<ConvSignature> =
+            self.program(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
+        signatures.sort_unstable();
+        signatures.dedup();
+        Ok(signatures)
+    }
+
+    /// The graph after all passes, as text.
+    pub fn graph_text(&self) -> String {
+        self.graph.to_string()
+    }
+
+    /// State of the plan cache.
+    pub fn stats(&self) -> CacheStats {
+        self.plans.stats()
+    }
+
+    /// The engine that runs it.
+    pub(super) fn engine(&self) -> &'static Engine {
+        self.engine
+    }
+
+    /// Notes that a program is in use.
+    pub(super) fn used(&self, program: &Program) {
+        self.plans.used(program);
+    }
+
+    pub(super) fn prepare(&self, inputs: &[&NDArray]) -> Result<Arc<Program>, OpError> {
+        self.check_count(inputs.len())?;
+        self.check_contexts(inputs.iter().copied().enumerate())?;
+        let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
+        self.program(&types)
+    }
+
+    pub(super) fn check_count(&self, given: usize) -> Result<(), OpError> {
+        if given == self.graph.inputs.len() {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
+        let listed = first_names(&names);
+        let message = format!("CachedOp requires {} inputs but got {given}; they are {listed}", names.len());
+        Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
+    }
+
+    /// The name of an input that there is.
+    pub(super) fn input_name(&self, input: usize) -> &str {
+        &self.graph.inputs[input].name
+    }
+
+    /// Arrays, and of which inputs they are.
+    pub(super) fn check_contexts<'a>(
+        &self,
+        mut arrays: impl Iterator<Item = (usize, &'a NDArray)>,
+    ) -> Result<(), OpError> {
+        let Some((first, array)) = arrays.next() else { return Ok(()) };
+        let context = array.context();
+        match arrays.find(|(_, a)| a.context() != context) {
+            None => Ok(()),
+            Some((other, array)) => {
+                let message = format!(
+                    "CachedOp requires all inputs to live on the same context. But {} is on {context} while {} is on {}",
+                    self.graph.inputs[first].name,
+                    self.graph.inputs[other].name,
+                    array.context()
+                );
+                Err(OpError::new(FailureKind::Device, message).op("CachedOp"))
+            }
+        }
+    }
+
+    pub(super) fn program(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        if let Some(program) = self.plans.get(types) {
+            return Ok(program);
+        }
+        let _one_at_a_time = self.building.lock();
+        self.get_or_build(types)
+    }
+
+    /// Called by one thread at a time.
+    fn get_or_build(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        if let Some(program) = self.plans.get(types) {
+            return Ok(program);
+        }
+        let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
+        let program = match self.divide(types)? {
+            Some((parts, outputs)) => Program::parts(parts, outputs),
+            None => self.whole(types, raw)?,
+        };
+        let program = Arc::new(program);
+        if self.plans.insert(types, &program, raw) {
+            self.consts.sweep();
+            // The next plan wants blocks of other sizes: those of the old one are of no use.
+            self.engine.memory().trim();
+        }
+        Ok(program)
+    }
+
+    /// The fastest plan, unless its packed weights would leave no room for those that serve images of any size: then these are what
+    /// this plan uses, for large weights only if that does. So all sizes find room, and no plan goes because another one comes.
+    fn whole(&self, types: &[TensorType], raw: usize) -> Result<Program, OpError> {
+        let fastest = Program::whole(self.build(types, self.options)?);
+        if !self.options.passes.runs(passes::SHARE_PACKINGS) || !self.plans.needs_more(&fastest) {
+            return Ok(fastest);
+        }
+        let with_one_packing = |least: usize| {
+            let mut options = self.options;
+            options.kernel.one_packing = Some(least);
+            self.build(types, options).map(Program::whole)
+        };
+        let for_all_sizes = with_one_packing(0)?;
+        let has_room = |program: &Program| self.plans.has_room(&[program, &for_all_sizes], raw);
+        if has_room(&fastest) {
+            return Ok(fastest);
+        }
+        for least in ONE_PACKING_FROM {
+            let program = with_one_packing(least)?;
+            if has_room(&program) {
+                return Ok(program);
+            }
+        }
+        Ok(for_all_sizes)
+    }
+
+    fn build(&self, types: &[TensorType], options: BuildOptions) -> Result<Plan, OpError> {
+        Plan::build(&self.graph, types, options, self.consts.clone())
+    }
+
+    /// The parts of a batch that is better not run as a whole, and the types of its results.
+    fn divide(&self, types: &[TensorType]) -> Result<Option<(DividedBatch, Vec<TensorType>)>, OpError> {
+        if !self.options.passes.runs(passes::DIVIDE_BATCH) {
+            return Ok(None);
+        }
+        let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
+        let Some(division) = self.division(types, &divided).filter(|d| d.applies(rows)) else { return Ok(None) };
+        let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
+        let part = some(division.each)?;
+        let left = rows % division.each;
+        let rest = if left > 0 { Some(some(left)?) } else { None };
+        let outputs = rows::with_rows(part.outputs(), &vec![true; part.outputs().len()], rows);
+        let Division { each, side_by_side } = division;
+        Ok(Some((DividedBatch { rows, each, side_by_side, divided, part, rest }, outputs)))
+    }
+
+    /// How batches of rows like these are divided: decided once.
+    fn division(&self, types: &[TensorType], divided: &[bool]) -> Option<Division> {
+        let single: CallSignature = rows::with_rows(types, divided, 1).into();
+        if let Some(known) = self.divisions.lock().get(&single) {
+            return *known;
+        }
+        let cost = |types: &[TensorType]| self.build(types, self.options).map(|plan| plan.cost_ns());
+        // What cannot be built for other numbers of rows is not divided.
+        let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
+            (Ok(one), Ok(together)) => Some(Division::choose(one, together)),
+            _ => None,
+        };
+        let mut divisions = self.divisions.lock();
+        if divisions.len() >= MAX_DIVISIONS {
+            divisions.clear();
+        }
+        divisions.insert(single, division);
+        division
+    }
+
+    pub(super) fn results(
+        &self,
+        program: &Program,
+        inputs: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let first = inputs.first().copied().or_else(|| params?.arrays().first());
+        let context = first.map_or_else(Context::default, |a| a.context());
+        let make = |t: &TensorType| {
+            let array = NDArray::new(self.engine, context, t.clone())?;
+            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
+        };
+        program.outputs().iter().map(make).collect()
+    }
+
+    /// Pushes a call whose inputs have been looked at.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn start(
+        &self,
+        program: Arc<Program>,
+        sources: &Arc<[InputSource]>,
+        data: &[&NDArray],
+        params: Option<&Arc<ParameterSet>>,
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let results = match outputs {
+            None => self.results(&program, data, params, options)?,
+            Some(outputs) => {
+                fits(outputs, program.outputs())?;
+                outputs.iter().map(|a| (*a).clone()).collect()
+            }
+        };
+        let cores = self.engine.cores();
+        let launched = Launched {
+            params,
+            cost: Cost::of(program.cost_ns()),
+            in_parts: program.takes_turns(cores),
+            ..Launched::new(data, &results)
+        };
+        let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
+        self.push(&program, sources, launched, options, move |request, outs| {
+            Ok(match of_op.turn(&mut cursor, request, cores, outs)? {
+                Some(failed) => Progress::Done(failed),
+                None => Progress::Again,
+            })
+        })?;
+        Ok(results)
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn push<F>(
+        &self,
+        program: &Program,
+        sources: &Arc<[InputSource]>,
+        launched: Launched<'_>,
+        options: &CallOptions,
+        mut run: F,
+    ) -> Result<(), OpError>
+    where
+        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
+    {
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
+        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
+        let outputs: SmallVec<[&NDArray; 2]> = launched.outputs.iter().collect();
+        let call = Call {
+            name: self.name.clone(),
+            inputs: launched.inputs,
+            params: launched.params,
+            outputs: &outputs,
+            cost: launched.cost,
+            priority: options.priority,
+            deadline: options.deadline,
+            in_parts: launched.in_parts,
+        };
+        let context = launched.context();
+        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
+            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
+            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
+        }
+        if let Some(device) = context.device() {
+            return on_device::push(self.engine, device, &call, program, sources, random, run);
+        }
+        let sources = sources.clone();
+        launch_call(self.engine, call, move |turn| {
+            let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
+            let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
+            let failure = |error| turn.ctx.failure(error);
+            let request = PlanRequest {
+                par: &par,
+                memory,
+                arena: &memory,
+                failure: &failure,
+                inputs: &inputs,
+                random: &random,
+                packed: &|params| release::later(turn.ctx.engine(), &inputs, params),
+            };
+            run(&request, turn.outputs)
+        });
+        Ok(())
+    }
+}
+
+/// What is pushed beside the graph.
+pub(super) struct Launched<'a> {
+    pub inputs: &'a [&'a NDArray],
+    pub params: Option<&'a Arc<ParameterSet>>,
+    pub outputs: &'a [NDArray],
+    pub cost: Cost,
+    pub in_parts: bool,
+}
+
+impl<'a> Launched<'a> {
+    pub fn new(inputs: &'a [&'a NDArray], outputs: &'a [NDArray]) -> Launched<'a> {
+        Launched { inputs, params: None, outputs, cost: Cost::Large, in_parts: false }
+    }
+
+    /// Where the call runs.
+    fn context(&self) -> Context {
+        let params = self.params.and_then(|set| set.arrays().first());
+        let array = self.inputs.first().copied().or(params).or(self.outputs.first());
+        array.map_or_else(Context::default, |a| a.context())
+    }
+}
+
+fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
+    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
+        return Ok(());
+    }
+    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
+    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
+    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
+}
+
+impl std::fmt::Debug for CachedOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CachedOp({}, {} inputs, {:?})", self.name.as_str(), self.num_inputs(), self.stats())
+    }
+}

@@ -1,0 +1,279 @@
+//! Running a plan: one request, step by step.
+
+use super::inputs::GraphInputs;
+use crate::compile::build::Plan;
+use crate::compile::step::{Operand, OperandPlace, PackedPlace, Step, StepNeed};
+use crate::memory::constants::{ConstEnv, ConstSet, allocate, pack_with};
+use crate::memory::release::PackedParam;
+use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::{Failure, FailureKind, OpError};
+use mxrt_ops::{KernelCall, Par, RandomKey};
+use mxrt_tensor::{TensorMut, TensorRef};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What one request brings along.
+pub struct PlanRequest<'a> {
+    /// splits loops over idle cores
+    pub par: &'a dyn Par,
+    /// where constants live
+    pub memory: &'static MemoryPool,
+    /// where the arena comes from
+    pub arena: &'a dyn ArenaSource,
+    /// arguments, in the order of the graph's inputs
+    pub inputs: &'a dyn GraphInputs,
+    /// pieces of the random stream, one for each random step
+    pub random: &'a [RandomKey],
+    /// makes the failure of an error of a step
+    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
+    /// told which parameters were packed, when that has been done anew
+    pub packed: &'a (dyn Fn(Vec<PackedParam>) + Sync),
+}
+
+/// Memory for the values inside a plan.
+pub trait ArenaSource: Sync {
+    /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
+}
+
+/// A block of memory for each run.
+impl ArenaSource for &'static MemoryPool {
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        run(allocate(self, bytes)?.as_mut_slice());
+        Ok(())
+    }
+}
+
+/// Results that could not be computed, by number, and why.
+pub type MissingResults = Vec<(usize, Failure)>;
+
+/// A piece of the arena, handed to exactly one step at a time.
+enum OperandBytes<'a> {
+    Read(&'a [u8]),
+    Write(&'a mut [u8]),
+    /// already given to the step
+    Taken,
+}
+
+impl Plan {
+    /// Runs all steps except those that depend on something that has failed: an input, a constant, another step. Returns
+    /// the results that are missing therefore; the failure of a step names operator, node, attributes and shapes.
+    pub fn run(&self, request: &PlanRequest<'_>, outputs: &mut [TensorMut<'_>]) -> Result<MissingResults, OpError> {
+        self.run_steps(request, outputs, &mut || {})
+    }
+
+    /// The same, and how long each step took by a clock, which is read in the thread that runs them.
+    pub fn run_clocked(
+        &self,
+        request: &PlanRequest<'_>,
+        outputs: &mut [TensorMut<'_>],
+        clock: &dyn Fn() -> u64,
+    ) -> Result<(MissingResults, Vec<u64>), OpError> {
+        let mut marks = Vec::with_capacity(self.steps.len() + 1);
+        let failed = self.run_steps(request, outputs, &mut || marks.push(clock()))?;
+        Ok((failed, marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect()))
+    }
+
+    /// The constants for the parameters of a request; computed now if nobody did before.
+    pub fn constants(&self, request: &PlanRequest<'_>) -> Arc<ConstSet> {
+        let env =
+            ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };
+        let set = self.consts.current(&env, &|packing, inputs| {
+            let step = &self.steps[packing.step];
+            pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
+        });
+        if set.is_fresh() {
+            (request.packed)(self.packed_params(&set, request.inputs));
+        }
+        set
+    }
+
+    /// Runs all steps; `mark` is called before each of them and after the last.
+    fn run_steps(
+        &self,
+        request: &PlanRequest<'_>,
+        outputs: &mut [TensorMut<'_>],
+        mark: &mut dyn FnMut(),
+    ) -> Result<MissingResults, OpError> {
+        let consts = self.constants(request);
+        let mut random = request.random.iter().copied();
+        let mut broken =
+            FailedSteps { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
+        request.arena.lend(self.arena_bytes, &mut |arena| {
+            for (s, step) in self.steps.iter().enumerate() {
+                mark();
+                let key = if step.random { random.next() } else { None };
+                if let Some(failure) = broken.inherited(step, request.inputs, &consts) {
+                    broken.add(s, failure);
+                    continue;
+                }
+                if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
+                    broken.add(s, (request.failure)(describe(error, step)));
+                }
+            }
+            mark();
+        })?;
+        let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
+        Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
+    }
+}
+
+/// What a request cannot compute any more.
+struct FailedSteps {
+    /// whether anything has failed; almost never
+    any: bool,
+    steps: Vec<(usize, Failure)>,
+}
+
+impl FailedSteps {
+    fn add(&mut self, step: usize, failure: Failure) {
+        self.any = true;
+        self.steps.push((step, failure));
+    }
+
+    fn of_step(&self, step: usize) -> Option<&Failure> {
+        self.steps.iter().find(|(s, _)| *s == step).map(|(_, failure)| failure)
+    }
+
+    /// The failure of the first thing that a step reads.
+    fn inherited(&self, step: &Step, inputs: &dyn GraphInputs, consts: &ConstSet) -> Option<Failure> {
+        if !self.any {
+            return None;
+        }
+        let found = step.needs.iter().find_map(|need| match need {
+            StepNeed::Input(i) => inputs.failure(*i),
+            StepNeed::Const(slot) => consts.failures.get(*slot)?.as_ref(),
+            StepNeed::Step(s) => self.of_step(*s),
+        });
+        found.cloned()
+    }
+}
+
+fn describe(error: OpError, step: &Step) -> OpError {
+    error
+        .op(step.stands_for)
+        .node(&*step.name)
+        .attrs(step.attrs.clone())
+        .shapes(step.inputs.iter().map(|o| o.tensor.shape.to_vec()).collect())
+        .dtypes(step.inputs.iter().map(|o| o.tensor.dtype.name()).collect())
+}
+
+fn run_step(
+    step: &Step,
+    request: &PlanRequest<'_>,
+    consts: &ConstSet,
+    arena: &mut [u8],
+    outputs: &mut [TensorMut<'_>],
+    random: Option<RandomKey>,
+) -> Result<(), OpError> {
+    let mut slices = cut(step, arena);
+    let mut results = split_results(step, outputs);
+    let mut outs: SmallVec<[TensorMut<'_>; 2]> = SmallVec::new();
+    for operand in &step.outputs {
+        let source = match operand.place {
+            OperandPlace::Arena(i) => &mut slices[i],
+            OperandPlace::Output(j) => &mut results[j],
+            _ => return Err(misplaced()),
+        };
+        let OperandBytes::Write(bytes) = std::mem::replace(source, OperandBytes::Taken) else {
+            return Err(misplaced());
+        };
+        let bytes = bytes.get_mut(..operand.tensor.bytes()).ok_or_else(misplaced)?;
+        outs.push(TensorMut::new(operand.tensor.dtype, &operand.tensor.shape, bytes));
+    }
+    let mut take = |i: Option<usize>| match i.map(|i| std::mem::replace(&mut slices[i], OperandBytes::Taken)) {
+        Some(OperandBytes::Write(bytes)) => bytes,
+        _ => &mut [],
+    };
+    let workspace = take(step.workspace);
+    let fresh = take(match step.packed {
+        Some(PackedPlace::Arena(i)) => Some(i),
+        _ => None,
+    });
+    let mut ins: SmallVec<[TensorRef<'_>; 4]> = SmallVec::new();
+    for operand in &step.inputs {
+        ins.push(match operand.place {
+            OperandPlace::Shared | OperandPlace::PackedPlace => {
+                TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape)
+            }
+            _ => readable(operand, request, consts, &slices, &results)?,
+        });
+    }
+    let shared = step.inputs.iter().position(|operand| operand.place == OperandPlace::Shared);
+    let packed = match (step.packed, step.kernel.packing()) {
+        (Some(PackedPlace::Const(slot)), _) => Some(constant(consts, slot).ok_or_else(misplaced)?),
+        (Some(PackedPlace::Arena(_)), Some(packing)) => {
+            let chosen: SmallVec<[TensorRef<'_>; 4]> =
+                packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
+            packing.pack(&chosen, fresh)?;
+            Some(&*fresh)
+        }
+        _ => None,
+    };
+    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random, shared };
+    step.kernel.run(&mut call)
+}
+
+/// Plans are laid out so that this cannot happen; if one is not, the request fails instead of reading wrong bytes.
+fn misplaced() -> OpError {
+    OpError::new(FailureKind::Operator, "the plan places two operands of a step on the same memory")
+}
+
+fn readable<'a>(
+    operand: &'a Operand,
+    request: &PlanRequest<'a>,
+    consts: &'a ConstSet,
+    slices: &'a [OperandBytes<'_>],
+    results: &'a [OperandBytes<'_>],
+) -> Result<TensorRef<'a>, OpError> {
+    let bytes = match operand.place {
+        OperandPlace::Input(i) => Some(request.inputs.tensor(i)?.bytes()),
+        OperandPlace::Const(slot) => constant(consts, slot),
+        OperandPlace::Arena(i) => match &slices[i] {
+            OperandBytes::Read(bytes) => bytes.get(..operand.tensor.bytes()),
+            _ => None,
+        },
+        OperandPlace::Output(j) => match &results[j] {
+            OperandBytes::Read(bytes) => Some(*bytes),
+            _ => None,
+        },
+        OperandPlace::Shared | OperandPlace::PackedPlace => None,
+    };
+    let bytes = bytes.ok_or_else(misplaced)?;
+    Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))
+}
+
+fn constant(consts: &ConstSet, slot: usize) -> Option<&[u8]> {
+    Some(consts.blocks.get(slot)?.as_ref()?.bytes())
+}
+
+/// Cuts the arena into the pieces of a step.
+fn cut<'a>(step: &Step, arena: &'a mut [u8]) -> SmallVec<[OperandBytes<'a>; 8]> {
+    let mut rest = arena;
+    let mut at = 0;
+    let mut slices = SmallVec::new();
+    for piece in &step.pieces {
+        let (_, tail) = std::mem::take(&mut rest).split_at_mut(piece.offset - at);
+        let (bytes, tail) = tail.split_at_mut(piece.bytes);
+        rest = tail;
+        at = piece.offset + piece.bytes;
+        slices.push(if piece.written { OperandBytes::Write(bytes) } else { OperandBytes::Read(bytes) });
+    }
+    slices
+}
+
+/// The results of the call as a step sees them: those it makes are writable, the others readable.
+fn split_results<'a>(step: &Step, outputs: &'a mut [TensorMut<'_>]) -> SmallVec<[OperandBytes<'a>; 2]> {
+    let touches = |o: &Operand| matches!(o.place, OperandPlace::Output(_));
+    if !step.inputs.iter().chain(&step.outputs).any(touches) {
+        return SmallVec::new();
+    }
+    outputs
+        .iter_mut()
+        .enumerate()
+        .map(|(j, tensor)| {
+            let written = step.outputs.iter().any(|o| o.place == OperandPlace::Output(j));
+            if written { OperandBytes::Write(tensor.bytes_mut()) } else { OperandBytes::Read(&*tensor.bytes_mut()) }
+        })
+        .collect()
+}

@@ -1,0 +1,119 @@
+//! What a request brings to a plan: contents, versions and failures of the graph's inputs.
+
+use crate::memory::constants::ValueKey;
+use mxrt_engine::{Failure, FailureKind, OpError};
+use mxrt_tensor::{TensorRef, TensorType};
+
+/// The inputs of a graph, by number.
+pub trait GraphInputs: Sync {
+    /// The content. Not asked for where there is a failure.
+    fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError>;
+    /// Variable, version and offset: equal keys, equal content.
+    fn key(&self, input: usize) -> ValueKey;
+    /// The failure in the place of the content.
+    fn failure(&self, input: usize) -> Option<&Failure>;
+    /// Whether any input has failed.
+    fn any_failed(&self) -> bool;
+    /// Key of the content of all parameters together, where it is known.
+    fn params_key(&self) -> Option<(u64, u64)>;
+}
+
+/// Where an input of the graph comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputSource {
+    /// array of the call
+    Data(usize),
+    /// array of the set of parameters
+    Param(usize),
+}
+
+/// The inputs of a running call.
+pub struct CallInputs<'a> {
+    /// where each input of the graph comes from
+    pub sources: &'a [InputSource],
+    /// the arrays
+    pub arrays: mxrt_tensor::Inputs<'a>,
+}
+
+impl CallInputs<'_> {
+    fn source(&self, input: usize) -> Result<InputSource, OpError> {
+        self.sources.get(input).copied().ok_or_else(|| no_input(input))
+    }
+}
+
+fn no_input(input: usize) -> OpError {
+    OpError::new(FailureKind::Operator, format!("the plan reads input {input}, which the call does not have"))
+}
+
+impl GraphInputs for CallInputs<'_> {
+    fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError> {
+        match self.source(input)? {
+            InputSource::Data(i) => self.arrays.input(i),
+            InputSource::Param(i) => self.arrays.param(i),
+        }
+    }
+
+    fn key(&self, input: usize) -> ValueKey {
+        match self.sources[input] {
+            InputSource::Data(i) => self.arrays.input_key(i),
+            InputSource::Param(i) => self.arrays.param_key(i),
+        }
+    }
+
+    fn failure(&self, input: usize) -> Option<&Failure> {
+        match *self.sources.get(input)? {
+            InputSource::Data(i) => self.arrays.failure(i),
+            InputSource::Param(i) => self.arrays.param_failure(i),
+        }
+    }
+
+    fn any_failed(&self) -> bool {
+        self.arrays.any_failed()
+    }
+
+    fn params_key(&self) -> Option<(u64, u64)> {
+        self.arrays.params_key()
+    }
+}
+
+/// Some rows of the inputs that are divided by rows.
+pub struct BatchRows<'a> {
+    /// all rows
+    pub all: &'a dyn GraphInputs,
+    /// types of the inputs with so many rows
+    pub types: &'a [TensorType],
+    /// which inputs are divided
+    pub divided: &'a [bool],
+    /// first row
+    pub first: usize,
+}
+
+impl GraphInputs for BatchRows<'_> {
+    fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError> {
+        let whole = self.all.tensor(input)?;
+        if !self.divided.get(input).copied().unwrap_or(false) {
+            return Ok(whole);
+        }
+        let part = self.types.get(input).ok_or_else(|| no_input(input))?;
+        let rows = part.shape.first().copied().unwrap_or(1).max(1);
+        let at = part.bytes() / rows * self.first;
+        let bytes = whole.bytes().get(at..at + part.bytes()).ok_or_else(|| no_input(input))?;
+        Ok(TensorRef::new(part.dtype, &part.shape, bytes))
+    }
+
+    fn key(&self, input: usize) -> ValueKey {
+        self.all.key(input)
+    }
+
+    fn failure(&self, input: usize) -> Option<&Failure> {
+        self.all.failure(input)
+    }
+
+    fn any_failed(&self) -> bool {
+        self.all.any_failed()
+    }
+
+    fn params_key(&self) -> Option<(u64, u64)> {
+        self.all.params_key()
+    }
+}

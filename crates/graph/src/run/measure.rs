@@ -1,0 +1,71 @@
+//! How long the steps of a plan take.
+
+use super::cached_op::{CachedOp, CallOptions, Launched};
+use super::program::Program;
+use crate::compile::report::PlanReport;
+use mxrt_engine::{Cost, OpError, WaitError};
+use mxrt_tensor::{NDArray, Progress};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs whose steps are timed where nobody says how many.
+const MEASURED_RUNS: usize = 5;
+
+impl CachedOp {
+    /// The plan for these inputs with the time that each step takes on them in some runs, all of them on as many cores as
+    /// are idle. Waits for the runs; `poll` as for reading an array.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn measured_plan(
+        &self,
+        inputs: &[&NDArray],
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<PlanReport, WaitError>, OpError> {
+        let begin = Instant::now();
+        self.measured_plan_by(inputs, MEASURED_RUNS, move || begin.elapsed().as_nanos() as u64, poll)
+    }
+
+    /// The same for so many runs (after two more), in nanoseconds of `clock`, which is read in the thread that runs them.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn measured_plan_by(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: impl Fn() -> u64 + Send + 'static,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<PlanReport, WaitError>, OpError> {
+        let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
+        let record = times.clone();
+        let note = move |run: &[u64]| record.lock().push(run.to_vec());
+        let measured = self.measure(inputs, runs, clock, note, poll)?;
+        Ok(measured.map(|program| {
+            let mut report = program.report();
+            times.lock().iter().for_each(|run| report.add_run(run));
+            report
+        }))
+    }
+
+    /// Runs the program for these inputs several times and notes what its steps took each time.
+    fn measure(
+        &self,
+        inputs: &[&NDArray],
+        runs: usize,
+        clock: impl Fn() -> u64 + Send + 'static,
+        mut note: impl FnMut(&[u64]) + Send + 'static,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
+        let program = self.prepare(inputs)?;
+        let results = self.results(&program, inputs, None, &CallOptions::default())?;
+        let program_of_op = program.clone();
+        let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
+        self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
+            Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
+        })?;
+        for result in &results {
+            if let Err(error) = result.read_with(poll) {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(program))
+    }
+}

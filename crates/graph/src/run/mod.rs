@@ -1,0 +1,15 @@
+//! Calls: programs by signature, requests on the host and on devices, batches in parts.
+
+mod bound_op;
+mod cached_op;
+mod execute;
+pub(crate) mod inputs;
+mod measure;
+mod on_device;
+mod plan_cache;
+mod program;
+mod rows;
+
+pub use bound_op::BoundOp;
+pub use cached_op::{CachedOp, CallOptions};
+pub use plan_cache::CacheStats;

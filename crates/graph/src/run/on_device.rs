@@ -1,0 +1,132 @@
+//! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are the host's, so the
+//! results have the same bits.
+
+use super::execute::{ArenaSource, PlanRequest};
+use super::inputs::{GraphInputs, InputSource};
+use super::program::Program;
+use crate::memory::constants::ValueKey;
+use mxrt_engine::{DeviceCtx, DeviceId, Engine, Failure, FailureKind, KernelCtx, OpError, OpKind};
+use mxrt_ops::{DevicePar, RandomKey};
+use mxrt_tensor::{Call, DeviceLaunch, NDArray, Progress, TensorMut, TensorRef, launch_on};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Enqueues a call. `run` runs the program; folded and packed parameters are computed from the device's values, by the first
+/// call that needs them.
+pub(super) fn push<F>(
+    engine: &'static Engine,
+    device: DeviceId,
+    call: &Call<'_>,
+    program: &Program,
+    sources: &Arc<[InputSource]>,
+    random: SmallVec<[RandomKey; 2]>,
+    mut run: F,
+) -> Result<(), OpError>
+where
+    F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
+{
+    let params = call.params.map_or(&[][..], |set| set.arrays());
+    // Every call reads them and hardly anybody writes them: they need not remember who did.
+    params.iter().for_each(|array| engine.freeze(array.var()));
+    let inputs: Vec<&NDArray> = call.inputs.iter().copied().chain(params).collect();
+    let values: Vec<(u64, usize)> = inputs.iter().map(|a| (a.value_key().0, a.value_key().2)).collect();
+    // What was pushed before is enqueued by then, so the versions are those that the kernel will meet.
+    let keys = move |ctx: &DeviceCtx<'_>| -> Vec<ValueKey> {
+        values.into_iter().enumerate().map(|(i, (var, offset))| (var, ctx.version_of(i), offset)).collect()
+    };
+    let (first_param, first_output) = (call.inputs.len(), inputs.len());
+    let work = DeviceLaunch {
+        scratch: program.arena_bytes(),
+        kind: OpKind::Selective,
+        priority: call.priority,
+        deadline: call.deadline,
+        ..DeviceLaunch::new(device, call.name.clone(), &inputs, call.outputs)
+    };
+    let sources = sources.clone();
+    launch_on(engine, work, keys, move |keys, ctx, ins, outs, arena| {
+        let inputs = DeviceInputs { sources: &sources, first_param, arrays: ins, keys, failures: failures(ctx) };
+        let (par, arena) = (DevicePar(ctx), ScratchArena(Mutex::new(arena)));
+        let memory = engine.memory();
+        let failure = |error| ctx.failure(error);
+        let request = PlanRequest {
+            par: &par,
+            memory,
+            arena: &arena,
+            inputs: &inputs,
+            random: &random,
+            failure: &failure,
+            // Their memory is the device's.
+            packed: &|_| {},
+        };
+        loop {
+            if let Progress::Done(failed) = run(&request, outs)? {
+                failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));
+                return Ok(());
+            }
+        }
+    })
+}
+
+/// Failures by number of access; empty when nothing has failed.
+fn failures(ctx: &KernelCtx<'_>) -> Vec<(usize, Failure)> {
+    ctx.failed_reads().filter_map(|i| Some((i, ctx.failure_of(i)?))).collect()
+}
+
+/// The scratch memory of the op, for one part of the program after the other.
+struct ScratchArena<'a>(Mutex<&'a mut [u8]>);
+
+impl ArenaSource for ScratchArena<'_> {
+    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        match self.0.lock().get_mut(..bytes) {
+            Some(arena) => {
+                run(arena);
+                Ok(())
+            }
+            None => Err(OpError::new(FailureKind::Operator, "the scratch memory of a call is smaller than its arena")),
+        }
+    }
+}
+
+/// The inputs of a graph: the data of the call, then the parameters.
+struct DeviceInputs<'a> {
+    sources: &'a [InputSource],
+    first_param: usize,
+    arrays: &'a [TensorRef<'a>],
+    keys: Vec<ValueKey>,
+    failures: Vec<(usize, Failure)>,
+}
+
+impl DeviceInputs<'_> {
+    fn place(&self, input: usize) -> Option<usize> {
+        Some(match *self.sources.get(input)? {
+            InputSource::Data(i) => i,
+            InputSource::Param(i) => self.first_param + i,
+        })
+    }
+}
+
+impl GraphInputs for DeviceInputs<'_> {
+    fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError> {
+        let found = self.place(input).and_then(|place| self.arrays.get(place).copied());
+        let missing = || format!("the plan reads input {input}, which the call does not have");
+        found.ok_or_else(|| OpError::new(FailureKind::Operator, missing()))
+    }
+
+    fn key(&self, input: usize) -> ValueKey {
+        self.place(input).and_then(|place| self.keys.get(place).copied()).unwrap_or_default()
+    }
+
+    fn failure(&self, input: usize) -> Option<&Failure> {
+        let place = self.place(input)?;
+        self.failures.iter().find(|(i, _)| *i == place).map(|(_, failure)| failure)
+    }
+
+    fn any_failed(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
+    fn params_key(&self) -> Option<(u64, u64)> {
+        None
+    }
+}

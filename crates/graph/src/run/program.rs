@@ -1,0 +1,277 @@
+//! What runs for one signature: a plan, or one plan several times over parts of a large batch.
+//!
+//! Parts follow from the signature alone, so bits never depend on load. Several parts run at a time, one on each core; a
+//! part that is alone is split over the cores. Between groups of parts a request may let others go first.
+
+use super::execute::{MissingResults, PlanRequest};
+use super::inputs::{BatchRows, GraphInputs};
+use crate::compile::build::Plan;
+use crate::compile::report::{BatchParts, PlanReport};
+use mxrt_engine::OpError;
+use mxrt_ops::RandomKey;
+use mxrt_tensor::{TensorMut, TensorType};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A request looks whether others wait about this often.
+const TURN_NS: u64 = 30_000_000;
+
+/// Runs that are not noted: the first computes constants and touches memory for the first time.
+const WARM_UP: usize = 2;
+
+/// An immutable program for one signature.
+pub struct Program {
+    body: ProgramBody,
+    outputs: Vec<TensorType>,
+    cost_ns: u64,
+    last_used: AtomicU64,
+}
+
+enum ProgramBody {
+    Whole(Box<Plan>),
+    Parts(DividedBatch),
+}
+
+/// A batch in parts.
+pub struct DividedBatch {
+    /// rows of the batch
+    pub rows: usize,
+    /// rows of every part but the last
+    pub each: usize,
+    /// whether parts run beside each other
+    pub side_by_side: bool,
+    /// which inputs of the graph are divided
+    pub divided: Vec<bool>,
+    /// what runs for a part
+    pub part: Arc<Program>,
+    /// what runs for the rows that are left over
+    pub rest: Option<Arc<Program>>,
+}
+
+/// How far a request has come.
+#[derive(Default)]
+pub struct BatchCursor {
+    next: usize,
+    failed: MissingResults,
+}
+
+impl Program {
+    pub fn whole(plan: Plan) -> Program {
+        let (outputs, cost_ns) = (plan.outputs().to_vec(), plan.cost_ns());
+        Program { body: ProgramBody::Whole(Box::new(plan)), outputs, cost_ns, last_used: AtomicU64::new(0) }
+    }
+
+    pub fn parts(parts: DividedBatch, outputs: Vec<TensorType>) -> Program {
+        let rest = parts.rest.as_ref().map_or(0, |rest| rest.cost_ns);
+        let cost_ns = parts.part.cost_ns.saturating_mul((parts.rows / parts.each) as u64).saturating_add(rest);
+        Program { body: ProgramBody::Parts(parts), outputs, cost_ns, last_used: AtomicU64::new(0) }
+    }
+
+    /// Types of the results.
+    pub fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+
+    /// Estimated time on one core, in nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// How many pieces of the random stream one request draws. What draws is never divided.
+    pub fn random_draws(&self) -> usize {
+        match &self.body {
+            ProgramBody::Whole(plan) => plan.random_draws(),
+            ProgramBody::Parts(_) => 0,
+        }
+    }
+
+    /// The plan, and those of its parts.
+    pub fn plans(&self) -> SmallVec<[&Plan; 2]> {
+        match &self.body {
+            ProgramBody::Whole(plan) => smallvec::smallvec![&**plan],
+            ProgramBody::Parts(p) => p.part.plans().into_iter().chain(p.rest.iter().flat_map(|r| r.plans())).collect(),
+        }
+    }
+
+    /// Bytes that a request works on at a time, if its parts run one after the other.
+    pub fn arena_bytes(&self) -> usize {
+        self.plans().iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
+    }
+
+    /// Whether a request has several turns on a machine with so many cores.
+    pub fn takes_turns(&self, cores: usize) -> bool {
+        match &self.body {
+            ProgramBody::Whole(_) => false,
+            ProgramBody::Parts(parts) => parts.group(0, cores) < parts.count(),
+        }
+    }
+
+    /// Time of its last use, on a clock of the cache's own.
+    pub fn last_used(&self) -> u64 {
+        self.last_used.load(Ordering::Relaxed)
+    }
+
+    pub fn use_at(&self, time: u64) {
+        self.last_used.store(time, Ordering::Relaxed);
+    }
+
+    /// Runs one turn of a request; `Some` when it was the last: the results that are missing, and why.
+    pub fn turn(
+        &self,
+        cursor: &mut BatchCursor,
+        request: &PlanRequest<'_>,
+        cores: usize,
+        outputs: &mut [TensorMut<'_>],
+    ) -> Result<Option<MissingResults>, OpError> {
+        match &self.body {
+            ProgramBody::Whole(plan) => plan.run(request, outputs).map(Some),
+            ProgramBody::Parts(parts) => {
+                let group = parts.group(cursor.next, cores);
+                parts.run(cursor.next, group, request, outputs, &mut cursor.failed)?;
+                cursor.next += group;
+                let over = cursor.next >= parts.count() || cursor.failed.len() == outputs.len();
+                Ok(over.then(|| std::mem::take(&mut cursor.failed)))
+            }
+        }
+    }
+
+    /// Runs a request `rounds` times and notes by a clock what every step took each time; of a divided one, of a part of it.
+    pub fn measure(
+        &self,
+        rounds: usize,
+        request: &PlanRequest<'_>,
+        outputs: &mut [TensorMut<'_>],
+        clock: &dyn Fn() -> u64,
+        note: &mut dyn FnMut(&[u64]),
+    ) -> Result<MissingResults, OpError> {
+        match &self.body {
+            ProgramBody::Whole(plan) => {
+                let mut failed = MissingResults::new();
+                for run in 0..WARM_UP + rounds {
+                    let (result, times) = plan.run_clocked(request, outputs, clock)?;
+                    if run >= WARM_UP {
+                        note(&times);
+                    }
+                    failed = result;
+                }
+                Ok(failed)
+            }
+            ProgramBody::Parts(parts) => {
+                let mut slices = parts.slices(0..1, outputs);
+                let rows = parts.rows_of(0, request.inputs);
+                let part = PlanRequest { inputs: &rows, ..*request };
+                parts.part.measure(rounds, &part, &mut slices[0], clock, note)?;
+                drop(slices);
+                let mut failed = MissingResults::new();
+                parts.run(0, parts.count(), request, outputs, &mut failed)?;
+                Ok(failed)
+            }
+        }
+    }
+
+    /// What it does, with no times yet.
+    pub fn report(&self) -> PlanReport {
+        match &self.body {
+            ProgramBody::Whole(plan) => plan.report(),
+            ProgramBody::Parts(p) => {
+                let parts = BatchParts { rows: p.rows, each: p.each, side_by_side: p.side_by_side };
+                PlanReport { parts: Some(parts), ..p.part.report() }
+            }
+        }
+    }
+}
+
+impl DividedBatch {
+    fn count(&self) -> usize {
+        self.rows.div_ceil(self.each)
+    }
+
+    /// How many parts the turn that begins with this one has. A few are left to be split over the cores.
+    fn group(&self, next: usize, cores: usize) -> usize {
+        let left = self.count() - next.min(self.count());
+        let quick = (TURN_NS / self.part.cost_ns.max(1)).clamp(1, 1 << 20) as usize;
+        if !self.side_by_side {
+            return quick.min(left);
+        }
+        let cores = cores.max(1);
+        if left < cores { left.min(quick) } else { (quick.max(cores) / cores * cores).min(left / cores * cores) }
+    }
+
+    fn program(&self, index: usize) -> &Program {
+        match &self.rest {
+            Some(rest) if index + 1 == self.count() => rest,
+            _ => &self.part,
+        }
+    }
+
+    fn rows_of<'a>(&'a self, index: usize, inputs: &'a dyn GraphInputs) -> BatchRows<'a> {
+        let types = match &self.program(index).body {
+            ProgramBody::Whole(plan) => plan.inputs.as_slice(),
+            ProgramBody::Parts(_) => &[],
+        };
+        BatchRows { all: inputs, types, divided: &self.divided, first: index * self.each }
+    }
+
+    /// The parts of the results that parts of the batch make.
+    fn slices<'a>(
+        &'a self,
+        parts: std::ops::Range<usize>,
+        outputs: &'a mut [TensorMut<'_>],
+    ) -> Vec<SmallVec<[TensorMut<'a>; 2]>> {
+        let mut slices: Vec<SmallVec<[TensorMut<'a>; 2]>> = parts.clone().map(|_| SmallVec::new()).collect();
+        for (j, output) in outputs.iter_mut().enumerate() {
+            let bytes = self.part.outputs[j].bytes();
+            let mut left = output.bytes_mut().split_at_mut_checked(parts.start * bytes).map_or(&mut [][..], |(_, b)| b);
+            for (slice, index) in slices.iter_mut().zip(parts.clone()) {
+                let tensor = &self.program(index).outputs[j];
+                let (here, behind) = std::mem::take(&mut left).split_at_mut(tensor.bytes());
+                slice.push(TensorMut::new(tensor.dtype, &tensor.shape, here));
+                left = behind;
+            }
+        }
+        slices
+    }
+
+    /// Runs some parts. An error is that of the first part that has one, whoever ran first.
+    fn run(
+        &self,
+        first: usize,
+        count: usize,
+        request: &PlanRequest<'_>,
+        outputs: &mut [TensorMut<'_>],
+        failed: &mut MissingResults,
+    ) -> Result<(), OpError> {
+        let random: &[RandomKey] = &[];
+        let run = |index: usize, outputs: &mut [TensorMut<'_>]| -> Result<MissingResults, OpError> {
+            let rows = self.rows_of(index, request.inputs);
+            match &self.program(index).body {
+                ProgramBody::Whole(plan) => plan.run(&PlanRequest { inputs: &rows, random, ..*request }, outputs),
+                ProgramBody::Parts(_) => Ok(MissingResults::new()),
+            }
+        };
+        let slices = self.slices(first..first + count, outputs);
+        let mut results = Vec::with_capacity(count);
+        if self.side_by_side && count > 1 {
+            // Here all idle cores can help with constants; inside of a part they could not.
+            self.part.plans().into_iter().for_each(|plan| drop(plan.constants(request)));
+            let slices: Vec<_> = slices.into_iter().map(Mutex::new).collect();
+            let done: Vec<_> = (0..count).map(|_| OnceLock::new()).collect();
+            request.par.run(count, 0, &|k, _| {
+                let _ = done[k].set(run(first + k, &mut slices[k].lock()));
+            });
+            results.extend(done.into_iter().filter_map(OnceLock::into_inner));
+        } else {
+            results.extend(slices.into_iter().enumerate().map(|(k, mut slice)| run(first + k, &mut slice)));
+        }
+        for result in results {
+            for (output, failure) in result? {
+                if failed.iter().all(|(other, _)| *other != output) {
+                    failed.push((output, failure));
+                }
+            }
+        }
+        Ok(())
+    }
+}
