@@ -4,7 +4,10 @@
 //! `mx.sym.*`, signatures, docstrings and type stubs. It knows nothing of graphs, files or Python.
 #![forbid(unsafe_code)]
 
-pub mod core;
+mod definition;
+mod execution;
+mod prelude;
+mod rewrite;
 mod table;
 
 mod blocked;
@@ -21,4 +24,20 @@ mod shape;
 mod testing;
 
 pub use crate::blocked::convolution::with_pooling;
-pub use crate::core::*;
+pub use crate::definition::{
+    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, JoinPart, OpDef, Outputs, Registry, Shapes, infer_types,
+    registry,
+};
+pub use crate::execution::{
+    BoundOperatorCache, CallAttrs, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelOptions, Packing,
+    RandomKey, RandomState, Signature, Unpack, binary_picoseconds, costed_kernel_fn, elementwise_ns,
+    in_place_kernel_fn, invoke, invoke_cached, kernel_fn, program_picoseconds, streaming_ns, unary_picoseconds,
+};
+pub use crate::rewrite::{
+    BlockedForm, BlockedLayout, Elementwise, ElementwiseProgram, Layout, MAX_PROGRAM_STEPS, OperandBroadcast,
+    StepInput, layout_attrs, program_step,
+};
+pub use mxrt_kernels::Par;
+pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
+pub use mxrt_kernels::isa::Isa;
+pub use mxrt_kernels::par::par_chunks_mut;

@@ -1,6 +1,6 @@
 //! The table of operators: one row per file.
 
-use crate::core::OpDef;
+use crate::definition::OpDef;
 use crate::{blocked, create, graph, index, math, nn, random, sequence, shape};
 
 /// Every operator of this build.

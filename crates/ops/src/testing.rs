@@ -1,6 +1,6 @@
 //! Running one operator in a unit test: inference, binding and the kernel, without an engine.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::par::Serial;
 use mxrt_tensor::{DType, TensorMut, TensorRef, TensorType};

@@ -3,7 +3,7 @@
 use crate::ndarray::NDArrayBase;
 use crate::operator::{self, Call};
 use crate::{errors, runtime};
-use mxrt_ops::{Given, OpDef};
+use mxrt_ops::{CallAttrs, OpDef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
@@ -105,8 +105,8 @@ fn run<'py>(
         operator::results(py, call.push(py, inputs, outputs)?, out)
     };
     match other.cast::<NDArrayBase>() {
-        Ok(right) => call(with_array, Given::Text(&[]), &[left, &right.get().array]),
-        Err(_) => call(with_number, Given::Scalar(number(other)?), &[left]),
+        Ok(right) => call(with_array, CallAttrs::Text(&[]), &[left, &right.get().array]),
+        Err(_) => call(with_number, CallAttrs::Scalar(number(other)?), &[left]),
     }
 }
 

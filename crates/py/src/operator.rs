@@ -4,7 +4,7 @@ use crate::ndarray::{NDArrayBase, wrap};
 use crate::runtime::{self, Runtime};
 use crate::{convert, errors};
 use mxrt_engine::OpError;
-use mxrt_ops::{AttrDef, AttrKind, Attrs, Given, Inputs, Invocation, OpDef, Outputs, registry};
+use mxrt_ops::{AttrDef, AttrKind, Attrs, CallAttrs, Inputs, Invocation, OpDef, Outputs, registry};
 use mxrt_tensor::{Context, NDArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -234,7 +234,7 @@ pub(crate) fn raise_if_naive(py: Python<'_>, runtime: &Runtime, made: &[NDArray]
 pub(crate) struct Call<'a> {
     pub(crate) runtime: &'static Runtime,
     pub(crate) def: &'static OpDef,
-    pub(crate) given: Given<'a>,
+    pub(crate) given: CallAttrs<'a>,
     /// where the result lives when there is no input to tell
     pub(crate) context: Context,
 }
@@ -284,7 +284,7 @@ pub(crate) fn invoke<'py>(
         .map_err(|e| errors::from_op(py, &e))?;
     let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.as_ref().map(|out| out.iter().collect());
-    let call = Call { runtime, def, given: Given::Text(&pairs), context };
+    let call = Call { runtime, def, given: CallAttrs::Text(&pairs), context };
     results(py, call.push(py, &inputs, outputs.as_deref())?, out)
 }
 

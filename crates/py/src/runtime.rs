@@ -3,7 +3,7 @@
 use crate::{control, errors};
 use mxrt::{BuildOptions, PushSite, Settings};
 use mxrt_engine::{Engine, EngineKind, WaitError};
-use mxrt_ops::{BoundCache, RandomState};
+use mxrt_ops::{BoundOperatorCache, RandomState};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ pub(crate) struct Runtime {
     pub(crate) random: Arc<RandomState>,
     pub(crate) plans: BuildOptions,
     /// operators as late calls have bound them
-    pub(crate) bound: BoundCache,
+    pub(crate) bound: BoundOperatorCache,
     /// note where callers push operators
     debug: bool,
 }
@@ -72,7 +72,7 @@ fn start() -> Result<Runtime, String> {
         mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
     }
     let random = Arc::new(RandomState::new(0));
-    Ok(Runtime { engine, random, plans: settings.plans, bound: BoundCache::default(), debug: settings.debug })
+    Ok(Runtime { engine, random, plans: settings.plans, bound: BoundOperatorCache::default(), debug: settings.debug })
 }
 
 /// True when `MXNET_ENGINE_TYPE=NaiveEngine`: operators run at the call, and raise there.

@@ -2,7 +2,7 @@
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;
-use mxrt_ops::{KernelOptions, MAX_STEPS, Signature, Source, Spread, program_step};
+use mxrt_ops::{KernelOptions, MAX_PROGRAM_STEPS, OperandBroadcast, Signature, StepInput, program_step};
 use mxrt_tensor::{DType, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn absorbable(
         let group = groups.get(other).filter(|_| !members.contains(other))?;
         let all_here = uses.get(value) == Some(&reads().filter(|v| *v == value).count());
         let together: Vec<usize> = members.iter().chain(group).copied().collect();
-        let small = together.len() <= MAX_STEPS && inputs(graph, &together).len() <= MAX_INPUTS;
+        let small = together.len() <= MAX_PROGRAM_STEPS && inputs(graph, &together).len() <= MAX_INPUTS;
         (all_here && small).then_some(*other)
     })
 }
@@ -85,16 +85,17 @@ fn inputs(graph: &Graph, members: &[usize]) -> Vec<Value> {
 }
 
 /// How an operand of a node lies over its result; None if a chain cannot read it.
-fn spread(n: usize, node: &GraphNode, operand: usize, types: &Types) -> Option<Spread> {
+fn broadcast(n: usize, node: &GraphNode, operand: usize, types: &Types) -> Option<OperandBroadcast> {
     let (input, output) = (types.get(node.inputs.get(operand)?)?, types.get(&Value::Node(n, 0))?);
     let function = (node.op.elementwise)(&node.attrs).filter(|f| f.arity() == node.inputs.len())?;
     let single = input.dtype == DType::F32 && output.dtype == DType::F32;
-    function.spread(operand, &input.shape, &output.shape).filter(|_| single)
+    function.broadcast(operand, &input.shape, &output.shape).filter(|_| single)
 }
 
 fn fits(n: usize, node: &GraphNode, types: &Types) -> bool {
-    let spreads: Option<Vec<Spread>> = (0..node.inputs.len()).map(|i| spread(n, node, i, types)).collect();
-    spreads.is_some_and(|spreads| spreads.contains(&Spread::Whole))
+    let broadcasts: Option<Vec<OperandBroadcast>> =
+        (0..node.inputs.len()).map(|i| broadcast(n, node, i, types)).collect();
+    broadcasts.is_some_and(|broadcasts| broadcasts.contains(&OperandBroadcast::Whole))
         && node.op.num_outputs(&node.attrs) == 1
         && step(node, &[]).is_some()
 }
@@ -108,7 +109,7 @@ fn only_fused_is_blocked(n: usize, graph: &Graph, types: &Types, options: Kernel
     (3..=4).contains(&output.shape.len()) && (node.op.blocked)(&node.attrs, &signature).is_none()
 }
 
-fn step(node: &GraphNode, reads: &[Source]) -> Option<String> {
+fn step(node: &GraphNode, reads: &[StepInput]) -> Option<String> {
     let declared = node.attr_text.iter().filter(|(name, _)| node.attrs.declares(name));
     let attrs: Vec<(&str, &str)> = declared.map(|(k, v)| (k.as_str(), v.as_str())).collect();
     program_step(node.op.name, &attrs, reads)
@@ -120,8 +121,8 @@ fn fused(graph: &Graph, types: &Types, new: &Rewriter, members: &[usize], n: usi
     // What repeats comes last.
     read.sort_by_key(repeats);
     let source = |value: &Value| match value {
-        Value::Node(n, _) if members.contains(n) => Source::Step(members.iter().position(|m| m == n).unwrap_or(0)),
-        _ => Source::Input(read.iter().position(|v| v == value).unwrap_or(0)),
+        Value::Node(n, _) if members.contains(n) => StepInput::Step(members.iter().position(|m| m == n).unwrap_or(0)),
+        _ => StepInput::Input(read.iter().position(|v| v == value).unwrap_or(0)),
     };
     let steps: Vec<String> = members
         .iter()

@@ -1,7 +1,7 @@
 //! `_blocked_concat`: joining blocked operands along their channels.
 
 use super::{infer_from_layout, shape_of};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{BLOCK, Blocked, BlockedMut, BlockedShape, concat, concat_behind};
 use mxrt_tensor::DType;

@@ -1,7 +1,7 @@
 //! `_to_blocked` and `_from_blocked`: the borders between plain and blocked values.
 
 use super::{infer_from_layout, shape_of};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{Blocked, BlockedMut, from_blocked, to_blocked};
 

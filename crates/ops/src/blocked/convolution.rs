@@ -1,10 +1,10 @@
 //! `_blocked_convolution`: a two-dimensional convolution, and what is fused behind it, on blocked operands.
 
 use super::{infer_from_layout, pooling, shape_of};
-use crate::core::*;
 use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, Geometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{
     BLOCK, Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual,

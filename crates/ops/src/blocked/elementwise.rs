@@ -1,8 +1,8 @@
 //! `_blocked_elementwise`: a chain of element-wise operators on blocked operands.
 
 use super::{infer_from_layout, shape_of};
-use crate::core::*;
 use crate::graph::fused_elementwise::{Chain, NUM_ARGS, PROGRAM, REPEATED, whole_inputs};
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{BLOCK, BlockedShape};
 use mxrt_kernels::par::par_chunks_mut;
@@ -49,7 +49,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             let (image, block) = (index / y.blocks(), index % y.blocks());
             let mut scratch = chain.scratch();
             let channels = (block * BLOCK..y.c).take(BLOCK);
-            chain.spread(&mut scratch, &data, |lanes, value| repeat(lanes, channels.clone().map(|c| value(image, c))));
+            chain.broadcast(&mut scratch, &data, |lanes, value| {
+                repeat(lanes, channels.clone().map(|c| value(image, c)))
+            });
             out[..y.halo.top * row].fill(0.0);
             out[(y.halo.top + y.h) * row..].fill(0.0);
             for (r, line) in out[y.halo.top * row..].chunks_exact_mut(row).take(y.h).enumerate() {

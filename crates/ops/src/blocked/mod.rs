@@ -7,7 +7,7 @@ pub mod elementwise;
 pub mod pointwise;
 pub mod pooling;
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::BlockedShape;
 

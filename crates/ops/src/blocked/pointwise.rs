@@ -1,7 +1,7 @@
 //! Element-wise operators on blocked operands: `_scale_shift`, relu, clip, addition.
 
 use super::{infer_from_layout, shape_of};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::activation::Activation;
 use mxrt_kernels::conv_fast::{BLOCK, Blocked, BlockedMut, BlockedShape, Pointwise, pointwise};

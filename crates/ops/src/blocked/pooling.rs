@@ -1,8 +1,8 @@
 //! `_blocked_pooling`: two-dimensional pooling on blocked operands.
 
 use super::{infer_from_layout, shape_of};
-use crate::core::*;
 use crate::nn::pooling;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{
     Blocked, BlockedMut, BlockedShape, ConvKernel, Pool2dParams, PoolKind, PooledKernel, pool,

@@ -2,7 +2,7 @@
 
 use super::CTX;
 use super::arange::bind_range;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

@@ -1,7 +1,7 @@
 //! `_eye`: ones on a diagonal.
 
 use super::{CTX, DTYPE, dtype_from_attr};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_tensor::Shape;

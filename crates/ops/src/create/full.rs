@@ -1,8 +1,8 @@
 //! `_zeros`, `_ones`, `_full`: one value everywhere.
 
 use super::{CTX, DTYPE, dtype_from_attr, shape_from_attr};
-use crate::core::*;
 use crate::math::identity::bind_fill;
+use crate::prelude::*;
 
 const CONSTANT: OpDef = OpDef {
     inputs: Inputs::Fixed(&[]),

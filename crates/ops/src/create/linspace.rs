@@ -1,7 +1,7 @@
 //! `_linspace`: a given number of evenly spaced values.
 
 use super::{CTX, DTYPE, dtype_from_attr};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_tensor::Shape;

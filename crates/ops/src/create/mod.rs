@@ -1,6 +1,6 @@
 //! Arrays made of nothing: constants, ranges.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::{DType, PartialShape};
 

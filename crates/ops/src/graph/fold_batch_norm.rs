@@ -1,6 +1,6 @@
 //! `_fold_batch_norm`: weights and bias of a layer with the BatchNorm behind it folded in.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_tensor::PartialShape;

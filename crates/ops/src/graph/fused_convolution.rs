@@ -2,9 +2,9 @@
 
 use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
 use crate::blocked;
-use crate::core::*;
 use crate::nn::convolution;
 use crate::nn::convolution_kernel::bind_convolution;
+use crate::prelude::*;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

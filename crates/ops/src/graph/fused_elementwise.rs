@@ -1,17 +1,17 @@
 //! `_fused_elementwise`: a chain of element-wise operators as one loop.
 
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::par::par_chunks_mut;
 use mxrt_tensor::{DType, Shape};
 
-/// The program; see [`Program`].
+/// The program; see [`ElementwiseProgram`].
 pub(crate) const PROGRAM: AttrDef = AttrDef::required("program", AttrKind::Str, "Steps, separated by semicolons.");
 /// Number of inputs.
 pub(crate) const NUM_ARGS: AttrDef = AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs.");
-/// The others have the shape of the output; see [`Spread`].
+/// The others have the shape of the output; see [`OperandBroadcast`].
 pub(crate) const REPEATED: AttrDef =
     AttrDef::new("repeated", AttrKind::IntFrom(0), "0", "How many inputs, the last ones, repeat over an image.");
 
@@ -62,7 +62,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
                 let n = if chain.strides.is_empty() { rest.len() } else { images.alike(start).min(rest.len()) };
                 let (out, behind) = rest.split_at_mut(n);
                 let first = n.min(BLOCK);
-                chain.spread(&mut scratch, &inputs, |block, value| images.spread(start, &mut block[..first], value));
+                chain.broadcast(&mut scratch, &inputs, |block, value| {
+                    images.broadcast(start, &mut block[..first], value)
+                });
                 chain.run(&mut scratch, |input| inputs[input].get(start..).unwrap_or(&[]), call.shared, out);
                 (rest, start) = (behind, start + n);
             }
@@ -90,7 +92,7 @@ impl Images {
     }
 
     /// Fills what belongs to the elements from `start` on with the values of their images and channels.
-    fn spread(&self, start: usize, block: &mut [f32], value: &dyn Fn(usize, usize) -> f32) {
+    fn broadcast(&self, start: usize, block: &mut [f32], value: &dyn Fn(usize, usize) -> f32) {
         let mut done = 0;
         while done < block.len() {
             let (plane, within) = ((start + done) / self.each, (start + done) % self.each);
@@ -101,9 +103,9 @@ impl Images {
     }
 }
 
-/// A program with its numbers spread over a block each.
+/// A program with its numbers broadcast over a block each.
 pub(crate) struct Chain {
-    program: Program,
+    program: ElementwiseProgram,
     numbers: Vec<[f32; BLOCK]>,
     /// how many of the inputs, the first ones, have the shape of the output
     pub(crate) whole: usize,
@@ -115,7 +117,7 @@ pub(crate) struct Chain {
 pub(crate) struct Scratch {
     /// results of the steps for one block
     results: Vec<[f32; BLOCK]>,
-    /// inputs that repeat, spread over a block
+    /// inputs that repeat, broadcast over a block
     repeated: Vec<[f32; BLOCK]>,
     /// what an input held before it was overwritten
     overwritten: [f32; BLOCK],
@@ -125,13 +127,14 @@ impl Chain {
     /// The chain for inputs of these shapes (plain ones), of which the first is that of the output.
     pub(crate) fn new(attrs: &Attrs, shapes: &[Shape]) -> Result<Chain, OpError> {
         let (text, inputs) = (attrs.str(PROGRAM.name), shapes.len());
-        let program = Program::parse(text, inputs)
+        let program = ElementwiseProgram::parse(text, inputs)
             .ok_or_else(|| value_error(format!("'{text}' is no chain of element-wise operators on {inputs} arrays")))?;
         let whole = whole_inputs(attrs, inputs);
-        let strides = program.spreads(shapes).and_then(|spreads| strides(&spreads, whole)).ok_or_else(|| {
-            shape_error(format!("'{text}' does not read {whole} whole arrays and {} that repeat", inputs - whole))
-        })?;
-        let number = |(function, _): &(Elementwise, Vec<Source>)| match function {
+        let strides =
+            program.broadcasts(shapes).and_then(|broadcasts| strides(&broadcasts, whole)).ok_or_else(|| {
+                shape_error(format!("'{text}' does not read {whole} whole arrays and {} that repeat", inputs - whole))
+            })?;
+        let number = |(function, _): &(Elementwise, Vec<StepInput>)| match function {
             Elementwise::WithScalar(_, number) | Elementwise::OfScalar(_, number) => [*number; BLOCK],
             _ => [0.0; BLOCK],
         };
@@ -154,8 +157,8 @@ impl Chain {
         Scratch { results, repeated, overwritten: [0.0; BLOCK] }
     }
 
-    /// Has `fill` spread every input that repeats over a block; it is given the value of an image and a channel.
-    pub(crate) fn spread(
+    /// Has `fill` broadcast every input that repeats over a block; it is given the value of an image and a channel.
+    pub(crate) fn broadcast(
         &self,
         scratch: &mut Scratch,
         inputs: &[&[f32]],
@@ -186,10 +189,10 @@ impl Chain {
             for (s, (function, reads)) in self.program.steps.iter().enumerate() {
                 let (before, here) = results.split_at_mut(s);
                 let read = |i: usize| match reads[i] {
-                    Source::Input(k) if k >= self.whole => &repeated[k - self.whole][..n],
-                    Source::Input(k) if shared == Some(k) => &overwritten[..n],
-                    Source::Input(k) => &input(k)[at * BLOCK..][..n],
-                    Source::Step(k) => &before[k][..n],
+                    StepInput::Input(k) if k >= self.whole => &repeated[k - self.whole][..n],
+                    StepInput::Input(k) if shared == Some(k) => &overwritten[..n],
+                    StepInput::Input(k) => &input(k)[at * BLOCK..][..n],
+                    StepInput::Step(k) => &before[k][..n],
                 };
                 let to = if s == last { &mut *out } else { &mut here[0][..n] };
                 match function {
@@ -204,13 +207,13 @@ impl Chain {
 }
 
 /// The strides of the inputs behind the whole ones, if these are whole and the others repeat.
-fn strides(spreads: &[Spread], whole: usize) -> Option<Vec<[usize; 2]>> {
-    let (first, others) = spreads.split_at_checked(whole)?;
-    let stride = |spread: &Spread| match *spread {
-        Spread::Whole => None,
-        Spread::Repeated { image, channel } => Some([image, channel]),
+fn strides(broadcasts: &[OperandBroadcast], whole: usize) -> Option<Vec<[usize; 2]>> {
+    let (first, others) = broadcasts.split_at_checked(whole)?;
+    let stride = |broadcast: &OperandBroadcast| match *broadcast {
+        OperandBroadcast::Whole => None,
+        OperandBroadcast::Repeated { image, channel } => Some([image, channel]),
     };
-    first.iter().all(|spread| *spread == Spread::Whole).then(|| others.iter().map(stride).collect())?
+    first.iter().all(|broadcast| *broadcast == OperandBroadcast::Whole).then(|| others.iter().map(stride).collect())?
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! `_fused_fully_connected`: a dense layer with what follows it.
 
 use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
-use crate::core::*;
 use crate::nn::fully_connected;
 use crate::nn::fully_connected_kernel::bind_dense;
+use crate::prelude::*;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -6,8 +6,8 @@ pub mod fused_elementwise;
 pub mod fused_fully_connected;
 pub mod scale_shift;
 
-use crate::core::*;
 use crate::nn::convolution_kernel::{Epilogue, Fused};
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

@@ -1,7 +1,7 @@
 //! `_scale_shift`: a factor and an offset for every channel, then perhaps relu.
 
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Unary, unary_inplace};
 use mxrt_kernels::norm::{Channels, batch_norm};

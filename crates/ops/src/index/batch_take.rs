@@ -1,7 +1,7 @@
 //! `batch_take`: one element of each row of a matrix.
 
 use super::take::first_decides;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, pick};
 use mxrt_tensor::{DType, PartialShape};

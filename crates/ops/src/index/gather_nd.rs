@@ -1,7 +1,7 @@
 //! `gather_nd`: elements found by several indices.
 
 use super::take::first_decides;
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::PartialDims;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::gather_nd;

@@ -1,6 +1,6 @@
 //! `_contrib_index_array`: the indices of every element.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::{DType, PartialShape};

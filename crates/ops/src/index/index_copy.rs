@@ -1,7 +1,7 @@
 //! `_contrib_index_copy`: rows of an array replaced.
 
 use super::take::first_decides;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::scatter_set_nd;
 

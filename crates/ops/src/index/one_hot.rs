@@ -1,6 +1,6 @@
 //! `one_hot`: numbers as rows with a single mark.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::index::one_hot;

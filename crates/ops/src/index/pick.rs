@@ -1,7 +1,7 @@
 //! `pick`: one element of each row.
 
 use super::take::{first_decides, mode};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::pick;
 use mxrt_tensor::PartialShape;

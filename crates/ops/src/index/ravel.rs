@@ -1,7 +1,7 @@
 //! `_ravel_multi_index`, `_unravel_index`: places as single numbers and as one number per axis.
 
 use super::take::first_decides;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::strides::contiguous;

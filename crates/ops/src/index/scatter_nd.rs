@@ -1,7 +1,7 @@
 //! `scatter_nd`, `_scatter_set_nd`: elements put in places given by several indices.
 
 use super::take::first_decides;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::scatter_set_nd;
 use mxrt_tensor::Shape;

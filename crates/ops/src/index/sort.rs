@@ -1,6 +1,6 @@
 //! `sort`, `argsort`: elements, or their positions, in order.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::sort::{Order, argsort, sort};

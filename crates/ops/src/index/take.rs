@@ -1,6 +1,6 @@
 //! `take`: slices along an axis, by number.
 
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::PartialDims;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};

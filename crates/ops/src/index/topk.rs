@@ -1,7 +1,7 @@
 //! `topk`: the first elements in order.
 
 use super::sort::{bind_positions, split, store};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::sort::{Order, sort, top_k, top_k_mask};
 use mxrt_tensor::{DType, PartialShape, Shape};

@@ -1,6 +1,6 @@
 //! `where`: elements of one array or another.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::index::{select, select_rows};

@@ -1,6 +1,6 @@
 //! `add_n`: the sum of any number of arrays.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise;
 

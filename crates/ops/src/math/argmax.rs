@@ -1,6 +1,6 @@
 //! `argmax`, `argmin`, `argmax_channel`: positions of extremes.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::reduce;
 use mxrt_tensor::{PartialShape, Shape};

@@ -1,6 +1,6 @@
 //! Arithmetic, comparison and logic of two arrays whose shapes broadcast.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary};
 use mxrt_tensor::PartialShape;

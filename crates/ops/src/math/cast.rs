@@ -1,6 +1,6 @@
 //! `Cast`, `amp_cast`: another element type.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::cast::cast;
 use mxrt_tensor::DType;

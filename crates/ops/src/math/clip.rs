@@ -2,7 +2,7 @@
 
 use super::bind_unary;
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_kernels::elementwise::Unary;
 
 /// Rows of the table.

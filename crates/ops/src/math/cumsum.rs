@@ -1,6 +1,6 @@
 //! `_np_cumsum`: running sums.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::cast::cast;
 use mxrt_kernels::reduce::cumsum;

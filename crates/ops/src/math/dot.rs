@@ -1,6 +1,6 @@
 //! `dot`, `batch_dot`: products of matrices.
 
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
 use mxrt_engine::OpError;
 use mxrt_kernels::gemm_plain::{Gemm, gemm};

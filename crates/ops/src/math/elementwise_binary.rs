@@ -2,7 +2,7 @@
 
 use super::bind_binary;
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_kernels::elementwise::Binary;
 
 macro_rules! same_shape_op {

@@ -1,7 +1,7 @@
 //! `hard_sigmoid`: a logistic function made of three straight lines.
 
 use super::bind_unary;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_kernels::elementwise::Unary;
 
 /// Rows of the table.

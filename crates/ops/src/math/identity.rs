@@ -1,6 +1,6 @@
 //! `_copy` and its kin, `zeros_like`, `ones_like`: arrays of the same shape.
 
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::bind_copy;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;

@@ -1,7 +1,7 @@
 //! `_linalg_gemm`, `_linalg_gemm2`: scaled products of matrices.
 
 use super::dot::matrix;
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
 use mxrt_engine::OpError;
 use mxrt_kernels::gemm_plain::{Gemm, gemm};

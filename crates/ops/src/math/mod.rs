@@ -1,6 +1,6 @@
 //! Arithmetic, comparison, logic and reduction.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary, Unary};
 
@@ -33,7 +33,7 @@ macro_rules! unary_op {
             doc: $doc,
             ignores_unknown_attrs: true,
             bind: |_, signature| $crate::math::bind_unary($function, signature),
-            elementwise: |_| Some($crate::core::Elementwise::Unary($function)),
+            elementwise: |_| Some($crate::prelude::Elementwise::Unary($function)),
             ..OpDef::BASE
         }
     };

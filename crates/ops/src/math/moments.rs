@@ -1,7 +1,7 @@
 //! `moments`: mean and variance.
 
 use super::reduce::{Reduced, left_shape};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Binary, Unary, binary_broadcast, unary_inplace};

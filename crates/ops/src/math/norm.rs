@@ -1,7 +1,7 @@
 //! `norm`: length of vectors.
 
 use super::reduce::{bind_reduction, left_shape, reduced_axes};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::reduce::Reduction;
 

@@ -1,6 +1,6 @@
 //! Reductions over any axes: `sum`, `mean`, `prod`, `nansum`, `nanprod`, `max`, `min`.
 
-use crate::core::*;
+use crate::prelude::*;
 use half::f16;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;

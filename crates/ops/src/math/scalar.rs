@@ -1,6 +1,6 @@
 //! Arithmetic, comparison and logic of an array and a number.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Binary};

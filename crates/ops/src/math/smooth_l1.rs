@@ -1,7 +1,7 @@
 //! `smooth_l1`: absolute values, rounded off near zero.
 
 use super::bind_unary;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_kernels::elementwise::Unary;
 
 /// Rows of the table.

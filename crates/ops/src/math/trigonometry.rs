@@ -1,7 +1,7 @@
 //! Trigonometric and hyperbolic functions.
 
 use super::unary_op;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_kernels::elementwise::Unary;
 
 /// Rows of the table.

@@ -1,8 +1,8 @@
 //! `Activation`: relu, sigmoid, tanh, softrelu, softsign.
 
 use crate::blocked;
-use crate::core::*;
 use crate::math::bind_unary;
+use crate::prelude::*;
 use mxrt_kernels::elementwise::Unary;
 
 /// Rows of the table.

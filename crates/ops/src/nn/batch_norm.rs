@@ -1,6 +1,6 @@
 //! `BatchNorm` outside training: normalisation with moving statistics.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Unary, unary_inplace};

@@ -2,7 +2,7 @@
 
 use super::convolution_kernel::{Epilogue, bind_convolution};
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_plain::conv_size;
 use mxrt_tensor::{PartialShape, Shape};

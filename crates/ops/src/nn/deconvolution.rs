@@ -1,7 +1,7 @@
 //! `Deconvolution`: the transposed convolution.
 
 use super::convolution::{Geometry, spatial_list};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::conv_plain::{ConvParams, deconvolution};

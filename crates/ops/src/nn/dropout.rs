@@ -1,6 +1,6 @@
 //! `Dropout`: the identity outside training.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 
 /// Rows of the table.

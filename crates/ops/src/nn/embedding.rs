@@ -1,6 +1,6 @@
 //! `Embedding`: rows of a table looked up by number.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
 use mxrt_tensor::{DType, PartialShape};

@@ -2,7 +2,7 @@
 
 use super::convolution_kernel::Epilogue;
 use super::fully_connected_kernel::bind_dense;
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::known_product;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;

@@ -1,7 +1,7 @@
 //! Kernels of dense layers: fast and plain ones, and what may be fused behind them.
 
 use super::convolution_kernel::{Epilogue, operand};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;

@@ -1,6 +1,6 @@
 //! `GroupNorm`, `InstanceNorm`: normalisation over groups of channels, or over each channel, of every instance.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::norm::{mean_std, row_norm};
 use mxrt_tensor::PartialShape;

@@ -1,6 +1,6 @@
 //! `L2Normalization`: vectors scaled to length 1.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::norm::l2_normalization;
 

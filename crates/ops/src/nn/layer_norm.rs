@@ -1,6 +1,6 @@
 //! `LayerNorm`: normalisation along one axis of each instance.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::norm::{layer_norm, mean_std};
 use mxrt_tensor::PartialShape;

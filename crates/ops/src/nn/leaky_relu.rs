@@ -1,7 +1,7 @@
 //! `LeakyReLU`: rectifiers that let something through below zero.
 
-use crate::core::*;
 use crate::math::bind_unary;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary, Unary};
 use mxrt_tensor::{PartialShape, Shape};

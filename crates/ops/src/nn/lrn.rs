@@ -1,6 +1,6 @@
 //! `LRN`: local response normalisation across channels.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::norm::{LrnParams, lrn};
 

@@ -1,7 +1,7 @@
 //! Layers that close a network in training and are simple functions at inference: regression outputs, `SVMOutput`, `MakeLoss`.
 
-use crate::core::*;
 use crate::math::bind_unary;
+use crate::prelude::*;
 use crate::shape::bind_copy;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::Unary;

@@ -1,7 +1,7 @@
 //! `Pooling`: largest, mean, sum or p-norm of sliding windows.
 
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::pool::{Convention, PoolKind, PoolParams, pool, pooled_size};
 use mxrt_tensor::PartialShape;

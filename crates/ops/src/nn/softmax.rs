@@ -1,6 +1,6 @@
 //! `softmax`, `log_softmax`, `softmin`: exponentials normalised along an axis.
 
-use crate::core::*;
+use crate::prelude::*;
 use half::f16;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;

@@ -1,7 +1,7 @@
 //! `SoftmaxActivation`: softmax over the last axis, or over channels.
 
 use super::softmax::bind_softmax;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;
 

@@ -1,6 +1,6 @@
 //! `softmax_cross_entropy`: the loss of a classification, summed over the batch.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};

@@ -1,7 +1,7 @@
 //! `SoftmaxOutput`: softmax at inference; the label only matters in training.
 
 use super::softmax::bind_softmax;
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
 use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;

@@ -1,7 +1,7 @@
 //! `_random_uniform_like`, `_random_normal_like`: random numbers in the shape of another array.
 
 use super::{Distribution, bind_constant};
-use crate::core::*;
+use crate::prelude::*;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

@@ -1,6 +1,6 @@
 //! Random numbers. Every element has its own piece of the stream, so results do not depend on threads.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::random::{Stream, fill};
 

@@ -1,7 +1,7 @@
 //! `_sample_multinomial`: random choices with given probabilities.
 
 use super::key;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::random::Stream;

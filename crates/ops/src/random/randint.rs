@@ -1,8 +1,8 @@
 //! `_random_randint`: random whole numbers.
 
 use super::key;
-use crate::core::*;
 use crate::create::shape_from_attr;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::random::fill_integers;
 use mxrt_tensor::DType;

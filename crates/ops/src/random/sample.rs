@@ -1,7 +1,7 @@
 //! `_sample_uniform` and its kin: for every element of the parameters an array of its own.
 
 use super::{Distribution, key};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::random::fill;

@@ -1,8 +1,8 @@
 //! `_random_uniform` and its kin: arrays drawn from one distribution.
 
 use super::{Distribution, bind_constant};
-use crate::core::*;
 use crate::create::{dtype_from_attr, shape_from_attr};
+use crate::prelude::*;
 
 const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result.");
 const CTX: AttrDef = AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made.");

@@ -1,7 +1,7 @@
 //! `_shuffle`: rows in random order.
 
 use super::key;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::random::permutation;
 

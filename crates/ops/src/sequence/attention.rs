@@ -1,6 +1,6 @@
 //! `_contrib_interleaved_matmul_*`: the products of attention, on projections that lie interleaved by head.
 
-use crate::core::*;
+use crate::prelude::*;
 use crate::shape::Strided;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;

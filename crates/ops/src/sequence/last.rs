@@ -1,7 +1,7 @@
 //! `SequenceLast`: the last step of each sequence.
 
 use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths, time_axis};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

@@ -1,7 +1,7 @@
 //! `SequenceMask`: what lies behind the end of each sequence is overwritten.
 
 use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 

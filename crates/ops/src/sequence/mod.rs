@@ -1,6 +1,6 @@
 //! Sequences of different lengths in one array, and attention over them.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

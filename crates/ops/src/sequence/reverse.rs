@@ -1,7 +1,7 @@
 //! `SequenceReverse`: each sequence backwards, what lies behind its end as it was.
 
 use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths, time_axis};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 
 /// Rows of the table.

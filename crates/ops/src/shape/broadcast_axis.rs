@@ -1,7 +1,7 @@
 //! `broadcast_axis`: chosen axes of size 1 repeated.
 
 use super::broadcast_to::bind_broadcast;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

@@ -2,7 +2,7 @@
 
 use super::PartialDims;
 use super::broadcast_to::{bind_broadcast, broadcast_extent};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

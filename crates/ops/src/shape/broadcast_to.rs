@@ -1,7 +1,7 @@
 //! `broadcast_to`: axes of size 1 repeated to a given shape.
 
 use super::{PartialDims, Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::broadcast;
 use mxrt_tensor::PartialShape;

@@ -1,7 +1,7 @@
 //! `Concat`: arrays joined along an axis.
 
 use crate::blocked;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::shape;
 use mxrt_tensor::{PartialShape, TensorType};

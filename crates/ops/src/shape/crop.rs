@@ -1,7 +1,7 @@
 //! `Crop`: a window of images.
 
 use super::slice::{Range, bind_ranges};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

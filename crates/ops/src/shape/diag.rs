@@ -1,7 +1,7 @@
 //! `diag`: a diagonal, or a matrix made of one.
 
 use super::{Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::Shape;

@@ -1,7 +1,7 @@
 //! `expand_dims`: a new axis of size 1.
 
 use super::{PartialDims, bind_copy};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

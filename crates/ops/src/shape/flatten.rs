@@ -1,7 +1,7 @@
 //! `Flatten`: all axes but the first in one.
 
 use super::{bind_copy, known_product};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

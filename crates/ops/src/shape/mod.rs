@@ -1,6 +1,6 @@
 //! Shapes and places: reshaping, slicing, joining, repeating.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::shape::copy_strided;
 use smallvec::SmallVec;

@@ -1,6 +1,6 @@
 //! `Pad`: an array continued beyond its edges.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::shape::{PadMode, pad};

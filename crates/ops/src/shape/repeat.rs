@@ -1,7 +1,7 @@
 //! `repeat`: every element several times.
 
 use super::{Strided, bind_strided, known_product};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

@@ -1,7 +1,7 @@
 //! `Reshape`: the same elements under another shape.
 
 use super::{PartialDims, bind_copy, known_product};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

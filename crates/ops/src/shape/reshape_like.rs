@@ -1,7 +1,7 @@
 //! `reshape_like`: the elements of one array under the shape of another.
 
 use super::{PartialDims, bind_copy, known_product};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 use std::ops::Range;

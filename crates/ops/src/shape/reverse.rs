@@ -1,7 +1,7 @@
 //! `reverse`: elements in opposite order along some axes.
 
 use super::{Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 

@@ -1,6 +1,6 @@
 //! `shape_array`, `size_array`: shape and number of elements as arrays.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::{DType, PartialShape, Shape};
 

@@ -1,7 +1,7 @@
 //! `slice`: a part of an array, in steps along each axis.
 
 use super::{PartialDims, Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::PartialShape;

@@ -1,7 +1,7 @@
 //! `_slice_assign`, `_slice_assign_scalar`: an array with a part of it replaced.
 
 use super::slice::{ATTRS, Range, ranges};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::shape::assign_slice;

@@ -1,7 +1,7 @@
 //! `slice_axis`: a part of an array along one axis.
 
 use super::slice::{Range, bind_ranges};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

@@ -1,7 +1,7 @@
 //! `SliceChannel`: an array cut into equal parts.
 
 use super::{Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::shape::copy_strided;
 use mxrt_tensor::PartialShape;

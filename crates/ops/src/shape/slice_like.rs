@@ -1,7 +1,7 @@
 //! `slice_like`: the leading part of an array, as large as another array.
 
 use super::slice::{Range, bind_ranges};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

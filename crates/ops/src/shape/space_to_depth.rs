@@ -1,7 +1,7 @@
 //! `space_to_depth`, `depth_to_space`: blocks of pixels become channels, and back.
 
 use super::{Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::{PartialShape, Shape};

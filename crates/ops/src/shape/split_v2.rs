@@ -1,7 +1,7 @@
 //! `_split_v2`: an array cut at given places, or into parts as equal as possible.
 
 use super::slice_channel::bind_parts;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 

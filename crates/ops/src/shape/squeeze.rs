@@ -1,7 +1,7 @@
 //! `squeeze`: axes of size 1 removed.
 
 use super::bind_copy;
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::Shape;
 

@@ -1,6 +1,6 @@
 //! `stack`: arrays joined along a new axis.
 
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::shape;
 use mxrt_tensor::PartialShape;

@@ -1,7 +1,7 @@
 //! `SwapAxis`: two axes exchanged.
 
 use super::{Strided, bind_strided};
-use crate::core::*;
+use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::PartialShape;

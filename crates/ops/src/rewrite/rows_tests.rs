@@ -1,6 +1,6 @@
 //! Every operator that says that it treats rows alone, run on three rows and on each of them: the bits must agree.
 
-use super::*;
+use crate::prelude::*;
 use crate::testing::OpTest;
 use mxrt_tensor::{DType, TensorType};
 

@@ -2,11 +2,9 @@
 //!
 //! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`; what it stands for is
 //! written into the attributes of the nodes that make and read it. The graph decides where blocked values are worth it
-//! by asking [`OpDef::blocked`](super::OpDef), and knows no more about layouts than this file.
+//! by asking [`OpDef::blocked`](crate::OpDef), and knows no more about layouts than this file.
 
-use super::Attrs;
-use super::attrs::AttrDef;
-use super::attrs::AttrKind;
+use crate::definition::{AttrDef, AttrKind, Attrs};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::conv_fast::{BlockedShape, Halo};
 use mxrt_tensor::Shape;

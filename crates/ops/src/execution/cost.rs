@@ -3,8 +3,10 @@
 //! The rates were measured (`net.plan(x)` shows both), within a factor of two or three: they decide what runs in the
 //! calling thread and how batches are divided, no more. Where the speed of a kernel is not known, [`unknown_ns`] errs on the long side.
 
-use super::{Elementwise, Isa, Program, Signature};
+use super::Signature;
+use crate::rewrite::{Elementwise, ElementwiseProgram};
 use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::isa::Isa;
 use mxrt_tensor::DType;
 
 /// Bytes that come from a core's cache; what is beyond comes at the rate of the memory.
@@ -93,7 +95,7 @@ pub fn binary_picoseconds(function: Binary, signature: &Signature<'_>) -> u64 {
 }
 
 /// Picoseconds that all functions of a chain take.
-pub fn program_picoseconds(program: &Program, signature: &Signature<'_>) -> u64 {
+pub fn program_picoseconds(program: &ElementwiseProgram, signature: &Signature<'_>) -> u64 {
     let one = |(function, _): &(Elementwise, _)| match function {
         Elementwise::Unary(function) => unary_picoseconds(*function, signature),
         Elementwise::Binary(function) | Elementwise::WithScalar(function, _) | Elementwise::OfScalar(function, _) => {

@@ -1,8 +1,8 @@
 //! Operators bound to types: what imperative calls run, and a cache of them.
 
-use super::infer::infer_with_outputs;
 use super::invoke::{Invocation, context_of};
-use super::{Attrs, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Signature};
+use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, RandomKey, Signature};
+use crate::definition::{Attrs, OpDef, infer_with_outputs};
 use mxrt_engine::memory::ALIGN;
 use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// An operator with attributes, types and the kernel chosen for them.
-pub(crate) struct Bound {
+pub(crate) struct BoundOperator {
     def: &'static OpDef,
     attrs: Attrs,
     inputs: SmallVec<[TensorType; 2]>,
@@ -23,7 +23,7 @@ pub(crate) struct Bound {
     cost: Cost,
 }
 
-impl ArrayTypes for Bound {
+impl ArrayTypes for BoundOperator {
     fn inputs(&self) -> &[TensorType] {
         &self.inputs
     }
@@ -42,7 +42,7 @@ fn describe(error: OpError, def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -
         .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
 }
 
-impl Bound {
+impl BoundOperator {
     /// Infers the types of the outputs and chooses a kernel. `given` are the arrays of `out=`, if there are any.
     pub fn new(
         def: &'static OpDef,
@@ -50,7 +50,7 @@ impl Bound {
         options: KernelOptions,
         inputs: &[&NDArray],
         given: Option<&[&NDArray]>,
-    ) -> Result<Bound, OpError> {
+    ) -> Result<BoundOperator, OpError> {
         let types: SmallVec<[TensorType; 2]> = inputs.iter().map(|a| a.tensor_type()).collect();
         let chosen = (|| {
             check_numbers(def, &attrs, inputs.len(), given)?;
@@ -62,7 +62,7 @@ impl Bound {
         match chosen {
             Ok((outputs, kernel)) => {
                 let cost = Cost::of(kernel.cost_ns());
-                Ok(Bound { def, attrs, inputs: types, outputs: outputs.into_iter().collect(), kernel, cost })
+                Ok(BoundOperator { def, attrs, inputs: types, outputs: outputs.into_iter().collect(), kernel, cost })
             }
             Err(error) => Err(describe(error, def, &attrs, &types)),
         }
@@ -87,7 +87,7 @@ impl Bound {
     /// Pushes it. Inputs and outputs are of the types that it was bound to.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push(
-        self: &Arc<Bound>,
+        self: &Arc<BoundOperator>,
         call: &Invocation<'_>,
         inputs: &[&NDArray],
         given: Option<&[&NDArray]>,
@@ -123,7 +123,7 @@ impl Bound {
 
     /// The same kernel in the turn of a device, and in its memory.
     fn push_on(
-        self: &Arc<Bound>,
+        self: &Arc<BoundOperator>,
         device: DeviceId,
         call: &Invocation<'_>,
         inputs: &[&NDArray],
@@ -230,25 +230,25 @@ fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Conte
 
 /// Attributes as a call gives them.
 #[derive(Clone, Copy, Debug)]
-pub enum Given<'a> {
+pub enum CallAttrs<'a> {
     /// names and text
     Text(&'a [(String, String)]),
     /// `scalar`, and nothing else
     Scalar(f64),
 }
 
-impl Given<'_> {
+impl CallAttrs<'_> {
     fn parse(self, def: &OpDef) -> Result<Attrs, OpError> {
         match self {
-            Given::Text(pairs) => def.parse_attrs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
-            Given::Scalar(number) => def.parse_attrs([("scalar", format!("{number:?}").as_str())]),
+            CallAttrs::Text(pairs) => def.parse_attrs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
+            CallAttrs::Scalar(number) => def.parse_attrs([("scalar", format!("{number:?}").as_str())]),
         }
     }
 
     fn mix(self, mut hash: u64) -> u64 {
         match self {
-            Given::Scalar(number) => mix(hash, number.to_bits()),
-            Given::Text(pairs) => {
+            CallAttrs::Scalar(number) => mix(hash, number.to_bits()),
+            CallAttrs::Text(pairs) => {
                 for (name, text) in pairs {
                     hash = text.bytes().chain(name.bytes()).fold(hash, |h, byte| mix(h, u64::from(byte)));
                 }
@@ -258,55 +258,55 @@ impl Given<'_> {
     }
 }
 
-/// As [`Given`], kept.
-enum Kept {
+/// [`CallAttrs`] as a cache holds them.
+enum CachedAttrs {
     Text(SmallVec<[(String, String); 2]>),
     Scalar(u64),
 }
 
-impl Kept {
-    fn is(&self, given: Given<'_>) -> bool {
+impl CachedAttrs {
+    fn equals(&self, given: CallAttrs<'_>) -> bool {
         match (self, given) {
-            (Kept::Text(kept), Given::Text(given)) => **kept == *given,
-            (Kept::Scalar(bits), Given::Scalar(number)) => *bits == number.to_bits(),
+            (CachedAttrs::Text(cached), CallAttrs::Text(given)) => **cached == *given,
+            (CachedAttrs::Scalar(bits), CallAttrs::Scalar(number)) => *bits == number.to_bits(),
             _ => false,
         }
     }
 }
 
-impl From<Given<'_>> for Kept {
-    fn from(given: Given<'_>) -> Kept {
+impl From<CallAttrs<'_>> for CachedAttrs {
+    fn from(given: CallAttrs<'_>) -> CachedAttrs {
         match given {
-            Given::Text(pairs) => Kept::Text(pairs.iter().cloned().collect()),
-            Given::Scalar(number) => Kept::Scalar(number.to_bits()),
+            CallAttrs::Text(pairs) => CachedAttrs::Text(pairs.iter().cloned().collect()),
+            CallAttrs::Scalar(number) => CachedAttrs::Scalar(number.to_bits()),
         }
     }
 }
 
-struct Entry {
-    given: Kept,
+struct CachedOperator {
+    given: CachedAttrs,
     options: KernelOptions,
-    bound: Arc<Bound>,
+    bound: Arc<BoundOperator>,
 }
 
-impl Entry {
-    fn is(&self, def: &OpDef, given: Given<'_>, options: KernelOptions) -> bool {
-        std::ptr::eq(self.bound.def, def) && self.options == options && self.given.is(given)
+impl CachedOperator {
+    fn matches(&self, def: &OpDef, given: CallAttrs<'_>, options: KernelOptions) -> bool {
+        std::ptr::eq(self.bound.def, def) && self.options == options && self.given.equals(given)
     }
 }
 
 /// Operators bound by late calls, so that the same call again need not parse, infer and choose. Has room for a fixed
 /// number of them; a new one takes the place of another.
-pub struct BoundCache {
-    places: Box<[Mutex<Option<Entry>>]>,
+pub struct BoundOperatorCache {
+    slots: Box<[Mutex<Option<CachedOperator>>]>,
 }
 
-/// Places of a cache; a power of two.
-const PLACES: usize = 256;
+/// Slots of a cache; a power of two.
+const SLOTS: usize = 256;
 
-impl Default for BoundCache {
+impl Default for BoundOperatorCache {
     fn default() -> Self {
-        BoundCache { places: (0..PLACES).map(|_| Mutex::new(None)).collect() }
+        BoundOperatorCache { slots: (0..SLOTS).map(|_| Mutex::new(None)).collect() }
     }
 }
 
@@ -314,30 +314,30 @@ fn mix(hash: u64, value: u64) -> u64 {
     (hash.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-fn place_of(def: &OpDef, given: Given<'_>, inputs: &[&NDArray]) -> usize {
+fn slot_of(def: &OpDef, given: CallAttrs<'_>, inputs: &[&NDArray]) -> usize {
     let mut hash = given.mix(std::ptr::from_ref(def).addr() as u64);
     for array in inputs {
         hash = mix(hash, array.dtype() as u64);
         hash = array.shape().iter().fold(hash, |h, n| mix(h, *n as u64));
     }
-    (hash >> 32) as usize % PLACES
+    (hash >> 32) as usize % SLOTS
 }
 
-impl BoundCache {
+impl BoundOperatorCache {
     /// The operator bound to these arguments.
     pub(crate) fn get(
         &self,
         def: &'static OpDef,
-        given: Given<'_>,
+        given: CallAttrs<'_>,
         options: KernelOptions,
         inputs: &[&NDArray],
         outputs: Option<&[&NDArray]>,
-    ) -> Result<Arc<Bound>, OpError> {
-        let place = &self.places[place_of(def, given, inputs)];
-        // A place that another thread is using is no reason to wait, nor one whose user was lost in a fork.
-        if let Some(kept) = place.try_lock()
+    ) -> Result<Arc<BoundOperator>, OpError> {
+        let slot = &self.slots[slot_of(def, given, inputs)];
+        // A slot that another thread is using is no reason to wait, nor one whose user was lost in a fork.
+        if let Some(kept) = slot.try_lock()
             && let Some(entry) = kept.as_ref()
-            && entry.is(def, given, options)
+            && entry.matches(def, given, options)
             && entry.bound.takes(inputs)
             && entry.bound.makes(outputs)
         {
@@ -345,22 +345,22 @@ impl BoundCache {
         }
         let attrs = given.parse(def)?;
         // What is kept must not depend on arrays of `out=`; they may fit what is made without them.
-        match Bound::new(def, attrs.clone(), options, inputs, None) {
+        match BoundOperator::new(def, attrs.clone(), options, inputs, None) {
             Ok(bound) if bound.makes(outputs) => {
                 let bound = Arc::new(bound);
-                let entry = Entry { given: Kept::from(given), options, bound: bound.clone() };
-                let old = place.try_lock().and_then(|mut kept| kept.replace(entry));
+                let entry = CachedOperator { given: CachedAttrs::from(given), options, bound: bound.clone() };
+                let old = slot.try_lock().and_then(|mut kept| kept.replace(entry));
                 drop(old);
                 Ok(bound)
             }
             Err(error) if outputs.is_none() => Err(error),
-            _ => Ok(Arc::new(Bound::new(def, attrs, options, inputs, outputs)?)),
+            _ => Ok(Arc::new(BoundOperator::new(def, attrs, options, inputs, outputs)?)),
         }
     }
 }
 
-impl std::fmt::Debug for BoundCache {
+impl std::fmt::Debug for BoundOperatorCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "BoundCache of {PLACES}")
+        write!(f, "BoundOperatorCache of {SLOTS}")
     }
 }

@@ -1,7 +1,8 @@
 //! Imperative execution: one operator, pushed at once.
 
-use super::bound::{Bound, BoundCache, Given};
-use super::{Attrs, KernelOptions, OpDef, RandomState};
+use super::bound_operator::{BoundOperator, BoundOperatorCache, CallAttrs};
+use super::{KernelOptions, RandomState};
+use crate::definition::{Attrs, OpDef};
 use mxrt_engine::{Engine, OpError};
 use mxrt_tensor::{Context, NDArray};
 use smallvec::SmallVec;
@@ -31,7 +32,7 @@ pub fn invoke(
     inputs: &[&NDArray],
     outputs: Option<&[&NDArray]>,
 ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-    let result = match Bound::new(def, attrs.clone(), call.options, inputs, outputs) {
+    let result = match BoundOperator::new(def, attrs.clone(), call.options, inputs, outputs) {
         Ok(bound) => Arc::new(bound).push(call, inputs, outputs),
         Err(error) => Err(error),
     };
@@ -42,9 +43,9 @@ pub fn invoke(
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke_cached(
     call: &Invocation<'_>,
-    cache: &BoundCache,
+    cache: &BoundOperatorCache,
     def: &'static OpDef,
-    given: Given<'_>,
+    given: CallAttrs<'_>,
     inputs: &[&NDArray],
     outputs: Option<&[&NDArray]>,
 ) -> Result<SmallVec<[NDArray; 2]>, OpError> {

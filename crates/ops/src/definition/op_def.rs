@@ -1,6 +1,8 @@
 //! Definition of an operator.
 
-use super::{AttrDef, Attrs, BlockedForm, DTypes, Elementwise, Kernel, Shapes, Signature};
+use super::{AttrDef, Attrs, DTypes, Shapes};
+use crate::execution::{Kernel, Signature};
+use crate::rewrite::{BlockedForm, Elementwise};
 use mxrt_engine::OpError;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -77,7 +79,7 @@ pub struct OpDef {
     /// how it can work on blocked operands, if it can for these types
     pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
     /// what it does to single elements, if that is all it does where all arrays are float32, and of one shape or repeated as
-    /// [`Elementwise::spread`] says
+    /// [`Elementwise::broadcast`] says
     pub elementwise: fn(&Attrs) -> Option<Elementwise>,
     /// whether every row (along the first axis) of the outputs depends on the same row of the inputs named by the flags, and
     /// on the other inputs as a whole: large batches are then run in parts

@@ -1,6 +1,6 @@
 //! What an operator does to single elements, for graph passes that join several into one loop.
 
-use super::{Attrs, registry};
+use crate::definition::{Attrs, registry};
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_tensor::Shape;
 
@@ -24,9 +24,9 @@ impl Elementwise {
     }
 
     /// How operand number `operand` of this shape lies over a result of shape `whole`; None if a chain cannot read it.
-    pub fn spread(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<Spread> {
+    pub fn broadcast(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<OperandBroadcast> {
         if shape == whole {
-            return Some(Spread::Whole);
+            return Some(OperandBroadcast::Whole);
         }
         let [images, channels, _, ..] = *whole else { return None };
         // Axes are matched from the last one, but for PReLU's slopes, which lie along the channels.
@@ -38,13 +38,13 @@ impl Elementwise {
             have => (have == all).then_some(step),
         };
         let (image, channel) = (step(0, images, extent(1))?, step(1, channels, 1)?);
-        (2..whole.len()).all(|axis| extent(axis) == 1).then_some(Spread::Repeated { image, channel })
+        (2..whole.len()).all(|axis| extent(axis) == 1).then_some(OperandBroadcast::Repeated { image, channel })
     }
 }
 
 /// How an operand lies over a result of shape `(images, channels, ...)` with at least one axis more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spread {
+pub enum OperandBroadcast {
     /// an element for every element
     Whole,
     /// one for a whole channel of an image; so far from one image, and from one channel, to the next
@@ -58,7 +58,7 @@ pub enum Spread {
 
 /// Where a step of a program reads from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum StepInput {
     /// an input of the program
     Input(usize),
     /// the result of an earlier step
@@ -66,26 +66,26 @@ pub enum Source {
 }
 
 /// Steps that a program may have.
-pub const MAX_STEPS: usize = 16;
+pub const MAX_PROGRAM_STEPS: usize = 16;
 
 /// Several element-wise operators in a row; the last step makes the result.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Program {
+pub struct ElementwiseProgram {
     /// functions and what they read
-    pub steps: Vec<(Elementwise, Vec<Source>)>,
+    pub steps: Vec<(Elementwise, Vec<StepInput>)>,
 }
 
 const SEPARATORS: &[char] = &['(', ')', '{', '}', '|', ';', ','];
 
 /// A step as text, such as `clip(0){a_min=0|a_max=6}` or `elemwise_add(in0,2)`; None for attributes that cannot be
 /// written like this.
-pub fn program_step(op: &str, attrs: &[(&str, &str)], reads: &[Source]) -> Option<String> {
+pub fn program_step(op: &str, attrs: &[(&str, &str)], reads: &[StepInput]) -> Option<String> {
     if attrs.iter().any(|(_, value)| value.contains(SEPARATORS)) {
         return None;
     }
-    let source = |s: &Source| match s {
-        Source::Input(i) => format!("in{i}"),
-        Source::Step(i) => i.to_string(),
+    let source = |s: &StepInput| match s {
+        StepInput::Input(i) => format!("in{i}"),
+        StepInput::Step(i) => i.to_string(),
     };
     let reads: Vec<String> = reads.iter().map(source).collect();
     let attrs: Vec<String> = attrs.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -93,21 +93,21 @@ pub fn program_step(op: &str, attrs: &[(&str, &str)], reads: &[Source]) -> Optio
     Some(format!("{op}({}){attrs}", reads.join(",")))
 }
 
-impl Program {
+impl ElementwiseProgram {
     /// Reads steps written by [`program_step`], joined by semicolons. None if the text is no program of this many inputs.
-    pub fn parse(text: &str, inputs: usize) -> Option<Program> {
-        let mut program = Program::default();
+    pub fn parse(text: &str, inputs: usize) -> Option<ElementwiseProgram> {
+        let mut program = ElementwiseProgram::default();
         for step in text.split(';') {
             let (op, rest) = step.split_once('(')?;
             let (reads, attrs) = rest.split_once(')')?;
             let function = function(op, attrs)?;
-            let reads: Vec<Source> = reads.split(',').map(source).collect::<Option<_>>()?;
+            let reads: Vec<StepInput> = reads.split(',').map(source).collect::<Option<_>>()?;
             let before = program.steps.len();
-            let there = |s: &Source| match s {
-                Source::Input(i) => *i < inputs,
-                Source::Step(i) => *i < before,
+            let there = |s: &StepInput| match s {
+                StepInput::Input(i) => *i < inputs,
+                StepInput::Step(i) => *i < before,
             };
-            if reads.len() != function.arity() || !reads.iter().all(there) || before == MAX_STEPS {
+            if reads.len() != function.arity() || !reads.iter().all(there) || before == MAX_PROGRAM_STEPS {
                 return None;
             }
             program.steps.push((function, reads));
@@ -116,13 +116,13 @@ impl Program {
     }
 
     /// How every input lies over results of the shape of the first. None if one is not read, or in ways that differ.
-    pub fn spreads(&self, shapes: &[Shape]) -> Option<Vec<Spread>> {
+    pub fn broadcasts(&self, shapes: &[Shape]) -> Option<Vec<OperandBroadcast>> {
         let mut found = vec![None; shapes.len()];
         for (function, reads) in &self.steps {
             for (operand, source) in reads.iter().enumerate() {
-                let Source::Input(input) = *source else { continue };
-                let spread = function.spread(operand, shapes.get(input)?, shapes.first()?)?;
-                if found[input].replace(spread).is_some_and(|before| before != spread) {
+                let StepInput::Input(input) = *source else { continue };
+                let broadcast = function.broadcast(operand, shapes.get(input)?, shapes.first()?)?;
+                if found[input].replace(broadcast).is_some_and(|before| before != broadcast) {
                     return None;
                 }
             }
@@ -139,10 +139,10 @@ fn function(op: &str, attrs: &str) -> Option<Elementwise> {
     (op.elementwise)(&attrs)
 }
 
-fn source(text: &str) -> Option<Source> {
+fn source(text: &str) -> Option<StepInput> {
     match text.strip_prefix("in") {
-        Some(number) => number.parse().ok().map(Source::Input),
-        None => text.parse().ok().map(Source::Step),
+        Some(number) => number.parse().ok().map(StepInput::Input),
+        None => text.parse().ok().map(StepInput::Step),
     }
 }
 
@@ -154,38 +154,41 @@ mod tests {
     fn operands_repeat_over_images_or_are_no_operands() {
         let whole: &[usize] = &[2, 20, 7, 5];
         let mul = Elementwise::Binary(Binary::Mul);
-        let repeated = |image, channel| Some(Spread::Repeated { image, channel });
-        assert_eq!(mul.spread(0, whole, whole), Some(Spread::Whole));
-        assert_eq!(mul.spread(1, &[2, 20, 1, 1], whole), repeated(20, 1));
-        assert_eq!(mul.spread(1, &[1, 20, 1, 1], whole), repeated(0, 1));
-        assert_eq!(mul.spread(0, &[2, 1, 1, 1], whole), repeated(1, 0));
-        assert_eq!(mul.spread(1, &[1, 1, 1, 1], whole), repeated(0, 0));
-        assert_eq!(mul.spread(1, &[20, 1, 1], whole), repeated(0, 1), "axes that it lacks count as 1");
-        assert_eq!(mul.spread(1, &[1], whole), repeated(0, 0));
+        let repeated = |image, channel| Some(OperandBroadcast::Repeated { image, channel });
+        assert_eq!(mul.broadcast(0, whole, whole), Some(OperandBroadcast::Whole));
+        assert_eq!(mul.broadcast(1, &[2, 20, 1, 1], whole), repeated(20, 1));
+        assert_eq!(mul.broadcast(1, &[1, 20, 1, 1], whole), repeated(0, 1));
+        assert_eq!(mul.broadcast(0, &[2, 1, 1, 1], whole), repeated(1, 0));
+        assert_eq!(mul.broadcast(1, &[1, 1, 1, 1], whole), repeated(0, 0));
+        assert_eq!(mul.broadcast(1, &[20, 1, 1], whole), repeated(0, 1), "axes that it lacks count as 1");
+        assert_eq!(mul.broadcast(1, &[1], whole), repeated(0, 0));
         for other in [&[2, 20, 7, 1][..], &[2, 20, 1, 5], &[5], &[20], &[3, 20, 1, 1], &[1, 2, 20, 7, 5], &[1, 4, 1, 1]]
         {
-            assert_eq!(mul.spread(1, other, whole), None, "{other:?}");
+            assert_eq!(mul.broadcast(1, other, whole), None, "{other:?}");
         }
         let prelu = Elementwise::Binary(Binary::Prelu);
-        assert_eq!([prelu.spread(1, &[20], whole), prelu.spread(1, &[1], whole)], [repeated(0, 1), repeated(0, 0)]);
-        assert_eq!([prelu.spread(0, &[20], whole), prelu.spread(1, &[5], whole)], [None, None]);
-        assert_eq!(mul.spread(1, &[1, 20], &[3, 20]), None, "no images");
+        assert_eq!(
+            [prelu.broadcast(1, &[20], whole), prelu.broadcast(1, &[1], whole)],
+            [repeated(0, 1), repeated(0, 0)]
+        );
+        assert_eq!([prelu.broadcast(0, &[20], whole), prelu.broadcast(1, &[5], whole)], [None, None]);
+        assert_eq!(mul.broadcast(1, &[1, 20], &[3, 20]), None, "no images");
     }
 
     #[test]
     fn a_program_survives_the_way_through_text() {
         let steps = [
-            program_step("_plus_scalar", &[("scalar", "3")], &[Source::Input(0)]),
-            program_step("clip", &[("a_min", "0"), ("a_max", "6")], &[Source::Step(0)]),
-            program_step("elemwise_mul", &[], &[Source::Input(1), Source::Step(1)]),
+            program_step("_plus_scalar", &[("scalar", "3")], &[StepInput::Input(0)]),
+            program_step("clip", &[("a_min", "0"), ("a_max", "6")], &[StepInput::Step(0)]),
+            program_step("elemwise_mul", &[], &[StepInput::Input(1), StepInput::Step(1)]),
         ];
         let text = steps.into_iter().collect::<Option<Vec<_>>>().expect("plain attributes").join(";");
         assert_eq!(text, "_plus_scalar(in0){scalar=3};clip(0){a_min=0|a_max=6};elemwise_mul(in1,1)");
-        let program = Program::parse(&text, 2).expect("it is a program");
-        assert_eq!(program.steps[0], (Elementwise::WithScalar(Binary::Add, 3.0), vec![Source::Input(0)]));
-        assert_eq!(program.steps[2].1, [Source::Input(1), Source::Step(1)]);
-        assert_eq!(Program::parse(&text, 1), None, "there is no second input");
-        assert_eq!(Program::parse("relu(0)", 1), None, "a step cannot read itself");
-        assert_eq!(Program::parse("dot(in0,in0)", 1), None, "not element by element");
+        let program = ElementwiseProgram::parse(&text, 2).expect("it is a program");
+        assert_eq!(program.steps[0], (Elementwise::WithScalar(Binary::Add, 3.0), vec![StepInput::Input(0)]));
+        assert_eq!(program.steps[2].1, [StepInput::Input(1), StepInput::Step(1)]);
+        assert_eq!(ElementwiseProgram::parse(&text, 1), None, "there is no second input");
+        assert_eq!(ElementwiseProgram::parse("relu(0)", 1), None, "a step cannot read itself");
+        assert_eq!(ElementwiseProgram::parse("dot(in0,in0)", 1), None, "not element by element");
     }
 }

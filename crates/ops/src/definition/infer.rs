@@ -1,7 +1,8 @@
 //! Inference of shapes and element types.
 
+use super::errors::{shape_error, type_error};
 use super::{Attrs, OpDef};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::OpError;
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
 use smallvec::SmallVec;
 
@@ -13,10 +14,6 @@ pub struct Shapes<'a> {
     pub inputs: &'a mut [PartialShape],
     /// shapes of the visible outputs
     pub outputs: &'a mut [PartialShape],
-}
-
-fn shape_error(message: String) -> OpError {
-    OpError::new(FailureKind::Shape, message)
 }
 
 impl Shapes<'_> {
@@ -68,10 +65,6 @@ pub struct DTypes<'a> {
     pub outputs: &'a mut [Option<DType>],
 }
 
-fn dtype_error(message: String) -> OpError {
-    OpError::new(FailureKind::Type, message)
-}
-
 impl DTypes<'_> {
     /// All inputs and outputs have one type.
     pub fn all_same(&mut self) -> Result<(), OpError> {
@@ -79,7 +72,7 @@ impl DTypes<'_> {
         if self.inputs.iter().flatten().any(|dtype| Some(*dtype) != common) {
             let known = |dtype: &Option<DType>| dtype.map_or("unknown".to_owned(), |d| d.to_string());
             let have: Vec<String> = self.inputs.iter().map(known).collect();
-            return Err(dtype_error(format!(
+            return Err(type_error(format!(
                 "all inputs must have one dtype, but they have {}; cast the data to the dtype of the parameters with astype",
                 have.join(", ")
             )));
@@ -110,7 +103,7 @@ impl DTypes<'_> {
     pub fn set_input(&mut self, index: usize, name: &str, want: DType) -> Result<(), OpError> {
         match self.inputs.get_mut(index) {
             Some(Some(have)) if *have != want => {
-                Err(dtype_error(format!("{name} has dtype {have} but {want} is needed; use astype('{want}')")))
+                Err(type_error(format!("{name} has dtype {have} but {want} is needed; use astype('{want}')")))
             }
             Some(slot) => {
                 *slot = Some(want);
@@ -124,7 +117,7 @@ impl DTypes<'_> {
     pub fn set_output(&mut self, index: usize, want: DType) -> Result<(), OpError> {
         match self.outputs.get_mut(index) {
             Some(Some(have)) if *have != want => {
-                Err(dtype_error(format!("output {index} should have dtype {have} but comes out as {want}")))
+                Err(type_error(format!("output {index} should have dtype {have} but comes out as {want}")))
             }
             Some(slot) => {
                 *slot = Some(want);
@@ -168,7 +161,7 @@ pub(crate) fn infer_with_outputs(
                 "the output shape cannot be told from the input shapes {}: only {shape} is known",
                 in_shapes.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", ")
             ))),
-            (_, None) => Err(dtype_error("the output dtype cannot be told from the inputs; give dtype".to_owned())),
+            (_, None) => Err(type_error("the output dtype cannot be told from the inputs; give dtype".to_owned())),
         })
         .collect()
 }

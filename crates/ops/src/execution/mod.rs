@@ -1,0 +1,21 @@
+//! How an operator runs: kernels, their cost, typed access to arrays, imperative calls and random streams.
+
+mod bound_operator;
+mod cost;
+mod elements;
+mod invoke;
+mod kernel;
+mod par;
+mod random_stream;
+
+pub use bound_operator::{BoundOperatorCache, CallAttrs};
+pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
+pub(crate) use elements::{
+    check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
+};
+pub use invoke::{Invocation, invoke, invoke_cached};
+pub use kernel::{
+    Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
+};
+pub use par::{DevicePar, EnginePar};
+pub use random_stream::{RandomKey, RandomState};

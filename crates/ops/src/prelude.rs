@@ -1,0 +1,7 @@
+//! What the file of an operator needs.
+
+pub(crate) use crate::definition::*;
+pub(crate) use crate::execution::*;
+pub(crate) use crate::rewrite::*;
+pub(crate) use mxrt_kernels::conv_fast::{ConvSignature, Precision};
+pub(crate) use mxrt_kernels::isa::Isa;

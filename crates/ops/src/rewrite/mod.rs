@@ -1,0 +1,13 @@
+//! What graph passes may do with an operator: join it with others into one loop, give it another layout, divide its
+//! batch.
+
+mod elementwise;
+mod layout;
+mod rows;
+#[cfg(test)]
+mod rows_tests;
+
+pub use elementwise::{Elementwise, ElementwiseProgram, MAX_PROGRAM_STEPS, OperandBroadcast, StepInput, program_step};
+pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
+pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
+pub(crate) use rows::{is_within_rows, rows_of_data};
