@@ -113,9 +113,21 @@ def test_pages_that_a_file_names_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_first_page_is_short() -> None:
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"crates/engine/PROTOCOL.md", "docs/performance-layers.md"}))
+def test_prose_is_wrapped(page: str) -> None:
+    wide = [
+        f"{page}:{number}: {len(line)} columns"
+        for number, line, code in _lines(page)
+        if len(line) > 110 and not code and not line.startswith("|")
+    ]
+    assert not wide, "\n".join(wide)
+
+
+def test_the_first_pages_are_short() -> None:
     readme = (ROOT / "README.md").read_text().splitlines()
     assert len(readme) <= 120, f"README.md has {len(readme)} lines, at most 120 are wanted"
+    words = (ROOT / "ARCHITECTURE.md").read_text().split()
+    assert len(words) <= 2500, f"ARCHITECTURE.md has {len(words)} words, at most 2500 are wanted"
 
 
 def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
