@@ -39,7 +39,7 @@ FAST = [
     "basics",
     "serial_order",
     "guards",
-    "told",
+    "late_and_cancelled",
     "bulk",
     "gate",
     "parts",

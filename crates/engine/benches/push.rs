@@ -38,8 +38,8 @@ fn empty_ops(c: &mut Criterion) {
     }
 }
 
-/// Pushes a million empty ops over 64 variables of its own. Every few thousand it waits for one that it pushed shortly
-/// before, so that what is under way stays bounded.
+/// Pushes a million empty ops over 64 variables of its own. Every few thousand it waits for one
+/// that it pushed shortly before, so that what is under way stays bounded.
 fn pipeline(engine: &'static Engine, cost: Cost) {
     let vars: Vec<Var> = (0..64).map(|_| engine.new_var()).collect();
     for i in 0..MILLION {
@@ -51,7 +51,8 @@ fn pipeline(engine: &'static Engine, cost: Cost) {
     }
 }
 
-/// A million pushes in a row, from one thread and from eight; the time of one op is the reciprocal of the throughput.
+/// A million pushes in a row, from one thread and from eight; the time of one op is the reciprocal
+/// of the throughput.
 fn pipelined(c: &mut Criterion) {
     let mut group = c.benchmark_group("a million pipelined ops");
     group.sample_size(10).measurement_time(Duration::from_secs(8));
@@ -103,7 +104,8 @@ fn eight_pushers(c: &mut Criterion) {
     group.finish();
 }
 
-/// How long a sleeping thread takes to begin: once through the engine, once by nothing but `unpark`.
+/// How long a sleeping thread takes to begin: once through the engine, once by nothing but
+/// `unpark`.
 fn wakes(c: &mut Criterion) {
     const ASLEEP: Duration = Duration::from_micros(500);
     let mut group = c.benchmark_group("wake");
@@ -126,16 +128,16 @@ fn wakes(c: &mut Criterion) {
         });
     });
     group.bench_function("unpark until the thread runs", |b| {
-        let told = Arc::new((AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false)));
+        let notified = Arc::new((AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false)));
         let origin = Instant::now();
         let sleeper = {
-            let told = told.clone();
+            let notified = notified.clone();
             std::thread::spawn(move || {
-                while !told.2.load(Ordering::Acquire) {
+                while !notified.2.load(Ordering::Acquire) {
                     std::thread::park();
-                    let sent = told.0.swap(0, Ordering::AcqRel);
+                    let sent = notified.0.swap(0, Ordering::AcqRel);
                     if sent != 0 {
-                        told.1.store(origin.elapsed().as_nanos() as u64 - sent, Ordering::Release);
+                        notified.1.store(origin.elapsed().as_nanos() as u64 - sent, Ordering::Release);
                     }
                 }
             })
@@ -144,10 +146,10 @@ fn wakes(c: &mut Criterion) {
             let mut sum = 0;
             for _ in 0..rounds {
                 std::thread::sleep(ASLEEP);
-                told.0.store(origin.elapsed().as_nanos() as u64, Ordering::Release);
+                notified.0.store(origin.elapsed().as_nanos() as u64, Ordering::Release);
                 sleeper.thread().unpark();
                 let took = loop {
-                    match told.1.swap(0, Ordering::AcqRel) {
+                    match notified.1.swap(0, Ordering::AcqRel) {
                         0 => std::thread::yield_now(),
                         took => break took,
                     }
@@ -156,14 +158,15 @@ fn wakes(c: &mut Criterion) {
             }
             Duration::from_nanos(sum)
         });
-        told.2.store(true, Ordering::Release);
+        notified.2.store(true, Ordering::Release);
         sleeper.thread().unpark();
         sleeper.join().unwrap();
     });
     group.finish();
 }
 
-/// What one small op costs above its own time, from the push until its caller goes on: run by the caller, or by a worker.
+/// What one small op costs above its own time, from the push until its caller goes on: run by the
+/// caller, or by a worker.
 fn small_ops(c: &mut Criterion) {
     const WORK: Duration = Duration::from_micros(20);
     let mut group = c.benchmark_group("op of 20 us, push and wait, beyond its own time");

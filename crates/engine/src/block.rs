@@ -1,9 +1,10 @@
 //! Op blocks: one push, in 384 bytes of pooled memory.
 //!
-//! The first line holds everything an op with one variable needs, the second the closure (larger ones are boxed), the
-//! next three seven more accesses; the last line is touched only by what most ops do not have: further accesses (in an
-//! overflow array), a device or priority, a request, the profiler. Accesses stay in declared order, so "the first failed
-//! input" is a property of the program and not of addresses.
+//! The first line holds everything an op with one variable needs, the second the closure (larger
+//! ones are boxed), the next three seven more accesses; the last line is touched only by what most
+//! ops do not have: further accesses (in an overflow array), a device or priority, a request, the
+//! profiler. Accesses stay in declared order, so "the first failed input" is a property of the
+//! program and not of addresses.
 
 use crate::ctx::RunCtx;
 use crate::failure::{Failure, OpError};
@@ -21,7 +22,8 @@ pub(crate) const INLINE_VARS: usize = 8;
 /// Bytes of closure that fit into a block.
 pub(crate) const INLINE_CLOSURE: usize = 64;
 
-/// How an entry uses its variable. `Alias` marks a duplicate: it only gives the variable a second declared number.
+/// How an entry uses its variable. `Alias` marks a duplicate: it only gives the variable a second
+/// declared number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     Read = 0,
@@ -47,16 +49,16 @@ impl From<Access> for Mode {
 }
 
 /// One access of one op.
-pub(crate) struct Entry {
+pub(crate) struct AccessEntry {
     pub var: *const VarInner,
-    pub next: *mut Entry,
+    pub next: *mut AccessEntry,
     /// Address of the op, which is aligned to 64 bytes, with the mode in the low bits.
     op_mode: usize,
 }
 
-impl Entry {
+impl AccessEntry {
     pub fn new(var: *const VarInner, op: *mut OpBlock, mode: Mode) -> Self {
-        Entry { var, next: null_mut(), op_mode: op.expose_provenance() | mode as usize }
+        AccessEntry { var, next: null_mut(), op_mode: op.expose_provenance() | mode as usize }
     }
     #[inline(always)]
     pub fn mode(&self) -> Mode {
@@ -83,7 +85,8 @@ pub(crate) enum Class {
     Strict,
     Selective,
     NoSkip,
-    /// A waiter or callback: runs at once in whichever thread makes it ready, is not counted by `wait_all`.
+    /// A waiter or callback: runs at once in whichever thread makes it ready, is not counted by
+    /// `wait_all`.
     Notify,
     /// Complete only when its `OnComplete` is consumed; skipped when an input has failed.
     Async,
@@ -102,7 +105,7 @@ impl Class {
         !matches!(self, Class::Strict | Class::Async)
     }
 
-    /// Whether it need not run when nobody wants what it writes.
+    /// Whether it need not run when none of its results is wanted.
     #[inline(always)]
     pub fn can_be_cancelled(self) -> bool {
         matches!(self, Class::Strict | Class::Selective | Class::Async | Class::AsyncSelective)
@@ -153,11 +156,12 @@ pub(crate) const ON_DEVICE: u16 = 64;
 /// Knows its request, or the place that pushed it.
 const ORIGIN: u16 = 128;
 /// May run in a thread that waits for it.
-pub(crate) const AWAITABLE: u16 = 256;
+pub(crate) const WAITER_MAY_RUN: u16 = 256;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {
-    /// Accesses not granted yet; afterwards, for an async op, the state shared by its run and its token.
+    /// Accesses not granted yet; afterwards, for an async op, the state shared by its run and its
+    /// token.
     pub wait: AtomicU32,
     nvars: u8,
     pub class: Class,
@@ -165,18 +169,20 @@ pub(crate) struct OpBlock {
     pub vtable: *const VTable,
     pub link: *mut OpBlock,
     pub name: ManuallyDrop<OpName>,
-    first: Entry,
+    first: AccessEntry,
     closure: [MaybeUninit<u8>; INLINE_CLOSURE],
-    rest: [Entry; INLINE_VARS - 1],
+    rest: [AccessEntry; INLINE_VARS - 1],
     /// Accesses from the ninth on.
-    overflow: *mut Entry,
+    overflow: *mut AccessEntry,
     overflow_len: u32,
     pub priority: i32,
     pub device: DeviceId,
-    /// When it is late. Like lane, priority and device only written and read without the flag `PLAIN`.
+    /// When it is late. Like lane, priority and device only written and read without the flag
+    /// `PLAIN`.
     pub deadline: Option<Instant>,
     lane: Lane,
-    /// For the profiler: number of the running thread, and ticks. Only written and read when the op is profiled.
+    /// For the profiler: number of the running thread, and ticks. Only written and read when the op
+    /// is profiled.
     pub runner: u32,
     pub pushed: u64,
     pub started: u64,
@@ -188,7 +194,8 @@ pub(crate) struct OpBlock {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<OpBlock>() == 384);
 
-/// What an async op's run and its token hand each other. Lies where the closure was: the run has consumed it.
+/// What an async op's run and its token hand each other. Lies where the closure was: the run has
+/// consumed it.
 #[derive(Default)]
 pub(crate) struct AsyncResult {
     /// Written by the token.
@@ -221,12 +228,12 @@ impl OpBlock {
     /// # Safety
     /// As for `len`, and `i < len`.
     #[inline(always)]
-    pub unsafe fn entry(op: *mut OpBlock, i: usize) -> *mut Entry {
+    pub unsafe fn entry(op: *mut OpBlock, i: usize) -> *mut AccessEntry {
         // SAFETY: contract; every access below `len` has its place.
         unsafe {
             match i {
                 0 => addr_of_mut!((*op).first),
-                1..INLINE_VARS => addr_of_mut!((*op).rest).cast::<Entry>().add(i - 1),
+                1..INLINE_VARS => addr_of_mut!((*op).rest).cast::<AccessEntry>().add(i - 1),
                 _ => (*op).overflow.add(i - INLINE_VARS),
             }
         }
@@ -278,12 +285,13 @@ impl OpBlock {
         let plain =
             (spec.lane, spec.device, spec.priority) == (Lane::Normal, DeviceId::cpu(0), 0) && deadline.is_none();
         let cost = match spec.cost {
-            Cost::Small => SMALL | AWAITABLE,
-            Cost::Medium => AWAITABLE,
+            Cost::Small => SMALL | WAITER_MAY_RUN,
+            Cost::Medium => WAITER_MAY_RUN,
             Cost::Large => 0,
         };
-        let entry = move |declared: &(&Var, Access)| Entry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
-        // SAFETY: a raw block may be written anywhere; every place is written once, with plain writes that drop nothing.
+        let entry = move |declared: &(&Var, Access)| AccessEntry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
+        // SAFETY: a raw block may be written anywhere; every place is written once, with plain
+        // writes that drop nothing.
         unsafe {
             addr_of_mut!((*op).wait).write(AtomicU32::new(0));
             addr_of_mut!((*op).nvars).write(n.min(INLINE_VARS) as u8);
@@ -297,7 +305,7 @@ impl OpBlock {
                 addr_of_mut!((*op).deadline).write(deadline);
             }
             if n >= INLINE_VARS {
-                let rest: Box<[Entry]> = spec.vars[INLINE_VARS..].iter().map(entry).collect();
+                let rest: Box<[AccessEntry]> = spec.vars[INLINE_VARS..].iter().map(entry).collect();
                 let Ok(len) = u32::try_from(rest.len()) else { panic!("an op cannot have {n} variables") };
                 addr_of_mut!((*op).overflow_len).write(len);
                 addr_of_mut!((*op).overflow).write(Box::into_raw(rest).cast());
@@ -305,7 +313,7 @@ impl OpBlock {
             for (i, declared) in spec.vars.iter().take(INLINE_VARS).enumerate() {
                 let place = match i {
                     0 => addr_of_mut!((*op).first),
-                    _ => addr_of_mut!((*op).rest).cast::<Entry>().add(i - 1),
+                    _ => addr_of_mut!((*op).rest).cast::<AccessEntry>().add(i - 1),
                 };
                 place.write(entry(declared));
             }
@@ -315,7 +323,8 @@ impl OpBlock {
     /// Drops what `fill` put in; the block is raw afterwards.
     ///
     /// # Safety
-    /// `op` is a filled block that the caller owns; its closure is gone and its accesses are completed.
+    /// `op` is a filled block that the caller owns; its closure is gone and its accesses are
+    /// completed.
     #[inline(always)]
     pub unsafe fn clear(op: *mut OpBlock) {
         // SAFETY: contract; both were written by `fill` and are dropped once.
@@ -454,8 +463,9 @@ impl Chain {
 /// # Safety
 /// The lock of the entry's variable is held and the access was just granted.
 #[inline(always)]
-pub(crate) unsafe fn grant(entry: *mut Entry, ready: &mut Chain) {
-    // SAFETY: an op with a missing grant is alive. A count of 1 means that nobody else will touch the counter.
+pub(crate) unsafe fn grant(entry: *mut AccessEntry, ready: &mut Chain) {
+    // SAFETY: an op with a missing grant is alive. A count of 1 means that no other thread will
+    // touch the counter.
     unsafe {
         let op = (*entry).op();
         if (*op).wait.load(Ordering::Acquire) == 1 || (*op).wait.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -497,7 +507,8 @@ impl<F: FnOnce(&RunCtx<'_>) -> Result<(), OpError>> SyncClosure<F> {
 impl<F: FnOnce(&RunCtx<'_>, crate::ctx::OnComplete)> AsyncClosure<F> {
     const INLINE: VTable = VTable {
         run: |data, ctx| {
-            // SAFETY: `data` holds an `F`, which is consumed here, once; the token is made once, by the run.
+            // SAFETY: `data` holds an `F`, which is consumed here, once; the token is made once, by
+            // the run.
             unsafe { data.cast::<F>().read()(ctx, ctx.token()) };
             Ok(())
         },
@@ -505,7 +516,8 @@ impl<F: FnOnce(&RunCtx<'_>, crate::ctx::OnComplete)> AsyncClosure<F> {
     };
     const BOXED: VTable = VTable {
         run: |data, ctx| {
-            // SAFETY: `data` holds a `Box<F>`, which is consumed here, once; the token is made once, by the run.
+            // SAFETY: `data` holds a `Box<F>`, which is consumed here, once; the token is made
+            // once, by the run.
             unsafe { (*data.cast::<Box<F>>().read())(ctx, ctx.token()) };
             Ok(())
         },
@@ -522,10 +534,12 @@ impl<F: FnOnce(&RunCtx<'_>, crate::ctx::OnComplete)> AsyncClosure<F> {
 }
 
 /// # Safety
-/// `op` is a block of the caller without a closure; the vtables treat the data as an `F` and as a `Box<F>`.
+/// `op` is a block of the caller without a closure; the vtables treat the data as an `F` and as a
+/// `Box<F>`.
 #[inline(always)]
 unsafe fn store_closure<F>(op: *mut OpBlock, f: F, inline: &'static VTable, boxed: &'static VTable) {
-    // SAFETY: the place has 64 bytes at an address divisible by 64, which the conditions below compare with.
+    // SAFETY: the place has 64 bytes at an address divisible by 64, which the conditions below
+    // compare with.
     unsafe {
         let data = OpBlock::closure(op);
         if size_of::<F>() <= INLINE_CLOSURE && align_of::<F>() <= 64 {

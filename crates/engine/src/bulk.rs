@@ -1,13 +1,15 @@
 //! Bulking: small ops that one thread pushes in a row go to the pool as one job.
 //!
-//! Each op is registered at its push as ever, so order, versions and failures are its own. Only handing over is put off:
-//! ready ops collect in the pusher's slot until there are enough, or somebody waits. One worker then runs them one after
-//! the other, with those of their dependants that were part of the bulk: one entry in the queue, one wake, for all.
+//! Each op is registered at its push as ever, so order, versions and failures are its own. Only
+//! handing over is put off: ready ops collect in the pusher's slot until there are enough, or a
+//! thread waits. One worker then runs them one after the other, with those of their dependants that
+//! were part of the bulk: one entry in the queue, one wake, for all.
 //!
-//! An op that lies in a thread's collection runs on nobody. So whoever waits first says so (`eager`) and then hands over
-//! what lies anywhere (`open`); whoever collects first counts the collection and then looks whether somebody waits. One
-//! of the two sees the other. In a forked child the waits of vanished threads stay counted: nothing is put off there, and
-//! the first wait hands over what such threads had collected.
+//! An op that lies in a thread's collection is not being run. So the thread that waits first says
+//! so (`eager`) and then hands over what lies anywhere (`open`); the thread that collects first
+//! counts the collection and then looks whether a thread waits. One of the two sees the other. In a
+//! forked child the waits of vanished threads stay counted: nothing is put off there, and the first
+//! wait hands over what such threads had collected.
 
 use crate::block::{Chain, Class, DOOMED, OpBlock, PLAIN, SMALL};
 use crate::engine::Engine;
@@ -29,7 +31,8 @@ pub(crate) struct Bulks {
     open: CachePadded<AtomicUsize>,
 }
 
-/// Ready ops of one thread that were not handed over yet. A leaf lock: its owner, and whoever waits, take it.
+/// Ready ops of one thread that were not handed over yet. A leaf lock: its owner, and the thread
+/// that waits, take it.
 pub(crate) struct Collection(Mutex<Collected>);
 
 struct Collected {
@@ -45,7 +48,7 @@ impl Bulks {
         Bulks { eager: CachePadded::new(AtomicUsize::new(0)), open: CachePadded::new(AtomicUsize::new(0)) }
     }
 
-    /// Somebody is going to wait; true: something may lie in a collection.
+    /// A thread is going to wait; true: something may lie in a collection.
     #[inline]
     pub fn begin_wait(&self) -> bool {
         self.eager.fetch_add(1, Ordering::SeqCst);
@@ -68,7 +71,7 @@ impl Collection {
         Collection(Mutex::new(Collected { of: null(), chain: Chain::new() }))
     }
 
-    /// Puts a ready op off; true: somebody waits, so it must be handed over at once.
+    /// Puts a ready op off; true: a thread waits, so it must be handed over at once.
     ///
     /// # Safety
     /// The op is ready and belongs to the caller; the collection is empty or of this engine.
@@ -116,8 +119,9 @@ impl Drop for Eager {
 }
 
 impl Engine {
-    /// Sets how many small ops of this thread may go to the pool as one job; 0: none. Returns the number before. What was
-    /// collected so far is handed over. The configuration gives the number for threads that have not set one.
+    /// Sets how many small ops of this thread may go to the pool as one job; 0: none. Returns the
+    /// number before. What was collected so far is handed over. The configuration gives the number
+    /// for threads that have not set one.
     pub fn set_bulk_size(&'static self, size: usize) -> usize {
         self.flush_bulk();
         let slot = slot::current();
@@ -176,7 +180,8 @@ impl Engine {
     /// Puts a ready op off if this thread collects ops and this is one to collect.
     ///
     /// # Safety
-    /// The op is ready, counted, and belongs to the caller; if true is returned it does not any more.
+    /// The op is ready, counted, and belongs to the caller; if true is returned it does not any
+    /// more.
     #[inline]
     pub(crate) unsafe fn put_off(&'static self, slot: &'static Slot, op: *mut OpBlock) {
         match slot.bulk.engine() {
@@ -186,7 +191,7 @@ impl Engine {
                 other.flush_slot(slot);
             }
             Some(_) => {}
-            // Somebody who waited may have taken what was counted.
+            // A thread that waited may have taken what was counted.
             None => slot.bulk_count.set(0),
         }
         // SAFETY: contract.
@@ -197,7 +202,8 @@ impl Engine {
         self.count_bulked(slot);
     }
 
-    /// Counts a collected op, or one that waits for collected ones, and hands over when there are enough.
+    /// Counts a collected op, or one that waits for collected ones, and hands over when there are
+    /// enough.
     #[inline]
     pub(crate) fn count_bulked(&'static self, slot: &'static Slot) {
         let count = slot.bulk_count.get() + 1;
@@ -253,7 +259,8 @@ impl Engine {
     }
 }
 
-/// How many dependants one bulk may run besides the ops it was made of: so it ends although they go on for ever.
+/// How many dependants one bulk may run besides the ops it was made of: so it ends although they go
+/// on for ever.
 fn slot_budget(chain: &Chain) -> usize {
     chain.len.max(64)
 }

@@ -1,9 +1,12 @@
-//! Cancelling: ops that have not started are complete without running, with a failure that says so; running ones finish.
+//! Cancelling: ops that have not started are complete without running, with a failure that says so;
+//! running ones finish.
 //!
-//! A cancelled op keeps its place in the queues of its variables and fails when it would be granted, so order and dependants
-//! need no second rule. One that is ready and waits for a core is taken off the ready queue, under the queue's lock, and
-//! completed by whoever cancels it; one whose deadline has passed by whoever notices: a thread that waits for a result of
-//! it, or the next core that looks for work. Nobody has to be told of a cancellation he asked for: such failures count as observed.
+//! A cancelled op keeps its place in the queues of its variables and fails when it would be
+//! granted, so order and dependants need no second rule. One that is ready and waits for a core is
+//! taken off the ready queue, under the queue's lock, and completed by the thread that cancels it;
+//! one whose deadline has passed by the thread that notices: a thread that waits for a result of
+//! it, or the next core that looks for work. No caller has to be notified of a cancellation that
+//! its caller asked for: such failures count as observed.
 
 use crate::block::{Chain, Class, OpBlock};
 use crate::complete::inherited;
@@ -17,22 +20,25 @@ use crate::var::Var;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Cancels the ops that were pushed with it, by [`OpSpec::cancel`](crate::OpSpec::cancel). Clones cancel the same ops.
+/// Cancels the ops that were pushed with it, by [`OpSpec::cancel`](crate::OpSpec::cancel). Clones
+/// cancel the same ops.
 #[derive(Clone, Debug, Default)]
 pub struct CancelHandle(Arc<AtomicBool>);
 
 impl CancelHandle {
-    /// A handle nobody has used yet.
+    /// A handle no thread has used yet.
     pub fn new() -> Self {
         CancelHandle::default()
     }
 
-    /// Ops of this handle that have not started will not run. Ops pushed with it later will not either.
+    /// Ops of this handle that have not started will not run. Ops pushed with it later will not
+    /// either.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether [`cancel`](CancelHandle::cancel) was called. A long op that holds a clone may look and give up.
+    /// Whether [`cancel`](CancelHandle::cancel) was called. A long op that holds a clone may look
+    /// and give up.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -102,22 +108,25 @@ pub(crate) fn cancelled(name: &str) -> OpError {
 }
 
 impl Engine {
-    /// Cancels every write of the variable that was pushed before and has not started. An op does not run when all it
-    /// writes was cancelled; an op that somebody else still wants a result of runs. What was cancelled holds a failure of
-    /// kind `Cancelled` until it is overwritten. An op that waits for a core is completed here, in this thread; this looks
-    /// at every op in the ready queue.
+    /// Cancels every write of the variable that was pushed before and has not started. An op does
+    /// not run when all it writes was cancelled; an op that still has another wanted result runs.
+    /// What was cancelled holds a failure of kind `Cancelled` until it is overwritten. An op that
+    /// waits for a core is completed here, in this thread; this looks at every op in the ready
+    /// queue.
     pub fn cancel(&'static self, var: &Var) {
         if self.cancel_in_turn(var) {
             self.with_gate(|| {
                 let ops = self.sched.take_cancelled_ops();
-                // SAFETY: they came off the queue, so they are ready and ours; we are inside the gate.
+                // SAFETY: they came off the queue, so they are ready and ours; we are inside the
+                // gate.
                 unsafe { self.complete_unrun(slot::current(), ops) };
             });
         }
     }
 
-    /// As [`cancel`](Engine::cancel), but every op is completed when its turn comes: nothing else happens in this thread, so
-    /// it may hold locks. True: an op that writes the variable has all it needs and may be waiting for a core.
+    /// As [`cancel`](Engine::cancel), but every op is completed when its turn comes: nothing else
+    /// happens in this thread, so it may hold locks. True: an op that writes the variable has all
+    /// it needs and may be waiting for a core.
     pub fn cancel_in_turn(&'static self, var: &Var) -> bool {
         self.cancelling.store(true, Ordering::Relaxed);
         var.cancel_pushed_writes()
@@ -132,11 +141,12 @@ impl Engine {
         });
     }
 
-    /// Completes ops that are cancelled or late, and what becomes ready by that and will not run either; the rest goes to
-    /// whoever runs it. A loop, not a recursion: chains of dependants are long.
+    /// Completes ops that are cancelled or late, and what becomes ready by that and will not run
+    /// either; the rest goes to the thread that runs it. A loop, not a recursion: chains of
+    /// dependants are long.
     ///
     /// # Safety
-    /// The ops are ready, belong to the caller, who is inside the gate, and are unwanted or late.
+    /// The ops are ready, belong to the caller, which is inside the gate, and are unwanted or late.
     pub(crate) unsafe fn complete_unrun(&'static self, slot: &'static Slot, mut ops: Chain) {
         let mut rest = Chain::new();
         while let Some(op) = ops.take() {
@@ -153,7 +163,8 @@ impl Engine {
         unsafe { self.publish(slot, rest) };
     }
 
-    /// Whether a ready op is complete without running. What devices do is not asked: such an op waits its turn.
+    /// Whether a ready op is complete without running. What devices do is not asked: such an op
+    /// waits its turn.
     ///
     /// # Safety
     /// All accesses of `op` are granted.

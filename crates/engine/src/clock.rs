@@ -1,4 +1,5 @@
-//! A clock for stamps on the hot path: the processor's counter where there is one that all cores share.
+//! A clock for stamps on the hot path: the processor's counter where there is one that all cores
+//! share.
 
 use std::sync::OnceLock;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Running a ready op and completing it. Panics of user code are caught here, and for the later turns of ops in `parts.rs`.
+//! Running a ready op and completing it. Panics of user code are caught here, and for the later
+//! turns of ops in `parts.rs`.
 
 use crate::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::cancel::cancelled;
@@ -44,14 +45,16 @@ pub(crate) fn panic_error(op: &str, payload: Box<dyn Any + Send>) -> OpError {
 }
 
 impl Engine {
-    /// Runs a ready op, or skips it, and completes it; ops that become ready are appended to `ready`.
+    /// Runs a ready op, or skips it, and completes it; ops that become ready are appended to
+    /// `ready`.
     ///
     /// # Safety
-    /// `op` is ready and belongs to the caller, who is inside the gate.
+    /// `op` is ready and belongs to the caller, which is inside the gate.
     #[inline]
     pub(crate) unsafe fn execute(&'static self, slot: &'static Slot, op: *mut OpBlock, ready: &mut Chain) {
-        // SAFETY: contract; the context does not outlive the grants, because an async op is completed by the second of
-        // its run and its token to leave, and the run leaves after the last use of the context.
+        // SAFETY: contract; the context does not outlive the grants, because an async op is
+        // completed by the second of its run and its token to leave, and the run leaves after the
+        // last use of the context.
         unsafe {
             let class = (*op).class;
             let devices = self.devices.in_use();
@@ -120,7 +123,8 @@ impl Engine {
             release(op, verdict, (*op).class != Class::Notify, ready);
             OpBlock::clear(op);
             slot.give_block(op);
-            // Waiters that became ready run here, in whichever thread made them ready: they only notify.
+            // Waiters that became ready run here, in whichever thread made them ready: they only
+            // notify.
             if ready.notify {
                 self.run_notifies(slot, ready);
             }
@@ -135,7 +139,8 @@ impl Engine {
     #[cold]
     unsafe fn run_notifies(&'static self, slot: &'static Slot, ready: &mut Chain) {
         let mut rest = Chain::new();
-        // SAFETY: contract; what a waiter's completion makes ready joins the chain or is run by a nested call.
+        // SAFETY: contract; what a waiter's completion makes ready joins the chain or is run by a
+        // nested call.
         unsafe {
             while let Some(op) = ready.take() {
                 if (*op).class.runs_at_once() {
@@ -171,7 +176,7 @@ impl Engine {
         failure
     }
 
-    /// What an op leaves that nobody wants any more.
+    /// What an unwanted op leaves.
     ///
     /// # Safety
     /// As for `fail`.
@@ -191,7 +196,8 @@ impl Engine {
         unsafe { self.fail(op, panic_error((*op).name.as_str(), payload)) }
     }
 
-    /// Why an op that was pushed after closing does not run. Nobody is told at exit, so it is not remembered.
+    /// Why an op that was pushed after closing does not run. No thread is notified at exit, so it
+    /// is not remembered.
     ///
     /// # Safety
     /// As for `fail`.
@@ -287,13 +293,15 @@ pub(crate) unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
     })
 }
 
-/// The failure a strict op takes over: that of the first access, in declared order, that depends on an old value.
+/// The failure a strict op takes over: that of the first access, in declared order, that depends on
+/// an old value.
 ///
 /// # Safety
 /// All accesses of `op` are granted.
 #[inline(always)]
 pub(crate) unsafe fn inherited(op: *mut OpBlock) -> Option<Failure> {
-    // SAFETY: contract: a grant keeps the variable alive and its failure stable. A duplicate is judged by its first entry.
+    // SAFETY: contract: a grant keeps the variable alive and its failure stable. A duplicate is
+    // judged by its first entry.
     unsafe {
         for i in 0..OpBlock::len(op) {
             let e = OpBlock::entry(op, i);

@@ -5,17 +5,19 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Settings of one engine. `Config::default()` uses every core the process may use and sets no memory limit.
+/// Settings of one engine. `Config::default()` uses every core the process may use and sets no
+/// memory limit.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Which engine runs the ops.
     pub kind: EngineKind,
-    /// Number of threads that may compute at a time. `None`: the affinity mask of the process, capped by its cgroup quota.
+    /// Number of threads that may compute at a time. `None`: the affinity mask of the process,
+    /// capped by its cgroup quota.
     pub cores: Option<usize>,
     /// Upper bound in bytes for the memory pool; `None`: no bound.
     pub memory_limit: Option<usize>,
-    /// How many small ops that one thread pushes in a row may go to the pool as one job; 0: none, they run at once in the
-    /// pushing thread where that is possible.
+    /// How many small ops that one thread pushes in a row may go to the pool as one job; 0: none,
+    /// they run at once in the pushing thread where that is possible.
     pub bulk_size: usize,
     /// Where devices other than the CPU come from, one driver for each kind.
     pub drivers: Vec<Arc<dyn Driver>>,
@@ -40,13 +42,15 @@ impl Default for Config {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EngineKind {
-    /// `NaiveEngine`: every op runs in the thread that pushes it, before the push returns (if its dependencies are complete).
+    /// `NaiveEngine`: every op runs in the thread that pushes it, before the push returns (if its
+    /// dependencies are complete).
     Naive,
     /// `ThreadedEngine`: one set of queues for all devices.
     Threaded,
     /// `ThreadedEnginePerDevice`: a set of queues for each device, served in turn. The default.
     ThreadedPerDevice,
-    /// `ThreadedEngineAsync`: as `ThreadedEngine`; an op on a device is handed on as soon as its work is submitted there.
+    /// `ThreadedEngineAsync`: as `ThreadedEngine`; an op on a device is handed on as soon as its
+    /// work is submitted there.
     ThreadedAsync,
     /// `ThreadedEnginePerDeviceAsync`: as `ThreadedEnginePerDevice`, with the same difference.
     ThreadedPerDeviceAsync,
@@ -62,8 +66,8 @@ impl EngineKind {
         EngineKind::ThreadedPerDeviceAsync,
     ];
 
-    /// Whether ops on devices are handed on before they are complete there. Otherwise the host waits for the device
-    /// after each op.
+    /// Whether ops on devices are handed on before they are complete there. Otherwise the host
+    /// waits for the device after each op.
     pub fn is_async(self) -> bool {
         matches!(self, EngineKind::ThreadedAsync | EngineKind::ThreadedPerDeviceAsync)
     }

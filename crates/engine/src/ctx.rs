@@ -12,7 +12,8 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 
-/// Handed to the closure of an op while it runs. Numbers of accesses are those of [`OpSpec::vars`](crate::OpSpec::vars).
+/// Handed to the closure of an op while it runs. Numbers of accesses are those of
+/// [`OpSpec::vars`](crate::OpSpec::vars).
 pub struct RunCtx<'a> {
     engine: &'static Engine,
     op: *mut OpBlock,
@@ -22,8 +23,8 @@ pub struct RunCtx<'a> {
     _op: PhantomData<&'a ()>,
 }
 
-// SAFETY: while the context exists its op is granted, so versions and failures of its variables are stable; what
-// changes is atomic or behind a lock.
+// SAFETY: while the context exists its op is granted, so versions and failures of its variables are
+// stable; what changes is atomic or behind a lock.
 unsafe impl Sync for RunCtx<'_> {}
 // SAFETY: as above; nothing in it belongs to a thread.
 unsafe impl Send for RunCtx<'_> {}
@@ -52,7 +53,8 @@ impl RunCtx<'_> {
         unsafe { OpBlock::len(self.op) }
     }
 
-    /// The failure that access `i` held when the op started; `None` also for numbers the op does not have.
+    /// The failure that access `i` held when the op started; `None` also for numbers the op does
+    /// not have.
     pub fn failure_of(&self, i: usize) -> Option<Failure> {
         if i >= self.len() {
             return None;
@@ -72,8 +74,8 @@ impl RunCtx<'_> {
         })
     }
 
-    /// Fails exactly the write with number `i`; the first failure given to an access stays. A read, or a number the op
-    /// does not have, is ignored in release builds and a bug in debug builds.
+    /// Fails exactly the write with number `i`; the first failure given to an access stays. A read,
+    /// or a number the op does not have, is ignored in release builds and a bug in debug builds.
     pub fn fail_write(&self, i: usize, failure: Failure) {
         debug_assert!(i < self.len(), "fail_write({i}) on an op with {} accesses", self.len());
         if i >= self.len() {
@@ -86,8 +88,9 @@ impl RunCtx<'_> {
         }
     }
 
-    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
-    /// For [`fail_write`](RunCtx::fail_write); an error that is returned is treated so anyway.
+    /// The failure that this error becomes here: with name, device and origin of this op, where the
+    /// error does not say. For [`fail_write`](RunCtx::fail_write); an error that is returned is
+    /// treated so anyway.
     pub fn failure(&self, error: OpError) -> Failure {
         // SAFETY: the op exists while the context does.
         unsafe { failure_from(self.op, error) }
@@ -170,7 +173,8 @@ pub struct OnComplete {
     op: *mut OpBlock,
 }
 
-// SAFETY: the token is the only owner of the op besides its run, and both hand over through an atomic.
+// SAFETY: the token is the only owner of the op besides its run, and both hand over through an
+// atomic.
 unsafe impl Send for OnComplete {}
 
 impl OnComplete {
@@ -196,7 +200,7 @@ impl OnComplete {
 }
 
 impl OnComplete {
-    /// The op, which whoever gets it has to complete.
+    /// The op, which the thread that gets it has to complete.
     pub(crate) fn into_op(self) -> *mut OpBlock {
         ManuallyDrop::new(self).op
     }
@@ -225,7 +229,8 @@ pub(crate) const TOKEN_USED: u32 = 1 << 31;
 /// The first of run and token leaves; the second completes the op. True: the caller is the second.
 ///
 /// # Safety
-/// `op` is an async op whose closure was consumed; each of run and token calls this once, with its own state.
+/// `op` is an async op whose closure was consumed; each of run and token calls this once, with its
+/// own state.
 pub(crate) unsafe fn second_to_leave(op: *mut OpBlock, state: u32) -> bool {
     // SAFETY: contract; until both have left, the block exists.
     unsafe { (*op).wait.fetch_or(state, Ordering::AcqRel) != 0 }

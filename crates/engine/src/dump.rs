@@ -1,5 +1,5 @@
-//! What the engine is doing, as text for a person who looks for a stall: what runs, what is queued, who waits for what
-//! and since when.
+//! What the engine is doing, as text for a person who looks for a stall: what runs, what is queued,
+//! who waits for what and since when.
 
 use crate::block::Mode;
 use crate::clock::{self, Scale};
@@ -14,8 +14,8 @@ use std::fmt::Write;
 const MANY: usize = 20;
 
 impl Engine {
-    /// Describes what runs, what is queued, and which threads wait for what, since when. Takes no longer than a few locks
-    /// and never waits for an op, so it works while the engine hangs.
+    /// Describes what runs, what is queued, and which threads wait for what, since when. Takes no
+    /// longer than a few locks and never waits for an op, so it works while the engine hangs.
     pub fn dump(&'static self) -> String {
         clock::start();
         let scale = Scale::measure();
@@ -29,7 +29,7 @@ impl Engine {
         text
     }
 
-    /// Whether somebody computes, waits, or could.
+    /// Whether a thread computes, waits, or could.
     fn has_work(&'static self) -> bool {
         self.with_gate(|| {
             let queued = self.sched.summary().queued > 0;
@@ -71,7 +71,7 @@ impl Engine {
         let waiters = self.waiters.list();
         let in_wait_all = self.epochs.threads_waiting();
         if waiters.is_empty() && in_wait_all == 0 {
-            let _ = writeln!(text, "waiting: nobody");
+            let _ = writeln!(text, "waiting: none");
             return;
         }
         let _ = writeln!(text, "waiting:");
@@ -166,14 +166,15 @@ fn dump_all() -> String {
     shown.into_iter().map(|engine| engine.dump() + "\n").collect()
 }
 
-/// Writes the state of the engines to standard error at every signal `SIGUSR1`, from a thread of its own. Only the first
-/// call does something; an error of the system is returned.
+/// Writes the state of the engines to standard error at every signal `SIGUSR1`, from a thread of
+/// its own. Only the first call does something; an error of the system is returned.
 pub fn dump_on_sigusr1() -> std::io::Result<()> {
     use std::sync::atomic::{AtomicI32, Ordering};
     static PIPE: AtomicI32 = AtomicI32::new(-1);
     extern "C" fn wake(_: libc::c_int) {
         let byte = 0u8;
-        // SAFETY: writing one byte to a pipe is allowed in a signal handler. A full pipe loses the byte, which is fine.
+        // SAFETY: writing one byte to a pipe is allowed in a signal handler. A full pipe loses the
+        // byte, which is fine.
         unsafe { libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
     }
     if PIPE.load(Ordering::Relaxed) != -1 {

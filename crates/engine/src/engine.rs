@@ -17,13 +17,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Failures the engine remembers for `wait_all`; beyond, it counts.
 pub(crate) const MAX_ORIGINS: usize = 1024;
 
-/// Orders ops by the variables they read and write, and runs them. Always used by reference: an engine lives as long as
-/// the process, because leaving a process never runs destructors of a running pool.
+/// Orders ops by the variables they read and write, and runs them. Always used by reference: an
+/// engine lives as long as the process, because leaving a process never runs destructors of a
+/// running pool.
 pub struct Engine {
     kind: EngineKind,
     bulk_size: usize,
     pub(crate) closed: AtomicBool,
-    /// Somebody has cancelled a variable: from then on ops look at what they write before they start.
+    /// A thread has cancelled a variable: from then on ops look at what they write before they
+    /// start.
     pub(crate) cancelling: AtomicBool,
     pub(crate) sched: Sched,
     pub(crate) all_counts: Mutex<Vec<&'static Counts>>,
@@ -85,13 +87,14 @@ impl Engine {
         &self.memory
     }
 
-    /// Whether ops wait for a core, as far as can be seen without a lock. A long op may look between its parts.
+    /// Whether ops wait for a core, as far as can be seen without a lock. A long op may look
+    /// between its parts.
     pub fn has_queued(&self) -> bool {
         !self.sched.queue_is_empty()
     }
 
-    /// Runs `f` while the process cannot fork, so that no lock that `f` takes is held in a child for ever. `f` must not wait
-    /// for other threads, except for such locks.
+    /// Runs `f` while the process cannot fork, so that no lock that `f` takes is held in a child
+    /// for ever. `f` must not wait for other threads, except for such locks.
     pub fn without_fork<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Inside(&'static Slot);
         impl Drop for Inside {
@@ -105,9 +108,10 @@ impl Engine {
         f()
     }
 
-    /// Closes the intake: ops pushed from now on fail with kind `Shutdown` instead of running (`NoSkip` ones run), waits
-    /// for results that are not there return [`WaitError::Closed`](crate::WaitError::Closed). What was pushed before
-    /// may still run. Never blocks.
+    /// Closes the intake: ops pushed from now on fail with kind `Shutdown` instead of running
+    /// (`NoSkip` ones run), waits for results that are not there return
+    /// [`WaitError::Closed`](crate::WaitError::Closed). What was pushed before may still run. Never
+    /// blocks.
     pub fn close(&'static self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush_all_bulks();
@@ -118,7 +122,7 @@ impl Engine {
     /// Remembers a new origin for `wait_all`: bounded, observed ones make room first.
     #[cold]
     pub(crate) fn record_failure(&self, failure: &Failure) {
-        // Nobody has to be told of what he asked for.
+        // A cancellation that a caller asked for is no news.
         if failure.kind() == FailureKind::Cancelled {
             failure.mark_observed();
             return;
@@ -128,7 +132,8 @@ impl Engine {
         }
         let mut gone = Vec::new();
         let mut list = self.unobserved.lock();
-        // Walk the list only if somebody has observed something: otherwise every failure would cost a walk.
+        // Walk the list only if a thread has observed something: otherwise every failure would cost
+        // a walk.
         if list.0.len() >= MAX_ORIGINS && crate::failure::take_observed_since_sweep() {
             let (observed, kept) = std::mem::take(&mut list.0).into_iter().partition(Failure::is_observed);
             list.0 = kept;
@@ -144,7 +149,7 @@ impl Engine {
         drop(gone);
     }
 
-    /// Takes the failures that nobody was told of, and marks them as told.
+    /// Takes the failures that no wait has returned, and marks them as observed.
     pub(crate) fn take_unobserved(&self) -> (Vec<Failure>, u64) {
         if !self.has_failures.load(Ordering::Acquire) {
             return (Vec::new(), 0);
@@ -165,10 +170,10 @@ impl Engine {
         self.kind == EngineKind::Naive
     }
 
-    /// Hands newly ready ops to whoever runs them.
+    /// Hands newly ready ops to the thread that runs them.
     ///
     /// # Safety
-    /// The ops of the chain are ready and belong to the caller, who is inside the gate.
+    /// The ops of the chain are ready and belong to the caller, which is inside the gate.
     #[inline]
     pub(crate) unsafe fn publish(&'static self, slot: &'static Slot, ready: Chain) {
         if ready.len == 0 {
@@ -183,15 +188,17 @@ impl Engine {
         }
     }
 
-    /// Runs ready ops in this thread, one after the other; those of a nested call are left to the outermost.
+    /// Runs ready ops in this thread, one after the other; those of a nested call are left to the
+    /// outermost.
     ///
     /// # Safety
     /// As for `publish`.
     pub(crate) unsafe fn drain_here(&'static self, slot: &'static Slot, mut ready: Chain) {
         let (engine, outer) = slot.drain.get();
         if std::ptr::eq(engine, self) {
-            // SAFETY: the outermost call's chain lives while it is noted in the slot, and only this thread uses it; no
-            // reference to it is kept while an op runs. The ops are ready and ours (contract).
+            // SAFETY: the outermost call's chain lives while it is noted in the slot, and only this
+            // thread uses it; no reference to it is kept while an op runs. The ops are ready and
+            // ours (contract).
             unsafe { (*outer).append(&mut ready) };
             return;
         }
@@ -199,7 +206,8 @@ impl Engine {
         queue.append(&mut ready);
         let queue = &raw mut queue;
         let before = slot.drain.replace((self, queue));
-        // SAFETY: as above: the chain is on this frame and touched by this thread only, through the pointer.
+        // SAFETY: as above: the chain is on this frame and touched by this thread only, through the
+        // pointer.
         while let Some(op) = unsafe { (*queue).take() } {
             let mut more = Chain::new();
             // SAFETY: ops of the chain are ready and belong to this thread.

@@ -1,4 +1,5 @@
-//! Failures: one event shared by everything that depends on it, and the errors an op and a wait return.
+//! Failures: one event shared by everything that depends on it, and the errors an op and a wait
+//! return.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -58,10 +59,11 @@ pub struct Details {
     pub dtypes: Vec<&'static str>,
     /// Device the operator ran on; filled in from the op when absent.
     pub device: Option<String>,
-    /// Where in the program the op was pushed, as `file:line`; filled in from the op, which knows it in debug builds and
-    /// where a border names it ([`PushSite`](crate::PushSite)).
+    /// Where in the program the op was pushed, as `file:line`; filled in from the op, which knows
+    /// it in debug builds and where a border names it ([`PushSite`](crate::PushSite)).
     pub pushed_at: Option<String>,
-    /// Number of the request ([`RequestScope`](crate::RequestScope)) that the op belongs to; filled in from the op.
+    /// Number of the request ([`RequestScope`](crate::RequestScope)) that the op belongs to; filled
+    /// in from the op.
     pub request: Option<u64>,
 }
 
@@ -185,7 +187,7 @@ struct Inner {
     recorded: AtomicBool,
 }
 
-/// Somebody has observed a failure since the list of unobserved ones was last swept.
+/// A thread has observed a failure since the list of unobserved ones was last swept.
 static OBSERVED_SINCE_SWEEP: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn take_observed_since_sweep() -> bool {
@@ -253,7 +255,7 @@ impl Failure {
         &self.0.details.message
     }
 
-    /// Whether a wait has returned this event to somebody.
+    /// Whether a wait has returned this event to a thread.
     pub fn is_observed(&self) -> bool {
         self.0.observed.load(Ordering::Acquire)
     }
@@ -263,8 +265,9 @@ impl Failure {
         self.0.recorded.load(Ordering::Relaxed) || self.0.recorded.swap(true, Ordering::Relaxed)
     }
 
-    /// Notes that somebody was told; returns whether somebody had been told before. Waits do this themselves; a
-    /// callback of [`Engine::on_ready`](crate::Engine::on_ready) that raises the failure does it by this call.
+    /// Marks the failure as observed; returns whether it was before. Waits do this themselves; a
+    /// callback of [`Engine::on_ready`](crate::Engine::on_ready) that raises the failure does it by
+    /// this call.
     pub fn mark_observed(&self) -> bool {
         let before = self.0.observed.swap(true, Ordering::AcqRel);
         if !before {
@@ -298,7 +301,7 @@ pub enum WaitError {
     /// The awaited value failed.
     #[error("{0}")]
     Failed(Failure),
-    /// Failures that nobody had observed, and how many more there were than the engine keeps.
+    /// Failures that no thread had observed, and how many more there were than the engine keeps.
     #[error("{}", list_failures(.0, *.1))]
     Failures(Vec<Failure>, u64),
     /// The calling thread is running an op; waiting there could never end.

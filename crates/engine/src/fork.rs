@@ -1,6 +1,7 @@
-//! Forking. Before a fork nobody may be inside the engine, so that no lock is held in the child by a thread that does
-//! not exist there: running ops finish, queued ones stay queued, pushers wait at the gate outside every lock. The child
-//! starts its workers when they are first needed; what was queued runs there too.
+//! Forking. Before a fork no thread may be inside the engine, so that no lock is held in the child
+//! by a thread that does not exist there: running ops finish, queued ones stay queued, pushers wait
+//! at the gate outside every lock. The child starts its workers when they are first needed; what
+//! was queued runs there too.
 
 use crate::config::EngineError;
 use crate::engine::Engine;
@@ -15,9 +16,9 @@ static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
 /// The last fork did not wait to the end: its child cannot use the engines.
 static IMPATIENT: AtomicBool = AtomicBool::new(false);
 
-/// Sets how long a fork waits for running ops; at first it is 30 seconds. After half of the time it says on standard
-/// error which op it is waiting for. After all of it the fork takes place, and the engines of the child are closed: results
-/// that were ready can be read there, nothing else.
+/// Sets how long a fork waits for running ops; at first it is 30 seconds. After half of the time it
+/// says on standard error which op it is waiting for. After all of it the fork takes place, and the
+/// engines of the child are closed: results that were ready can be read there, nothing else.
 pub fn set_fork_patience(time: Duration) {
     PATIENCE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
@@ -56,7 +57,7 @@ unsafe extern "C" fn before_fork() {
     GATE.fetch_add(1, Ordering::SeqCst);
     let (began, patience) = (Instant::now(), Duration::from_millis(PATIENCE.load(Ordering::Relaxed)));
     let mut impatient = false;
-    // Waiting without the registry: who registers its thread needs it.
+    // Waiting without the registry: a thread that registers its thread needs it.
     let mut next = 0;
     while let Some(slot) = slot::nth(next) {
         next += 1;
@@ -75,7 +76,7 @@ unsafe extern "C" fn before_fork() {
 
 /// Waits until a thread is outside the engine; false: it took too long.
 fn wait_outside(slot: &slot::Slot, began: Instant, patience: Duration) -> bool {
-    let mut told = false;
+    let mut notified = false;
     let mut looks = 0u32;
     while slot.in_engine.load(Ordering::SeqCst) != 0 {
         looks += 1;
@@ -85,8 +86,8 @@ fn wait_outside(slot: &slot::Slot, began: Instant, patience: Duration) -> bool {
         }
         std::thread::sleep(Duration::from_micros(100));
         let waited = began.elapsed();
-        if !told && waited >= patience / 2 {
-            told = true;
+        if !notified && waited >= patience / 2 {
+            notified = true;
             eprintln!("mxrt: fork is waiting for {} to end", what_runs(slot));
         }
         if waited >= patience {
@@ -110,7 +111,8 @@ fn what_runs(slot: &slot::Slot) -> String {
 /// # Safety
 /// This thread has run `before_fork`.
 unsafe fn unlock_leaves() -> Vec<&'static Engine> {
-    // SAFETY: contract: the guards were forgotten by this thread. The list is read while its lock is still held.
+    // SAFETY: contract: the guards were forgotten by this thread. The list is read while its lock
+    // is still held.
     unsafe {
         REGISTRY.unlock_forgotten();
         let engines = ENGINES.peek_forgotten().clone();
@@ -132,8 +134,8 @@ unsafe extern "C" fn after_fork_parent() {
 
 unsafe extern "C" fn after_fork_child() {
     let own = slot::current();
-    // A thread that stood at the gate may have been seen in the middle of a step; here it does not exist.
-    // SAFETY: the registry is held over the fork by this thread.
+    // A thread that stood at the gate may have been seen in the middle of a step; here it does not
+    // exist. SAFETY: the registry is held over the fork by this thread.
     let slots = unsafe { REGISTRY.peek_forgotten() };
     for slot in slots.iter().filter(|s| !std::ptr::eq(**s, own)) {
         slot.in_engine.store(0, Ordering::SeqCst);

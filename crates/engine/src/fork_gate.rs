@@ -1,10 +1,12 @@
-//! The fork gate: a thread says that it is inside the engine and then looks whether a fork is under way; a fork closes
-//! the gate and then looks whether anybody is inside. One of the two always sees the other.
+//! The fork gate: a thread says that it is inside the engine and then looks whether a fork is under
+//! way; a fork closes the gate and then looks whether anybody is inside. One of the two always sees
+//! the other.
 
 use crate::sync::yield_now;
 use std::sync::atomic::Ordering;
 
-/// A word of the gate. They are statics, and so the standard library's in every build; models pass loom's.
+/// A word of the gate. They are statics, and so the standard library's in every build; models pass
+/// loom's.
 pub(crate) trait Word {
     fn swap(&self, value: u32, order: Ordering) -> u32;
     fn load(&self, order: Ordering) -> u32;
@@ -42,7 +44,8 @@ impl Word for loom::sync::atomic::AtomicU32 {
     }
 }
 
-/// Enters the engine: returns with `inside` set and no fork under way. `forks` is the number of forks under way.
+/// Enters the engine: returns with `inside` set and no fork under way. `forks` is the number of
+/// forks under way.
 #[inline(always)]
 pub(crate) fn pass<W: Word>(inside: &W, forks: &W) {
     loop {

@@ -1,9 +1,9 @@
 //! The parameter gate: one variable in the place of a hundred.
 //!
-//! A request reads every parameter of its block. Naming each of them costs a lock per parameter and request, and all
-//! callers meet on those locks. Behind a gate a request names the gate only; whoever writes a parameter names the gate
-//! as well, by pushing through it. So readers share, a writer is alone with all parameters, and everything keeps the order
-//! of the pushes.
+//! A request reads every parameter of its block. Naming each of them costs a lock per parameter and
+//! request, and all callers meet on those locks. Behind a gate a request names the gate only; the
+//! thread that writes a parameter names the gate as well, by pushing through it. So readers share,
+//! a writer is alone with all parameters, and everything keeps the order of the pushes.
 
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 /// Variables that are read together and seldom written. Clones are the same gate.
 ///
-/// The gate holds a failure exactly while one of the parameters does, so a request inherits it as if it had named them.
+/// The gate holds a failure exactly while one of the parameters does, so a request inherits it as
+/// if it had named them.
 #[derive(Clone, Debug)]
 pub struct ParameterGate {
     engine: &'static Engine,
@@ -23,15 +24,16 @@ pub struct ParameterGate {
 }
 
 impl ParameterGate {
-    /// A gate in front of these variables. It is shut until everything pushed to write them before is complete. From now
-    /// on they may only be written through the gate.
+    /// A gate in front of these variables. It is shut until everything pushed to write them before
+    /// is complete. From now on they may only be written through the gate.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn new(engine: &'static Engine, parameters: &[Var]) -> Self {
         ParameterGate::announced(engine, parameters, |_| ())
     }
 
-    /// The same; `announce` tells those who write the parameters of the gate before it waits for what they have pushed. When
-    /// it returns nobody may push a write that does not pass the gate.
+    /// The same; `announce` tells those who write the parameters of the gate before it waits for
+    /// what they have pushed. When it returns no thread may push a write that does not pass the
+    /// gate.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn announced(engine: &'static Engine, parameters: &[Var], announce: impl FnOnce(&ParameterGate)) -> Self {
         let gate = ParameterGate { engine, gate: engine.new_var(), parameters: parameters.into() };
@@ -42,14 +44,14 @@ impl ParameterGate {
         gate
     }
 
-    /// What a request declares instead of reading each parameter. While it is granted no parameter changes, so values and
-    /// versions of all of them may be looked at.
+    /// What a request declares instead of reading each parameter. While it is granted no parameter
+    /// changes, so values and versions of all of them may be looked at.
     pub fn read(&self) -> (&Var, Access) {
         (&self.gate, Access::Read)
     }
 
-    /// The variable of the gate: waiting for it is waiting for all parameters, and its version changes whenever one of
-    /// them is written.
+    /// The variable of the gate: waiting for it is waiting for all parameters, and its version
+    /// changes whenever one of them is written.
     pub fn var(&self) -> &Var {
         &self.gate
     }
@@ -59,8 +61,9 @@ impl ParameterGate {
         &self.parameters
     }
 
-    /// Pushes an op that writes parameters. Requests pushed before finish on the old values; those pushed later start
-    /// when it is complete. Several parameters written by one op become visible at once.
+    /// Pushes an op that writes parameters. Requests pushed before finish on the old values; those
+    /// pushed later start when it is complete. Several parameters written by one op become visible
+    /// at once.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push<F>(&self, spec: OpSpec<'_>, run: F)
     where
@@ -78,7 +81,8 @@ impl ParameterGate {
         let declared = spec.vars;
         let first = declared.len();
         let mut accesses = declared.to_vec();
-        // A whole write: success heals a gate, unless a parameter that this op does not write has failed.
+        // A whole write: success heals a gate, unless a parameter that this op does not write has
+        // failed.
         accesses.extend(gates.iter().map(|g| (&g.gate, Access::Write)));
         let written = |p: &&Var| declared.iter().any(|(v, access)| *access == Access::Write && v.same(p));
         let others_of =
@@ -86,7 +90,7 @@ impl ParameterGate {
         let others: Vec<Vec<Var>> = gates.iter().map(others_of).collect();
         engine.push(OpSpec { vars: &accesses, ..spec }, move |ctx| {
             run(ctx)?;
-            // Nobody else writes a parameter now: that takes the gate.
+            // No other thread writes a parameter now: that takes the gate.
             for (i, others) in others.iter().enumerate() {
                 if let Some(failure) = others.iter().find_map(Var::failure) {
                     ctx.fail_write(first + i, failure);

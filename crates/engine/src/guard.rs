@@ -1,8 +1,9 @@
-//! Guards: the right to read or write what a variable stands for, held by a thread outside of the engine.
+//! Guards: the right to read or write what a variable stands for, held by a thread outside of the
+//! engine.
 //!
-//! A wait only says that the value was there; the next writer may run at once. A guard is an op that is complete when
-//! the guard is dropped. It is granted in whichever thread makes it ready, like a waiter, and is not counted by
-//! `wait_all`: a thread that holds a guard may call that.
+//! A wait only says that the value was there; the next writer may run at once. A guard is an op
+//! that is complete when the guard is dropped. It is granted in whichever thread makes it ready,
+//! like a waiter, and is not counted by `wait_all`: a thread that holds a guard may call that.
 
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError, WaitError};
@@ -13,8 +14,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// An access that this thread holds. Dropping it gives the variable back. It stays in its thread: a forked child gives back
-/// what threads held that do not exist there.
+/// An access that this thread holds. Dropping it gives the variable back. It stays in its thread: a
+/// forked child gives back what threads held that do not exist there.
 pub(crate) struct Grant(Arc<WaitCell>, PhantomData<*const ()>);
 
 impl Grant {
@@ -33,8 +34,9 @@ impl Drop for Grant {
 #[must_use = "the value may be overwritten as soon as the guard is dropped"]
 pub struct ReadGuard(Grant);
 
-/// The right to write the whole value: readers and other writers wait until it is dropped. Dropping it completes the
-/// write and heals the variable; dropping it in a panic fails the variable, because nobody knows what was written.
+/// The right to write the whole value: readers and other writers wait until it is dropped. Dropping
+/// it completes the write and heals the variable; dropping it in a panic fails the variable,
+/// because no thread knows what was written.
 #[must_use = "the write ends when the guard is dropped"]
 pub struct WriteGuard(Grant);
 
@@ -46,7 +48,7 @@ impl ReadGuard {
 }
 
 impl WriteGuard {
-    /// Ends the write without a value: whoever reads the variable gets this error.
+    /// Ends the write without a value: the thread that reads the variable gets this error.
     pub fn fail(self, error: OpError) {
         self.0.0.give_back(Err(error));
     }
@@ -74,19 +76,21 @@ impl fmt::Debug for WriteGuard {
 }
 
 impl Engine {
-    /// Waits until every write pushed before is complete, and keeps later ones away until the guard is dropped. A failed
-    /// variable has no value to read: then the failure is returned, and nothing is held.
+    /// Waits until every write pushed before is complete, and keeps later ones away until the guard
+    /// is dropped. A failed variable has no value to read: then the failure is returned, and
+    /// nothing is held.
     pub fn read_guard(&'static self, var: &Var) -> Result<ReadGuard, WaitError> {
         self.guard_for(var, Access::Read, None).map(ReadGuard)
     }
 
-    /// As [`read_guard`](Engine::read_guard); `poll` is called in this thread about every 50 ms, and the wait is given up
-    /// when it returns false.
+    /// As [`read_guard`](Engine::read_guard); `poll` is called in this thread about every 50 ms,
+    /// and the wait is given up when it returns false.
     pub fn read_guard_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard, WaitError> {
         self.guard_for(var, Access::Read, Some(poll)).map(ReadGuard)
     }
 
-    /// Waits until every read and write pushed before is complete, and keeps later ones away until the guard is dropped.
+    /// Waits until every read and write pushed before is complete, and keeps later ones away until
+    /// the guard is dropped.
     pub fn write_guard(&'static self, var: &Var) -> Result<WriteGuard, WaitError> {
         self.guard_for(var, Access::Write, None).map(WriteGuard)
     }
@@ -105,12 +109,12 @@ impl Engine {
         let (failure, grant) = self.await_grant(var, access, poll)?;
         match failure.filter(|_| access == Access::Read) {
             None => Ok(grant),
-            Some(failure) => Err(told(failure)),
+            Some(failure) => Err(notified(failure)),
         }
     }
 }
 
-fn told(failure: Failure) -> WaitError {
+fn notified(failure: Failure) -> WaitError {
     failure.mark_observed();
     WaitError::Failed(failure)
 }

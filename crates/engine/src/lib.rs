@@ -1,15 +1,17 @@
 //! The dependency engine of mxrt.
 //!
-//! An [`Engine`] runs closures ("ops") in an order given by the variables they read and write. A [`Var`] stands for
-//! whatever the caller guards by it: the engine knows no tensors. Per variable, reads between two writes run in any
-//! order, writes run alone, all in the order of their pushes; a push over several variables is atomic with respect to
-//! others, so threads that push over the same variables cannot block each other.
+//! An [`Engine`] runs closures ("ops") in an order given by the variables they read and write. A
+//! [`Var`] stands for whatever the caller guards by it: the engine knows no tensors. Per variable,
+//! reads between two writes run in any order, writes run alone, all in the order of their pushes; a
+//! push over several variables is atomic with respect to others, so threads that push over the same
+//! variables cannot block each other.
 //!
-//! An op that fails leaves a [`Failure`] on what it writes. Ops that read it do not run and pass the same event on; a
-//! wait returns it, every time, until the variable is written as a whole. Panics are failures too.
+//! An op that fails leaves a [`Failure`] on what it writes. Ops that read it do not run and pass
+//! the same event on; a wait returns it, every time, until the variable is written as a whole.
+//! Panics are failures too.
 //!
-//! A thread computes only while it holds one of `cores` tokens. A long op may split its loops over idle cores by
-//! [`RunCtx::split`].
+//! A thread computes only while it holds one of `cores` tokens. A long op may split its loops over
+//! idle cores by [`RunCtx::split`].
 //!
 //! ```
 //! use mxrt_engine::{Access, Config, Engine, OpSpec};
@@ -42,7 +44,6 @@ mod fork;
 mod fork_gate;
 mod gate;
 mod guard;
-mod kept;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
@@ -54,6 +55,7 @@ pub mod profile;
 mod protocol;
 mod push;
 mod queue;
+mod reserved;
 mod running;
 mod sched;
 mod slot;
@@ -71,7 +73,7 @@ mod wait_all;
 pub use cancel::CancelHandle;
 pub use config::{Config, EngineError, EngineKind, MAX_CORES};
 pub use ctx::{OnComplete, RunCtx};
-pub use device::{DeviceCtx, DevicePtr, DeviceStats, KernelCtx, Place};
+pub use device::{DeviceCtx, DevicePtr, DeviceStats, KernelCtx, MemoryPlace};
 pub use dump::dump_on_sigusr1;
 pub use engine::Engine;
 pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
@@ -80,7 +82,7 @@ pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use origin::{PushSite, RequestScope};
-pub use parts::Part;
+pub use parts::PartStatus;
 pub use sched::set_give_back_after;
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpSpec};

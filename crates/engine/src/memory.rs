@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Alignment of every block.
 pub const ALIGN: usize = 64;
-/// From this size on blocks come straight from the system, so that what is given back is gone, and what is not used is not
-/// there.
+/// From this size on blocks come straight from the system, so that what is given back is gone, and
+/// what is not used is not there.
 const MAPPED_FROM: usize = 128 << 10;
 /// From this size on they are aligned for huge pages.
 const HUGE_FROM: usize = 1 << 20;
@@ -22,7 +22,8 @@ const NO_LIMIT: usize = usize::MAX;
 const MAX_BYTES: usize = 1 << 47;
 const CLASSES: usize = class_of(MAX_BYTES) + 1;
 
-/// Size class of a request: multiples of 64 up to 512, then four per doubling, so at most a fifth is wasted.
+/// Size class of a request: multiples of 64 up to 512, then four per doubling, so at most a fifth
+/// is wasted.
 pub(crate) const fn class_of(bytes: usize) -> usize {
     if bytes <= 512 {
         return bytes.saturating_sub(1) / 64;
@@ -43,29 +44,29 @@ pub(crate) const fn bytes_of(class: usize) -> usize {
 }
 
 /// A piece of memory from the system; of zero bytes or zeroed when made.
-pub(crate) struct Raw {
+pub(crate) struct RawMemory {
     ptr: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a `Raw` owns its memory.
-unsafe impl Send for Raw {}
+// SAFETY: a `RawMemory` owns its memory.
+unsafe impl Send for RawMemory {}
 // SAFETY: shared references only read.
-unsafe impl Sync for Raw {}
+unsafe impl Sync for RawMemory {}
 
-impl Raw {
+impl RawMemory {
     pub const fn empty() -> Self {
         // SAFETY: 64 is not null.
-        Raw { ptr: unsafe { NonNull::new_unchecked(std::ptr::without_provenance_mut(ALIGN)) }, bytes: 0 }
+        RawMemory { ptr: unsafe { NonNull::new_unchecked(std::ptr::without_provenance_mut(ALIGN)) }, bytes: 0 }
     }
 
     /// At least `bytes` bytes, of which `used` are wanted now. `None`: the system has no memory.
-    fn new(bytes: usize, used: usize) -> Option<Raw> {
+    fn new(bytes: usize, used: usize) -> Option<RawMemory> {
         if bytes == 0 {
-            return Some(Raw::empty());
+            return Some(RawMemory::empty());
         }
         let ptr = if bytes >= MAPPED_FROM { map(bytes, used)? } else { NonNull::new(allocate(bytes)?)? };
-        Some(Raw { ptr, bytes })
+        Some(RawMemory { ptr, bytes })
     }
 
     fn as_mut_slice(&mut self, len: usize) -> &mut [u8] {
@@ -77,11 +78,12 @@ impl Raw {
     /// `bytes` bytes, after growing if necessary; old content is lost then.
     ///
     /// # Panics
-    /// If the system has no memory, with an [`OpError`](crate::OpError) that becomes the op's failure.
+    /// If the system has no memory, with an [`OpError`](crate::OpError) that becomes the op's
+    /// failure.
     pub fn at_least(&mut self, bytes: usize) -> &mut [u8] {
         if self.bytes < bytes {
-            *self = Raw::empty();
-            let grown = bytes.checked_next_multiple_of(4096).and_then(|bytes| Raw::new(bytes, bytes));
+            *self = RawMemory::empty();
+            let grown = bytes.checked_next_multiple_of(4096).and_then(|bytes| RawMemory::new(bytes, bytes));
             *self = grown.unwrap_or_else(|| no_scratch(bytes));
         }
         self.as_mut_slice(bytes)
@@ -95,13 +97,13 @@ fn no_scratch(bytes: usize) -> ! {
     std::panic::resume_unwind(Box::new(crate::OpError::new(crate::FailureKind::Memory, message)))
 }
 
-impl Default for Raw {
+impl Default for RawMemory {
     fn default() -> Self {
-        Raw::empty()
+        RawMemory::empty()
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMemory {
     fn drop(&mut self) {
         if self.bytes >= MAPPED_FROM {
             // SAFETY: mapped by `map` with this rounding, and not used any more.
@@ -125,15 +127,16 @@ fn mapped(bytes: usize) -> usize {
     bytes.next_multiple_of(4096)
 }
 
-/// Fresh zeroed pages, from [`HUGE_FROM`] on at a multiple of 2 MiB. As many huge pages as `used` bytes fill are asked for; the
-/// rest are small ones, so that what nobody touches takes no memory.
+/// Fresh zeroed pages, from [`HUGE_FROM`] on at a multiple of 2 MiB. As many huge pages as `used`
+/// bytes fill are asked for; the rest are small ones, so that what no thread touches takes no
+/// memory.
 fn map(bytes: usize, used: usize) -> Option<NonNull<u8>> {
     let bytes = mapped(bytes);
     let align = if bytes >= HUGE_FROM { HUGE_PAGE } else { 1 };
     let wide = bytes.checked_add(align - 1)?;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh private mapping at an address the system chooses; what lies before and behind the aligned part is
-    // given back and never used. The advice changes no content.
+    // SAFETY: a fresh private mapping at an address the system chooses; what lies before and behind
+    // the aligned part is given back and never used. The advice changes no content.
     unsafe {
         let start = libc::mmap(std::ptr::null_mut(), wide, access, kind, -1, 0);
         if start == libc::MAP_FAILED {
@@ -210,7 +213,7 @@ pub struct MemoryStats {
 
 /// Hands out blocks and takes them back.
 pub struct MemoryPool {
-    free: Box<[Mutex<Vec<Raw>>]>,
+    free: Box<[Mutex<Vec<RawMemory>>]>,
     in_use: AtomicUsize,
     peak: AtomicUsize,
     cached: AtomicUsize,
@@ -235,7 +238,7 @@ impl MemoryPool {
     /// A block of `bytes` bytes: zeroed when fresh, with arbitrary old content when recycled.
     pub fn alloc(&'static self, bytes: usize) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
-            return Ok(Block::new(Raw::empty(), 0, self));
+            return Ok(Block::new(RawMemory::empty(), 0, self));
         }
         let error = |in_use| OutOfMemory { asked: bytes, limit: self.limit(), in_use };
         if bytes > MAX_BYTES {
@@ -249,9 +252,9 @@ impl MemoryPool {
             return Ok(Block::new(raw, bytes, self));
         }
         self.make_room(before.saturating_add(size));
-        let raw = Raw::new(size, bytes).or_else(|| {
+        let raw = RawMemory::new(size, bytes).or_else(|| {
             self.trim();
-            Raw::new(size, bytes)
+            RawMemory::new(size, bytes)
         });
         let Some(raw) = raw else {
             self.in_use.fetch_sub(size, Ordering::Relaxed);
@@ -261,8 +264,8 @@ impl MemoryPool {
         Ok(Block::new(raw, bytes, self))
     }
 
-    /// Counts memory as in use, only if it fits: a large request must not make a small one beside it fail. Gives what was in use
-    /// before, in either case.
+    /// Counts memory as in use, only if it fits: a large request must not make a small one beside
+    /// it fail. Gives what was in use before, in either case.
     fn count(&self, size: usize) -> Result<usize, usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let fits = |in_use: usize| in_use.checked_add(size).filter(|sum| *sum <= limit);
@@ -279,7 +282,7 @@ impl MemoryPool {
         }
     }
 
-    fn take_cached(&self, class: usize) -> Option<Raw> {
+    fn take_cached(&self, class: usize) -> Option<RawMemory> {
         let slot = slot::current();
         slot.enter();
         let raw = self.free[class].lock().pop();
@@ -290,7 +293,7 @@ impl MemoryPool {
         raw
     }
 
-    fn give(&self, raw: Raw) {
+    fn give(&self, raw: RawMemory) {
         let size = raw.bytes;
         if size == 0 {
             return;
@@ -307,8 +310,9 @@ impl MemoryPool {
         slot.exit();
     }
 
-    /// Gives cached memory back to the system, of the class that holds most and there what was used longest ago, until no
-    /// more than `bound` is left. So a burst of requests leaves none of its blocks in the place of those in daily use.
+    /// Gives cached memory back to the system, of the class that holds most and there what was used
+    /// longest ago, until no more than `bound` is left. So a burst of requests leaves none of its
+    /// blocks in the place of those in daily use.
     fn evict(&self, bound: usize) {
         while self.cached.load(Ordering::Relaxed) > bound {
             let held = |class: &usize| self.free[*class].lock().len() * bytes_of(*class);
@@ -362,9 +366,10 @@ impl fmt::Debug for MemoryPool {
     }
 }
 
-/// Memory from a pool: aligned to 64 bytes, and to 2 MiB from 1 MiB on. Goes back to the pool when dropped.
+/// Memory from a pool: aligned to 64 bytes, and to 2 MiB from 1 MiB on. Goes back to the pool when
+/// dropped.
 pub struct Block {
-    raw: Raw,
+    raw: RawMemory,
     len: usize,
     pool: &'static MemoryPool,
     /// Its pages are with the system, see [`Block::lend`].
@@ -372,20 +377,22 @@ pub struct Block {
 }
 
 impl Block {
-    fn new(raw: Raw, len: usize, pool: &'static MemoryPool) -> Block {
+    fn new(raw: RawMemory, len: usize, pool: &'static MemoryPool) -> Block {
         Block { raw, len, pool, lent: AtomicBool::new(false) }
     }
 
-    /// Gives the pages to the system and keeps the addresses: the bytes mean nothing until [`Block::take_back`], and count as
-    /// free. False, and nothing happens, if the block is too small to have pages of its own, or has lent them already.
+    /// Gives the pages to the system and keeps the addresses: the bytes mean nothing until
+    /// [`Block::take_back`], and count as free. False, and nothing happens, if the block is too
+    /// small to have pages of its own, or has lent them already.
     ///
     /// # Safety
-    /// Nobody reads or writes the bytes until they are taken back.
+    /// No thread reads or writes the bytes until they are taken back.
     pub unsafe fn lend(&self) -> bool {
         if self.raw.bytes < MAPPED_FROM || self.lent.swap(true, Ordering::Relaxed) {
             return false;
         }
-        // SAFETY: mapped by `map`, which rounds as `mapped` does; the caller promises that nobody has use for the content.
+        // SAFETY: mapped by `map`, which rounds as `mapped` does; the caller promises that no
+        // thread has use for the content.
         unsafe { libc::madvise(self.raw.ptr.as_ptr().cast(), mapped(self.raw.bytes), libc::MADV_DONTNEED) };
         self.pool.in_use.fetch_sub(self.raw.bytes, Ordering::Relaxed);
         true

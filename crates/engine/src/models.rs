@@ -1,6 +1,6 @@
-//! Models of the protocol, run under loom over the production types:
-//! `RUSTFLAGS="--cfg loom" cargo test -p mxrt-engine --lib --release`. Here is what they share; the models are in the files below,
-//! by subject, and beside what they look into (`*/loom_*.rs`).
+//! Models of the protocol, run under loom over the production types: `RUSTFLAGS="--cfg loom" cargo
+//! test -p mxrt-engine --lib --release`. Here is what they share; the models are in the files
+//! below, by subject, and beside what they look into (`*/loom_*.rs`).
 
 mod cancel;
 mod cores;
@@ -21,8 +21,8 @@ use loom::sync::Arc;
 use loom::thread;
 use std::mem::MaybeUninit;
 
-/// Bounded so that all models together take minutes; `LOOM_MAX_PREEMPTIONS` makes them deeper. One at a time: some count
-/// what exists in the process.
+/// Bounded so that all models together take minutes; `LOOM_MAX_PREEMPTIONS` makes them deeper. One
+/// at a time: some count what exists in the process.
 pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -32,15 +32,15 @@ pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
 }
 
 /// What an op of a model does with its variables.
-pub(crate) type Body = Box<dyn Fn() -> Option<Failure>>;
+pub(crate) type ModelBody = Box<dyn Fn() -> Option<Failure>>;
 
 /// Pushes an op the way the engine does, with the protocol's own functions; ready ops run here.
-pub(crate) fn push(vars: &[(&Var, Access)], body: Body) {
+pub(crate) fn push(vars: &[(&Var, Access)], body: ModelBody) {
     let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
     // SAFETY: a fresh block that is ours; the variables' handles live during the call.
     unsafe {
         OpBlock::fill(op, &OpSpec::new("model", vars), Class::Strict);
-        OpBlock::closure(op).cast::<Body>().write(body);
+        OpBlock::closure(op).cast::<ModelBody>().write(body);
         if register(op, || {}) {
             run(op);
         }
@@ -54,7 +54,7 @@ pub(crate) unsafe fn run(first: *mut OpBlock) {
     while let Some(op) = ready.take() {
         // SAFETY: ready ops are ours; what lies at the closure's place is the model's body.
         unsafe {
-            let body = OpBlock::closure(op).cast::<Body>().read();
+            let body = OpBlock::closure(op).cast::<ModelBody>().read();
             let all = inherited(op).or_else(|| body());
             release(op, &Verdict { all, single: &[] }, true, &mut ready);
             OpBlock::clear(op);
@@ -64,12 +64,12 @@ pub(crate) unsafe fn run(first: *mut OpBlock) {
 }
 
 /// Registers an op that is granted at once and returns it without running it.
-pub(crate) fn held(var: &Var, access: Access, body: Body) -> usize {
+pub(crate) fn held(var: &Var, access: Access, body: ModelBody) -> usize {
     let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
     // SAFETY: a fresh block that is ours; the handle lives during the call.
     unsafe {
         OpBlock::fill(op, &OpSpec::new("held", &[(var, access)]), Class::Strict);
-        OpBlock::closure(op).cast::<Body>().write(body);
+        OpBlock::closure(op).cast::<ModelBody>().write(body);
         assert!(register(op, || {}));
     }
     op.expose_provenance()
@@ -107,15 +107,15 @@ pub(crate) fn complete(op: usize, single: &[(usize, Failure)]) {
     }
 }
 
-pub(crate) fn nothing() -> Body {
+pub(crate) fn nothing() -> ModelBody {
     Box::new(|| None)
 }
 
-pub(crate) fn fails() -> Body {
+pub(crate) fn fails() -> ModelBody {
     Box::new(|| Some(failure()))
 }
 
-pub(crate) fn adds(cell: &Arc<Watched>) -> Body {
+pub(crate) fn adds(cell: &Arc<Watched>) -> ModelBody {
     let cell = cell.clone();
     Box::new(move || {
         cell.add(1);
@@ -140,11 +140,11 @@ impl Watched {
         Arc::new(Watched(UnsafeCell::new(0)))
     }
     pub fn add(&self, n: u64) {
-        // SAFETY: loom checks that nobody else accesses the cell.
+        // SAFETY: loom checks that no other thread accesses the cell.
         self.0.with_mut(|p| unsafe { *p += n });
     }
     pub fn get(&self) -> u64 {
-        // SAFETY: loom checks that nobody writes the cell.
+        // SAFETY: loom checks that no thread writes the cell.
         self.0.with(|p| unsafe { *p })
     }
 }

@@ -1,8 +1,9 @@
-//! Where ops come from: the request they belong to, and the place in the program that pushed them. A failure and a record
-//! of the profiler name both.
+//! Where ops come from: the request they belong to, and the place in the program that pushed them.
+//! A failure and a record of the profiler name both.
 //!
-//! Both are properties of the pushing thread for a while, so that nothing between a border and the engine has to hand
-//! them on. Debug builds note the place of every push; others note it where a border says it, for example in Python.
+//! Both are properties of the pushing thread for a while, so that nothing between a border and the
+//! engine has to hand them on. Debug builds note the place of every push; others note it where a
+//! border says it, for example in Python.
 
 use crate::block::OpBlock;
 use crate::slot::{self, Slot};
@@ -51,14 +52,14 @@ pub(crate) fn caller() -> Option<Site> {
 
 /// What the ops that a thread pushes now belong to.
 #[derive(Default)]
-pub(crate) struct Origin {
+pub(crate) struct OpOrigin {
     request: Cell<Option<NonZeroU64>>,
     site: RefCell<Option<Arc<String>>>,
     /// One of them is set: what a push looks at.
     known: Cell<bool>,
 }
 
-impl Origin {
+impl OpOrigin {
     fn note(&self) {
         self.known.set(self.request.get().is_some() || self.site.borrow().is_some());
     }
@@ -77,8 +78,8 @@ pub(crate) unsafe fn stamp(slot: &Slot, op: *mut OpBlock, caller: Option<Site>) 
     }
 }
 
-/// While it lives, ops pushed by this thread belong to one request. Requests have numbers, in the order of their
-/// beginnings in the process. A request inside another one is the same request.
+/// While it lives, ops pushed by this thread belong to one request. Requests have numbers, in the
+/// order of their beginnings in the process. A request inside another one is the same request.
 #[derive(Debug)]
 pub struct RequestScope {
     began_here: bool,

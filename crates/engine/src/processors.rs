@@ -1,9 +1,10 @@
-//! Where threads run. Linux at times lets two threads of ours share a processor while another one rests, and leaves them
-//! there for longer than most requests take; these are the means to part them.
+//! Where threads run. Linux at times lets two threads of ours share a processor while another one
+//! rests, and leaves them there for longer than most requests take; these are the means to part
+//! them.
 
 /// A thread as the system knows it.
 pub(crate) type ThreadNumber = i32;
-pub(crate) const NOBODY: ThreadNumber = 0;
+pub(crate) const NO_THREAD: ThreadNumber = 0;
 
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) use linux::{SleepingPlace, here, keep_away, number, this_thread};
@@ -14,8 +15,8 @@ mod linux {
     use crate::slot::GlobalMutex;
     use libc::{CPU_CLR, CPU_COUNT, CPU_ISSET, CPU_SETSIZE, cpu_set_t};
 
-    /// Held while sets of processors are looked at and changed: what one thread takes away for a moment, another must not
-    /// take for all there is. Locked inside the fork gate only.
+    /// Held while sets of processors are looked at and changed: what one thread takes away for a
+    /// moment, another must not take for all there is. Locked inside the fork gate only.
     static CHANGING: GlobalMutex<()> = GlobalMutex::new(());
 
     pub(crate) fn this_thread() -> ThreadNumber {
@@ -35,7 +36,8 @@ mod linux {
         usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1).max(1)
     }
 
-    /// Moves another thread of this process away if it waits for the processor that this one runs on, and may run elsewhere.
+    /// Moves another thread of this process away if it waits for the processor that this one runs
+    /// on, and may run elsewhere.
     pub(crate) fn keep_away(thread: ThreadNumber) {
         let _changing = CHANGING.lock();
         if let Some((all, others)) = without_here(thread) {
@@ -80,9 +82,11 @@ mod linux {
         }
     }
 
-    /// The processors that a thread may run on, and those without the one that this thread runs on, unless these are none.
+    /// The processors that a thread may run on, and those without the one that this thread runs on,
+    /// unless these are none.
     fn without_here(thread: ThreadNumber) -> Option<(cpu_set_t, cpu_set_t)> {
-        // SAFETY: a plain query; sets are plain memory of the size passed, and the number is below their size.
+        // SAFETY: a plain query; sets are plain memory of the size passed, and the number is below
+        // their size.
         unsafe {
             let processor = here().filter(|p| *p < CPU_SETSIZE as usize)?;
             let mut all: cpu_set_t = std::mem::zeroed();

@@ -1,5 +1,6 @@
-//! Profiling: what every op did, when, and in which thread. Off, it costs a load and a test an op; on, three readings of
-//! the processor's counter and one record in a buffer of the completing thread.
+//! Profiling: what every op did, when, and in which thread. Off, it costs a load and a test an op;
+//! on, three readings of the processor's counter and one record in a buffer of the completing
+//! thread.
 //!
 //! The profiler belongs to the process: it sees the ops of all engines.
 
@@ -27,7 +28,8 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Starts or stops recording. Ops that were pushed while it was off are not recorded. What was recorded stays.
+/// Starts or stops recording. Ops that were pushed while it was off are not recorded. What was
+/// recorded stays.
 pub fn set_on(on: bool) {
     clock::start();
     ON.store(on, Ordering::Relaxed);
@@ -60,8 +62,8 @@ pub struct Record {
     pub ended: f64,
     /// Number of the thread that ran it; see [`Snapshot::threads`].
     pub thread: u32,
-    /// Variables it reads, by [`Var::id`](crate::Var::id). Of more than eight accesses the first four and the last four are
-    /// noted.
+    /// Variables it reads, by [`Var::id`](crate::Var::id). Of more than eight accesses the first
+    /// four and the last four are noted.
     pub reads: Vec<u64>,
     /// Variables it writes.
     pub writes: Vec<u64>,
@@ -73,7 +75,7 @@ pub struct Record {
 
 /// As it is stored: in ticks, without allocations.
 #[derive(Clone)]
-struct Raw {
+struct RawRecord {
     name: OpName,
     queued: u64,
     started: u64,
@@ -88,13 +90,14 @@ struct Raw {
     failed: bool,
 }
 
-/// The records of one thread. Its lock is a leaf and has no second user except while records are read.
+/// The records of one thread. Its lock is a leaf and has no second user except while records are
+/// read.
 pub(crate) struct Ring {
     records: Mutex<Records>,
 }
 
 struct Records {
-    list: Vec<Raw>,
+    list: Vec<RawRecord>,
     /// Place of the oldest record once the list is full.
     oldest: usize,
     lost: u64,
@@ -143,7 +146,7 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
             let e = OpBlock::entry(op, if i < NAMED_VARS / 2 { i } else { len - nvars + i });
             *place = (*(*e).var).id << 1 | ((*e).mode() != Mode::Read) as u64;
         }
-        let raw = Raw {
+        let raw = RawRecord {
             name: (*(*op).name).clone(),
             queued: (*op).pushed,
             started: (*op).started,
@@ -176,7 +179,7 @@ fn ring(slot: &'static Slot) -> &'static Ring {
 pub(crate) type RingPlace = AtomicPtr<Ring>;
 
 impl Ring {
-    fn add(&self, raw: Raw) {
+    fn add(&self, raw: RawRecord) {
         let mut records = self.records.lock();
         if records.list.len() < RECORDS_PER_THREAD {
             records.list.push(raw);
@@ -204,8 +207,9 @@ pub struct Snapshot {
     pub lost: u64,
 }
 
-/// Copies what was recorded; `clear`: and forgets it. Of ops on devices those are there that are complete now, whether or not
-/// anybody has waited for them; [`Engine::wait_for_devices`](crate::Engine::wait_for_devices) before this makes it all.
+/// Copies what was recorded; `clear`: and forgets it. Of ops on devices those are there that are
+/// complete now, whether or not anybody has waited for them;
+/// [`Engine::wait_for_devices`](crate::Engine::wait_for_devices) before this makes it all.
 pub fn snapshot(clear: bool) -> Snapshot {
     crate::fork::engines().into_iter().for_each(crate::Engine::collect_from_devices);
     let scale = Scale::measure();
@@ -249,7 +253,7 @@ pub fn snapshot(clear: bool) -> Snapshot {
     all
 }
 
-impl Raw {
+impl RawRecord {
     fn translate(self, scale: Scale) -> Record {
         let used = &self.vars[..self.nvars as usize];
         let of = |write: u64| used.iter().filter(|v| **v & 1 == write).map(|v| v >> 1).collect();
@@ -311,8 +315,8 @@ impl Snapshot {
         sums(self.device_records.iter().map(time))
     }
 
-    /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running times by thread, and
-    /// arrows from the op that wrote a value to those that read it.
+    /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running
+    /// times by thread, and arrows from the op that wrote a value to those that read it.
     pub fn trace_events(&self) -> Vec<String> {
         let mut events = vec![event("process_name", "M", r#""args":{"name":"mxrt"}"#)];
         let mut threads: Vec<_> = self.threads.iter().collect();

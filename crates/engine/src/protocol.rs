@@ -1,6 +1,8 @@
-//! Registration and release: the two places where variables change hands. No engine in here, so that models can run it.
+//! Registration and release: the two places where variables change hands. No engine in here, so
+//! that models can run it.
 //!
-//! Lock order: fork gate, then locks of variables in address order, then nothing. Push is the only place that holds two.
+//! Lock order: fork gate, then locks of variables in address order, then nothing. Push is the only
+//! place that holds two.
 
 use crate::block::{Chain, INLINE_VARS, Mode, ON_DEVICE, OpBlock};
 use crate::device::Garbage;
@@ -9,8 +11,8 @@ use crate::sync::atomic::Ordering;
 use crate::sync::perturb;
 use crate::var::{VarInner, free_var};
 
-/// Place of a variable in the order in which locks are taken: its address. In models its number, which is the same in
-/// every execution of the model.
+/// Place of a variable in the order in which locks are taken: its address. In models its number,
+/// which is the same in every execution of the model.
 #[cfg(not(loom))]
 unsafe fn rank(var: *const VarInner) -> usize {
     var.addr()
@@ -21,9 +23,10 @@ unsafe fn rank(var: *const VarInner) -> u64 {
     unsafe { (*var).id }
 }
 
-/// Puts the op into the queues of all its variables at once; true: everything was granted, and the op still belongs to
-/// the caller. False: it belongs to whoever grants the last access. `before_release` runs in that case before any other
-/// thread can see the op: it must only store and count.
+/// Puts the op into the queues of all its variables at once; true: everything was granted, and the
+/// op still belongs to the caller. False: it belongs to the thread that grants the last access.
+/// `before_release` runs in that case before any other thread can see the op: it must only store
+/// and count.
 ///
 /// # Safety
 /// `op` is filled and belongs to the caller; handles keep its variables alive during the call.
@@ -56,10 +59,12 @@ pub(crate) unsafe fn register(op: *mut OpBlock, before_release: impl FnOnce()) -
 }
 
 /// # Safety
-/// As for `register`; `order` lists the accesses by address of their variable, equal ones by number.
+/// As for `register`; `order` lists the accesses by address of their variable, equal ones by
+/// number.
 #[inline]
 unsafe fn register_in_order(op: *mut OpBlock, order: &mut [u32], before_release: impl FnOnce()) -> bool {
-    // SAFETY: contract; the entries are ours until the first unlock, their variables are alive until the last.
+    // SAFETY: contract; the entries are ours until the first unlock, their variables are alive
+    // until the last.
     unsafe {
         let n = merge_duplicates(op, order);
         let entry = |i: u32| OpBlock::entry(op, i as usize);
@@ -73,13 +78,13 @@ unsafe fn register_in_order(op: *mut OpBlock, order: &mut [u32], before_release:
         }
         let all = granted == n;
         if !all {
-            // Whoever completes the first missing access needs the counter: it is stored before the first unlock.
+            // Stored before the first unlock: the next completion may need the counter.
             (*op).wait.store((n - granted) as u32, Ordering::Relaxed);
             before_release();
         }
         for &i in &order[..n] {
-            // Once its last missing access is granted the op may run elsewhere, but its completion has to lock every one
-            // of its variables: it cannot be gone before the last unlock.
+            // Once its last missing access is granted the op may run elsewhere, but its completion
+            // has to lock every one of its variables: it cannot be gone before the last unlock.
             let var: *const VarInner = (*entry(i)).var;
             perturb();
             (*var).lock.unlock();
@@ -88,7 +93,8 @@ unsafe fn register_in_order(op: *mut OpBlock, order: &mut [u32], before_release:
     }
 }
 
-/// Accesses of one variable become one, under the first number: equal ones stay what they are, mixtures become updates.
+/// Accesses of one variable become one, under the first number: equal ones stay what they are,
+/// mixtures become updates.
 ///
 /// # Safety
 /// As for `register_in_order`.
@@ -149,21 +155,24 @@ impl Verdict<'_> {
         if self.single.is_empty() {
             return None;
         }
-        // A duplicate's number means the same variable. SAFETY: `fail_write` checks the numbers; contract.
+        // A duplicate's number means the same variable. SAFETY: `fail_write` checks the numbers;
+        // contract.
         let same = |j: usize| unsafe { (*OpBlock::entry(op, j)).var == (*OpBlock::entry(op, i)).var };
         self.single.iter().find(|(j, _)| same(*j)).map(|(_, f)| f.clone())
     }
 }
 
-/// Gives all accesses of a complete op back, one lock at a time; ops that become ready are appended to `ready`. The
-/// accesses of the op may not be looked at afterwards, the op block itself still belongs to the caller.
+/// Gives all accesses of a complete op back, one lock at a time; ops that become ready are appended
+/// to `ready`. The accesses of the op may not be looked at afterwards, the op block itself still
+/// belongs to the caller.
 ///
 /// # Safety
 /// All accesses of `op` are granted, its closure is gone and the caller owns it.
 #[inline]
 pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_write: bool, ready: &mut Chain) {
-    // SAFETY: contract: a granted access keeps its variable alive until it is given back here; state, version and
-    // failure change under the variable's lock, by the holder of the write grant.
+    // SAFETY: contract: a granted access keeps its variable alive until it is given back here;
+    // state, version and failure change under the variable's lock, by the holder of the write
+    // grant.
     unsafe {
         let on_device = OpBlock::has(op, ON_DEVICE);
         for i in 0..OpBlock::len(op) {
@@ -195,7 +204,8 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
                     forget_uncounted_write(var);
                 }
                 let kept = &mut *(*var).failure.get();
-                // A partial write that does not fail itself keeps what was there; a whole one heals.
+                // A partial write that does not fail itself keeps what was there; a whole one
+                // heals.
                 if new.is_some() || (kept.is_some() && mode == Mode::Write) {
                     old = std::mem::replace(kept, new);
                 }

@@ -16,8 +16,9 @@ use std::sync::atomic::Ordering;
 const INLINE_DEPTH: u32 = 4;
 
 impl Engine {
-    /// Pushes an op and returns at once. The op runs when everything it reads is complete and nobody else uses what it
-    /// writes. An error it returns, or a panic, becomes a [`Failure`](crate::Failure) on everything it writes.
+    /// Pushes an op and returns at once. The op runs when everything it reads is complete and no
+    /// other thread uses what it writes. An error it returns, or a panic, becomes a
+    /// [`Failure`](crate::Failure) on everything it writes.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push<F>(&'static self, spec: OpSpec<'_>, run: F)
     where
@@ -45,7 +46,8 @@ impl Engine {
         let class = Class::from(spec.kind);
         let caller = origin::caller();
         match Limits::of(&spec) {
-            // SAFETY: the block belongs to the push; the closure is of the type that the vtable treats it as.
+            // SAFETY: the block belongs to the push; the closure is of the type that the vtable
+            // treats it as.
             None => self.push_as(&spec, class, caller, |op| unsafe {
                 (*op).flags |= ON_DEVICE;
                 SyncClosure::<F>::store(op, run)
@@ -61,8 +63,9 @@ impl Engine {
         }
     }
 
-    /// Pushes an op that is complete when its [`OnComplete`] is used, from any thread, during its run or later. Kind
-    /// `NoSkip` and `Selective` ops run whatever they read; a strict one does not run when an input has failed.
+    /// Pushes an op that is complete when its [`OnComplete`] is used, from any thread, during its
+    /// run or later. Kind `NoSkip` and `Selective` ops run whatever they read; a strict one does
+    /// not run when an input has failed.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_async<F>(&'static self, spec: OpSpec<'_>, run: F)
     where
@@ -97,7 +100,8 @@ impl Engine {
         slot.enter();
         let op = slot.take_block();
         let skips = !class.runs_at_once() && spec.kind != OpKind::NoSkip;
-        // SAFETY: a block from the pool is raw and ours; the handles in `spec` live during the call.
+        // SAFETY: a block from the pool is raw and ours; the handles in `spec` live during the
+        // call.
         unsafe {
             OpBlock::fill(op, spec, class);
             if skips && self.closed.load(Ordering::Relaxed) {
@@ -114,7 +118,8 @@ impl Engine {
     }
 
     /// # Safety
-    /// `op` is filled, has its closure and belongs to the caller; handles keep its variables alive during the call.
+    /// `op` is filled, has its closure and belongs to the caller; handles keep its variables alive
+    /// during the call.
     #[inline]
     unsafe fn submit(&'static self, slot: &'static Slot, op: *mut OpBlock) {
         // SAFETY: contract; after `register` has returned false the op is not touched.
@@ -150,7 +155,8 @@ impl Engine {
     #[inline]
     unsafe fn start_ready(&'static self, slot: &'static Slot, op: *mut OpBlock, notify: bool, small: bool) {
         let shallow = slot.op_depth.get() < INLINE_DEPTH;
-        // SAFETY: contract. What runs here is complete before push returns, so it needs no counting; an async op does.
+        // SAFETY: contract. What runs here is complete before push returns, so it needs no
+        // counting; an async op does.
         unsafe {
             if shallow && (notify || (small && !self.is_naive())) {
                 if notify || OpBlock::has(op, DOOMED) || slot.token(self).is_some() {

@@ -1,4 +1,5 @@
-//! Ready queues: by device (or one set for all) and lane, FIFO in the order of becoming ready, priorities beside it.
+//! Ready queues: by device (or one set for all) and lane, FIFO in the order of becoming ready,
+//! priorities beside it.
 
 use crate::block::{Chain, OpBlock, PLAIN};
 use crate::spec::{DeviceId, Lane};
@@ -152,8 +153,8 @@ impl Queues {
         late
     }
 
-    /// Takes out the ops for which `goes` says so, in about the order in which they would be served. It looks at all of
-    /// them.
+    /// Takes out the ops for which `goes` says so, in about the order in which they would be
+    /// served. It looks at all of them.
     pub fn take_out(&mut self, mut goes: impl FnMut(*mut OpBlock) -> bool) -> Chain {
         let mut gone = Chain::new();
         for set in &mut self.sets {
@@ -180,7 +181,8 @@ impl Queues {
         self.sets[self.next_set()?].lanes.iter().find_map(Queue::peek)
     }
 
-    /// The next op: devices in turn, lanes in their order, then by priority, then first come first served.
+    /// The next op: devices in turn, lanes in their order, then by priority, then first come first
+    /// served.
     #[inline]
     pub fn pop(&mut self) -> Option<*mut OpBlock> {
         let turn = self.next_set()?;

@@ -1,7 +1,8 @@
-//! Which op a thread runs, for whoever asks from outside.
+//! Which op a thread runs, for observers in other threads.
 //!
-//! The runner notes its op before the closure and takes it back after. A looker marks the note first; a runner that finds
-//! the mark when it takes its note back waits until the looker is done, so the op exists while somebody looks at it.
+//! The runner notes its op before the closure and takes it back after. A looker marks the note
+//! first; a runner that finds the mark when it takes its note back waits until the looker is done,
+//! so the op exists while a thread looks at it.
 
 use crate::block::{Mode, OpBlock, SMALL};
 use crate::clock;
@@ -51,7 +52,8 @@ impl Running {
         if outer.0.is_null() {
             self.op.store(op, Ordering::Release);
         } else {
-            // The outer op may be marked: its looker must find out that it is not the present one any more.
+            // The outer op may be marked: its looker must find out that it is not the present one
+            // any more.
             self.replace(op);
         }
         (outer.0.map_addr(|a| a & !1), outer.1)
@@ -78,8 +80,8 @@ impl Running {
         if op.is_null() || self.op.compare_exchange(op, marked(op), Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return None;
         }
-        // SAFETY: the op is marked, so its runner waits before it completes it; what is read here does not change while
-        // an op runs.
+        // SAFETY: the op is marked, so its runner waits before it completes it; what is read here
+        // does not change while an op runs.
         let seen = unsafe { see(op, self.since.load(Ordering::Relaxed)) };
         let _ = self.op.compare_exchange(marked(op), op, Ordering::AcqRel, Ordering::Relaxed);
         drop(looking);

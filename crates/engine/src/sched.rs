@@ -1,16 +1,16 @@
 //! The pool: `cores` workers over the ready queues. A thread computes only with a core token.
 //!
-//! One lock guards queues, sleeping workers and open runs. Wake rule, applied after every change and inside the lock: if
-//! nobody is searching and there is something to run or to help, wake one worker; the one that finds work applies the
-//! rule again, so wakes spread one by one. A worker goes to sleep inside the section in which it found nothing, so no
-//! wake is lost.
+//! One lock guards queues, sleeping workers and open runs. Wake rule, applied after every change
+//! and inside the lock: if no thread is searching and there is something to run or to help, wake
+//! one worker; the one that finds work applies the rule again, so wakes spread one by one. A worker
+//! goes to sleep inside the section in which it found nothing, so no wake is lost.
 
 use crate::block::{Chain, OpBlock};
 use crate::cancel::every_write_cancelled;
 use crate::engine::Engine;
-use crate::kept::Kept;
 use crate::parker::Parker;
 use crate::queue::Queues;
+use crate::reserved::ReservedCores;
 use crate::slot::{self, Slot};
 use crate::sync::{Mutex, MutexGuard, pause, yield_now};
 use crate::team::Team;
@@ -19,33 +19,37 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-mod awaited;
+mod inline_wait;
 
-/// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few turns given away.
-/// Together with "at most one searches" an idle engine burns nothing.
+/// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few
+/// turns given away. Together with "at most one searches" an idle engine burns nothing.
 const SEARCH_PAUSES: u32 = 40;
 const SEARCH_YIELDS: u32 = 20;
-/// How long one looks whose last work came as soon: longer than a caller takes from one answer to its next request (about
-/// 0.1 ms through Python).
+/// How long one looks whose last work came as soon: longer than a caller takes from one answer to
+/// its next request (about 0.1 ms through Python).
 const SOON: Duration = Duration::from_micros(300);
-/// How long it leaves an op to a thread that may be about to wait for it and run it, and then waits for that thread to split it.
+/// How long it leaves an op to a thread that may be about to wait for it and run it, and then waits
+/// for that thread to split it.
 const GRACE: Duration = Duration::from_micros(20);
 
-/// How long an engine rests before it gives back what it keeps for the next request, in milliseconds.
+/// How long an engine rests before it gives back what it keeps for the next request, in
+/// milliseconds.
 static GIVE_BACK_AFTER: AtomicU64 = AtomicU64::new(10_000);
 
-/// Sets for how long nothing may run before memory that is kept for the next request (arenas, scratch) goes back to the
-/// system; 10 seconds if this is not called. Afterwards an engine sleeps without waking up.
+/// Sets for how long nothing may run before memory that is kept for the next request (arenas,
+/// scratch) goes back to the system; 10 seconds if this is not called. Afterwards an engine sleeps
+/// without waking up.
 pub fn set_give_back_after(rest: Duration) {
     GIVE_BACK_AFTER.store(rest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 pub(crate) struct Sched {
     pub tokens: Tokens,
-    state: CachePadded<Mutex<State>>,
-    /// Number of queued ops, kept beside the queues for looking without the lock. Stored under the lock; the load in
-    /// `give_back` comes after the token is free, so a worker that saw no token has seen the op queued before (all of
-    /// these are SeqCst except the store, which happens before the worker's look by the lock).
+    state: CachePadded<Mutex<SchedState>>,
+    /// Number of queued ops, kept beside the queues for looking without the lock. Stored under the
+    /// lock; the load in `give_back` comes after the token is free, so a worker that saw no token
+    /// has seen the op queued before (all of these are SeqCst except the store, which happens
+    /// before the worker's look by the lock).
     queued: CachePadded<AtomicUsize>,
     pub team: Team,
     wakes: AtomicUsize,
@@ -53,7 +57,7 @@ pub(crate) struct Sched {
     jobs: AtomicUsize,
 }
 
-pub(crate) struct State {
+pub(crate) struct SchedState {
     queues: Queues,
     workers: Vec<&'static Parker>,
     parked: Vec<usize>,
@@ -65,13 +69,13 @@ pub(crate) struct State {
     alive: usize,
     /// Tokens whose holder has opened its run to helpers.
     pub open_runs: Vec<usize>,
-    pub kept: Kept,
+    pub reserved: ReservedCores,
 }
 
 /// What the wake rule decided; carried out after the lock is released.
 #[must_use]
 enum Wake {
-    Nobody,
+    None,
     Worker(&'static Parker),
     Start(usize),
 }
@@ -83,7 +87,7 @@ pub(crate) struct Summary {
     pub queued: usize,
 }
 
-enum Job {
+enum WorkerJob {
     Run(*mut OpBlock),
     /// Ops whose deadline has passed.
     Late(Chain),
@@ -103,7 +107,7 @@ impl Sched {
     pub fn new(cores: usize, per_device: bool) -> Self {
         Sched {
             tokens: Tokens::new(cores),
-            state: CachePadded::new(Mutex::new(State {
+            state: CachePadded::new(Mutex::new(SchedState {
                 queues: Queues::new(per_device),
                 workers: Vec::new(),
                 parked: Vec::with_capacity(cores + 1),
@@ -111,7 +115,7 @@ impl Sched {
                 woken: None,
                 alive: 0,
                 open_runs: Vec::with_capacity(cores),
-                kept: Kept::default(),
+                reserved: ReservedCores::default(),
             })),
             queued: CachePadded::new(AtomicUsize::new(0)),
             team: Team::new(cores),
@@ -144,7 +148,7 @@ impl Sched {
         self.wakes.load(Ordering::Relaxed)
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, SchedState> {
         debug_assert!(slot::current().is_inside(), "a fork must not find the lock held");
         self.state.lock()
     }
@@ -152,7 +156,7 @@ impl Sched {
     /// Queues ready ops and wakes at most one worker.
     ///
     /// # Safety
-    /// The ops belong to the caller, who is inside the gate.
+    /// The ops belong to the caller, which is inside the gate.
     #[inline]
     pub unsafe fn enqueue(&self, engine: &'static Engine, chain: Chain) {
         let mut state = self.lock();
@@ -164,7 +168,8 @@ impl Sched {
         self.carry_out(engine, wake);
     }
 
-    /// Applies the wake rule: after a change outside, and before waiting in a process that may be a forked child.
+    /// Applies the wake rule: after a change outside, and before waiting in a process that may be a
+    /// forked child.
     pub fn kick(&self, engine: &'static Engine) {
         let mut state = self.lock();
         let wake = self.wake_rule(&mut state);
@@ -182,9 +187,9 @@ impl Sched {
     }
 
     #[inline]
-    fn wake_rule(&self, state: &mut State) -> Wake {
+    fn wake_rule(&self, state: &mut SchedState) -> Wake {
         if state.searching > 0 || (state.queues.len() == 0 && self.run_to_help(state, None).is_none()) {
-            return Wake::Nobody;
+            return Wake::None;
         }
         if let Some(worker) = state.parked.pop() {
             state.searching += 1;
@@ -196,18 +201,18 @@ impl Sched {
             state.alive += 1;
             return Wake::Start(self.new_worker(state));
         }
-        Wake::Nobody
+        Wake::None
     }
 
-    fn new_worker(&self, state: &mut State) -> usize {
+    fn new_worker(&self, state: &mut SchedState) -> usize {
         state.workers.push(Box::leak(Box::new(Parker::new())));
         state.workers.len() - 1
     }
 
     /// A run with something to do for who holds this token, or takes one that is free.
-    fn run_to_help(&self, state: &mut State, token: Option<usize>) -> Option<usize> {
+    fn run_to_help(&self, state: &mut SchedState, token: Option<usize>) -> Option<usize> {
         let free = self.tokens.free() + usize::from(token.is_some());
-        if state.open_runs.is_empty() || free <= state.kept.count() {
+        if state.open_runs.is_empty() || free <= state.reserved.count() {
             return None;
         }
         self.team.neediest(&state.open_runs)
@@ -216,7 +221,7 @@ impl Sched {
     #[inline]
     fn carry_out(&self, engine: &'static Engine, wake: Wake) {
         match wake {
-            Wake::Nobody => {}
+            Wake::None => {}
             Wake::Worker(parker) => self.wake(engine, parker),
             Wake::Start(number) => self.start_worker(engine, number),
         }
@@ -225,7 +230,7 @@ impl Sched {
     #[cold]
     fn wake(&self, engine: &'static Engine, parker: &Parker) {
         self.wakes.fetch_add(1, Ordering::Relaxed);
-        // Who holds a token goes on computing.
+        // A thread that holds a token goes on computing.
         parker.wake(slot::current().token(engine).is_some());
     }
 
@@ -246,30 +251,31 @@ impl Sched {
         }
     }
 
-    /// Takes an op off the queue, or finds a run to help; both need a token, which is taken here if there is none yet.
-    fn next_job(&self, state: &mut State, token: &mut Option<usize>) -> Option<Job> {
+    /// Takes an op off the queue, or finds a run to help; both need a token, which is taken here if
+    /// there is none yet.
+    fn next_job(&self, state: &mut SchedState, token: &mut Option<usize>) -> Option<WorkerJob> {
         if state.queues.len() > 0 {
             *token = token.or_else(|| self.tokens.take());
             (*token)?;
-            // Whoever waits for them by a callback has no thread that looks at the clock.
+            // Callbacks have no waiting thread that looks at the clock.
             let late = self.take_late(state);
             if late.len > 0 {
-                return Some(Job::Late(late));
+                return Some(WorkerJob::Late(late));
             }
             let op = state.queues.pop();
-            state.kept.use_one();
+            state.reserved.release_one();
             self.queued.store(state.queues.len(), Ordering::Release);
             self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-            return op.map(Job::Run);
+            return op.map(WorkerJob::Run);
         }
         let run = self.run_to_help(state, *token)?;
         *token = token.or_else(|| self.tokens.take());
         self.team.join(run, (*token)?);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        Some(Job::Help(run))
+        Some(WorkerJob::Help(run))
     }
 
-    fn take_late(&self, state: &mut State) -> Chain {
+    fn take_late(&self, state: &mut SchedState) -> Chain {
         let late = state.queues.take_late(Instant::now);
         if late.len > 0 {
             self.queued.store(state.queues.len(), Ordering::Release);
@@ -277,22 +283,25 @@ impl Sched {
         late
     }
 
-    /// Takes the ops whose deadline has passed off the queue; they belong to the caller, who is inside the gate.
+    /// Takes the ops whose deadline has passed off the queue; they belong to the caller, which is
+    /// inside the gate.
     pub fn take_late_ops(&self) -> Chain {
         self.take_late(&mut self.lock())
     }
 
-    /// Takes the ops off the queue that nobody wants any more; they belong to the caller, who is inside the gate.
+    /// Takes the ops off the queue that are not wanted any more; they belong to the caller, which
+    /// is inside the gate.
     pub fn take_cancelled_ops(&self) -> Chain {
         let mut state = self.lock();
-        // SAFETY: all accesses of a queued op are granted, and nobody completes it while the lock is held.
+        // SAFETY: all accesses of a queued op are granted, and no thread completes it while the
+        // lock is held.
         let gone = state.queues.take_out(|op| unsafe { (*op).class.can_be_cancelled() && every_write_cancelled(op) });
         self.queued.store(state.queues.len(), Ordering::Release);
         gone
     }
 
-    /// Runs `f`, which may queue ops, without waking or starting anybody: a forked child starts threads when it first uses
-    /// the engine, not within `fork`.
+    /// Runs `f`, which may queue ops, without waking or starting anybody: a forked child starts
+    /// threads when it first uses the engine, not within `fork`.
     pub fn quietly(&self, f: impl FnOnce()) {
         // A worker that searches is one that need not be woken.
         self.lock().searching += 1;
@@ -300,8 +309,8 @@ impl Sched {
         self.lock().searching -= 1;
     }
 
-    /// Takes a worker that nobody has woken off the sleeping ones.
-    fn get_up(&self, slot: &Slot, worker: usize) -> bool {
+    /// Takes a worker that no thread has woken off the sleeping ones.
+    fn leave_parked(&self, slot: &Slot, worker: usize) -> bool {
         slot.enter();
         let parked = &mut self.lock().parked;
         let place = parked.iter().position(|&w| w == worker);
@@ -310,8 +319,9 @@ impl Sched {
         found
     }
 
-    /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may go.
-    fn has_rested(&self, parker: &Parker) -> bool {
+    /// Sleeps; true if nothing ran meanwhile for so long that what is kept for the next request may
+    /// go.
+    fn slept_without_jobs(&self, parker: &Parker) -> bool {
         let rest = Duration::from_millis(GIVE_BACK_AFTER.load(Ordering::Relaxed));
         let jobs = self.jobs.load(Ordering::Relaxed);
         !parker.is_woken_within(rest) && self.jobs.load(Ordering::Relaxed) == jobs
@@ -342,10 +352,10 @@ impl Engine {
         slot.enter();
         let parker = sched.lock().workers[me];
         slot.exit();
-        // Before the first sleep: who wakes must find it.
+        // Before the first sleep: a thread that wakes must find it.
         parker.settle_in();
         let mut token = None;
-        // Counted by whoever started or woke this worker.
+        // Counted by the thread that started or woke this worker.
         let mut searching = true;
         let mut searched = false;
         // Since memory was given back.
@@ -389,17 +399,17 @@ impl Engine {
                 state.searching -= 1;
             }
             state.parked.push(me);
-            // What may be helped a moment later calls nobody if it is one long loop.
-            let nap = state.kept.left().filter(|_| !state.open_runs.is_empty());
+            // What may be helped a moment later wakes no worker if it is one long loop.
+            let limit = state.reserved.next_release().filter(|_| !state.open_runs.is_empty());
             drop(state);
             slot.exit();
-            if nap.is_some_and(|left| !parker.is_woken_within(left) && sched.get_up(slot, me)) {
+            if limit.is_some_and(|left| !parker.is_woken_within(left) && sched.leave_parked(slot, me)) {
                 continue;
             }
             while !parker.take_woken() {
                 if !worked {
                     std::thread::park();
-                } else if sched.has_rested(parker) {
+                } else if sched.slept_without_jobs(parker) {
                     self.give_back_memory();
                     worked = false;
                 }
@@ -412,7 +422,8 @@ impl Engine {
         }
     }
 
-    /// Gives the system what is kept for the next request: cached blocks and the scratch memory of cores at rest.
+    /// Gives the system what is kept for the next request: cached blocks and the scratch memory of
+    /// cores at rest.
     fn give_back_memory(&'static self) {
         let slot = slot::current();
         slot.enter();
@@ -426,21 +437,22 @@ impl Engine {
         self.memory().trim();
     }
 
-    fn do_job(&'static self, slot: &'static Slot, job: Job, token: usize, wake: Wake) {
+    fn do_job(&'static self, slot: &'static Slot, job: WorkerJob, token: usize, wake: Wake) {
         let before = slot.hold_token(self, token);
         self.sched.carry_out(self, wake);
         match job {
-            Job::Run(op) => {
+            WorkerJob::Run(op) => {
                 let mut ready = Chain::new();
-                // SAFETY: the op came off the queue, so it is ready and ours; we are inside the gate.
+                // SAFETY: the op came off the queue, so it is ready and ours; we are inside the
+                // gate.
                 unsafe {
                     self.execute(slot, op, &mut ready);
                     self.publish(slot, ready);
                 }
             }
             // SAFETY: as above.
-            Job::Late(ops) => unsafe { self.complete_unrun(slot, ops) },
-            Job::Help(run) => {
+            WorkerJob::Late(ops) => unsafe { self.complete_unrun(slot, ops) },
+            WorkerJob::Help(run) => {
                 self.sched.team.help(slot, run, token, || !self.sched.queue_is_empty());
                 self.sched.team.leave(run, token);
             }
@@ -448,8 +460,8 @@ impl Engine {
         slot.restore_token(before);
     }
 
-    /// Looks for queued ops and for runs to help, without the lock: for a moment, or if more is to come soon for longer, unless
-    /// somebody computes.
+    /// Looks for queued ops and for runs to help, without the lock: for a moment, or if more is to
+    /// come soon for longer, unless a thread computes.
     fn search(&self, slot: &Slot, soon: bool) {
         let found = || !self.sched.queue_is_empty() || self.sched.team.any_chunks();
         for i in 0..SEARCH_PAUSES + SEARCH_YIELDS {
@@ -464,9 +476,9 @@ impl Engine {
             look_for(SOON, found);
             // No fork while the lock is held.
             slot.enter();
-            let may_be_awaited = self.sched.may_be_awaited();
+            let next_is_for_waiter = self.sched.next_is_for_waiter();
             slot.exit();
-            if may_be_awaited {
+            if next_is_for_waiter {
                 look_for(GRACE, || self.sched.queue_is_empty());
                 // It may be one that can be helped.
                 look_for(GRACE, found);
@@ -482,7 +494,7 @@ impl Engine {
         loop {
             let job = self.sched.next_job(&mut self.sched.lock(), &mut token);
             let (Some(job), Some(token)) = (job, token) else { break };
-            self.do_job(slot, job, token, Wake::Nobody);
+            self.do_job(slot, job, token, Wake::None);
         }
         if let Some(token) = token {
             self.sched.tokens.put(token);

@@ -1,11 +1,12 @@
-//! What belongs to a thread: its place at the fork gate, how deep it is inside ops, its counts for `wait_all`, its free
-//! op blocks. Slots are never freed and are used again by later threads; counts are cumulative, so that is harmless.
+//! What belongs to a thread: its place at the fork gate, how deep it is inside ops, its counts for
+//! `wait_all`, its free op blocks. Slots are never freed and are used again by later threads;
+//! counts are cumulative, so that is harmless.
 
 use crate::block::{Chain, OpBlock};
 use crate::bulk::{BY_ENGINE, Collection};
 use crate::engine::Engine;
 use crate::fork_gate;
-use crate::origin::Origin;
+use crate::origin::OpOrigin;
 use crate::profile::RingPlace;
 use crate::running::Running;
 use crate::sync;
@@ -17,7 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 /// Free blocks a thread keeps; half of them go to the depot when it has more.
 const KEEP: u32 = 64;
 const HALF: u32 = KEEP / 2;
-/// Blocks of a list of the depot: what a thread takes at a time, and holds while it waits, as a thousand others may.
+/// Blocks of a list of the depot: what a thread takes at a time, and holds while it waits, as a
+/// thousand others may.
 const LIST: u32 = 8;
 /// Identities a slot takes at a time.
 const IDS: u64 = 1024;
@@ -38,7 +40,8 @@ pub(crate) struct Slot {
     free: Cell<*mut OpBlock>,
     free_len: Cell<u32>,
     next_id: Cell<u64>,
-    /// Ready ops that were not handed over yet, how many ops were pushed since the first of them, and how many there may be.
+    /// Ready ops that were not handed over yet, how many ops were pushed since the first of them,
+    /// and how many there may be.
     pub bulk: Collection,
     pub bulk_count: Cell<u32>,
     pub bulk_limit: Cell<u32>,
@@ -50,11 +53,12 @@ pub(crate) struct Slot {
     /// Name of the thread that uses, or used last, the slot.
     pub name: GlobalMutex<String>,
     pub running: Running,
-    pub origin: Origin,
+    pub origin: OpOrigin,
     pub ring: RingPlace,
 }
 
-// SAFETY: the cells are touched only by the thread that uses the slot (`used`), the atomics by everybody.
+// SAFETY: the cells are touched only by the thread that uses the slot (`used`), the atomics by
+// every thread.
 unsafe impl Sync for Slot {}
 
 /// Ops of one engine pushed and completed by one thread, by epoch.
@@ -70,14 +74,14 @@ pub(crate) struct Counts {
 pub(crate) type GlobalMutex<T> = sync::global::Mutex<T>;
 
 pub(crate) static REGISTRY: GlobalMutex<Vec<&'static Slot>> = GlobalMutex::new(Vec::new());
-/// Number of forks under way; while it is not 0, nobody enters the engine.
+/// Number of forks under way; while it is not 0, no thread enters the engine.
 pub(crate) static GATE: AtomicU32 = AtomicU32::new(0);
 static DEPOT: GlobalMutex<Depot> = GlobalMutex::new(Depot(Vec::new()));
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 struct Depot(Vec<(*mut OpBlock, u32)>);
-// SAFETY: raw blocks belong to nobody; the depot's lock hands them on.
+// SAFETY: raw blocks have no owner; the depot's lock hands them on.
 unsafe impl Send for Depot {}
 
 /// Op blocks that were ever allocated in the process: they are pooled and never given back.
@@ -142,7 +146,8 @@ fn claim() -> &'static Slot {
     slot.exit();
     drop(before);
     CURRENT.set(slot);
-    // During the destructors of a thread the guard may be gone: then the slot is lost, which costs its few bytes.
+    // During the destructors of a thread the guard may be gone: then the slot is lost, which costs
+    // its few bytes.
     let _ = GUARD.try_with(|g| g.0.set(slot));
     slot
 }
@@ -185,7 +190,7 @@ impl Slot {
             number,
             name: GlobalMutex::new(String::new()),
             running: Running::new(),
-            origin: Origin::default(),
+            origin: OpOrigin::default(),
             ring: RingPlace::new(null_mut()),
         }
     }
@@ -222,7 +227,8 @@ impl Slot {
         std::ptr::eq(of, engine).then_some(token)
     }
 
-    /// Notes which token this thread computes with; returns what it had before, for `restore_token`.
+    /// Notes which token this thread computes with; returns what it had before, for
+    /// `restore_token`.
     #[inline]
     pub fn hold_token(&self, engine: &Engine, token: usize) -> (*const Engine, usize) {
         self.held.replace((engine, token))
@@ -331,7 +337,8 @@ unsafe fn give_lists(mut chain: *mut OpBlock, mut count: u32) -> *mut OpBlock {
     chain
 }
 
-/// A list of fresh blocks. Also makes room in the depot for every list there can be, so that freeing never allocates.
+/// A list of fresh blocks. Also makes room in the depot for every list there can be, so that
+/// freeing never allocates.
 #[cold]
 fn new_blocks() -> (*mut OpBlock, u32) {
     let blocks = BLOCKS.fetch_add(HALF as usize, Ordering::Relaxed) + HALF as usize;

@@ -11,18 +11,22 @@ use std::time::Instant;
 pub enum Access {
     /// Reads the value.
     Read,
-    /// Writes the whole value: the op does not depend on the old one, and success heals a failed variable.
+    /// Writes the whole value: the op does not depend on the old one, and success heals a failed
+    /// variable.
     Write,
-    /// Reads, or keeps a part of, the old value and writes: inherits its failure and does not heal it.
+    /// Reads, or keeps a part of, the old value and writes: inherits its failure and does not heal
+    /// it.
     Update,
 }
 
 /// What an op does when an input has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpKind {
-    /// Does not run; everything it writes takes over the failure of the first failed input in declared order.
+    /// Does not run; everything it writes takes over the failure of the first failed input in
+    /// declared order.
     Strict,
-    /// Runs, and fails exactly the writes that depend on a failed input by [`RunCtx::fail_write`](crate::RunCtx::fail_write).
+    /// Runs, and fails exactly the writes that depend on a failed input by
+    /// [`RunCtx::fail_write`](crate::RunCtx::fail_write).
     Selective,
     /// Always runs, also after the engine was closed: for clean-up.
     NoSkip,
@@ -46,7 +50,8 @@ pub enum Lane {
 pub enum Cost {
     /// Short, never blocks, never waits: may run in the thread that pushes it.
     Small,
-    /// Never blocks, never waits: runs on the pool, or in a thread that waits for its result and would only sleep.
+    /// Never blocks, never waits: runs on the pool, or in a thread that waits for its result and
+    /// would only sleep.
     Medium,
     /// Runs on the pool.
     Large,
@@ -68,7 +73,8 @@ impl Cost {
     }
 }
 
-/// A kind of device, by the name in `name(0)`: at most six letters. Kinds are open: a backend brings its own.
+/// A kind of device, by the name in `name(0)`: at most six letters. Kinds are open: a backend
+/// brings its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceKind([u8; 6]);
 
@@ -150,7 +156,8 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// Name of an op for messages and traces; cheap to clone. Built from a `&'static str`, an `Arc<str>` or a `String`.
+/// Name of an op for messages and traces; cheap to clone. Built from a `&'static str`, an
+/// `Arc<str>` or a `String`.
 #[derive(Clone)]
 pub struct OpName(Name);
 
@@ -208,7 +215,8 @@ impl fmt::Display for OpName {
 pub struct OpSpec<'a> {
     /// Name for messages and traces.
     pub name: OpName,
-    /// What it reads and writes. A variable may appear more than once; its accesses are then merged.
+    /// What it reads and writes. A variable may appear more than once; its accesses are then
+    /// merged.
     pub vars: &'a [(&'a Var, Access)],
     /// What it does when an input has failed.
     pub kind: OpKind,

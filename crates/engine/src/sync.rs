@@ -1,8 +1,9 @@
-//! Locks and atomics of the engine. Everything that a concurrency model checks goes through this module, so that a build
-//! with `--cfg loom` runs the production types under loom.
+//! Locks and atomics of the engine. Everything that a concurrency model checks goes through this
+//! module, so that a build with `--cfg loom` runs the production types under loom.
 //!
-//! The lock is spin-then-yield: sections are a few loads and stores, nothing allocates, blocks or runs user code inside,
-//! and unlocking is one plain store, which allows the unlocked object to be freed by somebody else at once.
+//! The lock is spin-then-yield: sections are a few loads and stores, nothing allocates, blocks or
+//! runs user code inside, and unlocking is one plain store, which allows the unlocked object to be
+//! freed by another thread at once.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -22,8 +23,9 @@ pub(crate) mod shared {
 
 use atomic::{AtomicU32, Ordering};
 
-/// loom takes SeqCst accesses for acquire and release. Where the protocol needs their total order between a locked
-/// instruction and a load, this gives it to the model; the real accesses are SeqCst and need nothing.
+/// loom takes SeqCst accesses for acquire and release. Where the protocol needs their total order
+/// between a locked instruction and a load, this gives it to the model; the real accesses are
+/// SeqCst and need nothing.
 #[inline(always)]
 pub(crate) fn model_fence() {
     #[cfg(loom)]
@@ -160,14 +162,16 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// A random delay between two steps of a protocol, if a test asked for it: widens the windows of races.
+/// A random delay between two steps of a protocol, if a test asked for it: widens the windows of
+/// races.
 #[inline(always)]
 pub(crate) fn perturb() {
     #[cfg(all(debug_assertions, not(loom)))]
     crate::testing::maybe_delay();
 }
 
-/// Locks of statics: with the standard library's atomics in every build, because loom's cannot be made in a constant.
+/// Locks of statics: with the standard library's atomics in every build, because loom's cannot be
+/// made in a constant.
 pub(crate) mod global {
     #[cfg(not(loom))]
     pub(crate) use super::Mutex;

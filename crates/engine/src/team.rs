@@ -1,18 +1,19 @@
 //! Splitting the loop of one op over idle cores.
 //!
-//! Each token has a run ([`run`]). A participant takes chunks from the front of what was dealt to it, and from the back of what
-//! was dealt to others when there is nothing left. The driver needs nobody: what helpers do not take, it does itself.
+//! Each token has a run ([`run`]). A participant takes chunks from the front of what was dealt to
+//! it, and from the back of what was dealt to others when there is nothing left. The driver needs
+//! no helper: what helpers do not take, it does itself.
 
 use crate::clock;
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
-use crate::memory::Raw;
+use crate::memory::RawMemory;
 use crate::processors;
 use crate::slot::{self, Slot};
 use crate::sync::atomic::Ordering;
 use crate::sync::{pause, yield_now};
 use crossbeam_utils::CachePadded;
-use run::{Body, Claim, Job, Run};
+use run::{ChunkBody, Claim, Run, SplitJob};
 use shares::Speeds;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -29,7 +30,8 @@ mod shares;
 const MAX_MEMBERS: usize = 64;
 /// A participant spins so long before it gives its core away between looks.
 const SPIN: Duration = Duration::from_micros(200);
-/// Others that have done nothing for so long may be waiting for the processor of whoever notices.
+/// Others that have done nothing for so long may be waiting for the processor of the thread that
+/// notices.
 const PARTING: Duration = Duration::from_micros(200);
 /// A helper that found no chunk for so long leaves.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -40,7 +42,7 @@ pub(crate) struct Team {
     /// By token of the driver.
     runs: Box<[Run]>,
     /// By token; touched by the token's holder.
-    scratch: Box<[CachePadded<UnsafeCell<Raw>>]>,
+    scratch: Box<[CachePadded<UnsafeCell<RawMemory>>]>,
     /// By token: the thread that took part in a run last.
     threads: Box<[CachePadded<AtomicI32>]>,
     speeds: Speeds,
@@ -56,13 +58,14 @@ impl Team {
         let members = cores.min(MAX_MEMBERS);
         Team {
             runs: (0..cores).map(|_| Run::new(members)).collect(),
-            scratch: (0..cores).map(|_| CachePadded::new(UnsafeCell::new(Raw::empty()))).collect(),
-            threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(processors::NOBODY))).collect(),
+            scratch: (0..cores).map(|_| CachePadded::new(UnsafeCell::new(RawMemory::empty()))).collect(),
+            threads: (0..cores).map(|_| CachePadded::new(AtomicI32::new(processors::NO_THREAD))).collect(),
             speeds: Speeds::new(members, processors::number().max(members)),
         }
     }
 
-    /// Place of a token among the participants. Two tokens may share one: a place is only where somebody looks first.
+    /// Place of a token among the participants. Two tokens may share one: a place is only where a
+    /// thread looks first.
     fn place(&self, token: usize) -> usize {
         token % self.runs.len().min(MAX_MEMBERS)
     }
@@ -87,7 +90,8 @@ impl Team {
         self.is_here(token);
     }
 
-    /// Notes on which processor this thread, which holds the token, is; where that cannot be known, it has one of its own.
+    /// Notes on which processor this thread, which holds the token, is; where that cannot be known,
+    /// it has one of its own.
     fn is_here(&self, token: usize) -> usize {
         let place = self.place(token);
         let processor = processors::here().unwrap_or(place);
@@ -104,7 +108,8 @@ impl Team {
         self.runs.iter().for_each(Run::forget_helpers);
     }
 
-    /// Takes chunks of a run until it ends, somebody wants the core, or there has been nothing to do for a while.
+    /// Takes chunks of a run until it ends, a thread wants the core, or there has been nothing to
+    /// do for a while.
     pub fn help(&self, slot: &Slot, run: usize, token: usize, wanted: impl Fn() -> bool) {
         let (driver, run, place) = (run, &self.runs[run], self.place(token));
         self.take_part(token);
@@ -125,14 +130,15 @@ impl Team {
         slot.op_depth.set(slot.op_depth.get() - 1);
     }
 
-    /// Moves the other participants of a run, of which nothing has been heard for a while, if they wait for the processor of
-    /// this thread, which holds a token: the system would leave the two together for milliseconds.
+    /// Moves the other participants of a run, of which nothing has been heard for a while, if they
+    /// wait for the processor of this thread, which holds a token: the system would leave the two
+    /// together for milliseconds.
     #[cold]
     fn part(&self, driver: usize, token: usize) {
         let run = &self.runs[driver];
         for other in (0..self.threads.len()).filter(|o| *o != token) {
             let thread = self.threads[other].load(Ordering::Relaxed);
-            if thread != processors::NOBODY && (other == driver || run.is_member(self.place(other))) {
+            if thread != processors::NO_THREAD && (other == driver || run.is_member(self.place(other))) {
                 processors::keep_away(thread);
             }
         }
@@ -147,10 +153,11 @@ impl Team {
     }
 
     /// # Safety
-    /// The chunk was claimed and is not counted as done yet; the thread holds the token and is not inside a chunk.
+    /// The chunk was claimed and is not counted as done yet; the thread holds the token and is not
+    /// inside a chunk.
     unsafe fn run_chunk(&self, slot: &Slot, run: &Run, Claim { chunk, job }: Claim, token: usize) {
-        // SAFETY: contract: until the chunk is counted the driver waits for it, so the body stays. The scratch belongs to the
-        // token's holder.
+        // SAFETY: contract: until the chunk is counted the driver waits for it, so the body stays.
+        // The scratch belongs to the token's holder.
         let result = catch_unwind(AssertUnwindSafe(|| unsafe {
             self.with_scratch(slot, token, job.scratch_bytes, |s| (*job.body)(chunk, s));
         }));
@@ -165,7 +172,8 @@ impl Team {
     /// The thread holds the token and is not inside a chunk.
     unsafe fn with_scratch(&self, slot: &Slot, token: usize, bytes: usize, f: impl FnOnce(&mut [u8])) {
         let _inside = InChunk::enter(slot);
-        // SAFETY: contract: the holder of the token is the only one to touch its scratch, and does so only here.
+        // SAFETY: contract: the holder of the token is the only one to touch its scratch, and does
+        // so only here.
         let raw = unsafe { &mut *self.scratch[token].get() };
         f(raw.at_least(bytes));
     }
@@ -176,7 +184,7 @@ impl Team {
     /// The thread holds the token and is not inside a chunk.
     pub unsafe fn drop_scratch(&self, token: usize) {
         // SAFETY: contract: the holder of the token is the only one to touch its scratch.
-        unsafe { *self.scratch[token].get() = Raw::empty() };
+        unsafe { *self.scratch[token].get() = RawMemory::empty() };
         drop(OWN_SCRATCH.take());
     }
 
@@ -184,10 +192,18 @@ impl Team {
     ///
     /// # Safety
     /// The thread holds `token`, is not inside a chunk, and the token's run is open.
-    unsafe fn drive(&self, slot: &Slot, token: usize, chunks: usize, scratch: usize, body: &Body<'_>, call: impl Fn()) {
+    unsafe fn drive(
+        &self,
+        slot: &Slot,
+        token: usize,
+        chunks: usize,
+        scratch: usize,
+        body: &ChunkBody<'_>,
+        call: impl Fn(),
+    ) {
         let (run, place) = (&self.runs[token], self.place(token));
         // SAFETY: the round before was awaited; this one is, before the body's borrow ends.
-        unsafe { run.publish(place, chunks, Job::new(body, scratch)) };
+        unsafe { run.publish(place, chunks, SplitJob::new(body, scratch)) };
         call();
         let mut mine = 0;
         while let Some(claim) = run.claim(place) {
@@ -259,15 +275,17 @@ impl Idle {
 
 thread_local! {
     /// Scratch of splits that run without a token, or inside a chunk.
-    static OWN_SCRATCH: Cell<Raw> = const { Cell::new(Raw::empty()) };
+    static OWN_SCRATCH: Cell<RawMemory> = const { Cell::new(RawMemory::empty()) };
 }
 
 impl RunCtx<'_> {
-    /// Runs `body(0..chunks)`, possibly on several cores, and returns when all are done. The second argument of `body`
-    /// is scratch memory of `scratch_bytes` bytes, aligned to 64, with arbitrary content. Where the chunks begin and end
-    /// is the caller's business, so results never depend on how many cores helped. If chunks panic, the panic of the
-    /// lowest one is raised again here after all have ended; a payload of type [`OpError`](crate::OpError) (by
-    /// `std::panic::resume_unwind`) becomes the op's error as it is. Inside a chunk, splits run serially.
+    /// Runs `body(0..chunks)`, possibly on several cores, and returns when all are done. The second
+    /// argument of `body` is scratch memory of `scratch_bytes` bytes, aligned to 64, with arbitrary
+    /// content. Where the chunks begin and end is the caller's business, so results never depend on
+    /// how many cores helped. If chunks panic, the panic of the lowest one is raised again here
+    /// after all have ended; a payload of type [`OpError`](crate::OpError) (by
+    /// `std::panic::resume_unwind`) becomes the op's error as it is. Inside a chunk, splits run
+    /// serially.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let slot = slot::current();
         let engine = self.engine();
@@ -276,7 +294,8 @@ impl RunCtx<'_> {
         match token {
             Some(token) if chunks > 1 && engine.cores() > 1 => {
                 self.open_run(token);
-                // SAFETY: the token is held by this thread, which is not inside a chunk; the run is open.
+                // SAFETY: the token is held by this thread, which is not inside a chunk; the run is
+                // open.
                 unsafe { team.drive(slot, token, chunks, scratch_bytes, body, || engine.call_helpers()) };
             }
             Some(token) => {
@@ -293,9 +312,10 @@ impl RunCtx<'_> {
         }
     }
 
-    /// Runs `body` on ranges that together are `0..units`, one for each core that may take part, as long as the speed that it
-    /// had in such loops of late; none is longer than twice an even one of [`parallelism`](Self::parallelism). Units should take equally
-    /// long. Everything else is as with [`split`](Self::split), whose chunks the ranges are.
+    /// Runs `body` on ranges that together are `0..units`, one for each core that may take part, as
+    /// long as the speed that it had in such loops of late; none is longer than twice an even one
+    /// of [`parallelism`](Self::parallelism). Units should take equally long. Everything else is as
+    /// with [`split`](Self::split), whose chunks the ranges are.
     pub fn split_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let (engine, token) = (self.engine(), slot::current().token(self.engine()));
         let parallelism = self.parallelism().min(units);
@@ -359,7 +379,7 @@ impl Engine {
             state.open_runs.retain(|&t| t != token);
             // Without other runs there is nothing that this core could help.
             if !state.open_runs.is_empty() {
-                state.kept.keep();
+                state.reserved.reserve();
             }
         }
     }

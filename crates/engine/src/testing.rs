@@ -8,7 +8,8 @@ static PERTURB: AtomicBool = AtomicBool::new(false);
 static TRACING: AtomicBool = AtomicBool::new(false);
 static TRACE: OnceLock<RwLock<Option<Trace>>> = OnceLock::new();
 
-/// Gets the name of an op, the number of an access, and the version it met (a read) or made (a write), at completion.
+/// Gets the name of an op, the number of an access, and the version it met (a read) or made (a
+/// write), at completion.
 pub type Trace = Box<dyn Fn(&str, usize, u64) + Send + Sync>;
 
 /// Switches random delays between the steps of the protocol on or off, in the whole process.
@@ -16,7 +17,7 @@ pub fn set_perturb(on: bool) {
     PERTURB.store(on, Ordering::SeqCst);
 }
 
-/// Sets what is told about completed accesses, in the whole process.
+/// Sets what is notified about completed accesses, in the whole process.
 pub fn set_trace(trace: Option<Trace>) {
     TRACING.store(trace.is_some(), Ordering::SeqCst);
     if let Ok(mut place) = TRACE.get_or_init(RwLock::default).write() {

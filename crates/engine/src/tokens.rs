@@ -1,4 +1,5 @@
-//! Core tokens: the right to compute. There are as many as cores; a token also names the scratch memory of its core.
+//! Core tokens: the right to compute. There are as many as cores; a token also names the scratch
+//! memory of its core.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -48,8 +49,8 @@ impl Tokens {
         self.words.iter().any(|w| w.load(Ordering::SeqCst) != 0)
     }
 
-    /// Takes a free token: that of the processor this thread runs on if it is free, so that scratch memory and what is
-    /// in that core's caches belong together.
+    /// Takes a free token: that of the processor this thread runs on if it is free, so that scratch
+    /// memory and what is in that core's caches belong together.
     pub fn take(&self) -> Option<usize> {
         self.take_near(self.preferred())
     }
@@ -84,7 +85,8 @@ impl Tokens {
         None
     }
 
-    /// Gives a token back. SeqCst: who gives back looks at the queue afterwards, who queues looks at the tokens.
+    /// Gives a token back. SeqCst: a thread that gives back looks at the queue afterwards, who
+    /// queues looks at the tokens.
     pub fn put(&self, token: usize) {
         let before = self.words[token / 64].fetch_or(1 << (token % 64), Ordering::SeqCst);
         debug_assert!(before & (1 << (token % 64)) == 0, "token {token} given back twice");

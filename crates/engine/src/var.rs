@@ -1,9 +1,10 @@
 //! Variables: the queue of accesses, and what an access leaves behind.
 //!
-//! A variable is one cache line. Its memory lives while it has a handle, a granted access or a queued one; the last
-//! handle frees it if it is idle, otherwise the completion that makes an orphaned variable idle does.
+//! A variable is one cache line. Its memory lives while it has a handle, a granted access or a
+//! queued one; the last handle frees it if it is idle, otherwise the completion that makes an
+//! orphaned variable idle does.
 
-use crate::block::{Chain, Entry, Mode, grant};
+use crate::block::{AccessEntry, Chain, Mode, grant};
 use crate::device::{Extra, SyncObject};
 use crate::failure::Failure;
 use crate::slot;
@@ -17,7 +18,8 @@ use std::time::Instant;
 /// A handle of a variable: what ops are ordered by. Clones are the same variable.
 pub struct Var(NonNull<VarInner>);
 
-// SAFETY: all state behind the pointer is atomic, guarded by the lock, or stable while a grant is held.
+// SAFETY: all state behind the pointer is atomic, guarded by the lock, or stable while a grant is
+// held.
 unsafe impl Send for Var {}
 // SAFETY: as above.
 unsafe impl Sync for Var {}
@@ -28,12 +30,14 @@ pub(crate) struct VarInner {
     handles: AtomicU32,
     /// Only touched under the lock.
     pub state: UnsafeCell<VarState>,
-    /// Changed under the lock by the holder of the write grant; a grant holder reads it without the lock.
+    /// Changed under the lock by the holder of the write grant; a grant holder reads it without the
+    /// lock.
     pub version: UnsafeCell<u64>,
     /// As `version`.
     pub failure: UnsafeCell<Option<Failure>>,
     pub id: u64,
-    /// What only few variables need: null until somebody needs it, then the same until the variable is freed.
+    /// what only few variables need: null until its first use, then the same until the variable is
+    /// freed.
     extra: AtomicPtr<Extra>,
 }
 
@@ -42,8 +46,8 @@ const _: () = assert!(size_of::<VarInner>() == 64);
 
 pub(crate) struct VarState {
     /// FIFO of accesses that are not granted yet.
-    head: *mut Entry,
-    tail: *mut Entry,
+    head: *mut AccessEntry,
+    tail: *mut AccessEntry,
     /// Reads granted and not completed.
     pub reads: u32,
     /// A write is granted and not completed.
@@ -120,7 +124,7 @@ impl Var {
         self.locked(|_, inner| unsafe { inner.failure_locked() })
     }
 
-    /// Notes when the op that is pushed next is late, for whoever waits for the value.
+    /// Notes when the op that is pushed next is late, for the thread that waits for the value.
     #[cold]
     pub(crate) fn set_deadline(&self, deadline: Instant) {
         self.locked(|_, inner| *inner.extra_or_new().deadline.lock() = Some(deadline));
@@ -131,7 +135,8 @@ impl Var {
         self.locked(|_, inner| inner.extra().and_then(|extra| *extra.deadline.lock()))
     }
 
-    /// Every write that was pushed before, and is not complete, need not run. Whether one of them is granted.
+    /// Every write that was pushed before, and is not complete, need not run. Whether one of them
+    /// is granted.
     pub(crate) fn cancel_pushed_writes(&self) -> bool {
         self.locked(|state, inner| {
             // SAFETY: under the lock, where versions change.
@@ -166,7 +171,7 @@ impl VarInner {
             // SAFETY: it belongs to the variable now.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: ours was published to nobody; the other's belongs to the variable.
+                // SAFETY: ours was not published; the other's belongs to the variable.
                 unsafe {
                     drop(Box::from_raw(new));
                     &*other
@@ -193,7 +198,8 @@ impl VarInner {
         }
     }
 
-    /// Looks at what devices do with the variable, if they ever did something. The gate is passed, the lock is not held.
+    /// Looks at what devices do with the variable, if they ever did something. The gate is passed,
+    /// the lock is not held.
     pub fn with_sync<R>(&self, f: impl FnOnce(&mut SyncObject) -> R) -> Option<R> {
         let extra = self.extra()?;
         Some(self.lock_sync(extra, f))
@@ -219,7 +225,8 @@ impl Drop for VarInner {
     fn drop(&mut self) {
         let extra = self.extra.load(Ordering::Acquire);
         if !extra.is_null() {
-            // SAFETY: made by `extra_or_new` through a box; the variable is the only one to refer to it.
+            // SAFETY: made by `extra_or_new` through a box; the variable is the only one to refer
+            // to it.
             drop(unsafe { Box::from_raw(extra) });
         }
     }
@@ -248,18 +255,19 @@ impl Drop for Var {
             state.idle()
         });
         if free {
-            // SAFETY: no handle is left, and nothing was granted or queued when that was looked at under the lock;
-            // without a handle nothing new can be registered.
+            // SAFETY: no handle is left, and nothing was granted or queued when that was looked at
+            // under the lock; without a handle nothing new can be registered.
             unsafe { free_var(self.0.as_ptr()) }
         }
     }
 }
 
 /// # Safety
-/// The variable has no handle, no granted and no queued access, and nobody holds or wants its lock.
+/// The variable has no handle, no granted and no queued access, and no thread holds or wants its
+/// lock.
 pub(crate) unsafe fn free_var(var: *const VarInner) {
     LIVE.fetch_sub(1, Ordering::Relaxed);
-    // SAFETY: allocated by `Var::new` through a box; nobody else refers to it (contract).
+    // SAFETY: allocated by `Var::new` through a box; no other thread refers to it (contract).
     drop(unsafe { Box::from_raw(var.cast_mut()) });
 }
 
@@ -269,7 +277,7 @@ impl VarState {
     }
 
     /// The access that is granted next.
-    pub fn first_queued(&self) -> *mut Entry {
+    pub fn first_queued(&self) -> *mut AccessEntry {
         self.head
     }
 
@@ -292,12 +300,14 @@ impl VarState {
         self.head.is_null() && !self.writing && (mode == Mode::Read || self.reads == 0)
     }
 
-    /// Registers one access; true: granted now. A read behind a queued write queues, so nobody overtakes.
+    /// Registers one access; true: granted now. A read behind a queued write queues, so no thread
+    /// overtakes.
     ///
     /// # Safety
-    /// The variable's lock is held; the entry belongs to this variable and stays in place until it is completed.
+    /// The variable's lock is held; the entry belongs to this variable and stays in place until it
+    /// is completed.
     #[inline(always)]
-    pub unsafe fn register(&mut self, entry: *mut Entry, mode: Mode) -> bool {
+    pub unsafe fn register(&mut self, entry: *mut AccessEntry, mode: Mode) -> bool {
         if self.open_to(mode) {
             if mode == Mode::Read {
                 self.reads += 1;
@@ -306,7 +316,8 @@ impl VarState {
             }
             return true;
         }
-        // SAFETY: the entry is ours until it is granted, the tail's is queued and so alive (contract).
+        // SAFETY: the entry is ours until it is granted, the tail's is queued and so alive
+        // (contract).
         unsafe {
             (*entry).next = null_mut();
             if self.head.is_null() {
@@ -329,8 +340,8 @@ impl VarState {
         if entry.is_null() {
             return;
         }
-        // SAFETY: queued entries are alive; an entry's link is read before its grant, because a granted op may run and
-        // be recycled at once.
+        // SAFETY: queued entries are alive; an entry's link is read before its grant, because a
+        // granted op may run and be recycled at once.
         unsafe {
             if (*entry).mode() != Mode::Read {
                 if self.reads == 0 {

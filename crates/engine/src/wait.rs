@@ -1,5 +1,6 @@
-//! Waiting for variables. A wait that has to block is an op whose body is "notify": so several waits, callbacks and
-//! abandoned waits need no second mechanism. Its cell is shared, so nobody ever points into the stack of a waiter.
+//! Waiting for variables. A wait that has to block is an op whose body is "notify": so several
+//! waits, callbacks and abandoned waits need no second mechanism. Its cell is shared, so no thread
+//! ever points into the stack of a waiter.
 
 use crate::block::{AsyncClosure, Class, Mode, OpBlock, SyncClosure};
 use crate::clock;
@@ -24,8 +25,9 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, loom))]
 mod loom_wait;
 
-/// A waiter looks this often before it sleeps. It does not give its turn away instead: it would get it back in the middle of
-/// the request, and the system then likes to move the worker that had it, behind another one.
+/// A waiter looks this often before it sleeps. It does not give its turn away instead: it would get
+/// it back in the middle of the request, and the system then likes to move the worker that had it,
+/// behind another one.
 const PAUSES: u32 = 40;
 /// How often the poll hook of a wait is called.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
@@ -39,14 +41,14 @@ const CLOSED: u32 = 2;
 
 /// What a waiter gets.
 #[derive(Default)]
-struct Outcome {
+struct WaitOutcome {
     failure: Option<Failure>,
     /// What devices still had to do with the variable.
     device: Option<HostWait>,
 }
 
 /// What a waiter that wants to keep the variable asks for.
-struct Wanted {
+struct HoldRequest {
     engine: &'static Engine,
     access: Access,
 }
@@ -54,11 +56,11 @@ struct Wanted {
 /// Shared by a waiting thread and the op that notifies it.
 pub(crate) struct WaitCell {
     state: AtomicU32,
-    outcome: UnsafeCell<Outcome>,
-    /// The op of a guard, from its grant until it is given back; whoever takes it away completes it. Only touched by
-    /// threads inside the gate, so a fork never sees it half done.
+    outcome: UnsafeCell<WaitOutcome>,
+    /// The op of a guard, from its grant until it is given back; the thread that takes it away
+    /// completes it. Only touched by threads inside the gate, so a fork never sees it half done.
     held: AtomicPtr<OpBlock>,
-    wanted: Option<Wanted>,
+    hold: Option<HoldRequest>,
     /// Number of the waiting thread's slot: in a forked child only one thread exists.
     slot: u32,
     thread: Thread,
@@ -69,18 +71,19 @@ pub(crate) struct WaitCell {
     place: AtomicUsize,
 }
 
-// SAFETY: the outcome is written by the one notifying op before it publishes `DONE`, and read by the waiter after it.
+// SAFETY: the outcome is written by the one notifying op before it publishes `DONE`, and read by
+// the waiter after it.
 unsafe impl Sync for WaitCell {}
 // SAFETY: as above.
 unsafe impl Send for WaitCell {}
 
 impl WaitCell {
-    fn new(var: &Var, wanted: Option<Wanted>) -> Arc<Self> {
+    fn new(var: &Var, hold: Option<HoldRequest>) -> Arc<Self> {
         Arc::new(WaitCell {
             state: AtomicU32::new(WAITING),
             outcome: UnsafeCell::default(),
             held: AtomicPtr::new(null_mut()),
-            wanted,
+            hold,
             slot: slot::current().number,
             thread: std::thread::current(),
             var: var.clone(),
@@ -89,20 +92,20 @@ impl WaitCell {
         })
     }
 
-    /// Tells the waiter. False: it has been told that there is nothing to wait for.
-    fn notify(&self, outcome: Outcome) -> bool {
+    /// Tells the waiter. False: the wait was closed.
+    fn notify(&self, outcome: WaitOutcome) -> bool {
         if self.state.load(Ordering::Relaxed) == CLOSED {
             return false;
         }
         // SAFETY: this op is the only writer, the waiter reads only after `DONE`.
         unsafe { *self.outcome.get() = outcome };
-        let told = self.state.compare_exchange(WAITING, DONE, Ordering::Release, Ordering::Relaxed).is_ok();
+        let delivered = self.state.compare_exchange(WAITING, DONE, Ordering::Release, Ordering::Relaxed).is_ok();
         self.thread.unpark();
-        told
+        delivered
     }
 
     /// Keeps the access that the token stands for until it is given back, and tells the waiter.
-    fn grant(&self, outcome: Outcome, token: OnComplete) {
+    fn grant(&self, outcome: WaitOutcome, token: OnComplete) {
         self.held.store(token.into_op(), Ordering::Release);
         if !self.notify(outcome) {
             self.give_back(Ok(()));
@@ -111,22 +114,23 @@ impl WaitCell {
 
     /// Gives a kept access back, if it was not given back before.
     pub fn give_back(&self, result: Result<(), OpError>) {
-        let Some(wanted) = &self.wanted else { return };
-        wanted.engine.with_gate(|| {
+        let Some(hold) = &self.hold else { return };
+        hold.engine.with_gate(|| {
             let op = self.held.swap(null_mut(), Ordering::AcqRel);
             if !op.is_null() {
-                wanted.engine.waiters.remove(self);
-                // SAFETY: the op of the token that was kept; whoever takes the pointer away is the only one.
-                unsafe { wanted.engine.finish_async(op, result.map(|()| Vec::new())) };
+                hold.engine.waiters.remove(self);
+                // SAFETY: the op of the token that was kept; the thread that takes the pointer away
+                // is the only one.
+                unsafe { hold.engine.finish_async(op, result.map(|()| Vec::new())) };
             }
         });
     }
 
-    /// In a forked child: the thread of this cell does not exist. What it would be granted, or holds, is given back; what
-    /// it was writing is lost.
+    /// In a forked child: the thread of this cell does not exist. What it would be granted, or
+    /// holds, is given back; what it was writing is lost.
     fn lose_thread(&self) {
         self.state.store(CLOSED, Ordering::Release);
-        let writes = self.wanted.as_ref().is_some_and(|wanted| wanted.access != Access::Read);
+        let writes = self.hold.as_ref().is_some_and(|hold| hold.access != Access::Read);
         self.give_back(if writes { Err(lost_writer()) } else { Ok(()) });
     }
 
@@ -155,7 +159,7 @@ impl WaitCell {
         &self,
         engine: &'static Engine,
         poll: &mut Option<&mut dyn FnMut() -> bool>,
-    ) -> Result<Outcome, WaitError> {
+    ) -> Result<WaitOutcome, WaitError> {
         let mut tries = 0;
         let mut asked = Instant::now();
         let mut deadline = self.var.deadline();
@@ -173,7 +177,8 @@ impl WaitCell {
                 std::hint::spin_loop();
                 continue;
             }
-            // What is late and waits for a core is told now; what waits for its inputs when those are there.
+            // What is late and waits for a core is notified now; what waits for its inputs when
+            // those are there.
             if deadline.take_if(|deadline| Instant::now() > *deadline).is_some() {
                 engine.fail_late_ops();
                 continue;
@@ -192,7 +197,8 @@ impl WaitCell {
                 asked = Instant::now();
             }
         }
-        // SAFETY: the notifying op has written the outcome and published it; it does not touch it again.
+        // SAFETY: the notifying op has written the outcome and published it; it does not touch it
+        // again.
         Ok(std::mem::take(unsafe { &mut *self.outcome.get() }))
     }
 }
@@ -205,7 +211,8 @@ pub(crate) struct Waiting {
     pub holds: bool,
 }
 
-/// Threads that wait for variables or hold guards: closing the engine wakes them, a forked child gives back what they had.
+/// Threads that wait for variables or hold guards: closing the engine wakes them, a forked child
+/// gives back what they had.
 pub(crate) struct Waiters(Mutex<Vec<Arc<WaitCell>>>);
 
 impl Waiters {
@@ -241,7 +248,7 @@ impl Waiters {
         list.iter().for_each(|cell| cell.close());
     }
 
-    /// Who waits, for `dump`.
+    /// Waiting threads, for `dump`.
     pub fn list(&self) -> Vec<Waiting> {
         let list = self.0.lock();
         let describe = |cell: &Arc<WaitCell>| Waiting {
@@ -263,19 +270,21 @@ impl Waiters {
 }
 
 impl Engine {
-    /// Returns when every write pushed before is complete; an error if the variable holds a failure then. Every wait of
-    /// every thread gets it, until the variable is overwritten. Inside an op this is refused.
+    /// Returns when every write pushed before is complete; an error if the variable holds a failure
+    /// then. Every wait of every thread gets it, until the variable is overwritten. Inside an op
+    /// this is refused.
     pub fn wait_to_read(&'static self, var: &Var) -> Result<(), WaitError> {
         self.wait_for(var, Mode::Read, None)
     }
 
-    /// Returns when every read and write pushed before is complete; an error if the variable holds a failure then.
+    /// Returns when every read and write pushed before is complete; an error if the variable holds
+    /// a failure then.
     pub fn wait_to_write(&'static self, var: &Var) -> Result<(), WaitError> {
         self.wait_for(var, Mode::Update, None)
     }
 
-    /// As [`wait_to_read`](Engine::wait_to_read); `poll` is called in this thread about every 50 ms, and the wait is
-    /// given up when it returns false.
+    /// As [`wait_to_read`](Engine::wait_to_read); `poll` is called in this thread about every 50
+    /// ms, and the wait is given up when it returns false.
     pub fn wait_to_read_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         self.wait_for(var, Mode::Read, Some(poll))
     }
@@ -285,9 +294,10 @@ impl Engine {
         self.wait_for(var, Mode::Update, Some(poll))
     }
 
-    /// Runs `f` when a read of the variable would be granted: now if it is ready, otherwise in the thread that
-    /// completes the last write. `f` must be short; it may push, but not wait. The failure it gets does not count as
-    /// observed until [`Failure::mark_observed`] is called. A panic in `f` is reported by `wait_all`.
+    /// Runs `f` when a read of the variable would be granted: now if it is ready, otherwise in the
+    /// thread that completes the last write. `f` must be short; it may push, but not wait. The
+    /// failure it gets does not count as observed until [`Failure::mark_observed`] is called. A
+    /// panic in `f` is reported by `wait_all`.
     pub fn on_ready<F>(&'static self, var: &Var, f: F)
     where
         F: FnOnce(Result<(), Failure>) + Send + 'static,
@@ -311,13 +321,13 @@ impl Engine {
         let (ready, device) = (ready.is_some(), ready.flatten());
         if let Some(wait) = device {
             let over = wait.over(&self.devices);
-            // Who asks again and again does the work of devices that have no thread.
+            // A thread that asks again and again does the work of devices that have no thread.
             if !over {
                 self.devices.step();
             }
             return over;
         }
-        // Who asks again and again must not do so for ever.
+        // A thread that asks again and again must not do so for ever.
         if !ready {
             if self.bulks.any_open() {
                 self.flush_all_bulks();
@@ -327,7 +337,7 @@ impl Engine {
         ready
     }
 
-    /// In a forked child nobody may be running what was queued before the fork.
+    /// In a forked child no thread may be running what was queued before the fork.
     fn start_what_was_queued(&'static self) {
         self.with_gate(|| self.sched.kick(self));
     }
@@ -372,7 +382,7 @@ impl Engine {
         self.with_gate(|| self.waiters.add(&cell));
         let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
         self.push_notify("wait", var, access, move |failure, device| {
-            _ = notifier.notify(Outcome { failure, device });
+            _ = notifier.notify(WaitOutcome { failure, device });
         });
         let outcome = self.block_on(&cell, &mut poll);
         self.with_gate(|| self.waiters.remove(&cell));
@@ -383,8 +393,8 @@ impl Engine {
         }
     }
 
-    /// Waits until everything pushed before is submitted, and returns what devices still have to do with the variable. A
-    /// failure that is known is returned instead.
+    /// Waits until everything pushed before is submitted, and returns what devices still have to do
+    /// with the variable. A failure that is known is returned instead.
     pub(crate) fn submitted_events(
         &'static self,
         var: &Var,
@@ -399,7 +409,7 @@ impl Engine {
         self.with_gate(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         self.push_notify("export", var, access, move |failure, device| {
-            _ = notifier.notify(Outcome { failure, device });
+            _ = notifier.notify(WaitOutcome { failure, device });
         });
         let outcome = self.block_on(&cell, &mut Some(poll));
         self.with_gate(|| self.waiters.remove(&cell));
@@ -426,7 +436,7 @@ impl Engine {
         F: FnOnce(Result<(), Failure>) + Send + 'static,
     {
         wait.call_when_over(&self.devices, move |failure| {
-            // As inside an op: waiting is refused, and a panic is told by `wait_all`.
+            // As inside an op: waiting is refused, and a panic is notified by `wait_all`.
             let slot = slot::current();
             slot.op_depth.set(slot.op_depth.get() + 1);
             let result = catch_unwind(AssertUnwindSafe(|| f(failure.map_or(Ok(()), Err))));
@@ -450,12 +460,12 @@ impl Engine {
             return Err(WaitError::InsideOp);
         }
         let _eager = self.eager();
-        let cell = WaitCell::new(var, Some(Wanted { engine: self, access }));
+        let cell = WaitCell::new(var, Some(HoldRequest { engine: self, access }));
         self.with_gate(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         let run = move |ctx: &RunCtx<'_>, token| {
             let device = HostWait::of_access(ctx, 0, Mode::from(access));
-            notifier.grant(Outcome { failure: ctx.failure_of(0), device }, token);
+            notifier.grant(WaitOutcome { failure: ctx.failure_of(0), device }, token);
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { AsyncClosure::store(op, run) };
@@ -480,9 +490,9 @@ impl Engine {
         &'static self,
         cell: &WaitCell,
         poll: &mut Option<&mut dyn FnMut() -> bool>,
-    ) -> Result<Outcome, WaitError> {
+    ) -> Result<WaitOutcome, WaitError> {
         if cell.state.load(Ordering::Acquire) != DONE {
-            self.run_awaited(&cell.var);
+            self.run_inline_wait(&cell.var);
             // Otherwise this thread has just run it.
             if cell.state.load(Ordering::Acquire) != DONE {
                 self.start_what_was_queued();

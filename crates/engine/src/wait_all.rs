@@ -1,12 +1,13 @@
 //! Waiting for everything that was pushed before.
 //!
-//! Ops are counted in one of two slots, by the parity of an epoch read at their push. `wait_all` waits until the slot
-//! about to be used again is drained, flips the epoch, and waits for the other slot. Counters are per thread and
-//! cumulative. A slot is drained when the sums agree, *completed summed first*: then equality proves that everything
-//! pushed before that first sum is complete.
+//! Ops are counted in one of two slots, by the parity of an epoch read at their push. `wait_all`
+//! waits until the slot about to be used again is drained, flips the epoch, and waits for the other
+//! slot. Counters are per thread and cumulative. A slot is drained when the sums agree, *completed
+//! summed first*: then equality proves that everything pushed before that first sum is complete.
 //!
-//! A completion must not wake the waiter, or add up all counters, each time. The waiter leaves how many completions are
-//! missing at least; only from that one on does a completion look whether the slot is drained, and only then it wakes.
+//! A completion must not wake the waiter, or add up all counters, each time. The waiter leaves how
+//! many completions are missing at least; only from that one on does a completion look whether the
+//! slot is drained, and only then it wakes.
 
 use crate::engine::Engine;
 use crate::failure::WaitError;
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, loom))]
 mod loom_wait_all;
 
-/// Nobody waits for the slot.
+/// No thread waits for the slot.
 const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Epochs {
@@ -69,8 +70,9 @@ impl Epochs {
     /// Whether the slot is drained; if not, completions know from when on they have to look.
     pub fn look(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
         let (since_look, look_from) = (&self.since_look[slot], &self.look_from[slot]);
-        // While the number is not known every completion looks. The completions that the sum below does not see come
-        // after the reset, so the last one is counted at least as high as the number left here.
+        // While the number is not known every completion looks. The completions that the sum below
+        // does not see come after the reset, so the last one is counted at least as high as the
+        // number left here.
         look_from.store(0, Ordering::SeqCst);
         since_look.store(0, Ordering::SeqCst);
         model_fence();
@@ -79,7 +81,7 @@ impl Epochs {
         missing == 0
     }
 
-    /// Counts a completion; true: it was the last one somebody waits for.
+    /// Counts a completion; true: it was the last one a thread waits for.
     pub fn last_completion(&self, slot: usize, missing: impl Fn() -> u64) -> bool {
         let number = self.since_look[slot].fetch_add(1, Ordering::SeqCst) + 1;
         let from = self.look_from[slot].load(Ordering::SeqCst);
@@ -134,14 +136,15 @@ impl Drop for Flip<'_> {
 }
 
 impl Engine {
-    /// Returns when everything pushed before is complete; an error with the failures nobody was told of before. They
-    /// then count as told: a second call is clean. No variable is changed by it.
+    /// Returns when everything pushed before is complete; an error with the failures that no wait
+    /// has returned before. They then count as observed: a second call is clean. No variable is
+    /// changed by it.
     pub fn wait_all(&'static self) -> Result<(), WaitError> {
         self.wait_for_all(None)
     }
 
-    /// As [`wait_all`](Engine::wait_all); `poll` is called in this thread about every 50 ms, and the wait is given up
-    /// when it returns false.
+    /// As [`wait_all`](Engine::wait_all); `poll` is called in this thread about every 50 ms, and
+    /// the wait is given up when it returns false.
     pub fn wait_all_with(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         self.wait_for_all(Some(poll))
     }
@@ -188,7 +191,7 @@ impl Engine {
                 return Err(WaitError::Closed);
             }
             if self.devices.need_steps() {
-                // Nobody else does the devices' work, and ops of the host may wait for it.
+                // No other thread does the devices' work, and ops of the host may wait for it.
                 drop(guard);
                 let worked = self.devices.step();
                 guard = lock(&meeting.flipping);
@@ -229,7 +232,7 @@ impl Engine {
         self.epochs.look(slot, || missing(&self.all_counts.lock(), slot))
     }
 
-    /// Called after a completion was counted, if somebody waits.
+    /// Called after a completion was counted, if a thread waits.
     #[cold]
     pub(crate) fn completed_while_waiting(&self, slot: usize) {
         if self.epochs.last_completion(slot, || missing(&self.all_counts.lock(), slot)) {
@@ -240,8 +243,9 @@ impl Engine {
 
 /// How many ops of this slot that were pushed before the call are not complete.
 ///
-/// The lock of the counts is not taken inside the gate by a waiter: a completing op may be waiting for the mutex that the
-/// waiter holds, and a fork for that op. Instead the forking thread holds that lock over the fork.
+/// The lock of the counts is not taken inside the gate by a waiter: a completing op may be waiting
+/// for the mutex that the waiter holds, and a fork for that op. Instead the forking thread holds
+/// that lock over the fork.
 pub(crate) fn missing(all: &[&Counts], slot: usize) -> u64 {
     let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
     perturb();

@@ -74,7 +74,7 @@ fn a_bulk_keeps_order_versions_and_dependences() {
 }
 
 #[test]
-fn a_failure_in_a_bulk_reaches_its_dependants_and_nobody_else() {
+fn a_failure_in_a_bulk_reaches_its_dependants_and_no_other_thread() {
     let _guard = watchdog(60);
     for engine in every_kind() {
         in_thread(|| {
@@ -163,7 +163,8 @@ fn a_wait_that_has_begun_is_not_kept_waiting_by_a_bulk() {
                         std::thread::yield_now();
                     }
                     left.fetch_sub(1, SeqCst);
-                    // Collected ops stay collected until somebody waits: the thread does not end before that.
+                    // Collected ops stay collected until a thread waits: the thread does not end
+                    // before that.
                     while ran.load(SeqCst) < pushers * rounds {
                         std::thread::sleep(Duration::from_millis(1));
                     }
@@ -226,7 +227,8 @@ fn a_thread_that_ends_leaves_nothing_behind() {
 fn what_a_waiter_has_taken_does_not_count_for_the_next_bulk() {
     let _guard = watchdog(60);
     for engine in pooled_kinds() {
-        // The waiter may return before its own read of the variable is over, so the next bulk has another one.
+        // The waiter may return before its own read of the variable is over, so the next bulk has
+        // another one.
         let (var, other, ran) = (engine.new_var(), engine.new_var(), Arc::new(AtomicUsize::new(0)));
         let push = |var: &Var| engine.push(small("x", &[(var, Access::Update)]), adds(&ran));
         engine.set_bulk_size(3);

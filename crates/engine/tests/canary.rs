@@ -1,5 +1,6 @@
-//! Deliberate mistakes that a sanitizer must find before its silence about the engine means anything. Run by
-//! `scripts/sanitize.sh`, each in a process of its own; never in an ordinary test run.
+//! Deliberate mistakes that a sanitizer must find before its silence about the engine means
+//! anything. Run by `scripts/sanitize.sh`, each in a process of its own; never in an ordinary test
+//! run.
 
 use std::cell::UnsafeCell;
 

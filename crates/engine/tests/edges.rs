@@ -193,7 +193,7 @@ fn no_wake_is_lost_between_look_and_sleep() {
     for engine in pooled_kinds() {
         let (var, ran) = (engine.new_var(), Arc::new(AtomicUsize::new(0)));
         let mut r = Random(7);
-        // With one worker nobody else makes up for a lost wake.
+        // With one worker no other makes up for a lost wake.
         let (most, began) = (if engine.cores() == 1 { 12_000usize } else { 300 }, Instant::now());
         for i in (0..most).take_while(|_| began.elapsed().as_secs() < 3) {
             let seen = ran.clone();
@@ -201,8 +201,9 @@ fn no_wake_is_lost_between_look_and_sleep() {
                 seen.fetch_add(1, SeqCst);
                 Ok(())
             });
-            assert!(becomes_true(|| ran.load(SeqCst) == i + 1), "op {i} was queued and nobody woke");
-            // About as long as a worker searches, on quiet and on busy machines: it is about to sleep.
+            assert!(becomes_true(|| ran.load(SeqCst) == i + 1), "op {i} was queued and no thread woke");
+            // About as long as a worker searches, on quiet and on busy machines: it is about to
+            // sleep.
             (0..r.below(1 << (i % 13))).for_each(|_| std::hint::spin_loop());
         }
     }

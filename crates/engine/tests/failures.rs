@@ -173,7 +173,7 @@ fn an_async_op_that_fails_is_a_failure_like_any_other() {
 }
 
 #[test]
-fn wait_all_raises_what_nobody_observed_once_and_changes_no_variable() {
+fn wait_all_raises_what_no_thread_observed_once_and_changes_no_variable() {
     for engine in every_kind() {
         let (a, b, c) = (engine.new_var(), engine.new_var(), engine.new_var());
         fail(engine, &a, "first");

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// Forks; the child runs `f` and ends with its result. Returns the child's wait status.
 fn in_child(f: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child only uses the engine, whose fork handlers make that possible, and leaves by `_exit`.
+    // SAFETY: the child only uses the engine, whose fork handlers make that possible, and leaves by
+    // `_exit`.
     unsafe {
         let child = libc::fork();
         assert!(child >= 0);
@@ -85,7 +86,8 @@ fn forks_while_other_threads_push_wait_split_and_allocate_are_safe() {
                             engine.push(
                                 OpSpec::new("x", &[(&own, Access::Update), (&shared, Access::Update)]),
                                 move |ctx| {
-                                    // A torn pair in the child would mean: forked in the middle of a running op.
+                                    // A torn pair in the child would mean: forked in the middle of
+                                    // a running op.
                                     busy[0].fetch_add(1, SeqCst);
                                     ctx.split(3, 64, &|_, _| std::hint::spin_loop());
                                     busy[1].fetch_add(1, SeqCst);
@@ -148,7 +150,7 @@ fn an_op_may_fork() {
 }
 
 #[test]
-fn guards_of_threads_that_a_child_lacks_hold_nobody_up_there() {
+fn guards_of_threads_that_a_child_lacks_block_no_thread_there() {
     let _guard = watchdog(120);
     for engine in every_kind() {
         let (read, written, wanted, own) = (engine.new_var(), engine.new_var(), engine.new_var(), engine.new_var());
@@ -242,7 +244,8 @@ fn queued_work_runs_in_a_child_that_only_asks_whether_it_is_done() {
     }
 }
 
-/// Leaves with ops queued and running, threads waiting and a failure nobody saw. Only acts in a process started for it.
+/// Leaves with ops queued and running, threads waiting and an unobserved failure. Only acts in a
+/// process started for it.
 #[test]
 fn leaving_process() {
     let Ok(how) = std::env::var("MXRT_TEST_LEAVE") else { return };
@@ -280,7 +283,8 @@ fn leaving_in_the_middle_of_everything_is_silent() {
     }
 }
 
-/// Forks beside an op that does not end. Only acts in a process started for it, because that sets the time a fork waits.
+/// Forks beside an op that does not end. Only acts in a process started for it, because that sets
+/// the time a fork waits.
 #[test]
 fn forking_process() {
     if std::env::var("MXRT_TEST_FORK").is_err() {

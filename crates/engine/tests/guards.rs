@@ -225,7 +225,7 @@ fn a_cancelled_op_does_not_run_and_its_dependants_report_it() {
         for var in [&output, &after, &input] {
             assert_eq!(kind_of(engine.wait_to_read(var)), Some(FailureKind::Cancelled));
         }
-        engine.wait_all().expect("a cancellation somebody asked for is no news");
+        engine.wait_all().expect("a cancellation that was asked for is no news");
         assert_eq!(ran.load(SeqCst), 100);
     }
 }
@@ -293,7 +293,7 @@ fn cancelling_a_variable_stops_what_was_pushed_before_and_nothing_else() {
 }
 
 #[test]
-fn an_op_runs_while_somebody_wants_one_of_its_results() {
+fn an_op_runs_while_a_thread_wants_one_of_its_results() {
     let _guard = watchdog(60);
     for engine in pooled_kinds() {
         let (input, unwanted, wanted) = (engine.new_var(), engine.new_var(), engine.new_var());

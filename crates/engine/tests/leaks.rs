@@ -68,7 +68,8 @@ fn closures_of_ops_that_do_not_run_are_dropped() {
         assert_eq!(Arc::strong_count(&kept), 1, "{:?}: closures of skipped ops", engine.kind());
         engine.close();
         push_all(&[(&out, Access::Write)]);
-        // A closed engine does not sleep until the waiter above has given the variable back in its worker.
+        // A closed engine does not sleep until the waiter above has given the variable back in its
+        // worker.
         while matches!(engine.wait_to_read(&out), Err(WaitError::Closed)) {
             std::thread::yield_now();
         }

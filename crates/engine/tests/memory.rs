@@ -138,7 +138,7 @@ fn lent_pages_count_as_free_until_they_are_taken_back_within_the_limit() {
     let mut block = pool.alloc(3 << 20).unwrap();
     block.as_mut_slice().fill(7);
     let (address, size) = (block.as_ptr(), pool.stats().in_use);
-    // SAFETY: nobody looks at the bytes.
+    // SAFETY: no thread looks at the bytes.
     assert!(unsafe { block.lend() });
     // SAFETY: as above.
     assert!(!unsafe { block.lend() }, "once");

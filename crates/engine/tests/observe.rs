@@ -6,8 +6,8 @@ use mxrt_engine::*;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The profiler belongs to the process and records every engine: tests that use it, or whose ops others must not record,
-/// run one at a time.
+/// The profiler belongs to the process and records every engine: tests that use it, or whose ops
+/// others must not record, run one at a time.
 static PROFILER: Mutex<()> = Mutex::new(());
 
 fn names(snapshot: &profile::Snapshot) -> Vec<&str> {
@@ -173,7 +173,7 @@ fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
             go_on.0.send(()).unwrap();
         });
         let text = engine.dump();
-        assert!(text.contains("waiting: nobody"), "{text}");
+        assert!(text.contains("waiting: none"), "{text}");
     }
 }
 

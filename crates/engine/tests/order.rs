@@ -1,4 +1,5 @@
-//! The rules of order, and what tells the kinds of engine apart, one test each, on every kind and on one, two and four cores.
+//! The rules of order, and what tells the kinds of engine apart, one test each, on every kind and
+//! on one, two and four cores.
 
 mod common;
 use common::*;
@@ -59,7 +60,8 @@ fn readers_of_one_variable_run_at_the_same_time() {
             Ok(())
         });
         let met = Arc::new(AtomicUsize::new(0));
-        // More than the writer's worker and the one that it wakes: those that find work have to wake further ones.
+        // More than the writer's worker and the one that it wakes: those that find work have to
+        // wake further ones.
         let readers = engine.cores();
         for _ in 0..readers {
             let met = met.clone();

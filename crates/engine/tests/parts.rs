@@ -6,7 +6,7 @@ use mxrt_engine::*;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-/// Keeps the only core of an engine busy until told otherwise.
+/// Keeps the only core of an engine busy until it is released.
 fn occupy(engine: &'static Engine) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
     let (started, running) = mpsc::channel();
@@ -31,7 +31,7 @@ fn others_come_first_between_the_parts_of_a_long_op() {
     engine.push_in_parts(OpSpec::new("long", &[(&long, Access::Write)]), move |_| {
         to.lock().unwrap().push(format!("part {part}"));
         part += 1;
-        Ok(if part == 3 { Part::Done(Vec::new()) } else { Part::Again })
+        Ok(if part == 3 { PartStatus::Done(Vec::new()) } else { PartStatus::Again })
     });
     let to = log.clone();
     engine.push(OpSpec::new("short", &[(&short, Access::Write)]), move |_| {
@@ -54,7 +54,7 @@ fn dependants_wait_for_the_last_part_on_every_kind_of_engine() {
         engine.push_in_parts(OpSpec::new("long", &[(&var, Access::Write)]), move |_| {
             let mut value = to.lock().unwrap();
             *value += 1;
-            Ok(if *value == 100 { Part::Done(Vec::new()) } else { Part::Again })
+            Ok(if *value == 100 { PartStatus::Done(Vec::new()) } else { PartStatus::Again })
         });
         let seen = Arc::new(Mutex::new(0));
         let (from, to) = (value.clone(), seen.clone());
@@ -79,7 +79,7 @@ fn errors_and_panics_of_later_parts_are_those_of_the_op() {
                 engine.push(OpSpec::new("other", &[]), |_| Ok(()));
                 part += 1;
                 match part {
-                    1 => Ok(Part::Again),
+                    1 => Ok(PartStatus::Again),
                     _ if panics => panic!("fell over"),
                     _ => Err(error("went wrong")),
                 }
@@ -101,7 +101,7 @@ fn the_last_part_may_fail_single_writes() {
         engine.push_in_parts(OpSpec::new("two", &accesses), |_| {
             let failure = Failure::new((*error("half of it")).clone());
             // A number that the op does not have does no harm.
-            Ok(Part::Done(vec![(1, failure.clone()), (7, failure)]))
+            Ok(PartStatus::Done(vec![(1, failure.clone()), (7, failure)]))
         });
         engine.wait_to_read(&good).unwrap();
         assert_eq!(raised(engine.wait_to_read(&bad)).as_deref(), Some("half of it"));
@@ -115,7 +115,7 @@ fn what_is_cancelled_or_late_has_no_part() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let (unwanted, late) = (engine.new_var(), engine.new_var());
     let release = occupy(engine);
-    let never = |_: &RunCtx<'_>| -> Result<Part, OpError> { panic!("it ran") };
+    let never = |_: &RunCtx<'_>| -> Result<PartStatus, OpError> { panic!("it ran") };
     let spec = [(&unwanted, Access::Write)];
     engine.push_in_parts(OpSpec::new("unwanted", &spec).kind(OpKind::Selective), never);
     engine.cancel(&unwanted);

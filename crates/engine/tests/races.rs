@@ -80,7 +80,8 @@ fn threads_that_come_and_go_leave_no_memory_behind() {
         });
         engine.wait_all().unwrap();
     }
-    // In flight at most 32 x 101 and the waiters, kept at most 64 by each live thread; other tests run beside this one.
+    // In flight at most 32 x 101 and the waiters, kept at most 64 by each live thread; other tests
+    // run beside this one.
     assert!(op_blocks() < 40_000, "op blocks grow with threads: {}", op_blocks());
 }
 
@@ -151,7 +152,7 @@ fn idle_cores_help_a_long_split() {
 }
 
 #[test]
-fn helpers_leave_when_somebody_waits() {
+fn helpers_leave_when_a_thread_waits() {
     let _guard = watchdog(120);
     let engine = start(EngineKind::Threaded, 2);
     let (long, short) = (engine.new_var(), engine.new_var());
@@ -186,7 +187,7 @@ fn a_core_that_has_answered_is_kept_free_for_the_next_request_and_then_helps() {
     engine.push(OpSpec::new("long", &[(&long, Access::Write)]), move |ctx| {
         let (driver, since) = (std::thread::current().id(), Instant::now());
         ctx.split(1 << 20, 0, &|chunk, _| {
-            // Before the loop has begun nobody can help it, and no core is kept from doing so.
+            // Before the loop has begun no thread can help it, and no core is kept from doing so.
             if chunk == 0 {
                 began.send(()).unwrap();
             }
@@ -209,7 +210,7 @@ fn a_core_that_has_answered_is_kept_free_for_the_next_request_and_then_helps() {
         Ok(())
     });
     engine.wait_to_read(&long).unwrap();
-    let (ended, helped) = (ended.get().unwrap(), helped.get().expect("nobody helped within 20 s"));
+    let (ended, helped) = (ended.get().unwrap(), helped.get().expect("no thread helped within 20 s"));
     let kept = helped.duration_since(*ended);
     assert!(kept >= Duration::from_micros(300), "the core helped after {kept:?}");
 }

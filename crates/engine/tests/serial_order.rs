@@ -1,5 +1,5 @@
-//! Small random programs on every kind of engine, with and without delays between the steps of the protocol. The long
-//! ones are in `soak.rs`.
+//! Small random programs on every kind of engine, with and without delays between the steps of the
+//! protocol. The long ones are in `soak.rs`.
 #![cfg(debug_assertions)]
 
 mod common;

@@ -1,6 +1,7 @@
-//! Random programs of a hundred thousand ops on every kind of engine, compared with a sequential interpreter: values,
-//! versions and failures. `MXRT_SOAK_SECONDS` says for how long (every kind gets a program however little that is),
-//! `MXRT_SOAK_SEED` with which seed to begin: a failure names the seed of its program.
+//! Random programs of a hundred thousand ops on every kind of engine, compared with a sequential
+//! interpreter: values, versions and failures. `MXRT_SOAK_SECONDS` says for how long (every kind
+//! gets a program however little that is), `MXRT_SOAK_SEED` with which seed to begin: a failure
+//! names the seed of its program.
 #![cfg(debug_assertions)]
 
 mod common;

@@ -98,8 +98,11 @@ fn many_threads_wait_for_one_variable() {
                 .collect();
             std::thread::sleep(Duration::from_millis(20));
             receive.recv().unwrap().complete(Err(error("late")));
-            let told: usize = waiters.into_iter().map(|w| w.join().unwrap()).sum();
-            assert!(told == 12 || told == 13, "the 12 waits for the variable raise, wait_all at most once: {told}");
+            let notified: usize = waiters.into_iter().map(|w| w.join().unwrap()).sum();
+            assert!(
+                notified == 12 || notified == 13,
+                "the 12 waits for the variable raise, wait_all at most once: {notified}"
+            );
         });
     }
 }

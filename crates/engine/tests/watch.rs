@@ -1,4 +1,5 @@
-//! A test that hangs is ended, and says what its threads and engines were doing (`scripts/watch-test.sh`).
+//! A test that hangs is ended, and says what its threads and engines were doing
+//! (`scripts/watch-test.sh`).
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -6,7 +7,8 @@ use common::*;
 use mxrt_engine::*;
 use std::process::{Command, Output};
 
-/// What a hanging test looks like: an op that does not end, one that waits for it, and a thread that waits for that.
+/// What a hanging test looks like: an op that does not end, one that waits for it, and a thread
+/// that waits for that.
 #[test]
 #[ignore = "hangs on purpose; run by the tests below"]
 fn an_op_that_never_ends() {

@@ -1,7 +1,8 @@
-//! Was everything ordered? Derived from the calls alone: the order on a stream, the waits that were submitted, what the
-//! host waited for before it went on. Never from what happened to be done first.
+//! Was everything ordered? Derived from the calls alone: the order on a stream, the waits that were
+//! submitted, what the host waited for before it went on. Never from what happened to be done
+//! first.
 
-use crate::log::{Entry, Knows};
+use crate::log::{Knows, LogEntry};
 use mxrt_engine::device::{DevicePtr, Tag};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub struct Report {
     /// What was not as it must be, in words.
     pub violations: Vec<String>,
-    /// Waits that streams were told.
+    /// Waits that streams were given.
     pub waits: usize,
     /// Times the host waited for a device.
     pub host_waits: usize,
@@ -30,7 +31,8 @@ struct Step {
 }
 
 impl Report {
-    /// Whether the op of the first name, on a device, is certain to be complete before that of the second begins.
+    /// Whether the op of the first name, on a device, is certain to be complete before that of the
+    /// second begins.
     ///
     /// # Panics
     /// If there is no op of a name, or the first is one of the host.
@@ -67,7 +69,8 @@ impl Clock {
     }
 }
 
-/// One use of a variable or of memory. The host's own uses have no stream: it does one thing after the other.
+/// One use of a variable or of memory. The host's own uses have no stream: it does one thing after
+/// the other.
 #[derive(Clone)]
 struct Use {
     stream: Option<usize>,
@@ -76,8 +79,8 @@ struct Use {
     who: Arc<str>,
 }
 
-/// The uses of a thing that later ones have to be compared with: once it was written, what came before matters only
-/// through the writer.
+/// The uses of a thing that later ones have to be compared with: once it was written, what came
+/// before matters only through the writer.
 #[derive(Default)]
 struct Uses {
     writer: Option<Use>,
@@ -118,7 +121,7 @@ struct Recorded {
 }
 
 /// Checks the calls of one host thread (or of several that the engine orders).
-pub fn check(log: &[Entry]) -> Report {
+pub fn check(log: &[LogEntry]) -> Report {
     let mut checker = Checker::default();
     log.iter().for_each(|entry| checker.entry(entry));
     checker.judge_waits();
@@ -130,14 +133,14 @@ impl Checker {
         self.report.violations.push(text);
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &LogEntry) {
         match entry {
-            Entry::Work { stream, tag } => self.work(*stream, tag),
-            Entry::Record { stream, record, op } => {
+            LogEntry::Work { stream, tag } => self.work(*stream, tag),
+            LogEntry::Record { stream, record, op } => {
                 let clock = self.stream(*stream).clone();
                 self.records.insert(*record, Recorded { clock, op: *op });
             }
-            Entry::Wait { stream, record, op } => {
+            LogEntry::Wait { stream, record, op } => {
                 self.report.waits += 1;
                 let Some(recorded) = self.records.get(record) else {
                     return self.wrong(format!("stream {stream} waits for record {record}, which was not made"));
@@ -148,18 +151,18 @@ impl Checker {
                     self.asked.push((*op, of));
                 }
             }
-            Entry::Known { record, how } => {
+            LogEntry::Known { record, how } => {
                 if *how == Knows::Waited {
                     self.report.host_waits += 1;
                     if self.may_wait == Some(false) {
-                        self.wrong(format!("the host waits for record {record} although nobody asked it to"));
+                        self.wrong(format!("the host waits for record {record} although no thread asked it to"));
                     }
                 }
                 if let Some(recorded) = self.records.get(record) {
                     self.host.join(&recorded.clock);
                 }
             }
-            Entry::Host { name, accesses } => {
+            LogEntry::Host { name, accesses } => {
                 let clock = self.host.clone();
                 self.report.steps.push(Step { name: name.clone(), stream: None, position: 0, clock });
                 for (var, write) in accesses {
@@ -169,15 +172,15 @@ impl Checker {
                     self.note_use(Thing::Var(*var), this, &clock);
                 }
             }
-            Entry::MayWait(may) => self.may_wait = Some(*may),
-            Entry::Free { ptr } => {
+            LogEntry::MayWait(may) => self.may_wait = Some(*may),
+            LogEntry::Free { ptr } => {
                 let uses = self.uses.remove(&Thing::Memory(*ptr)).unwrap_or_default();
                 for other in uses.all().filter(|u| u.stream.is_some_and(|s| self.host.get(s) < u.position)) {
                     let text = format!("memory {ptr:?} was given back while {} may still use it", other.who);
                     self.report.violations.push(text);
                 }
             }
-            Entry::BadMemory { tag, ptr } => {
+            LogEntry::BadMemory { tag, ptr } => {
                 self.wrong(format!("{} uses memory {ptr:?}, which does not exist", tag.name));
             }
         }
@@ -211,8 +214,8 @@ impl Checker {
         self.ops.entry(tag.op).or_default().push(tag.clone());
     }
 
-    /// Every wait must have a reason: something that both ops use. Each wait and each record says whose it is, so this
-    /// holds however the calls of several threads are mixed.
+    /// Every wait must have a reason: something that both ops use. Each wait and each record says
+    /// whose it is, so this holds however the calls of several threads are mixed.
     fn judge_waits(&mut self) {
         for (op, other) in std::mem::take(&mut self.asked) {
             let (Some(work), Some(before)) = (self.ops.get(&op), self.ops.get(&other)) else { continue };

@@ -2,8 +2,8 @@
 
 use crate::faults::{Call, classify};
 use crate::log::Knows;
-use crate::work::Job;
-use crate::world::{State, World};
+use crate::work::StreamJob;
+use crate::world::{World, WorldState};
 use crate::{Mode, SimConfig};
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::{
@@ -80,26 +80,26 @@ impl SimDevice {
         self.world.lock().new_stream(self.index)
     }
 
-    /// Submits a kernel of the device's own: one that has neither context nor result, as those of real devices. Addresses of
-    /// device memory are the host's.
+    /// Submits a kernel of the device's own: one that has neither context nor result, as those of
+    /// real devices. Addresses of device memory are the host's.
     pub fn launch_own(
         &self,
         stream: StreamHandle,
         tag: Arc<Tag>,
         kernel: impl FnOnce() + Send + 'static,
     ) -> Result<(), DeviceError> {
-        self.submit(Call::Launch, stream, Job::Own(tag, Box::new(kernel)))
+        self.submit(Call::Launch, stream, StreamJob::Own(tag, Box::new(kernel)))
     }
 
     fn logs(&self) -> bool {
         self.world.0.config.record
     }
 
-    fn place(&self, state: &State, stream: StreamHandle) -> Result<usize, DeviceError> {
+    fn place(&self, state: &WorldState, stream: StreamHandle) -> Result<usize, DeviceError> {
         state.stream(self.index, stream.0).ok_or_else(|| classify(INVALID_HANDLE))
     }
 
-    fn submit(&self, call: Call, stream: StreamHandle, job: Job) -> Result<(), DeviceError> {
+    fn submit(&self, call: Call, stream: StreamHandle, job: StreamJob) -> Result<(), DeviceError> {
         let mut state = self.world.call(self.index, call)?;
         let place = self.place(&state, stream)?;
         state.submit(place, job, self.logs());
@@ -138,7 +138,7 @@ impl Device for SimDevice {
     fn stream_wait(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError> {
         let mut state = self.world.call(self.index, Call::Wait)?;
         let place = self.place(&state, stream)?;
-        // A device would return at once; whoever asks for this has lost an event.
+        // A device would return at once; the thread that asks for this has lost an event.
         let record = state.last_record(event.0).ok_or_else(|| classify(INVALID_HANDLE))?;
         if !self.world.0.config.ignore_waits {
             state.wait(place, record, op, self.logs());
@@ -208,15 +208,15 @@ impl Device for SimDevice {
     }
 
     unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError> {
-        self.submit(Call::Copy, stream, Job::Copy(job))
+        self.submit(Call::Copy, stream, StreamJob::Copy(job))
     }
 
     unsafe fn clear(&self, stream: StreamHandle, job: ClearJob) -> Result<(), DeviceError> {
-        self.submit(Call::Copy, stream, Job::Clear(job))
+        self.submit(Call::Copy, stream, StreamJob::Clear(job))
     }
 
     fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError> {
-        self.submit(Call::Launch, stream, Job::Kernel(kernel))
+        self.submit(Call::Launch, stream, StreamJob::Kernel(kernel))
     }
 
     fn host_pointer(&self, ptr: DevicePtr) -> Option<*mut u8> {

@@ -19,7 +19,7 @@ pub enum Call {
     HostWait,
     /// Allocating memory.
     Alloc,
-    /// The execution of a kernel: nobody is told before the next call.
+    /// The execution of a kernel: no thread is notified before the next call.
     Execute,
 }
 

@@ -1,12 +1,15 @@
-//! The simulated device: everything the engine may expect of an accelerator, and nothing it may not.
+//! The simulated device: everything the engine may expect of an accelerator, and nothing it may
+//! not.
 //!
-//! A [`World`] holds devices, streams and events. Work is done in an order that respects streams and waits and is otherwise
-//! chosen by a seeded generator: without threads, in virtual time, by whoever waits ([`Mode::Scheduled`]), by one thread of
-//! its own ([`Mode::Pumped`]), or by a thread for each stream with random delays ([`Mode::Threaded`]). Kernels are functions
-//! of the host and device memory is memory of the host, so whole models run.
+//! A [`World`] holds devices, streams and events. Work is done in an order that respects streams
+//! and waits and is otherwise chosen by a seeded generator: without threads, in virtual time, by a
+//! waiting thread ([`Mode::Scheduled`]), by one thread of its own ([`Mode::Pumped`]), or by a
+//! thread for each stream with random delays ([`Mode::Threaded`]). Kernels are functions of the
+//! host and device memory is memory of the host, so whole models run.
 //!
-//! Calls can be made to fail ([`World::inject`]), and are recorded on demand; [`check`](check::check) derives from the record alone what
-//! was ordered, and reports what was not.
+//! Calls can be made to fail ([`World::inject`]), and are recorded on demand;
+//! [`check`](check::check) derives from the record alone what was ordered, and reports what was
+//! not.
 //!
 //! ```
 //! use mxrt_engine::{Access, Config, DeviceId, DeviceKind, Engine, EngineKind, OpSpec};
@@ -43,16 +46,17 @@ mod world;
 
 pub use device::{SimDevice, SimDriver};
 pub use faults::{Call, Fault, classify};
-pub use log::{Entry, Knows, Log};
+pub use log::{Knows, Log, LogEntry};
 pub use random::Random;
 pub use world::World;
 
 use mxrt_engine::DeviceKind;
 
-/// Who does the work of the streams.
+/// Which thread does the work of the streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Whoever waits, one step at a time, in virtual time: the same calls with the same seed give the same run.
+    /// A waiting thread, one step at a time, in virtual time: the same calls with the same seed
+    /// give the same run.
     Scheduled {
         /// Chooses among the streams that could go on.
         seed: u64,
@@ -78,13 +82,14 @@ pub struct SimConfig {
     pub kind: DeviceKind,
     /// How many devices there are.
     pub devices: usize,
-    /// Who does the work.
+    /// Which thread does the work.
     pub mode: Mode,
     /// Bytes of memory of each device.
     pub memory: usize,
     /// Whether calls are recorded for [`check`](check::check).
     pub record: bool,
-    /// Whether waits are left out, as an engine without events would: for showing that the checker sees it.
+    /// Whether waits are left out, as an engine without events would: for showing that the checker
+    /// sees it.
     pub ignore_waits: bool,
 }
 

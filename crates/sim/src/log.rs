@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// One call.
 #[derive(Clone, Debug)]
-pub enum Entry {
+pub enum LogEntry {
     /// A piece of work was submitted to a stream.
     Work {
         /// Number of the stream.
@@ -22,7 +22,7 @@ pub enum Entry {
         /// The op whose work it is behind; 0: of no op.
         op: u64,
     },
-    /// A stream was told to wait for a record.
+    /// A stream was notified to wait for a record.
     Wait {
         /// Number of the stream.
         stream: usize,
@@ -45,7 +45,8 @@ pub enum Entry {
         /// Numbers of the variables, and whether they were written.
         accesses: Vec<(u64, bool)>,
     },
-    /// The host is about to wait for values, or has done so: outside of these it may not wait for devices.
+    /// The host is about to wait for values, or has done so: outside of these it may not wait for
+    /// devices.
     MayWait(bool),
     /// Memory was given back to a device.
     Free {
@@ -73,4 +74,4 @@ pub enum Knows {
 }
 
 /// The calls of a world.
-pub type Log = Vec<Entry>;
+pub type Log = Vec<LogEntry>;

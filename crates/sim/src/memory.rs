@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
 
 const ALIGN: usize = 256;
-/// What fresh memory holds: nobody may rely on zeros.
+/// What fresh memory holds: no thread may rely on zeros.
 const FRESH: u8 = 0xA5;
 /// What freed memory holds for a moment.
 const FREED: u8 = 0x5A;

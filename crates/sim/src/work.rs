@@ -1,6 +1,6 @@
 //! What lies in a stream.
 
-use mxrt_engine::device::{ClearJob, CopyJob, DevicePtr, Kernel, Place, Tag};
+use mxrt_engine::device::{ClearJob, CopyJob, DevicePtr, Kernel, MemoryPlace, Tag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,21 +26,22 @@ impl Record {
     }
 }
 
-/// A kernel, a copy, memory to be cleared, or a kernel of the device's own that knows nothing of the engine.
-pub(crate) enum Job {
+/// A kernel, a copy, memory to be cleared, or a kernel of the device's own that knows nothing of
+/// the engine.
+pub(crate) enum StreamJob {
     Kernel(Kernel),
     Copy(CopyJob),
     Clear(ClearJob),
     Own(Arc<Tag>, Box<dyn FnOnce() + Send>),
 }
 
-impl Job {
+impl StreamJob {
     pub fn tag(&self) -> &Arc<Tag> {
         match self {
-            Job::Kernel(kernel) => kernel.tag(),
-            Job::Copy(copy) => &copy.tag,
-            Job::Clear(clear) => &clear.tag,
-            Job::Own(tag, _) => tag,
+            StreamJob::Kernel(kernel) => kernel.tag(),
+            StreamJob::Copy(copy) => &copy.tag,
+            StreamJob::Clear(clear) => &clear.tag,
+            StreamJob::Own(tag, _) => tag,
         }
     }
 
@@ -48,42 +49,44 @@ impl Job {
     pub fn memory(&self) -> Vec<DevicePtr> {
         let mut all: Vec<DevicePtr> = self.tag().accesses.iter().filter_map(|a| a.memory).collect();
         match self {
-            Job::Copy(copy) => all.extend([copy.to, copy.from].map(|place| match place {
-                Place::Device(ptr) => ptr,
-                Place::Host(ptr) => DevicePtr(ptr.expose_provenance() as u64),
+            StreamJob::Copy(copy) => all.extend([copy.to, copy.from].map(|place| match place {
+                MemoryPlace::Device(ptr) => ptr,
+                MemoryPlace::Host(ptr) => DevicePtr(ptr.expose_provenance() as u64),
             })),
-            Job::Clear(clear) => all.push(clear.at),
-            Job::Kernel(_) | Job::Own(..) => {}
+            StreamJob::Clear(clear) => all.push(clear.at),
+            StreamJob::Kernel(_) | StreamJob::Own(..) => {}
         }
         all
     }
 
     pub fn run(self) {
         match self {
-            Job::Kernel(kernel) => kernel.run(),
-            Job::Own(_, body) => body(),
-            Job::Clear(clear) => {
-                // SAFETY: contract of `Device::clear`; device addresses are addresses of the host here.
-                unsafe { address(Place::Device(clear.at)).write_bytes(0, clear.bytes) }
+            StreamJob::Kernel(kernel) => kernel.run(),
+            StreamJob::Own(_, body) => body(),
+            StreamJob::Clear(clear) => {
+                // SAFETY: contract of `Device::clear`; device addresses are addresses of the host
+                // here.
+                unsafe { address(MemoryPlace::Device(clear.at)).write_bytes(0, clear.bytes) }
             }
-            Job::Copy(copy) => {
-                // SAFETY: whoever submitted the copy answers for both places, until an event after it is complete
-                // (contract of `Device::copy`); device addresses are addresses of the host here.
+            StreamJob::Copy(copy) => {
+                // SAFETY: the thread that submitted the copy answers for both places, until an
+                // event after it is complete (contract of `Device::copy`); device addresses are
+                // addresses of the host here.
                 unsafe { std::ptr::copy(address(copy.from), address(copy.to), copy.bytes) }
             }
         }
     }
 }
 
-fn address(place: Place) -> *mut u8 {
+fn address(place: MemoryPlace) -> *mut u8 {
     match place {
-        Place::Host(ptr) => ptr,
-        Place::Device(ptr) => std::ptr::with_exposed_provenance_mut(ptr.0 as usize),
+        MemoryPlace::Host(ptr) => ptr,
+        MemoryPlace::Device(ptr) => std::ptr::with_exposed_provenance_mut(ptr.0 as usize),
     }
 }
 
 pub(crate) enum Item {
-    Job { job: Job, submitted: u64 },
+    StreamJob { job: StreamJob, submitted: u64 },
     Record { record: Arc<Record>, submitted: u64 },
     Wait { record: Arc<Record> },
 }
@@ -93,7 +96,7 @@ pub(crate) enum Running {
     Nothing,
     /// It has begun; the body runs when it ends.
     Begun {
-        job: Job,
+        job: StreamJob,
         ends: u64,
     },
     /// The body has run, the rest of its time has not passed.
@@ -102,6 +105,6 @@ pub(crate) enum Running {
         memory: Vec<DevicePtr>,
         ends: u64,
     },
-    /// Somebody runs a body.
+    /// A thread is running a body.
     Busy,
 }

@@ -1,10 +1,10 @@
 //! Devices, streams and events together, and the choice of what happens next.
 
 use crate::faults::{Call, Fault, Faults};
-use crate::log::{Entry, Knows, Log};
+use crate::log::{Knows, Log, LogEntry};
 use crate::memory::Memory;
 use crate::random::Random;
-use crate::work::{Item, Job, Record, Running};
+use crate::work::{Item, Record, Running, StreamJob};
 use crate::{Mode, SimConfig};
 use mxrt_engine::device::{Callback, DeviceError, DevicePtr, ErrorClass};
 use std::collections::{HashMap, VecDeque};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 mod state;
 
-/// Numbers of streams begin here: above 2^32, so that whoever cuts them is found out.
+/// Numbers of streams begin here: above 2^32, so that code that truncates them is found out.
 const FIRST_STREAM: u64 = 0x7f5a_0000_0000;
 const STREAM_SPACE: u64 = 0x40;
-/// Longest time of a piece of work whose time nobody has set, in nanoseconds.
+/// Longest time of a piece of work without a time of its own, in nanoseconds.
 const USUAL_TIME: u64 = 10_000;
 
 /// Simulated devices that can wait for each other. Clones are the same world.
@@ -27,16 +27,16 @@ pub struct World(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     pub config: SimConfig,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     /// Something was submitted or done.
     changed: Condvar,
-    /// Somebody does a step.
+    /// A thread is doing a step.
     stepping: AtomicBool,
     /// Its threads go home.
     ended: AtomicBool,
 }
 
-pub(crate) struct State {
+pub(crate) struct WorldState {
     random: Random,
     host_clock: u64,
     streams: Vec<Stream>,
@@ -105,7 +105,7 @@ impl World {
         };
         let budget = config.memory;
         let device = || Device { lost: None, memory: Memory::default(), pinned: Memory::default(), budget };
-        let state = State {
+        let state = WorldState {
             random: Random::new(seed),
             host_clock: 0,
             streams: Vec::new(),
@@ -201,15 +201,15 @@ impl World {
 
     /// Notes that an op of the host uses variables: numbers, and whether they are written.
     pub fn host_uses(&self, name: &str, accesses: &[(u64, bool)]) {
-        self.note(Entry::Host { name: name.to_owned(), accesses: accesses.to_vec() });
+        self.note(LogEntry::Host { name: name.to_owned(), accesses: accesses.to_vec() });
     }
 
     /// Notes that the host may wait for devices from now on, or may not.
     pub fn may_wait(&self, may: bool) {
-        self.note(Entry::MayWait(may));
+        self.note(LogEntry::MayWait(may));
     }
 
-    fn note(&self, entry: Entry) {
+    fn note(&self, entry: LogEntry) {
         if self.0.config.record {
             self.lock().log.push(entry);
         }
@@ -264,7 +264,7 @@ impl World {
         true
     }
 
-    fn do_item(&self, mut state: MutexGuard<'_, State>, stream: usize, item: Item) {
+    fn do_item(&self, mut state: MutexGuard<'_, WorldState>, stream: usize, item: Item) {
         match item {
             Item::Wait { record } => {
                 let time = record.time().unwrap_or(0);
@@ -279,7 +279,7 @@ impl World {
                 drop(state);
                 later.run();
             }
-            Item::Job { job, submitted } => {
+            Item::StreamJob { job, submitted } => {
                 let time = state.time_of(job.tag().name.as_str());
                 let begins = submitted.max(state.streams[stream].clock);
                 let memory = job.memory();
@@ -295,7 +295,7 @@ impl World {
     }
 
     /// Runs a body without the lock.
-    fn run_job(&self, mut state: MutexGuard<'_, State>, stream: usize, job: Job, ends: u64, at_end: bool) {
+    fn run_job(&self, mut state: MutexGuard<'_, WorldState>, stream: usize, job: StreamJob, ends: u64, at_end: bool) {
         let device = state.streams[stream].device;
         if let Some(error) = state.faults.next(device, Call::Execute) {
             state.streams[stream].running = Running::Nothing;
@@ -320,12 +320,12 @@ impl World {
         self.0.changed.notify_all();
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, WorldState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a call: an error if the device is lost, or if it was asked for.
-    pub(crate) fn call(&self, device: usize, call: Call) -> Result<MutexGuard<'_, State>, DeviceError> {
+    pub(crate) fn call(&self, device: usize, call: Call) -> Result<MutexGuard<'_, WorldState>, DeviceError> {
         let mut state = self.lock();
         state.usable(device)?;
         match state.faults.next(device, call) {
@@ -341,7 +341,7 @@ impl World {
     }
 
     /// Calls back later: the caller may hold locks that callbacks take.
-    fn defer(&self, mut state: MutexGuard<'_, State>, later: Later) {
+    fn defer(&self, mut state: MutexGuard<'_, WorldState>, later: Later) {
         self.wake(&state);
         match self.0.config.mode {
             Mode::Threaded { .. } => {
@@ -356,8 +356,8 @@ impl World {
         self.0.changed.notify_all();
     }
 
-    /// Something can be done now: whoever does it is told.
-    pub(crate) fn submitted(&self, mut state: MutexGuard<'_, State>, stream: usize) {
+    /// Something can be done now: the thread that does it is notified.
+    pub(crate) fn submitted(&self, mut state: MutexGuard<'_, WorldState>, stream: usize) {
         match self.0.config.mode {
             Mode::Scheduled { .. } => {}
             Mode::Pumped { .. } if !state.pumping => {
@@ -378,8 +378,8 @@ impl World {
         }
     }
 
-    /// Something was done: whoever waits for it goes on, on the host and in the streams.
-    fn wake(&self, state: &State) {
+    /// Something was done: the thread that waits for it goes on, on the host and in the streams.
+    fn wake(&self, state: &WorldState) {
         self.0.changed.notify_all();
         let ready = (0..state.streams.len()).filter(|s| state.can_go_on(*s));
         ready.filter_map(|s| state.streams[s].thread.as_ref()).for_each(|thread| thread.notify_one());
@@ -410,7 +410,7 @@ impl World {
                 Running::Nothing => {
                     let item = state.streams[stream].queue.pop_front();
                     state.streams[stream].running = Running::Nothing;
-                    if let Some(Item::Job { job, .. }) = item {
+                    if let Some(Item::StreamJob { job, .. }) = item {
                         state.streams[stream].running = Running::Busy;
                         let pause = state.random.below(max_delay_us + 1);
                         drop(state);
@@ -455,7 +455,8 @@ impl World {
             }
             drop(state);
             if !self.step() {
-                // Another thread does a step, or nothing can be done before something else is submitted.
+                // Another thread does a step, or nothing can be done before something else is
+                // submitted.
                 std::thread::sleep(Duration::from_micros(50));
                 return Ok(false);
             }

@@ -1,4 +1,5 @@
-//! Devices of two drivers in one engine. Their streams cannot wait for each other, so ops do, and nobody is blocked.
+//! Devices of two drivers in one engine. Their streams cannot wait for each other, so ops do, and
+//! no thread is blocked.
 
 mod common;
 
@@ -25,7 +26,8 @@ fn two_drivers(kind: EngineKind, mode: Mode) -> (Rig, World) {
     (Rig { engine: engine.unwrap(), world: worlds.0 }, worlds.1)
 }
 
-/// Runs a scenario with every seed; afterwards everything must be complete and, as each driver sees it, in order.
+/// Runs a scenario with every seed; afterwards everything must be complete and, as each driver sees
+/// it, in order.
 fn every_seed_of_two_drivers(scenario: impl Fn(&Rig, &World, &mut Random)) {
     every_seed_with(scenario, |report| assert!(report.violations.is_empty(), "{}", report.violations.join("\n")));
 }

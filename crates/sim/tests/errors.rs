@@ -1,4 +1,4 @@
-//! What goes wrong on a device reaches whoever depends on it, and nobody else.
+//! What goes wrong on a device reaches the ops that depend on it, and nothing else.
 
 mod common;
 
@@ -73,10 +73,10 @@ fn wait_all_tells_late_failures_of_values_that_are_gone() {
     every_seed(|rig, seed| {
         {
             let [a, b] = rig.cells();
-            rig.fails("take", 0, &[], &[&a], "nobody looks");
+            rig.fails("take", 0, &[], &[&a], "not looked at");
             rig.op("dependant", 1, &[&a], &[&b], |v| v[0]);
         }
-        assert_eq!(unobserved(rig), ["nobody looks"], "seed {seed}: once, although a dependant has inherited it");
+        assert_eq!(unobserved(rig), ["not looked at"], "seed {seed}: once, although a dependant has inherited it");
         assert!(unobserved(rig).is_empty());
     });
 }
@@ -84,7 +84,8 @@ fn wait_all_tells_late_failures_of_values_that_are_gone() {
 #[test]
 fn what_was_enqueued_behind_a_failure_inherits_the_original() {
     every_seed(|rig, seed| {
-        // A chain over streams; every kernel but the first would fail by itself on the garbage it gets.
+        // A chain over streams; every kernel but the first would fail by itself on the garbage it
+        // gets.
         let chain: [Cell; 12] = rig.cells();
         rig.fails("origin", 0, &[], &[&chain[0]], "the first");
         for i in 1..chain.len() {
@@ -93,7 +94,7 @@ fn what_was_enqueued_behind_a_failure_inherits_the_original() {
         let last = failure(rig.read(&chain[11]));
         assert_eq!((last.message(), last.op()), ("the first", "origin"), "seed {seed}");
         assert!(chain.iter().all(|cell| failure(rig.read(cell)).same_event(&last)));
-        assert!(unobserved(rig).is_empty(), "errors about garbage are nobody's");
+        assert!(unobserved(rig).is_empty(), "errors about garbage belong to no op");
     });
 }
 
@@ -155,7 +156,7 @@ fn error_in_on_start() {
         rig.world.inject(fault(Call::Wait, 0, 1));
         rig.op("hit", 1, &[&x], &[&y], |v| v[0]);
         rig.op("after", 2, &[&x], &[&z], |v| v[0] + 1);
-        // What the failed op did not wait for must still be waited for by whoever writes.
+        // What the failed op did not wait for must still be waited for by the thread that writes.
         rig.op("writer", 3, &[], &[&y], |_| 9);
         assert_eq!((rig.read(&z).unwrap(), rig.read(&y).unwrap()), (3, 9), "seed {seed}");
         assert_eq!(unobserved(rig), ["ordering an operator on sim(0): invalid value (device error 1)"]);
@@ -200,7 +201,7 @@ fn sticky_error_marks_device_lost() {
         assert_eq!(rig.read(&done).unwrap(), 1);
         let with_memory = rig.engine.new_var();
         rig.engine.alloc_on(&with_memory, sim(0), 64).unwrap();
-        // The kernel dies; whoever calls next is told.
+        // The kernel dies; the thread that calls next is notified.
         rig.world.inject(fault(Call::Execute, 0, 700));
         rig.op("guilty", 0, &[], &[&a], |_| 2);
         rig.op("behind", 1, &[&a], &[&b], |v| v[0]);
@@ -230,7 +231,7 @@ fn sticky_error_marks_device_lost() {
 }
 
 #[test]
-fn a_lost_device_hangs_nobody() {
+fn a_lost_device_hangs_no_thread() {
     for seed in 0..engines() {
         let config = SimConfig { mode: Mode::Threaded { seed, max_delay_us: 30 }, ..SimConfig::default() };
         let rig = rig_with(EngineKind::ThreadedPerDeviceAsync, config);
@@ -263,7 +264,8 @@ fn a_lost_device_hangs_nobody() {
 fn nested_bulk() {
     const PARTS: usize = 15;
     every_seed(|rig, seed| {
-        // Part i makes cell i; the 7th fails; the 9th reads what the 7th should have made, the 10th what the 8th made.
+        // Part i makes cell i; the 7th fails; the 9th reads what the 7th should have made, the 10th
+        // what the 8th made.
         let input = rig.cell(100);
         let cells: [Cell; PARTS] = rig.cells();
         let mut vars = vec![(&input.var, Access::Read)];
@@ -278,7 +280,7 @@ fn nested_bulk() {
             let from = if read == PARTS { input.value.clone() } else { cells[read].value.clone() };
             let to = cells[i].value.clone();
             let reads = if read == PARTS { vec![0] } else { vec![read + 1] };
-            mxrt_engine::device::Part::new(reads, vec![i + 1], move |_| {
+            mxrt_engine::device::DevicePart::new(reads, vec![i + 1], move |_| {
                 if i == 7 {
                     return Err(OpError::new(FailureKind::Operator, "the 7th"));
                 }
@@ -290,7 +292,7 @@ fn nested_bulk() {
             })
         });
         rig.engine.push_device_parts(spec, parts.collect()).unwrap();
-        let records = rig.world.log().iter().filter(|e| matches!(e, mxrt_sim::Entry::Record { .. })).count();
+        let records = rig.world.log().iter().filter(|e| matches!(e, mxrt_sim::LogEntry::Record { .. })).count();
         assert_eq!(records, 1, "one event for all of them");
         let after = rig.cell(0);
         rig.op("after", 1, &[&cells[9]], &[&after], |v| v[0]);

@@ -1,4 +1,5 @@
-//! Arrays that other libraries use on streams of their own, parameters that many read, arenas that few share.
+//! Arrays that other libraries use on streams of their own, parameters that many read, arenas that
+//! few share.
 
 mod common;
 
@@ -42,7 +43,8 @@ impl Library {
         sim.launch_own(self.stream, tag.clone(), kernel).unwrap();
     }
 
-    /// Makes another stream wait for what this library has submitted: what a producer does when it is asked.
+    /// Makes another stream wait for what this library has submitted: what a producer does when it
+    /// is asked.
     fn be_ready_on(&self, number: u64) {
         let event = self.device.new_event(false).unwrap();
         self.device.record(self.stream, event, 0).unwrap();
@@ -51,7 +53,7 @@ impl Library {
     }
 }
 
-/// What the checker is told about the library's use of a variable.
+/// What the checker is notified about the library's use of a variable.
 fn tag(name: &'static str, var: &Var, write: bool) -> Arc<mxrt_engine::device::Tag> {
     let memory = var.memory().map(|m| m.ptr);
     let access = mxrt_engine::device::TagAccess { var: var.id(), memory, write };
@@ -102,7 +104,8 @@ fn dlpack_export_streams() {
         let export = rig.engine.export_to(&x, sim(0), consumer, false, &mut || true).unwrap();
         assert_eq!(rig.check(seed).host_waits, 0, "the host waits for nothing");
         let ptr = x.memory().unwrap().ptr;
-        // The library uses the memory although the array is gone; it says so by dropping the export afterwards.
+        // The library uses the memory although the array is gone; it says so by dropping the export
+        // afterwards.
         let seen = Box::into_raw(Box::new(0i64));
         let tag = tag("consumer", &x, false);
         drop(x);
@@ -157,7 +160,7 @@ fn dlpack_export_without_synchronisation_waits_at_the_end() {
         let export = rig.engine.export_to(&x, sim(0), ConsumerStream::NoSync, false, &mut || true).unwrap();
         store(rig, "other", 1, &rig.engine.new_var(), 1);
         drop(export);
-        assert_eq!(rig.world.pending(), 0, "nobody knows which stream used it, so the device is waited for");
+        assert_eq!(rig.world.pending(), 0, "no thread knows which stream used it, so the device is waited for");
     });
 }
 
@@ -186,16 +189,16 @@ fn dlpack_import_orders() {
         let from = rig.engine.alloc_on(&source, sim(0), BYTES).unwrap();
         let to = library.device.alloc(BYTES).unwrap();
         let x = rig.engine.new_var();
-        let (told, done) = (Arc::new(AtomicUsize::new(0)), library.device.clone());
-        let counted = told.clone();
+        let (notified, done) = (Arc::new(AtomicUsize::new(0)), library.device.clone());
+        let counted = notified.clone();
         let free = move || {
             counted.fetch_add(1, SeqCst);
             done.free(to);
         };
         rig.engine.adopt_memory(&x, sim(0), to, BYTES, free).unwrap();
         let job = mxrt_engine::device::CopyJob {
-            to: mxrt_engine::Place::Device(to),
-            from: mxrt_engine::Place::Device(from),
+            to: mxrt_engine::MemoryPlace::Device(to),
+            from: mxrt_engine::MemoryPlace::Device(from),
             bytes: 8,
             tag: tag("producer", &x, true),
         };
@@ -209,13 +212,13 @@ fn dlpack_import_orders() {
         let spec = OpSpec::new("consumer", &vars).device(sim(0)).stream(3).cost(Cost::Small);
         rig.engine.push_device(spec, |ctx| ctx.launch(|_| Ok(()))).unwrap();
         drop(x);
-        assert_eq!(told.load(SeqCst), 0, "the memory is in use");
+        assert_eq!(notified.load(SeqCst), 0, "the memory is in use");
         let report = rig.check(seed);
         assert!(report.ordered("producer", "consumer"), "seed {seed}");
         assert_eq!(report.host_waits, 0);
         rig.read(&y).unwrap();
         while rig.world.step() {}
-        assert_eq!(told.load(SeqCst), 1, "the library is told once, when nobody uses its memory any more");
+        assert_eq!(notified.load(SeqCst), 1, "the library is notified once, when its memory is not used any more");
         library.events.borrow().iter().for_each(|e| library.device.free_event(*e));
     });
 }

@@ -1,4 +1,5 @@
-//! A process that forks while devices work. Alone in its file: a fork waits for whatever other tests are in the middle of.
+//! A process that forks while devices work. Alone in its file: a fork waits for whatever other
+//! tests are in the middle of.
 
 mod common;
 
@@ -22,7 +23,8 @@ fn fork_child_cpu_only() {
         rig.host("parked", &[&pending], &[&parked], |v| v[0]);
         // Other streams are in the middle of something.
         (0..seed % 7).for_each(|i| rig.op("busy", 2 + i as u16 % 3, &[], &[&busy], |_| 1));
-        // SAFETY: the engine's handlers make forking safe; the child runs the checks below and leaves without destructors.
+        // SAFETY: the engine's handlers make forking safe; the child runs the checks below and
+        // leaves without destructors.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let check = || child_checks(&rig, [&pending, &host, &parked]);

@@ -67,13 +67,13 @@ fn waitall_all_devices() {
 fn guards_and_callbacks_wait_for_the_device() {
     every_seed(|rig, seed| {
         let [x, y] = rig.cells();
-        let told = Arc::new(Mutex::new(None));
+        let notified = Arc::new(Mutex::new(None));
         rig.op("write", 0, &[], &[&x], |_| 7);
-        let (seen, value) = (told.clone(), x.value.clone());
+        let (seen, value) = (notified.clone(), x.value.clone());
         rig.engine.on_ready(&x.var, move |result| {
             *seen.lock().unwrap() = Some((result.is_ok(), value.load(SeqCst)));
         });
-        assert!(told.lock().unwrap().is_none_or(|t| t == (true, 7)), "seed {seed}");
+        assert!(notified.lock().unwrap().is_none_or(|t| t == (true, 7)), "seed {seed}");
         rig.world.may_wait(true);
         let guard = rig.engine.read_guard(&x.var).unwrap();
         assert_eq!(x.get(), 7);
@@ -84,7 +84,7 @@ fn guards_and_callbacks_wait_for_the_device() {
         drop(guard);
         drop(rig.engine.write_guard(&x.var).unwrap());
         assert_eq!(x.get(), 9);
-        assert_eq!(*told.lock().unwrap(), Some((true, 7)));
+        assert_eq!(*notified.lock().unwrap(), Some((true, 7)));
         rig.op("after", 2, &[&x], &[&y], |v| v[0] + 1);
         assert!(!rig.engine.is_ready(&y.var) || y.get() == 10);
         while !rig.engine.is_ready(&y.var) {}
@@ -140,10 +140,11 @@ fn a_parked_op_blocks_no_worker() {
     }
 }
 
-/// With `Async` a push returns, and dependants are submitted, while the kernel has not run; without, the op is complete
-/// before anything that depends on it starts; `NaiveEngine` has it complete when the push returns.
+/// With `Async` a push returns, and dependants are submitted, while the kernel has not run;
+/// without, the op is complete before anything that depends on it starts; `NaiveEngine` has it
+/// complete when the push returns.
 #[test]
-fn kinds_are_told_apart_on_two_devices() {
+fn kinds_are_notified_apart_on_two_devices() {
     for kind in EngineKind::ALL {
         let rig = rig_with(kind, SimConfig { mode: Mode::Scheduled { seed: 3 }, record: true, ..SimConfig::default() });
         let [x, y] = rig.cells();
@@ -175,7 +176,8 @@ fn kinds_are_told_apart_on_two_devices() {
     }
 }
 
-/// The kinds with a set of queues for each device serve devices in turn; the others serve whoever came first.
+/// The kinds with a set of queues for each device serve devices in turn; the others serve in order
+/// of arrival.
 #[test]
 fn kinds_serve_devices_differently() {
     let order_of = |kind| {

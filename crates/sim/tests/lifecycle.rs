@@ -14,7 +14,8 @@ fn threaded() -> SimConfig {
 
 #[test]
 fn shutdown_with_work_pending() {
-    // A wait for a device looks about every 50 ms whether the engine closes: sixteen rounds at a time.
+    // A wait for a device looks about every 50 ms whether the engine closes: sixteen rounds at a
+    // time.
     const SIDE_BY_SIDE: u64 = 16;
     std::thread::scope(|s| {
         for first in 0..SIDE_BY_SIDE {
@@ -42,7 +43,7 @@ fn close_in_the_middle(seed: u64) {
         assert!(matches!(waiting.join().unwrap(), Err(WaitError::Closed)), "seed {seed}");
         assert!(matches!(all.join().unwrap(), Err(WaitError::Closed)), "seed {seed}");
     });
-    // What was submitted goes on; nobody has to be there.
+    // What was submitted goes on; no thread has to be there.
     drop((y, host));
     open();
     while rig.world.pending() > 0 {
@@ -127,7 +128,8 @@ fn copies_and_kernels_overlap() {
 
 #[test]
 fn an_op_of_the_host_on_a_devices_queue_gets_no_stream() {
-    // `push` makes an op of the host whatever its device: it may touch what the device has finished, and only that.
+    // `push` makes an op of the host whatever its device: it may touch what the device has
+    // finished, and only that.
     let rig = rig();
     rig.begin(1);
     let [x, y] = rig.cells();

@@ -13,7 +13,8 @@ fn number(ptr: DevicePtr) -> *mut i64 {
     std::ptr::with_exposed_provenance_mut(ptr.0 as usize)
 }
 
-/// Pushes an op that allocates memory for `to` and fills its first place from that of `from`, or with `value`.
+/// Pushes an op that allocates memory for `to` and fills its first place from that of `from`, or
+/// with `value`.
 fn fill(rig: &Rig, name: &'static str, stream: u16, from: Option<&Var>, to: &Var, value: i64) {
     let mut vars = vec![(to, Access::Write)];
     vars.extend(from.map(|f| (f, Access::Read)));
@@ -27,7 +28,8 @@ fn fill(rig: &Rig, name: &'static str, stream: u16, from: Option<&Var>, to: &Var
             None
         };
         ctx.launch(move |_| {
-            // SAFETY: the memory belongs to variables of this op, has BYTES bytes, and is kept behind its event.
+            // SAFETY: the memory belongs to variables of this op, has BYTES bytes, and is kept
+            // behind its event.
             unsafe { number(to).write(from.map_or(value, |f| number(f).read() + value)) };
             Ok(())
         })
@@ -55,7 +57,7 @@ fn free_then_alloc_same_size() {
         let (x, y, z) = (rig.engine.new_var(), rig.engine.new_var(), rig.engine.new_var());
         fill(rig, "source", 0, None, &x, 5);
         fill(rig, "reader", 1, Some(&x), &y, 1);
-        // Room for two blocks: the third owner gets memory that somebody still uses.
+        // Room for two blocks: the third owner gets memory that is still in use.
         rig.engine.set_device_limit(sim(0), Some(2 * BYTES)).unwrap();
         drop(x);
         fill(rig, "next owner", 2, None, &z, 50);
@@ -99,7 +101,8 @@ fn free_then_alloc_for_cpu() {
         let (world, id) = (rig.world.clone(), z.id());
         rig.engine.push(OpSpec::new("host", &[(&z, Access::Write)]).cost(Cost::Small), move |_| {
             world.host_uses("host", &[(id, true)]);
-            // SAFETY: the op has the only grant of the variable, and its memory's last user is complete.
+            // SAFETY: the op has the only grant of the variable, and its memory's last user is
+            // complete.
             unsafe { number(ptr).write(77) };
             Ok(())
         });
@@ -163,7 +166,7 @@ fn delayed_alloc_regrow() {
         assert_ne!(x.memory().unwrap().ptr, old);
         rig.engine.trim_device(sim(0)).unwrap();
         rig.engine.set_device_limit(sim(0), Some(6 * BYTES)).unwrap();
-        // The memory that was too small goes to somebody else, behind its reader.
+        // The memory that was too small goes to another owner, behind its reader.
         fill(rig, "next owner", 3, None, &z, 50);
         rig.engine.set_device_limit(sim(0), None).unwrap();
         let report = rig.check(seed);
@@ -222,7 +225,7 @@ fn a_refused_allocation_is_tried_again_after_trimming() {
 }
 
 #[test]
-fn memory_is_given_back_only_when_nobody_uses_it() {
+fn memory_is_given_back_only_when_no_thread_uses_it() {
     every_seed(|rig, seed| {
         let (x, y) = (rig.engine.new_var(), rig.engine.new_var());
         fill(rig, "source", 0, None, &x, 5);
@@ -259,5 +262,5 @@ fn everything_is_back_when_it_is_quiet() {
         );
         assert_eq!(rig.world.live_events(), stats.free_events);
     }
-    assert!(!rig.world.log().iter().any(|e| matches!(e, mxrt_sim::Entry::Known { how: Knows::Called, .. })));
+    assert!(!rig.world.log().iter().any(|e| matches!(e, mxrt_sim::LogEntry::Known { how: Knows::Called, .. })));
 }

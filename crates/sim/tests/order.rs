@@ -1,4 +1,5 @@
-//! The order of ops over streams, devices and the host. Names are those of the specification's scenarios.
+//! The order of ops over streams, devices and the host. Names are those of the specification's
+//! scenarios.
 
 mod common;
 
@@ -172,8 +173,8 @@ impl Copies<'_> {
         let pushed = self.rig.engine.push_device(spec, move |ctx| {
             let host: *mut u8 = value.as_ptr().cast();
             ctx.keep(value);
-            // SAFETY: both have eight bytes, belong to variables of this op, and stay: the device's with its variable, the
-            // host's by `keep`.
+            // SAFETY: both have eight bytes, belong to variables of this op, and stay: the device's
+            // with its variable, the host's by `keep`.
             unsafe {
                 if to_device {
                     return ctx.copy_in((1, ctx.alloc(1, 8)?), (0, host), 8);
@@ -208,7 +209,7 @@ fn d2h_then_cpu_read() {
         back.push(Lane::CopyOut);
         let z = rig.cell(0);
         rig.host("host read", &[&back.host], &[&z], |v| v[0] * 2);
-        assert_eq!(rig.check(seed).host_waits, 0, "an op of the host is put aside, nobody waits");
+        assert_eq!(rig.check(seed).host_waits, 0, "an op of the host is put aside, no thread waits");
         assert_eq!(rig.read(&z).unwrap(), 22);
         assert!(rig.check(seed).ordered("copy", "host read"));
     });

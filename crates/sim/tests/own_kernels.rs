@@ -1,4 +1,5 @@
-//! Kernels of a device's own: they know nothing of the engine, and report what they find in their data by a status word.
+//! Kernels of a device's own: they know nothing of the engine, and report what they find in their
+//! data by a status word.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn report(status: device::DevicePtr, value: u64) {
     let _ = unsafe { AtomicU64::from_ptr(word) }.compare_exchange(0, value, SeqCst, SeqCst);
 }
 
-/// Pushes a gather as a backend with kernels of its own would: `to` becomes the element of the table whose number `index` holds.
+/// Pushes a gather as a backend with kernels of its own would: `to` becomes the element of the
+/// table whose number `index` holds.
 fn take(rig: &Rig, stream: u16, index: &Cell, to: &Cell) {
     let vars = accesses(&[index], &[to]);
     let spec = OpSpec::new("take", &vars).device(sim(0)).stream(stream).cost(Cost::Small);
@@ -62,7 +64,7 @@ fn status_word_of_a_kernel_of_the_devices_own() {
             assert_eq!(failed.message(), "index 12 is out of range for an axis of 8", "seed {seed}");
             assert_eq!((failed.op(), failed.kind(), failed.device()), ("take", FailureKind::Index, Some("sim(0)")));
         }
-        // What such a kernel says about data that has failed is nobody's error.
+        // what such a kernel says about data that has failed is not an error of the op.
         take(rig, 2, &b, &e);
         assert_eq!(failure(rig.read(&e)).message(), "index 12 is out of range for an axis of 8");
         // Written anew it is well, and so is the word that the next op gets.

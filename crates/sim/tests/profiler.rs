@@ -1,4 +1,5 @@
-//! What the profiler says of devices. It belongs to the process, so these tests have a process of their own, and take turns.
+//! What the profiler says of devices. It belongs to the process, so these tests have a process of
+//! their own, and take turns.
 
 mod common;
 
@@ -9,7 +10,8 @@ use std::sync::Mutex;
 
 static PROFILE: Mutex<()> = Mutex::new(());
 
-/// How long a measured op takes on the device: an hour of virtual time, which no host needs to submit it.
+/// How long a measured op takes on the device: an hour of virtual time, which no host needs to
+/// submit it.
 const TOOK_MICROS: f64 = 3.6e9;
 
 #[test]
@@ -49,7 +51,7 @@ fn profiler_device_time() {
     }
 }
 
-/// What nobody has waited for is in the profile as soon as it is complete, and not before.
+/// What no thread has waited for is in the profile as soon as it is complete, and not before.
 #[test]
 fn the_profile_has_what_is_complete_whoever_waited() {
     let _alone = PROFILE.lock();

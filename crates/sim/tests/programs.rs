@@ -1,5 +1,5 @@
-//! Random programs over the host and two devices, with copies between streams, memory that is freed and faults: the
-//! values and failures are those of the program run one op after the other.
+//! Random programs over the host and two devices, with copies between streams, memory that is freed
+//! and faults: the values and failures are those of the program run one op after the other.
 
 mod common;
 
@@ -114,7 +114,7 @@ fn random_programs_on_a_device_that_is_lost() {
             rig.host("host", &[to], &[&host], |v| v[0]);
             rig.some_steps(&mut random);
         }
-        // Everybody gets an answer, and what has nothing to do with the device its value.
+        // Every thread gets an answer, and what has nothing to do with the device its value.
         for cell in [&x, &y, &host] {
             let _ = rig.read(cell);
         }

@@ -1,4 +1,5 @@
-//! Copies between the host and a device go through a ring of page-locked chunks, which are used again behind their events.
+//! Copies between the host and a device go through a ring of page-locked chunks, which are used
+//! again behind their events.
 
 mod common;
 
@@ -106,7 +107,7 @@ fn round_trips(rig: &Rig, random: &mut Random, count: u16) -> Vec<Trip> {
             let back = Host::new(rig, vec![0; values.len()]);
             download(rig, "download", &there, &back);
             rig.some_steps(random);
-            // Whoever overwrites the source comes after the copy.
+            // The thread that overwrites the source comes after the copy.
             let (source, overwritten) = (from.bytes.clone(), [(&from.var, Access::Write)]);
             rig.engine.push(OpSpec::new("overwrite", &overwritten).cost(Cost::Small), move |_| {
                 source.lock().unwrap().fill(0xEE);
@@ -182,7 +183,8 @@ fn an_upload_waits_for_nothing_but_its_source_and_its_target() {
     });
 }
 
-/// While one piece travels the next is filled: so a copy takes the time of the slower half, and a piece.
+/// While one piece travels the next is filled: so a copy takes the time of the slower half, and a
+/// piece.
 #[test]
 fn pieces_of_a_copy_overlap() {
     const PIECES: u64 = 40;
@@ -209,7 +211,8 @@ fn pieces_of_a_copy_overlap() {
     }
 }
 
-/// A hundred copies that take 1 ms and kernels on them that take 1 ms are done in little more than 100 ms.
+/// A hundred copies that take 1 ms and kernels on them that take 1 ms are done in little more than
+/// 100 ms.
 #[test]
 fn copies_overlap_with_kernels() {
     const PAIRS: u64 = 100;
@@ -234,7 +237,8 @@ fn copies_overlap_with_kernels() {
     drop(pairs);
 }
 
-/// Whichever call of a copy fails: that op fails, its neighbours do not, and the ring has all its chunks afterwards.
+/// Whichever call of a copy fails: that op fails, its neighbours do not, and the ring has all its
+/// chunks afterwards.
 #[test]
 fn a_copy_that_fails_in_the_middle_takes_nothing_with_it() {
     let rig = rig();
@@ -243,7 +247,8 @@ fn a_copy_that_fails_in_the_middle_takes_nothing_with_it() {
     for seed in 0..seeds() {
         let mut random = Random::new(seed);
         rig.begin(seed);
-        // A wait that is refused in the middle of a copy leaves nothing but waiting for what was submitted.
+        // A wait that is refused in the middle of a copy leaves nothing but waiting for what was
+        // submitted.
         rig.world.may_wait(true);
         let call = [Call::Copy, Call::Launch, Call::Wait, Call::Record][random.below(4) as usize];
         let (from, there, before) = (Host::new(&rig, vec![5; 6 * CHUNK]), rig.engine.new_var(), rig.engine.new_var());
@@ -285,7 +290,8 @@ fn threads_copy_in_and_out_at_the_same_time() {
     for seed in 0..seeds() {
         let rig = &rigs[seed as usize % rigs.len()];
         rig.world.restart(seed);
-        // Nobody has asked for a value: until then no thread may wait for a device, in the kinds that do not always wait.
+        // No thread has asked for a value: until then no thread may wait for a device, in the kinds
+        // that do not always wait.
         rig.world.may_wait(!rig.engine.kind().is_async());
         let trips: Vec<Trip> = std::thread::scope(|s| {
             let push = |thread: u64| move || round_trips(rig, &mut Random::new(seed << 8 | thread), 1);

@@ -1,4 +1,5 @@
-//! Eight threads push over two devices whose streams are threads: everything is ordered, and nothing more than that.
+//! Eight threads push over two devices whose streams are threads: everything is ordered, and
+//! nothing more than that.
 
 mod common;
 
@@ -36,7 +37,7 @@ fn no_stream_and_no_thread_waits_without_a_reason() {
     for seed in 0..seeds() {
         let rig = &rigs[seed as usize % rigs.len()];
         rig.world.restart(seed);
-        // Nobody has asked for a value, so until then no thread may wait for a device.
+        // No thread has asked for a value, so until then no thread may wait for a device.
         rig.world.may_wait(false);
         let shared: Vec<Cell> = (0..12).map(|i| rig.cell(i)).collect();
         std::thread::scope(|s| {
@@ -64,7 +65,7 @@ fn a_wait_without_a_reason_is_noticed_among_threads() {
             s.spawn(move || pushes(rig, shared, &mut Random::new(thread)));
         }
         s.spawn(|| {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (tell, notified) = std::sync::mpsc::channel();
             let push = |name: &'static str, cell: &Cell, work: Box<dyn FnOnce(&DeviceCtx<'_>) + Send>| {
                 let vars = accesses(&[], &[cell]);
                 let pushed = rig.engine.push_device(OpSpec::new(name, &vars).device(sim(0)), move |ctx| {
@@ -79,7 +80,7 @@ fn a_wait_without_a_reason_is_noticed_among_threads() {
                 tell.send(event).unwrap();
             };
             push("alone", &x, Box::new(mark));
-            let event = told.recv().unwrap();
+            let event = notified.recv().unwrap();
             let wait = move |ctx: &DeviceCtx<'_>| ctx.backend().stream_wait(ctx.stream(), event, ctx.tag().op).unwrap();
             push("patient", &y, Box::new(wait));
         });

@@ -10,18 +10,19 @@ use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
-/// Storage and its variable. Whoever touches the bytes holds a grant of the variable.
+/// Storage and its variable. The thread that touches the bytes holds a grant of the variable.
 pub(crate) struct Chunk {
     pub(crate) engine: &'static Engine,
     pub(crate) var: Var,
     context: Context,
     pub(crate) bytes: usize,
-    /// Allocated by whoever touches the content first, which is usually the operator that writes it.
+    /// Allocated by the thread that touches the content first, which is usually the operator that
+    /// writes it.
     block: OnceLock<Memory>,
-    /// In its place once somebody has written an array whose block may only be read.
+    /// In its place once a thread has written an array whose block may only be read.
     own: OnceLock<Memory>,
     allocating: Mutex<()>,
-    /// Sets of parameters that the storage belongs to: who writes it passes their gates.
+    /// Sets of parameters that the storage belongs to: a thread that writes it passes their gates.
     pub(crate) gates: Gates,
     /// Whether the content is elsewhere for the time being.
     pub(crate) stow: Stow,
@@ -33,7 +34,7 @@ impl Chunk {
         self.own.get().or_else(|| self.block.get())
     }
 
-    /// The memory with its content; allocated and zeroed now if nobody did before.
+    /// The memory with its content; allocated and zeroed now if no thread did before.
     pub(crate) fn block(&self) -> Result<&Memory, OpError> {
         match self.present() {
             Some(block) => self.restore(block).map(|()| block),
@@ -41,7 +42,8 @@ impl Chunk {
         }
     }
 
-    /// The memory for an operator that changes some of it. Called under a grant to write, as is the next one.
+    /// The memory for an operator that changes some of it. Called under a grant to write, as is the
+    /// next one.
     pub(crate) fn block_to_change(&self) -> Result<&Memory, OpError> {
         match self.block()? {
             block if block.writable() => Ok(block),
@@ -58,11 +60,13 @@ impl Chunk {
         }
     }
 
-    /// Memory instead of some that may only be read, which stays for whoever has its address.
+    /// Memory instead of some that may only be read, which stays for the thread that has its
+    /// address.
     fn make_own(&self, content: Option<&Memory>) -> Result<&Memory, OpError> {
         let mut block = allocate(self.engine, self.bytes)?;
         if let Some(content) = content {
-            // SAFETY: the memory holds at least the bytes of the array (`from_memory`), and nobody writes it (`from_shared`).
+            // SAFETY: the memory holds at least the bytes of the array (`from_memory`), and no
+            // thread writes it (`from_shared`).
             let content = unsafe { std::slice::from_raw_parts(content.as_ptr(), self.bytes) };
             block.as_mut_slice()[..self.bytes].copy_from_slice(content);
         }
@@ -101,15 +105,16 @@ pub(crate) fn allocate(engine: &'static Engine, bytes: usize) -> Result<Block, O
     engine.memory().alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()))
 }
 
-/// An array: storage shared by all its views, a variable that orders access to it, an element type and a shape.
+/// An array: storage shared by all its views, a variable that orders access to it, an element type
+/// and a shape.
 ///
-/// Cloning gives another handle to the same storage. Content is read through [`NDArray::read`] or by operators
-/// pushed with [`crate::launch`]; both wait their turn in the order of pushes.
+/// Cloning gives another handle to the same storage. Content is read through [`NDArray::read`] or
+/// by operators pushed with [`crate::launch`]; both wait their turn in the order of pushes.
 #[derive(Clone)]
 pub struct NDArray {
     pub(crate) chunk: Arc<Chunk>,
     /// See [`NDArray::cancel_on_drop`].
-    wanted: Option<Arc<Wanted>>,
+    cancel_guard: Option<Arc<CancelGuard>>,
     /// First byte of this view in the chunk.
     pub(crate) offset: usize,
     dtype: DType,
@@ -139,7 +144,7 @@ impl NDArray {
                 gates: Gates::default(),
                 stow: Stow::default(),
             }),
-            wanted: None,
+            cancel_guard: None,
             offset: 0,
             dtype: tensor.dtype,
             shape: tensor.shape,
@@ -175,7 +180,8 @@ impl NDArray {
         NDArray::from_bytes(engine, context, TensorType::new(T::DTYPE, shape), bytemuck::cast_slice(values))
     }
 
-    /// An array of the host around memory that is already filled; `block` must hold at least the elements of `tensor`.
+    /// An array of the host around memory that is already filled; `block` must hold at least the
+    /// elements of `tensor`.
     pub fn from_block(
         engine: &'static Engine,
         context: Context,
@@ -244,7 +250,8 @@ impl NDArray {
         self.chunk.bytes
     }
 
-    /// True when this view is the whole storage: writing it replaces everything the variable stands for.
+    /// True when this view is the whole storage: writing it replaces everything the variable stands
+    /// for.
     pub fn covers_storage(&self) -> bool {
         self.offset == 0 && self.nbytes() == self.chunk.bytes
     }
@@ -259,36 +266,45 @@ impl NDArray {
         Span::of(self).overlaps(Span::of(other))
     }
 
-    /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal content.
-    /// Only meaningful inside an operator that holds a grant, or while nobody writes.
+    /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal
+    /// content. Only meaningful inside an operator that holds a grant, or while no thread writes.
     pub fn value_key(&self) -> (u64, u64, usize) {
         // Stowing counts as a write, but changes nothing.
         (self.chunk.var.id(), self.chunk.var.version().wrapping_sub(self.chunk.stow.count()), self.offset)
     }
 
-    /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it does not fit.
+    /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it
+    /// does not fit.
     pub fn view(&self, start: usize, shape: Shape) -> Option<NDArray> {
         let end = start.checked_add(shape.checked_size()?)?;
         if end > self.shape.size() {
             return None;
         }
         let offset = self.offset + start * self.dtype.size();
-        Some(NDArray { chunk: self.chunk.clone(), wanted: self.wanted.clone(), offset, dtype: self.dtype, shape })
+        Some(NDArray {
+            chunk: self.chunk.clone(),
+            cancel_guard: self.cancel_guard.clone(),
+            offset,
+            dtype: self.dtype,
+            shape,
+        })
     }
 
-    /// The same array; when this handle and all that were made of it (clones, views) are gone, what should compute the value
-    /// and has not started is cancelled. Work that is pushed to read the array holds a handle.
+    /// The same array; when this handle and all that were made of it (clones, views) are gone, what
+    /// should compute the value and has not started is cancelled. Work that is pushed to read the
+    /// array holds a handle.
     pub fn cancel_on_drop(mut self) -> NDArray {
-        self.wanted = Some(Arc::new(Wanted { engine: self.chunk.engine, var: self.chunk.var.clone() }));
+        self.cancel_guard = Some(Arc::new(CancelGuard { engine: self.chunk.engine, var: self.chunk.var.clone() }));
         self
     }
 
     /// What keeps the work that computes the value from being cancelled, if anything can.
-    pub(crate) fn awaited(&self) -> Option<Arc<Wanted>> {
-        self.wanted.clone()
+    pub(crate) fn cancel_guard(&self) -> Option<Arc<CancelGuard>> {
+        self.cancel_guard.clone()
     }
 
-    /// Waits until everything pushed so far that writes this array is done; raises the failure it holds, if any.
+    /// Waits until everything pushed so far that writes this array is done; raises the failure it
+    /// holds, if any.
     pub fn wait_to_read(&self) -> Result<(), WaitError> {
         self.chunk.engine.wait_to_read(&self.chunk.var)
     }
@@ -298,8 +314,8 @@ impl NDArray {
         ReadGuard::acquire(self, None)
     }
 
-    /// As [`read`](NDArray::read). `poll` is called now and then while waiting; when it returns false the wait is given up
-    /// with [`WaitError::Interrupted`].
+    /// As [`read`](NDArray::read). `poll` is called now and then while waiting; when it returns
+    /// false the wait is given up with [`WaitError::Interrupted`].
     pub fn read_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'_>, WaitError> {
         ReadGuard::acquire(self, Some(poll))
     }
@@ -310,15 +326,15 @@ impl NDArray {
     }
 }
 
-/// Cancels the writes of a variable when nobody wants their result any more.
-pub(crate) struct Wanted {
+/// Cancels the writes of a variable when their result is not wanted any more.
+pub(crate) struct CancelGuard {
     engine: &'static Engine,
     var: Var,
 }
 
-impl Drop for Wanted {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
-        // Whoever drops an array may hold locks: nothing else may happen here.
+        // The thread that drops an array may hold locks: nothing else may happen here.
         self.engine.cancel_in_turn(&self.var);
     }
 }

@@ -66,7 +66,8 @@ impl Context {
         }
     }
 
-    /// The device whose memory arrays lie in; `None`: the host's. A number no device can have becomes the largest.
+    /// The device whose memory arrays lie in; `None`: the host's. A number no device can have
+    /// becomes the largest.
     pub fn device(self) -> Option<DeviceId> {
         match self.device_type {
             DeviceType::Device(kind) => Some(DeviceId::new(kind, u16::try_from(self.device_id).unwrap_or(u16::MAX))),
@@ -74,8 +75,9 @@ impl Context {
         }
     }
 
-    /// Parses `cpu`, `cpu(1)`, `gpu(0)` and so on, as the `ctx` attribute of creation operators spells it. What is no kind of
-    /// host memory is the name of a device; whether there is such a device turns out when it is used.
+    /// Parses `cpu`, `cpu(1)`, `gpu(0)` and so on, as the `ctx` attribute of creation operators
+    /// spells it. What is no kind of host memory is the name of a device; whether there is such a
+    /// device turns out when it is used.
     pub fn parse(text: &str) -> Option<Context> {
         let (name, id) = match text.split_once('(') {
             None => (text, 0),

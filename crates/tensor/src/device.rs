@@ -1,12 +1,13 @@
 //! Arrays on devices: kernels over their memory, and copies between memories.
 //!
-//! The memory of such an array belongs to its variable. Ops on it are enqueued here; the device runs them later, in the
-//! order that the variables demand. An array that nobody has written yet has no memory and reads as zeros.
+//! The memory of such an array belongs to its variable. Ops on it are enqueued here; the device
+//! runs them later, in the order that the variables demand. An array that no thread has written yet
+//! has no memory and reads as zeros.
 
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
 use mxrt_engine::{
-    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, OpError, OpKind, OpName,
-    OpSpec, Place, Var,
+    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, MemoryPlace, OpError, OpKind,
+    OpName, OpSpec, Var,
 };
 use smallvec::SmallVec;
 use std::time::Instant;
@@ -23,7 +24,8 @@ pub struct DeviceLaunch<'a> {
     pub outputs: &'a [&'a NDArray],
     /// bytes of memory that the kernel works on
     pub scratch: usize,
-    /// what happens when an input has failed; a selective kernel asks its context, and is called in any case
+    /// what happens when an input has failed; a selective kernel asks its context, and is called in
+    /// any case
     pub kind: OpKind,
     /// those with a higher number are enqueued first
     pub priority: i32,
@@ -44,9 +46,9 @@ impl<'a> DeviceLaunch<'a> {
     }
 }
 
-/// Enqueues `body`, which will see the contents of the inputs and fill the outputs; `prepare` runs when it is enqueued, after
-/// everything it depends on, and hands it what is known then. As [`crate::launch`] in everything else. An error: nothing
-/// was pushed.
+/// Enqueues `body`, which will see the contents of the inputs and fill the outputs; `prepare` runs
+/// when it is enqueued, after everything it depends on, and hands it what is known then. As
+/// [`crate::launch`] in everything else. An error: nothing was pushed.
 pub fn launch_on<P, F>(
     engine: &'static Engine,
     launch: DeviceLaunch<'_>,
@@ -85,7 +87,8 @@ pub(crate) fn update_on(
     )
 }
 
-/// An array as an op on a device needs it: everything but its handle, which would keep memory from being used again.
+/// An array as an op on a device needs it: everything but its handle, which would keep memory from
+/// being used again.
 struct Operand {
     dtype: DType,
     shape: Shape,
@@ -124,7 +127,8 @@ unsafe impl Send for Address {}
 struct Argument {
     operand: Operand,
     at: Address,
-    /// for an input that shares memory with an output, and for an output that shares memory with another
+    /// for an input that shares memory with an output, and for an output that shares memory with
+    /// another
     aside: Option<Address>,
     /// has no content yet: reads as zeros
     blank: bool,
@@ -168,12 +172,12 @@ where
         .map(|(i, (a, access))| Operand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write))
         .collect();
     let (scratch, strict) = (launch.scratch, launch.kind == OpKind::Strict);
-    let awaited: SmallVec<[_; 2]> = inputs.iter().filter_map(|a| a.awaited()).collect();
+    let cancel_guards: SmallVec<[_; 2]> = inputs.iter().filter_map(|a| a.cancel_guard()).collect();
     let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
     let spec = OpSpec { kind: launch.kind, priority: launch.priority, deadline: launch.deadline, ..spec };
     engine.push_device(spec, move |ctx| {
-        // Until now somebody wanted these values: this operation.
-        let _awaited = awaited;
+        // Until now a thread wanted these values: this operation.
+        let _cancel_guards = cancel_guards;
         let arguments = Arguments::gather(ctx, reads, writes, scratch)?;
         let prepared = prepare(ctx);
         ctx.launch(move |kernel| {
@@ -186,7 +190,8 @@ where
     })
 }
 
-/// Enqueueing takes no time and may be done by whoever pushes, unless that includes waiting for the device.
+/// Enqueueing takes no time and may be done by the thread that pushes, unless that includes waiting
+/// for the device.
 fn cost(engine: &'static Engine) -> Cost {
     if engine.kind().is_async() { Cost::Small } else { Cost::Large }
 }
@@ -242,10 +247,11 @@ impl Arguments {
         self,
         body: impl FnOnce(&[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError>,
     ) -> Result<(), OpError> {
-        // SAFETY: the memory belongs to variables of the running op, or to the op alone; the engine keeps it until the op is
-        // complete, and the order of the variables keeps others from writing what is read and from touching what is
-        // written. The memory of a variable is as large as its storage, in which the views lie. No two of the slices made
-        // below overlap: an input that does is copied aside first, an output that does is computed aside.
+        // SAFETY: the memory belongs to variables of the running op, or to the op alone; the engine
+        // keeps it until the op is complete, and the order of the variables keeps others from
+        // writing what is read and from touching what is written. The memory of a variable is as
+        // large as its storage, in which the views lie. No two of the slices made below overlap: an
+        // input that does is copied aside first, an output that does is computed aside.
         unsafe {
             for output in self.outputs.iter().filter(|o| o.blank) {
                 output.at.0.write_bytes(0, output.operand.storage);
@@ -298,8 +304,9 @@ impl NDArray {
     }
 }
 
-/// Copies all elements of `source` into `target`, which have the same type and lie in different memories, or in that of one
-/// device without overlapping; one on the host is new. Pushes the work and returns.
+/// Copies all elements of `source` into `target`, which have the same type and lie in different
+/// memories, or in that of one device without overlapping; one on the host is new. Pushes the work
+/// and returns.
 pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
     match (source.context().device(), target.context().device()) {
         (Some(from), Some(to)) if from.kind() != to.kind() => {
@@ -326,26 +333,31 @@ fn push_copy(device: DeviceId, lane: Lane, target: &NDArray, source: &NDArray) -
     // In the order of `SOURCE` and `TARGET`.
     let vars = [(source.var(), Access::Read), (target.var(), access)];
     let spec = OpSpec::new("copy", &vars).device(device).lane(lane).cost(cost(source.engine()));
-    let awaited = source.awaited();
+    let cancel_guards = source.cancel_guard();
     let from = Side::of(source);
     let to = Side::of(target);
     source.engine().push_device(spec, move |ctx| {
-        let _awaited = awaited;
+        let _cancel_guards = cancel_guards;
         let bytes = from.operand.nbytes;
         if bytes == 0 {
             return Ok(());
         }
         let from = from.readable(ctx)?;
         let to = to.writable(ctx)?;
-        // SAFETY: both places have that many bytes: device memory of this op's variables, or host memory that `keep` holds.
+        // SAFETY: both places have that many bytes: device memory of this op's variables, or host
+        // memory that `keep` holds.
         unsafe {
             match (to, from) {
-                (Place::Device(to), Some(Place::Device(from))) => ctx.copy(to, from, bytes),
-                (Place::Device(to), Some(Place::Host(from))) => ctx.copy_in((TARGET, to), (SOURCE, from), bytes),
-                (Place::Host(to), Some(Place::Device(from))) => ctx.copy_out((TARGET, to), (SOURCE, from), bytes),
-                (Place::Device(to), None) => ctx.clear(to, bytes),
-                (Place::Host(to), None) => zero_host(ctx, Address(to), bytes),
-                (Place::Host(_), Some(Place::Host(_))) => Err(both_on_the_host()),
+                (MemoryPlace::Device(to), Some(MemoryPlace::Device(from))) => ctx.copy(to, from, bytes),
+                (MemoryPlace::Device(to), Some(MemoryPlace::Host(from))) => {
+                    ctx.copy_in((TARGET, to), (SOURCE, from), bytes)
+                }
+                (MemoryPlace::Host(to), Some(MemoryPlace::Device(from))) => {
+                    ctx.copy_out((TARGET, to), (SOURCE, from), bytes)
+                }
+                (MemoryPlace::Device(to), None) => ctx.clear(to, bytes),
+                (MemoryPlace::Host(to), None) => zero_host(ctx, Address(to), bytes),
+                (MemoryPlace::Host(_), Some(MemoryPlace::Host(_))) => Err(both_on_the_host()),
             }
         }
     })
@@ -373,22 +385,22 @@ impl Side {
         Side { operand: Operand::new(array, false, array.covers_storage()), host }
     }
 
-    /// Where the source lies; nowhere if nobody has written it yet.
-    fn readable(self, ctx: &DeviceCtx<'_>) -> Result<Option<Place>, OpError> {
+    /// Where the source lies; nowhere if no thread has written it yet.
+    fn readable(self, ctx: &DeviceCtx<'_>) -> Result<Option<MemoryPlace>, OpError> {
         if let Some(array) = self.host {
-            let place = Place::Host(array.chunk.block()?.as_ptr().wrapping_add(array.offset));
+            let place = MemoryPlace::Host(array.chunk.block()?.as_ptr().wrapping_add(array.offset));
             ctx.keep(array);
             return Ok(Some(place));
         }
-        Ok(ctx.memory(SOURCE).map(|ptr| Place::Device(ptr.offset(self.operand.offset))))
+        Ok(ctx.memory(SOURCE).map(|ptr| MemoryPlace::Device(ptr.offset(self.operand.offset))))
     }
 
     /// Where the target lies.
-    fn writable(self, ctx: &DeviceCtx<'_>) -> Result<Place, OpError> {
+    fn writable(self, ctx: &DeviceCtx<'_>) -> Result<MemoryPlace, OpError> {
         if let Some(array) = self.host {
             let memory =
                 if self.operand.whole { array.chunk.block_to_overwrite()? } else { array.chunk.block_to_change()? };
-            let place = Place::Host(memory.as_ptr().wrapping_add(array.offset));
+            let place = MemoryPlace::Host(memory.as_ptr().wrapping_add(array.offset));
             ctx.keep(array);
             return Ok(place);
         }
@@ -396,11 +408,11 @@ impl Side {
             true => ctx.alloc(TARGET, self.operand.storage)?,
             false => fill_blank(ctx, TARGET, self.operand.storage)?,
         };
-        Ok(Place::Device(ptr.offset(self.operand.offset)))
+        Ok(MemoryPlace::Device(ptr.offset(self.operand.offset)))
     }
 }
 
-/// The memory of an access that keeps the old value; zeros if nobody has written it yet.
+/// The memory of an access that keeps the old value; zeros if no thread has written it yet.
 pub(crate) fn fill_blank(ctx: &DeviceCtx<'_>, access: usize, bytes: usize) -> Result<DevicePtr, OpError> {
     let blank = ctx.memory(access).is_none();
     let ptr = ctx.alloc(access, bytes.max(1))?;

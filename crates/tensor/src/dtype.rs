@@ -4,7 +4,8 @@ use half::{bf16, f16};
 use std::fmt;
 use std::str::FromStr;
 
-/// Element type of an array. The discriminants are the codes MXNet writes into files and attributes.
+/// Element type of an array. The discriminants are the codes MXNet writes into files and
+/// attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DType {
@@ -85,7 +86,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// A dtype name nobody knows.
+/// An unknown dtype name.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "unknown dtype '{0}'; known: float32, float64, float16, uint8, int32, int8, int64, bool, int16, uint16, uint32, uint64, bfloat16"
@@ -99,7 +100,8 @@ impl FromStr for DType {
     }
 }
 
-/// A Rust type that can stand in an array. `bool` arrays are read as `u8`, whose every bit pattern is valid.
+/// A Rust type that can stand in an array. `bool` arrays are read as `u8`, whose every bit pattern
+/// is valid.
 pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd + fmt::Debug {
     /// The dtype whose elements have this type.
     const DTYPE: DType;

@@ -12,9 +12,10 @@ use std::any::Any;
 
 /// Memory of an array that another library uses. The memory stays until this is dropped.
 ///
-/// What the other library does with it is not ordered with operators that are pushed later; whoever shares an array
-/// answers for that. Models compute what depends on their parameters alone once per version of these: a value written
-/// from outside counts as new when the `Shared` is dropped.
+/// What the other library does with it is not ordered with operators that are pushed later; the
+/// thread that shares an array answers for that. Models compute what depends on their parameters
+/// alone once per version of these: a value written from outside counts as new when the `Shared` is
+/// dropped.
 pub struct Shared {
     array: NDArray,
     writable: bool,
@@ -23,7 +24,8 @@ pub struct Shared {
     guard: Option<ExportGuard>,
 }
 
-// SAFETY: the address is of memory that `array` keeps; what the other library does there is its user's affair.
+// SAFETY: the address is of memory that `array` keeps; what the other library does there is its
+// user's affair.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -50,7 +52,8 @@ impl Drop for Shared {
     }
 }
 
-/// An array of another library that becomes one here, on a device: its memory, and when it is ready.
+/// An array of another library that becomes one here, on a device: its memory, and when it is
+/// ready.
 pub struct DeviceImport {
     engine: &'static Engine,
     device: DeviceId,
@@ -68,11 +71,12 @@ impl DeviceImport {
         self.stream.number()
     }
 
-    /// The array, once the other library has been asked. `owner` is dropped when nobody uses the memory any more.
+    /// The array, once the other library has been asked. `owner` is dropped when no thread uses the
+    /// memory any more.
     ///
     /// # Safety
-    /// As for [`NDArray::from_shared`], with an address of the device's memory, which is ready when the stream comes to what
-    /// is submitted to it from now on.
+    /// As for [`NDArray::from_shared`], with an address of the device's memory, which is ready when
+    /// the stream comes to what is submitted to it from now on.
     pub unsafe fn finish(
         self,
         context: Context,
@@ -89,8 +93,8 @@ impl DeviceImport {
 }
 
 impl NDArray {
-    /// Gives the memory to another library, once the value is there and, for writing, nobody reads it any more. Fails with
-    /// the failure the array holds. `poll` as for [`NDArray::read`].
+    /// Gives the memory to another library, once the value is there and, for writing, no thread
+    /// reads it any more. Fails with the failure the array holds. `poll` as for [`NDArray::read`].
     pub fn share(&self, writable: bool, poll: &mut dyn FnMut() -> bool) -> Result<Shared, WaitError> {
         let (engine, var) = (self.engine(), self.var());
         if writable {
@@ -107,8 +111,9 @@ impl NDArray {
         Ok(Shared { array: self.clone(), writable, address, guard: None })
     }
 
-    /// Gives the memory of an array on a device to another library, whose stream waits for the value; for writing, also for
-    /// everybody who reads it. The caller waits only until the device knows of what was pushed before.
+    /// Gives the memory of an array on a device to another library, whose stream waits for the
+    /// value; for writing, also for every thread that reads it. The caller waits only until the
+    /// device knows of what was pushed before.
     pub fn share_on(
         &self,
         consumer: ConsumerStream,
@@ -143,13 +148,14 @@ impl NDArray {
         }
     }
 
-    /// An array in memory of another library, which is kept until the last handle and the last operator are done with
-    /// it; then `owner` is dropped, in any thread. If it is not `writable`, the first operator that writes the array gives it
-    /// memory of its own.
+    /// An array in memory of another library, which is kept until the last handle and the last
+    /// operator are done with it; then `owner` is dropped, in any thread. If it is not `writable`,
+    /// the first operator that writes the array gives it memory of its own.
     ///
     /// # Safety
-    /// From `start` on there are the bytes of `tensor`, row-major, initialised, aligned for its elements, and writable if this
-    /// is said. They stay until `owner` is dropped, and meanwhile nobody else writes them while operators use the array.
+    /// From `start` on there are the bytes of `tensor`, row-major, initialised, aligned for its
+    /// elements, and writable if this is said. They stay until `owner` is dropped, and meanwhile no
+    /// other thread writes them while operators use the array.
     pub unsafe fn from_shared(
         engine: &'static Engine,
         context: Context,
@@ -162,7 +168,8 @@ impl NDArray {
         NDArray::from_memory(engine, context, tensor, memory)
     }
 
-    /// An array with a copy of elements that lie at regular distances, counted in elements, and need not be aligned.
+    /// An array with a copy of elements that lie at regular distances, counted in elements, and
+    /// need not be aligned.
     ///
     /// # Safety
     /// Every element that shape and distances reach from `start` can be read.

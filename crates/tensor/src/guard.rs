@@ -3,7 +3,8 @@
 use crate::{Context, NDArray, TensorRef};
 use mxrt_engine::{Failure, OpError, WaitError};
 
-/// The right to read an array: writers wait until it is dropped. An array on a device is read as a copy.
+/// The right to read an array: writers wait until it is dropped. An array on a device is read as a
+/// copy.
 pub struct ReadGuard<'a> {
     array: Source<'a>,
     _granted: mxrt_engine::ReadGuard,
@@ -28,7 +29,7 @@ impl<'a> ReadGuard<'a> {
             Some(poll) => engine.read_guard_with(var, poll)?,
             None => engine.read_guard(var)?,
         };
-        // Memory of an array that nobody ever wrote is made here.
+        // Memory of an array that no thread ever wrote is made here.
         match array.get().chunk.block() {
             Ok(_) => Ok(ReadGuard { array, _granted: granted }),
             Err(error) => Err(failed(error)),
@@ -39,8 +40,8 @@ impl<'a> ReadGuard<'a> {
     pub fn tensor(&self) -> TensorRef<'_> {
         let array = self.array.get();
         let bytes = match array.chunk.block() {
-            // SAFETY: this guard holds a read grant of the array's variable, so no writer runs; the view lies inside the
-            // block by construction of `NDArray`.
+            // SAFETY: this guard holds a read grant of the array's variable, so no writer runs; the
+            // view lies inside the block by construction of `NDArray`.
             Ok(block) => unsafe { std::slice::from_raw_parts(block.as_ptr().add(array.offset), array.nbytes()) },
             Err(_) => unreachable!("acquire made sure that the block exists"),
         };

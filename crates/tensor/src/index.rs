@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 /// Copies of up to this many bytes may run in the calling thread.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// Elements of an array at regular distances: the first one, and length and distance along each axis.
+/// Elements of an array at regular distances: the first one, and length and distance along each
+/// axis.
 ///
 /// A distance of 0 repeats an element, a negative one walks backwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,8 @@ impl Region {
         self.rows(|start| (0..n as isize).for_each(|i| visit(start as isize + i * step)));
     }
 
-    /// Calls `visit` with the first position of each innermost row; returns length and distance within a row.
+    /// Calls `visit` with the first position of each innermost row; returns length and distance
+    /// within a row.
     fn rows(&self, mut visit: impl FnMut(usize)) -> (usize, isize) {
         let Some((&inner, outer)) = self.axes.split_last() else {
             visit(self.start);
@@ -102,7 +104,8 @@ fn same_dtype(a: &NDArray, b: &NDArray) -> Result<(), OpError> {
     Err(OpError::new(FailureKind::Type, message))
 }
 
-/// Calls a generic function with an unsigned type as wide as the elements: copying does not look at values.
+/// Calls a generic function with an unsigned type as wide as the elements: copying does not look at
+/// values.
 macro_rules! by_width {
     ($dtype:expr, $f:ident ( $($arg:expr),* )) => {
         match $dtype.size() {
@@ -133,7 +136,8 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     let all = into == Region::whole(target.shape());
     if source.context().device() != target.context().device() {
         let whole = all && from == Region::whole(source.shape());
-        // A write to the host may have to pass the gates of parameters, which ops on a device do not.
+        // A write to the host may have to pass the gates of parameters, which ops on a device do
+        // not.
         if whole && target.context().device().is_some() {
             return device::copy(target, source);
         }
@@ -185,8 +189,8 @@ fn update(
     push_writing(engine, &written, spec, move |ctx| {
         let from = source.chunk.block()?;
         let to = target.chunk.block_to_change()?;
-        // SAFETY: the running operation holds a grant of the source's variable, so nobody else writes it; the view lies
-        // inside the block by construction of `NDArray`.
+        // SAFETY: the running operation holds a grant of the source's variable, so no other thread
+        // writes it; the view lies inside the block by construction of `NDArray`.
         let from_bytes = unsafe { std::slice::from_raw_parts(from.as_ptr().add(source.offset), source.nbytes()) };
         let aside = if source.overlaps(&target) {
             let mut copy = allocate(ctx.engine(), source.nbytes())?;
@@ -196,8 +200,9 @@ fn update(
             None
         };
         let from_bytes = aside.as_ref().map_or(from_bytes, |copy| &copy.as_slice()[..source.nbytes()]);
-        // SAFETY: the running operation holds the write grant of the target's variable, and the bytes it reads are either
-        // elsewhere or were copied aside above; the view lies inside the block by construction of `NDArray`.
+        // SAFETY: the running operation holds the write grant of the target's variable, and the
+        // bytes it reads are either elsewhere or were copied aside above; the view lies inside the
+        // block by construction of `NDArray`.
         let to_bytes = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(target.offset), target.nbytes()) };
         change(to_bytes, from_bytes);
         Ok(())

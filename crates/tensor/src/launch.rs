@@ -75,13 +75,13 @@ where
     let device = arrays.clone().next().map_or(DeviceId::cpu(0), |a| device_of(a));
     let spec = OpSpec::new(launch.name, &vars).cost(launch.cost).device(device);
     let places: Places = arrays.map(|a| Place::of(a)).collect();
-    let awaited: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.awaited()).collect();
-    if awaited.is_empty() {
+    let cancel_guards: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.cancel_guard()).collect();
+    if cancel_guards.is_empty() {
         return push_writing(engine, launch.outputs, spec, move |ctx| run(ctx, &*types, &places, body));
     }
     push_writing(engine, launch.outputs, spec, move |ctx| {
         // Until now somebody wanted these values: this operation.
-        let _awaited = awaited;
+        let _cancel_guards = cancel_guards;
         run(ctx, &*types, &places, body)
     });
 }

@@ -1,6 +1,7 @@
 //! Typed arrays over engine memory: element types, shapes, contexts, views and [`NDArray`].
 //!
-//! A tensor knows which engine variable guards it and how to push work over it; it knows no operators.
+//! A tensor knows which engine variable guards it and how to push work over it; it knows no
+//! operators.
 
 mod array;
 mod context;

@@ -1,9 +1,10 @@
-//! Memory that arrays on the host lie in: a block of the engine's pool, or memory of somebody else.
+//! Memory that arrays on the host lie in: a block of the engine's pool, or memory of another
+//! library.
 
 use mxrt_engine::memory::Block;
 use std::any::Any;
 
-/// Bytes and whoever they belong to. Who touches them holds a grant of the array's variable.
+/// Bytes and their owner. A thread that touches them holds a grant of the array's variable.
 pub(crate) struct Memory {
     start: *mut u8,
     len: usize,
@@ -16,8 +17,8 @@ enum Owner {
     Other(#[allow(dead_code, reason = "held until the memory is given back")] Box<dyn Any + Send + Sync>),
 }
 
-// SAFETY: the memory belongs to the owner, which is held here and may be sent; the bytes are only touched under the
-// grants of the array's variable.
+// SAFETY: the memory belongs to the owner, which is held here and may be sent; the bytes are only
+// touched under the grants of the array's variable.
 unsafe impl Send for Memory {}
 // SAFETY: as above; a shared `Memory` gives out an address only.
 unsafe impl Sync for Memory {}

@@ -8,7 +8,8 @@ use mxrt_engine::{Engine, FailureKind, OpError};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Where the bytes of an array are. With its type this is the array, but nobody who waits for its value.
+/// Where the bytes of an array are. With its type this is the array, but without a claim on its
+/// value.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub chunk: Arc<Chunk>,
@@ -35,8 +36,9 @@ impl Place {
     /// Only called while the running operation holds a grant of the chunk's variable.
     pub fn readable<'a>(&'a self, tensor: &'a TensorType) -> Result<TensorRef<'a>, OpError> {
         let first = self.address(self.chunk.block()?, tensor)?;
-        // SAFETY: the running operation named this chunk's variable, so nobody else writes it; what the operation itself
-        // writes does not overlap (see `Aside`); the bytes lie inside the block (see `address`).
+        // SAFETY: the running operation named this chunk's variable, so no other thread writes it;
+        // what the operation itself writes does not overlap (see `Aside`); the bytes lie inside the
+        // block (see `address`).
         let bytes = unsafe { std::slice::from_raw_parts(first, tensor.bytes()) };
         Ok(TensorRef::new(tensor.dtype, &tensor.shape, bytes))
     }
@@ -46,19 +48,21 @@ impl Place {
         let whole = self.offset == 0 && tensor.bytes() == self.chunk.bytes;
         let block = if whole { self.chunk.block_to_overwrite()? } else { self.chunk.block_to_change()? };
         let first = self.address(block, tensor)?;
-        // SAFETY: the running operation holds the write grant of this chunk's variable, so nobody else reads or writes
-        // it, and `Aside` hands out each byte at most once; the bytes lie inside the block (see `address`).
+        // SAFETY: the running operation holds the write grant of this chunk's variable, so no other
+        // thread reads or writes it, and `Aside` hands out each byte at most once; the bytes lie
+        // inside the block (see `address`).
         let bytes = unsafe { std::slice::from_raw_parts_mut(first, tensor.bytes()) };
         Ok(TensorMut::new(tensor.dtype, &tensor.shape, bytes))
     }
 }
 
-/// Only called while the running operation holds a grant of the array's variable, or of the gate in front of it.
+/// Only called while the running operation holds a grant of the array's variable, or of the gate in
+/// front of it.
 pub(crate) fn readable(array: &NDArray) -> Result<TensorRef<'_>, OpError> {
     let block = array.chunk.block()?;
-    // SAFETY: the running operation named this array's variable, or the gate in front of it, so nobody else writes it; what
-    // the operation itself writes does not overlap (see `Aside`); the view lies inside the block by construction of
-    // `NDArray`.
+    // SAFETY: the running operation named this array's variable, or the gate in front of it, so no
+    // other thread writes it; what the operation itself writes does not overlap (see `Aside`); the
+    // view lies inside the block by construction of `NDArray`.
     let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr().add(array.offset), array.nbytes()) };
     Ok(TensorRef::new(array.dtype(), array.shape(), bytes))
 }
@@ -89,7 +93,8 @@ impl<'a> From<Typed<'a>> for Span<'a> {
     }
 }
 
-/// Memory in the place of outputs that overlap what is read, or each other; one entry for every output.
+/// Memory in the place of outputs that overlap what is read, or each other; one entry for every
+/// output.
 #[derive(Default)]
 pub(crate) struct Aside(SmallVec<[Option<Block>; 2]>);
 
@@ -108,7 +113,8 @@ impl Aside {
         Ok(Aside(memory.collect::<Result<_, _>>()?))
     }
 
-    /// Where the outputs are to be computed. Only called while the running operation holds their grants.
+    /// Where the outputs are to be computed. Only called while the running operation holds their
+    /// grants.
     pub fn writable<'a>(&'a mut self, outputs: &[Typed<'a>]) -> Result<SmallVec<[TensorMut<'a>; 2]>, OpError> {
         let view = |((place, tensor), aside): (&Typed<'a>, &'a mut Option<Block>)| match aside {
             Some(block) => Ok(TensorMut::new(tensor.dtype, &tensor.shape, &mut block.as_mut_slice()[..tensor.bytes()])),

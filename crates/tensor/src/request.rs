@@ -5,7 +5,7 @@ use crate::launch::write_access;
 use crate::params::push_writing;
 use crate::place::{Aside, Place, Span, Typed, readable};
 use crate::{NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
-use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, Part, RunCtx};
+use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, PartStatus, RunCtx};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Instant;
@@ -137,7 +137,7 @@ where
     }
     push_writing(engine, call.outputs, spec, move |ctx| {
         loop {
-            if let Part::Done(fails) = work.part(ctx)? {
+            if let PartStatus::Done(fails) = work.part(ctx)? {
                 fails.into_iter().for_each(|(i, failure)| ctx.fail_write(i, failure));
                 return Ok(());
             }
@@ -160,7 +160,7 @@ impl<F> Work<F>
 where
     F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError>,
 {
-    fn part(&mut self, ctx: &RunCtx<'_>) -> Result<Part, OpError> {
+    fn part(&mut self, ctx: &RunCtx<'_>) -> Result<PartStatus, OpError> {
         let (params, first) = (self.params.as_deref(), self.first_output);
         let outputs: SmallVec<[Typed<'_>; 2]> = self.outputs.iter().map(|(place, tensor)| (place, tensor)).collect();
         let (state, mut aside) = match self.started.take() {
@@ -181,11 +181,11 @@ where
         match progress {
             Progress::Again => {
                 self.started = Some((state, aside));
-                Ok(Part::Again)
+                Ok(PartStatus::Again)
             }
             Progress::Done(fails) => {
                 aside.finish(&outputs)?;
-                Ok(Part::Done(fails.into_iter().map(|(output, failure)| (first + output, failure)).collect()))
+                Ok(PartStatus::Done(fails.into_iter().map(|(output, failure)| (first + output, failure)).collect()))
             }
         }
     }

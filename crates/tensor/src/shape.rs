@@ -118,7 +118,8 @@ impl PartialShape {
         PartialShape(Some(dims.into_iter().collect()))
     }
 
-    /// MXNet's way of writing partly known shapes: an extent of 0 is unknown, an empty list is an unknown rank.
+    /// MXNet's way of writing partly known shapes: an extent of 0 is unknown, an empty list is an
+    /// unknown rank.
     pub fn from_zero_unknown(dims: &[usize]) -> PartialShape {
         if dims.is_empty() {
             return PartialShape::UNKNOWN;
@@ -151,7 +152,8 @@ impl PartialShape {
         self.0.as_ref().is_some_and(|d| d.iter().all(Option::is_some))
     }
 
-    /// Takes over what `other` knows; an error where they contradict. Returns whether anything new was learnt.
+    /// Takes over what `other` knows; an error where they contradict. Returns whether anything new
+    /// was learnt.
     pub fn merge(&mut self, other: &PartialShape) -> Result<bool, ShapeError> {
         let Some(theirs) = &other.0 else { return Ok(false) };
         let contradiction = || ShapeError(self.to_string(), other.to_string());

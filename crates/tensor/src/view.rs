@@ -59,7 +59,8 @@ fn wrong_type(have: DType, want: DType) -> OpError {
 }
 
 impl<'a> TensorRef<'a> {
-    /// A view of `bytes`, which must hold exactly the elements of `shape`, aligned for any element type.
+    /// A view of `bytes`, which must hold exactly the elements of `shape`, aligned for any element
+    /// type.
     pub fn new(dtype: DType, shape: &'a Shape, bytes: &'a [u8]) -> TensorRef<'a> {
         assert_eq!(bytes.len(), shape.size().saturating_mul(dtype.size()), "view of {dtype}{shape}");
         TensorRef { dtype, shape, bytes }
@@ -97,7 +98,8 @@ impl<'a> TensorRef<'a> {
 }
 
 impl<'a> TensorMut<'a> {
-    /// A view of `bytes`, which must hold exactly the elements of `shape`, aligned for any element type.
+    /// A view of `bytes`, which must hold exactly the elements of `shape`, aligned for any element
+    /// type.
     pub fn new(dtype: DType, shape: &'a Shape, bytes: &'a mut [u8]) -> TensorMut<'a> {
         assert_eq!(bytes.len(), shape.size().saturating_mul(dtype.size()), "view of {dtype}{shape}");
         TensorMut { dtype, shape, bytes }

@@ -1,5 +1,5 @@
-//! What a device has to offer. A backend is one crate that implements [`Driver`] and [`Device`]; the engine knows nothing
-//! else of it, and a program hands the engine a list of drivers.
+//! What a device has to offer. A backend is one crate that implements [`Driver`] and [`Device`];
+//! the engine knows nothing else of it, and a program hands the engine a list of drivers.
 
 use super::kernel::Kernel;
 use crate::spec::{DeviceId, DeviceKind, OpName};
@@ -38,15 +38,15 @@ impl DevicePtr {
 
 /// Where a copy reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum MemoryPlace {
     /// Memory of the host.
     Host(*mut u8),
     /// Memory of this device, or of another one of its driver.
     Device(DevicePtr),
 }
 
-// SAFETY: an address; whoever makes a copy of it answers for what it points to.
-unsafe impl Send for Place {}
+// SAFETY: an address; the thread that makes a copy of it answers for what it points to.
+unsafe impl Send for MemoryPlace {}
 
 /// What a stream is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,7 +59,8 @@ pub enum StreamKind {
     CopyIn,
     /// Functions of the host that fill page-locked memory for `CopyIn`.
     StageIn,
-    /// Functions of the host that empty page-locked memory, and the end of the op that asked for it.
+    /// Functions of the host that empty page-locked memory, and the end of the op that asked for
+    /// it.
     CopyOut,
     /// Copies from the device into page-locked memory for `CopyOut`.
     StageOut,
@@ -72,7 +73,8 @@ pub enum ErrorClass {
     Recoverable,
     /// There was not enough memory; the device goes on.
     OutOfMemory,
-    /// Everything on the device is lost. The call that says so need not be the one that is to blame.
+    /// Everything on the device is lost. The call that says so need not be the one that is to
+    /// blame.
     Lost,
 }
 
@@ -117,7 +119,8 @@ pub struct Tag {
     pub device: DeviceId,
     /// What it reads and writes.
     pub accesses: Vec<TagAccess>,
-    /// It waited for everything submitted before, since readers of something that it writes have left nothing there.
+    /// It waited for everything submitted before, since readers of something that it writes have
+    /// left nothing there.
     pub behind_all: bool,
 }
 
@@ -125,9 +128,9 @@ pub struct Tag {
 #[derive(Clone, Debug)]
 pub struct CopyJob {
     /// Where to; memory of the host is page-locked.
-    pub to: Place,
+    pub to: MemoryPlace,
     /// Where from; memory of the host is page-locked.
-    pub from: Place,
+    pub from: MemoryPlace,
     /// How much.
     pub bytes: usize,
     /// The op it belongs to.
@@ -148,8 +151,8 @@ pub struct ClearJob {
 /// What a device calls when it is done.
 pub type Callback = Box<dyn FnOnce(Result<(), DeviceError>) + Send>;
 
-/// A device that was opened. Calls may come from any thread. None of them waits for submitted work except
-/// [`host_wait`](Device::host_wait) and [`synchronize`](Device::synchronize). Callbacks of
+/// A device that was opened. Calls may come from any thread. None of them waits for submitted work
+/// except [`host_wait`](Device::host_wait) and [`synchronize`](Device::synchronize). Callbacks of
 /// [`when_complete`](Device::when_complete) make calls as well: they come from a thread that may.
 pub trait Device: Send + Sync {
     /// Bytes of its memory.
@@ -161,28 +164,31 @@ pub trait Device: Send + Sync {
     /// A new event, with a time if it is for measuring.
     fn new_event(&self, timing: bool) -> Result<EventHandle, DeviceError>;
 
-    /// Gives an event back that nobody refers to.
+    /// Gives an event back that has no references.
     fn free_event(&self, event: EventHandle);
 
-    /// Submits: the event is complete when everything submitted to the stream before is. `op`: the [`Tag::op`] of the work
-    /// whose end it marks, or 0; for a backend that checks or records.
+    /// Submits: the event is complete when everything submitted to the stream before is. `op`: the
+    /// [`Tag::op`] of the work whose end it marks, or 0; for a backend that checks or records.
     fn record(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError>;
 
-    /// Submits: what comes later on the stream waits for the event's last record before this call. The event may be of
-    /// another device of the driver. `op`: the [`Tag::op`] of the work that has to wait, or 0.
+    /// Submits: what comes later on the stream waits for the event's last record before this call.
+    /// The event may be of another device of the driver. `op`: the [`Tag::op`] of the work that has
+    /// to wait, or 0.
     fn stream_wait(&self, stream: StreamHandle, event: EventHandle, op: u64) -> Result<(), DeviceError>;
 
     /// Whether the event's last record is complete.
     fn query(&self, event: EventHandle) -> Result<bool, DeviceError>;
 
-    /// Blocks until the event's last record is complete, or for about so long; false: it is not complete yet.
+    /// Blocks until the event's last record is complete, or for about so long; false: it is not
+    /// complete yet.
     fn host_wait(&self, event: EventHandle, patience: Duration) -> Result<bool, DeviceError>;
 
     /// Blocks until everything on the device is complete, that of other libraries included.
     fn synchronize(&self) -> Result<(), DeviceError>;
 
-    /// Calls back, in any thread, when the event's last record is complete, or with an error when the device is lost; at
-    /// once if it is. Never from inside another call: the caller of that may hold locks which the callback takes.
+    /// Calls back, in any thread, when the event's last record is complete, or with an error when
+    /// the device is lost; at once if it is. Never from inside another call: the caller of that may
+    /// hold locks which the callback takes.
     fn when_complete(&self, event: EventHandle, callback: Callback);
 
     /// Memory of the device, aligned to at least 256 bytes.
@@ -200,8 +206,8 @@ pub trait Device: Send + Sync {
     /// Submits a copy.
     ///
     /// # Safety
-    /// Both places have that many bytes, of memory that stays until an event recorded after the copy is complete, and
-    /// what else uses them is ordered against the copy by events.
+    /// Both places have that many bytes, of memory that stays until an event recorded after the
+    /// copy is complete, and what else uses them is ordered against the copy by events.
     unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError>;
 
     /// Submits setting memory to zero.
@@ -228,8 +234,8 @@ pub trait Device: Send + Sync {
     /// The device's clock.
     fn now(&self) -> u64;
 
-    /// A device without a thread of its own does a step of submitted work here; false: there is nothing to do. Whoever
-    /// waits calls this. The others always return false.
+    /// A device without a thread of its own does a step of submitted work here; false: there is
+    /// nothing to do. The thread that waits calls this. The others always return false.
     fn step(&self) -> bool {
         false
     }

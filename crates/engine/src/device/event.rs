@@ -1,7 +1,8 @@
 //! Events: a place in a stream that others can wait for.
 //!
-//! A record holds its event handle until nobody refers to it any more: variables, blocks, waiters, exports. Only then the
-//! handle goes back to the pool and may be recorded again, so no record is ever replaced under somebody who needs it.
+//! A record holds its event handle until the last reference is dropped: variables, blocks, waiters,
+//! exports. Only then the handle goes back to the pool and may be recorded again, so no record is
+//! ever replaced while it is needed.
 
 use super::api::{Device, DeviceError, EventHandle};
 use super::outcome::Enqueued;
@@ -28,7 +29,7 @@ impl EventPool {
         EventPool { free, keep: AtomicUsize::new(keep), made: AtomicUsize::new(0), timing }
     }
 
-    /// An event nobody refers to.
+    /// An event without references.
     pub fn take(&self, backend: &dyn Device) -> Result<EventHandle, DeviceError> {
         if let Some(handle) = self.free.lock().pop() {
             return Ok(handle);
@@ -95,7 +96,8 @@ impl EventRecord {
         self.settled.store(true, Ordering::Release);
     }
 
-    /// Asks the device, unless it is known. A lost device's events are over as well: their ops have failed.
+    /// Asks the device, unless it is known. A lost device's events are over as well: their ops have
+    /// failed.
     pub fn is_complete(&self) -> bool {
         if self.is_settled() || self.seq <= self.stream.completed() {
             return true;

@@ -1,7 +1,8 @@
-//! Arrays that come from, or go to, other libraries: the two sides agree on a stream, and the host waits for nothing.
+//! Arrays that come from, or go to, other libraries: the two sides agree on a stream, and the host
+//! waits for nothing.
 
 use super::api::DevicePtr;
-use super::memory::{DeviceBlock, Origin};
+use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
 use super::stream::{Stream, WaitSet};
 use super::sync_object::Garbage;
@@ -10,10 +11,12 @@ use crate::failure::{FailureKind, OpError, WaitError};
 use crate::spec::{Access, DeviceId};
 use crate::var::Var;
 
-/// The stream on which another library is going to use an array, by the numbers of the DLPack protocol.
+/// The stream on which another library is going to use an array, by the numbers of the DLPack
+/// protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConsumerStream {
-    /// A stream of this number: 1 is the legacy default stream, 2 the one of the thread, others are handles.
+    /// A stream of this number: 1 is the legacy default stream, 2 the one of the thread, others are
+    /// handles.
     Number(u64),
     /// The consumer answers for the order.
     NoSync,
@@ -37,8 +40,8 @@ impl ConsumerStream {
     }
 }
 
-/// A use of an array by another library. Dropping it says that the library has submitted its last use: the memory can
-/// then be given away behind that.
+/// A use of an array by another library. Dropping it says that the library has submitted its last
+/// use: the memory can then be given away behind that.
 #[must_use = "dropping it says that the other library has submitted its last use"]
 pub struct ExportGuard {
     var: Var,
@@ -64,9 +67,9 @@ pub struct DeviceMemoryRef {
 }
 
 impl Engine {
-    /// Lets another library use a variable's memory on its stream: that stream waits for the last writer, and for
-    /// readers if the library may write. Blocks only until what was pushed before is submitted. `poll` is called about
-    /// every 50 ms meanwhile.
+    /// Lets another library use a variable's memory on its stream: that stream waits for the last
+    /// writer, and for readers if the library may write. Blocks only until what was pushed before
+    /// is submitted. `poll` is called about every 50 ms meanwhile.
     pub fn export_to(
         &'static self,
         var: &Var,
@@ -101,8 +104,8 @@ impl Engine {
         Ok(ImportStream { stream: device.stream_for(crate::Lane::Normal, None) })
     }
 
-    /// Memory of another library for a variable that has none. `done` is called when the variable is gone and no
-    /// submitted work uses the memory any more, in any thread; it must be short.
+    /// Memory of another library for a variable that has none. `done` is called when the variable
+    /// is gone and no submitted work uses the memory any more, in any thread; it must be short.
     pub fn adopt_memory(
         &'static self,
         var: &Var,
@@ -118,12 +121,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Memory for a variable that nothing was pushed for yet. What its last owner still does there is waited for by the
-    /// first op that uses it.
+    /// Memory for a variable that nothing was pushed for yet. What its last owner still does there
+    /// is waited for by the first op that uses it.
     pub fn alloc_on(&'static self, var: &Var, device: DeviceId, bytes: usize) -> Result<DevicePtr, OpError> {
         let device = self.device(device)?;
         device.usable()?;
-        let (block, events) = device.pool(Origin::Device).alloc(device, bytes, None)?;
+        let (block, events) = device.pool(MemoryOrigin::Device).alloc(device, bytes, None)?;
         let ptr = block.ptr;
         let mut garbage = Garbage::default();
         let old = self.with_gate(|| {
@@ -157,8 +160,8 @@ impl ImportStream {
         self.stream.device.backend.stream_number(self.stream.handle)
     }
 
-    /// The other library has submitted what makes its array ready: ops that use the variable come after it. Nothing may
-    /// have been pushed for the variable yet.
+    /// The other library has submitted what makes its array ready: ops that use the variable come
+    /// after it. Nothing may have been pushed for the variable yet.
     pub fn finish(self, var: &Var) -> Result<(), OpError> {
         let device = self.stream.device;
         let event = device.engine.with_gate(|| self.stream.record(None));

@@ -13,7 +13,8 @@ use crate::var::{Var, VarInner};
 use crate::wait::POLL;
 use std::time::Instant;
 
-/// What the host has to wait for before a value is there, and whom to ask then whether it has failed.
+/// What the host has to wait for before a value is there, and whom to ask then whether it has
+/// failed.
 #[derive(Default)]
 pub(crate) struct HostWait {
     waits: WaitSet,
@@ -22,7 +23,8 @@ pub(crate) struct HostWait {
 }
 
 impl HostWait {
-    /// What is to be waited for before a value is read or written; `None`: nothing of it is on a device.
+    /// What is to be waited for before a value is read or written; `None`: nothing of it is on a
+    /// device.
     ///
     /// # Safety
     /// The variable's lock is held.
@@ -67,7 +69,7 @@ impl HostWait {
             match engine.devices.host_wait(event, &mut || poll() && !engine.is_closed()) {
                 Ok(true) => {}
                 Ok(false) => return Err(engine.gave_up()),
-                // Whoever wrote the value has failed with this, or has not.
+                // The op that wrote the value has failed with this, or has not.
                 Err(_) => settle(event),
             }
         }
@@ -91,7 +93,8 @@ fn over(event: &EventRef) {
 }
 
 impl Devices {
-    /// Whether an event is complete (its outcome is known then) or its device lost. Asks the device.
+    /// Whether an event is complete (its outcome is known then) or its device lost. Asks the
+    /// device.
     pub fn is_over(&self, event: &EventRef) -> bool {
         if !event.is_settled() && event.is_complete() {
             // Also what came before it on the stream: a set of waits names only the latest.
@@ -101,8 +104,8 @@ impl Devices {
         event.is_settled()
     }
 
-    /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give up. An error: the device
-    /// is lost.
+    /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give
+    /// up. An error: the device is lost.
     pub fn host_wait(&self, event: &EventRef, poll: &mut dyn FnMut() -> bool) -> Result<bool, OpError> {
         let device = event.stream.device;
         let mut asked = Instant::now();
@@ -131,7 +134,7 @@ impl Devices {
     /// Blocks until everything that was submitted before is complete on every device.
     pub fn synchronize(&self, engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         for event in self.last_events() {
-            // What a lost device did not complete has failed, and is told as that.
+            // What a lost device did not complete has failed, and is notified as that.
             if let Ok(false) = self.host_wait(&event, &mut || poll() && !engine.is_closed()) {
                 return Err(engine.gave_up());
             }
@@ -142,13 +145,14 @@ impl Devices {
 }
 
 impl Engine {
-    /// Looks what devices have finished, without waiting: its times are known to the profiler then, and its failures to
-    /// `wait_all`.
+    /// Looks what devices have finished, without waiting: its times are known to the profiler then,
+    /// and its failures to `wait_all`.
     pub fn collect_from_devices(&'static self) {
         self.devices.streams().into_iter().for_each(super::stream::Stream::collect);
     }
 
-    /// Blocks until what was submitted to devices before is complete. `poll` is called about every 50 ms; false ends it.
+    /// Blocks until what was submitted to devices before is complete. `poll` is called about every
+    /// 50 ms; false ends it.
     pub fn wait_for_devices(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         self.devices.synchronize(self, poll)
     }
@@ -157,8 +161,8 @@ impl Engine {
         if self.is_closed() { WaitError::Closed } else { WaitError::Interrupted }
     }
 
-    /// From now on readers of a variable that is seldom written leave nothing on it: the next write waits for everything
-    /// that was submitted to any device, and ends this.
+    /// From now on readers of a variable that is seldom written leave nothing on it: the next write
+    /// waits for everything that was submitted to any device, and ends this.
     pub fn freeze(&'static self, var: &Var) {
         self.with_gate(|| var.inner().with_new_sync(|sync| sync.freeze()));
     }

@@ -4,24 +4,24 @@ use super::api::Tag;
 use super::outcome::Enqueued;
 use crate::complete::panic_error;
 use crate::failure::{Failure, OpError};
-use crate::memory::Raw;
+use crate::memory::RawMemory;
 use crate::slot;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-type Body = dyn FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send;
+type KernelBody = dyn FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send;
 
-/// A function of the host that a device runs in its turn on a stream. Dropping it instead is allowed when the device is
-/// lost.
+/// A function of the host that a device runs in its turn on a stream. Dropping it instead is
+/// allowed when the device is lost.
 pub struct Kernel {
-    body: Box<Body>,
+    body: Box<KernelBody>,
     op: Arc<Enqueued>,
     tag: Arc<Tag>,
 }
 
 impl Kernel {
-    pub(super) fn new(body: Box<Body>, op: Arc<Enqueued>, tag: Arc<Tag>) -> Self {
+    pub(super) fn new(body: Box<KernelBody>, op: Arc<Enqueued>, tag: Arc<Tag>) -> Self {
         Kernel { body, op, tag }
     }
 
@@ -46,7 +46,8 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// Handed to a kernel while it runs. Numbers of accesses are those of [`OpSpec::vars`](crate::OpSpec::vars).
+/// Handed to a kernel while it runs. Numbers of accesses are those of
+/// [`OpSpec::vars`](crate::OpSpec::vars).
 pub struct KernelCtx<'a> {
     op: &'a Arc<Enqueued>,
 }
@@ -57,7 +58,8 @@ impl KernelCtx<'_> {
         self.op.name.as_str()
     }
 
-    /// The failure of the value that access `i` reads or updates: what came before is complete, so this is final.
+    /// The failure of the value that access `i` reads or updates: what came before is complete, so
+    /// this is final.
     pub fn failure_of(&self, i: usize) -> Option<Failure> {
         self.op.failure_of_input(i)
     }
@@ -67,7 +69,8 @@ impl KernelCtx<'_> {
         self.op.failed_inputs().into_iter().map(|(i, _)| i)
     }
 
-    /// The failure that this error becomes here: with name, device and origin of this op, where the error does not say.
+    /// The failure that this error becomes here: with name, device and origin of this op, where the
+    /// error does not say.
     pub fn failure(&self, error: OpError) -> Failure {
         self.op.failure_from(error)
     }
@@ -77,18 +80,19 @@ impl KernelCtx<'_> {
         self.op.fail_write(i, failure);
     }
 
-    /// The failure of an access as it is in the middle of the op: what a kernel before this one left, or the old value's.
+    /// The failure of an access as it is in the middle of the op: what a kernel before this one
+    /// left, or the old value's.
     pub(super) fn failure_so_far(&self, i: usize) -> Option<Failure> {
         self.op.failure_so_far(i)
     }
 
     /// Runs a part of the op; what goes wrong is a failure of its own.
-    pub(super) fn call(&self, body: Box<Body>) -> Result<(), Failure> {
+    pub(super) fn call(&self, body: Box<KernelBody>) -> Result<(), Failure> {
         self.guarded(body).map_err(|error| self.op.failure_from(error))
     }
 
     /// Runs user code: panics become errors, and waiting in there is refused, as inside any op.
-    fn guarded(&self, body: Box<Body>) -> Result<(), OpError> {
+    fn guarded(&self, body: Box<KernelBody>) -> Result<(), OpError> {
         let slot = slot::current();
         slot.op_depth.set(slot.op_depth.get() + 1);
         let result = catch_unwind(AssertUnwindSafe(|| body(self)));
@@ -100,9 +104,10 @@ impl KernelCtx<'_> {
     /// [`RunCtx::split`](crate::RunCtx::split), so the result has the same bits.
     ///
     /// # Panics
-    /// If the system has no memory for the scratch, with an [`OpError`] that becomes the op's failure.
+    /// If the system has no memory for the scratch, with an [`OpError`] that becomes the op's
+    /// failure.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-        thread_local!(static SCRATCH: Cell<Raw> = const { Cell::new(Raw::empty()) });
+        thread_local!(static SCRATCH: Cell<RawMemory> = const { Cell::new(RawMemory::empty()) });
         // Taken for the time: a body that splits again gets memory of its own.
         let mut raw = SCRATCH.take();
         let scratch = raw.at_least(scratch_bytes);

@@ -1,16 +1,17 @@
-//! Models of what devices add to the protocol, over the production types and a device that does nothing.
+//! Models of what devices add to the protocol, over the production types and a device that does
+//! nothing.
 
 use super::api::*;
 use super::event::EventRef;
 use super::memory::Origin;
 use super::open::OpenDevice;
-use super::park::Aside;
+use super::park::ParkedList;
 use super::staging::Direction;
 use super::sync_object::Garbage;
 use crate::block::Mode;
 use crate::config::{Config, EngineKind};
 use crate::engine::Engine;
-use crate::models::{Body, Watched, model, push};
+use crate::models::{KernelBody, Watched, model, push};
 use crate::spec::{Access, DeviceId, DeviceKind};
 use crate::var::Var;
 use loom::sync::Arc as Shared;
@@ -136,9 +137,10 @@ fn an_event_is_free_when_the_last_of_its_references_is_gone() {
         complete(device, 0);
         let other = event.clone();
         let dropping = thread::spawn(move || drop(other));
-        // Whatever the other thread does: as long as this reference exists nobody gets the handle.
+        // Whatever the other thread does: as long as this reference exists no thread gets the
+        // handle.
         let fresh = device.events.take(&*device.backend).unwrap();
-        assert_ne!(fresh, handle, "an event was handed out that somebody refers to");
+        assert_ne!(fresh, handle, "an event was handed out that is referred to");
         drop(event);
         dropping.join().unwrap();
         assert_eq!(device.events.take(&*device.backend).unwrap(), handle, "the last reference gives it back");
@@ -152,7 +154,7 @@ fn whoever_starts_after_a_release_sees_the_event() {
         let device = device();
         let (var, seen) = (Var::new(), Watched::new());
         let event = record(device, 0);
-        let writer: Body = {
+        let writer: KernelBody = {
             let (var, event) = (var.clone(), event.clone());
             Box::new(move || {
                 let mut garbage = Garbage::default();
@@ -160,7 +162,7 @@ fn whoever_starts_after_a_release_sees_the_event() {
                 None
             })
         };
-        let reader: Body = {
+        let reader: KernelBody = {
             let (var, seen) = (var.clone(), seen.clone());
             Box::new(move || {
                 if var.inner().with_sync(|sync| sync.concerns_host(Mode::Read)) == Some(true) {
@@ -181,7 +183,8 @@ fn whoever_starts_after_a_release_sees_the_event() {
     });
 }
 
-/// Two readers of one stream leave the later of their events, in whichever order they come. Kills `earlier-reader-stays`.
+/// Two readers of one stream leave the later of their events, in whichever order they come. Kills
+/// `earlier-reader-stays`.
 #[test]
 fn of_two_readers_of_a_stream_the_later_stays() {
     model(|| {
@@ -231,12 +234,12 @@ fn memory_that_is_freed_while_another_asks_comes_with_its_events() {
     });
 }
 
-/// A parked op is sent on by the device, or by whoever ends everything: once. Kills `parked-op-sent-twice`.
+/// a parked op is sent on by the device, or by a shutdown: once. Kills `parked-op-sent-twice`.
 #[test]
 fn a_parked_op_is_sent_on_once_although_everything_ends() {
     model(|| {
         let op = std::ptr::without_provenance_mut(64);
-        let (parked, taken) = (Shared::new(Aside::new(op)), Shared::new(AtomicU64::new(0)));
+        let (parked, taken) = (Shared::new(ParkedList::new(op)), Shared::new(AtomicU64::new(0)));
         let other = {
             let (parked, taken) = (parked.clone(), taken.clone());
             thread::spawn(move || {
@@ -249,8 +252,8 @@ fn a_parked_op_is_sent_on_once_although_everything_ends() {
     });
 }
 
-/// Two copies share the only chunk of a ring: one after the other, and the second behind the event of the first. Kills
-/// `ring-without-bound`.
+/// Two copies share the only chunk of a ring: one after the other, and the second behind the event
+/// of the first. Kills `ring-without-bound`.
 #[test]
 fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
     model(|| {
@@ -279,8 +282,8 @@ fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
     });
 }
 
-/// Memory that is given back while a copy has its chunk is still counted, and comes back behind the event. Kills
-/// `trimmed-chunks-are-counted`.
+/// Memory that is given back while a copy has its chunk is still counted, and comes back behind the
+/// event. Kills `trimmed-chunks-are-counted`.
 #[test]
 fn a_ring_that_is_trimmed_during_a_copy_has_all_its_chunks_afterwards() {
     model(|| {

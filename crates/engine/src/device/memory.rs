@@ -1,5 +1,5 @@
-//! Memory of a device. Freed memory keeps the events of its last users and is handed out again at once: the next owner
-//! is ordered behind them by the device, and the host waits for nothing.
+//! Memory of a device. Freed memory keeps the events of its last users and is handed out again at
+//! once: the next owner is ordered behind them by the device, and the host waits for nothing.
 
 use super::api::{DeviceError, DevicePtr, ErrorClass};
 use super::event::EventRef;
@@ -31,27 +31,27 @@ pub struct DeviceStats {
     pub fresh_blocks: usize,
     /// Number of blocks that were used again so far.
     pub recycled_blocks: usize,
-    /// Events that somebody refers to.
+    /// Events with references.
     pub live_events: usize,
-    /// Events that nobody refers to.
+    /// Events without references.
     pub free_events: usize,
 }
 
 /// Where memory comes from: the device, or page-locked memory of the host that belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum MemoryOrigin {
     Device,
     Pinned,
 }
 
 /// The memory of a device, or its page-locked memory.
 pub(crate) struct DevicePool {
-    origin: Origin,
-    state: Mutex<State>,
+    origin: MemoryOrigin,
+    state: Mutex<DevicePoolState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DevicePoolState {
     /// By size class, oldest first.
     free: BTreeMap<usize, Vec<Free>>,
     stats: DeviceStats,
@@ -77,14 +77,14 @@ pub(crate) struct DeviceBlock {
     pub device: &'static OpenDevice,
     pub ptr: DevicePtr,
     pub bytes: usize,
-    origin: Origin,
+    origin: MemoryOrigin,
     class: usize,
     events: Vec<EventRef>,
     /// Its owner had to wait for every stream.
     pub behind_all: bool,
     /// Its next owner has to.
     leaves_all: bool,
-    /// Memory of another library: what tells it that nobody uses it any more.
+    /// Memory of another library: what tells it that it is not used any more.
     foreign: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -92,31 +92,31 @@ pub(crate) struct DeviceBlock {
 unsafe impl Sync for DeviceBlock {}
 
 impl DeviceBlock {
-    /// Memory of another library, which is told when it is not used any more.
+    /// Memory of another library, which is notified when it is not used any more.
     pub fn foreign(device: &'static OpenDevice, ptr: DevicePtr, bytes: usize, done: Box<dyn FnOnce() + Send>) -> Self {
-        let mut block = DeviceBlock::new(device, ptr, bytes, Origin::Device, 0);
+        let mut block = DeviceBlock::new(device, ptr, bytes, MemoryOrigin::Device, 0);
         block.foreign = Some(done);
         block
     }
 
-    fn new(device: &'static OpenDevice, ptr: DevicePtr, bytes: usize, origin: Origin, class: usize) -> Self {
+    fn new(device: &'static OpenDevice, ptr: DevicePtr, bytes: usize, origin: MemoryOrigin, class: usize) -> Self {
         let (events, behind_all, leaves_all, foreign) = (Vec::new(), false, false, None);
         DeviceBlock { device, ptr, bytes, origin, class, events, behind_all, leaves_all, foreign }
     }
 
-    /// Whoever gets the memory next must be ordered behind these events.
+    /// The next owner of the memory must be ordered behind these events.
     pub fn use_until(&mut self, events: Vec<EventRef>) {
         self.events.extend(events);
     }
 
-    /// Whoever gets the memory next must be ordered behind everything that was submitted until now.
+    /// The next owner of the memory must be ordered behind everything that was submitted until now.
     pub fn use_until_all(&mut self) {
         self.events.extend(self.device.engine.devices.last_events());
         self.leaves_all = true;
     }
 
-    fn give_back(device: &'static OpenDevice, origin: Origin, class: usize, free: Free) {
-        // Nobody gets it any more, and in a forked child nobody may touch the pool.
+    fn give_back(device: &'static OpenDevice, origin: MemoryOrigin, class: usize, free: Free) {
+        // No thread gets it any more, and in a forked child no thread may touch the pool.
         if !device.is_lost() {
             device.pool(origin).give(class, free);
         }
@@ -144,14 +144,15 @@ impl Drop for DeviceBlock {
 }
 
 impl DevicePool {
-    pub fn new(origin: Origin, total: usize) -> Self {
+    pub fn new(origin: MemoryOrigin, total: usize) -> Self {
         let stats = DeviceStats { total, ..DeviceStats::default() };
-        DevicePool { origin, state: Mutex::new(State { free: BTreeMap::new(), stats }) }
+        DevicePool { origin, state: Mutex::new(DevicePoolState { free: BTreeMap::new(), stats }) }
     }
 
-    /// Memory, and what its first use must be ordered behind. `stream`: where that will be. In order of preference: what
-    /// nobody uses any more, what only this stream uses, new memory, what somebody still uses. When the device has no
-    /// more, outstanding uses are waited for and everything cached is given back before the last try.
+    /// Memory, and what its first use must be ordered behind. `stream`: where that will be. In
+    /// order of preference: what no thread uses any more, what only this stream uses, new memory,
+    /// what is still in use. When the device has no more, outstanding uses are waited for and
+    /// everything cached is given back before the last try.
     pub fn alloc(
         &self,
         device: &'static OpenDevice,
@@ -189,7 +190,7 @@ impl DevicePool {
         Err(self.refused(device, bytes, true))
     }
 
-    /// Cached memory, counted; `in_use`: also what somebody on another stream still uses.
+    /// Cached memory, counted; `in_use`: also what another stream still uses.
     fn take(&self, class: usize, stream: Option<u32>, in_use: bool) -> Option<Free> {
         let mut state = self.state.lock();
         let size = bytes_of(class);
@@ -221,8 +222,8 @@ impl DevicePool {
     fn fresh(&self, device: &'static OpenDevice, class: usize) -> Result<Option<DevicePtr>, OpError> {
         let size = bytes_of(class);
         let result = match self.origin {
-            Origin::Device => device.backend.alloc(size),
-            Origin::Pinned => device.backend.alloc_pinned(size).map(|p| DevicePtr(p.expose_provenance() as u64)),
+            MemoryOrigin::Device => device.backend.alloc(size),
+            MemoryOrigin::Pinned => device.backend.alloc_pinned(size).map(|p| DevicePtr(p.expose_provenance() as u64)),
         };
         let mut state = self.state.lock();
         match result {
@@ -248,7 +249,7 @@ impl DevicePool {
         state.free.entry(class).or_default().push(free);
     }
 
-    /// Waits until nobody uses freed memory any more. Under no lock.
+    /// Waits until freed memory is not used any more. Under no lock.
     fn wait_for_users(&self, device: &'static OpenDevice) {
         let events: Vec<EventRef> =
             self.state.lock().free.values().flatten().flat_map(|f| f.events.iter().cloned()).collect();
@@ -258,11 +259,11 @@ impl DevicePool {
         }
     }
 
-    /// Gives back what nobody uses any more.
+    /// Gives back what no thread uses any more.
     pub fn trim(&self, device: &'static OpenDevice) {
         let mut gone = Vec::new();
         let mut state = self.state.lock();
-        let State { free, stats } = &mut *state;
+        let DevicePoolState { free, stats } = &mut *state;
         for (class, list) in free.iter_mut() {
             let (unused, used) = std::mem::take(list).into_iter().partition(Free::is_unused);
             *list = used;
@@ -273,8 +274,8 @@ impl DevicePool {
         drop(state);
         for free in &gone {
             match self.origin {
-                Origin::Device => device.backend.free(free.ptr),
-                Origin::Pinned => {
+                MemoryOrigin::Device => device.backend.free(free.ptr),
+                MemoryOrigin::Pinned => {
                     device.backend.free_pinned(std::ptr::with_exposed_provenance_mut(free.ptr.0 as usize))
                 }
             }
@@ -304,7 +305,7 @@ impl DevicePool {
     }
 }
 
-impl State {
+impl DevicePoolState {
     fn count(&mut self, size: usize) {
         self.stats.in_use += size;
         self.stats.peak = self.stats.peak.max(self.stats.in_use);

@@ -1,5 +1,5 @@
-//! Devices other than the CPU: streams, events, memory, and what they mean for variables. `PROTOCOL.md`, "Devices", is
-//! the specification.
+//! Devices other than the CPU: streams, events, memory, and what they mean for variables.
+//! `PROTOCOL.md`, "Devices", is the specification.
 
 mod api;
 mod event;
@@ -21,15 +21,15 @@ mod sync_object;
 mod timing;
 
 pub use api::{
-    Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, Place, StreamHandle,
-    StreamKind, Tag, TagAccess,
+    Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, MemoryPlace,
+    StreamHandle, StreamKind, Tag, TagAccess,
 };
 pub use exchange::{ConsumerStream, DeviceMemoryRef, ExportGuard, ImportStream};
 pub use kernel::{Kernel, KernelCtx};
 pub use memory::DeviceStats;
 pub use op::DeviceCtx;
 pub use open::OpenDevice;
-pub use parts::Part;
+pub use parts::DevicePart;
 pub use timing::DeviceRecord;
 
 pub(crate) use event::EventRef;

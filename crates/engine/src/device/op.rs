@@ -1,9 +1,9 @@
 //! An op on a device: what is submitted between its start and its end.
 
-use super::api::{ClearJob, CopyJob, Device, DevicePtr, Place, StreamHandle, Tag, TagAccess};
+use super::api::{ClearJob, CopyJob, Device, DevicePtr, MemoryPlace, StreamHandle, Tag, TagAccess};
 use super::event::EventRef;
 use super::kernel::{Kernel, KernelCtx};
-use super::memory::{DeviceBlock, Origin};
+use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
 use super::outcome::{Enqueued, Input, Source, settle};
 use super::stream::{Stream, WaitSet};
@@ -19,9 +19,9 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Handed to the closure of an op on a device, which submits work and returns. What was submitted before is waited for
-/// on the device before the closure starts; when it ends, however it ends, an event is recorded behind its work and
-/// noted in every variable.
+/// Handed to the closure of an op on a device, which submits work and returns. What was submitted
+/// before is waited for on the device before the closure starts; when it ends, however it ends, an
+/// event is recorded behind its work and noted in every variable.
 pub struct DeviceCtx<'a> {
     pub(super) run: &'a RunCtx<'a>,
     pub(super) device: &'static OpenDevice,
@@ -29,7 +29,7 @@ pub struct DeviceCtx<'a> {
     pub(super) op: Arc<Enqueued>,
     /// Made for the first piece of work; memory that comes later makes a new one.
     tag: RefCell<Option<Arc<Tag>>>,
-    /// Memory that this op may still use, although nobody owns it any more.
+    /// Memory that this op may still use, although it has no owner any more.
     retired: RefCell<Vec<DeviceBlock>>,
     finished: Cell<bool>,
     /// It waited for every stream.
@@ -45,9 +45,9 @@ impl<'a> Deref for DeviceCtx<'a> {
 }
 
 impl Engine {
-    /// Pushes an op that submits work to the device in `spec`. It runs when everything it depends on was submitted; the
-    /// device keeps the order from there on. An error means that nothing was pushed: the device does not exist, cannot be
-    /// opened, or is lost.
+    /// Pushes an op that submits work to the device in `spec`. It runs when everything it depends
+    /// on was submitted; the device keeps the order from there on. An error means that nothing was
+    /// pushed: the device does not exist, cannot be opened, or is lost.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_device<F>(&'static self, spec: OpSpec<'_>, run: F) -> Result<(), OpError>
     where
@@ -107,7 +107,8 @@ impl<'a> DeviceCtx<'a> {
         })
     }
 
-    /// Records the end and notes it in every variable; only then the engine releases what depends on the op.
+    /// Records the end and notes it in every variable; only then the engine releases what depends
+    /// on the op.
     fn finish(&self, result: Result<(), OpError>) -> Result<(), OpError> {
         self.finished.set(true);
         if let Some(timing) = self.timing.take().and_then(Timing::end) {
@@ -132,8 +133,8 @@ impl<'a> DeviceCtx<'a> {
         result.and(self.wait_here(&event))
     }
 
-    /// A record that fails once fails the op; work whose end cannot be marked at all has lost its order, and the device
-    /// with it.
+    /// A record that fails once fails the op; work whose end cannot be marked at all has lost its
+    /// order, and the device with it.
     fn record(&self) -> (Option<EventRef>, Result<(), OpError>) {
         match self.stream.record(Some(self.op.clone())) {
             Ok(event) => (Some(event), Ok(())),
@@ -150,7 +151,8 @@ impl<'a> DeviceCtx<'a> {
         }
     }
 
-    /// Without `Async` in the engine's name an op is complete on the device before anything that depends on it starts.
+    /// Without `Async` in the engine's name an op is complete on the device before anything that
+    /// depends on it starts.
     fn wait_here(&self, event: &EventRef) -> Result<(), OpError> {
         self.run.engine().devices.host_wait(event, &mut || true)?;
         settle(event);
@@ -174,7 +176,7 @@ impl<'a> DeviceCtx<'a> {
         self.stream.handle
     }
 
-    /// What the backend is told about this op.
+    /// What the backend is notified about this op.
     pub fn tag(&self) -> Arc<Tag> {
         self.tag
             .borrow_mut()
@@ -192,14 +194,14 @@ impl<'a> DeviceCtx<'a> {
             .clone()
     }
 
-    /// What the backend is told about a piece of work of this op.
+    /// What the backend is notified about a piece of work of this op.
     pub(super) fn tag_of(&self, accesses: Vec<TagAccess>) -> Arc<Tag> {
         let (op, name, device) = (self.op.id, self.op.name.clone(), self.device.id);
         Arc::new(Tag { op, name, device, accesses, behind_all: self.behind_all.get() })
     }
 
-    /// Submits a function of the host that computes in its turn on the stream. Device memory it uses may be named by
-    /// address; what else it needs it owns.
+    /// Submits a function of the host that computes in its turn on the stream. Device memory it
+    /// uses may be named by address; what else it needs it owns.
     pub fn launch<F>(&self, kernel: F) -> Result<(), OpError>
     where
         F: FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send + 'static,
@@ -213,9 +215,10 @@ impl<'a> DeviceCtx<'a> {
     /// [`copy_in`](DeviceCtx::copy_in) and [`copy_out`](DeviceCtx::copy_out).
     ///
     /// # Safety
-    /// Both addresses have that many bytes, which belong to a variable of this op or are its scratch.
+    /// Both addresses have that many bytes, which belong to a variable of this op or are its
+    /// scratch.
     pub unsafe fn copy(&self, to: DevicePtr, from: DevicePtr, bytes: usize) -> Result<(), OpError> {
-        let job = CopyJob { to: Place::Device(to), from: Place::Device(from), bytes, tag: self.tag() };
+        let job = CopyJob { to: MemoryPlace::Device(to), from: MemoryPlace::Device(from), bytes, tag: self.tag() };
         // SAFETY: contract; the event that is recorded when the op ends comes after the copy.
         let copied = unsafe { self.device.backend.copy(self.stream.handle, job) };
         copied.map_err(|e| self.device.op_error(&e, &format!("copying for {}", self.name())))
@@ -232,7 +235,8 @@ impl<'a> DeviceCtx<'a> {
         cleared.map_err(|e| self.device.op_error(&e, &format!("clearing memory for {}", self.name())))
     }
 
-    /// Memory for the variable of a written access; what it has already is kept if it is large enough and on this device.
+    /// Memory for the variable of a written access; what it has already is kept if it is large
+    /// enough and on this device.
     pub fn alloc(&self, access: usize, bytes: usize) -> Result<DevicePtr, OpError> {
         let Some(Mode::Write | Mode::Update) = self.run.mode_of(access) else {
             let message = format!("{}: memory for access {access}, which is not written", self.name());
@@ -241,7 +245,7 @@ impl<'a> DeviceCtx<'a> {
         if let Some(ptr) = self.owned(access, bytes) {
             return Ok(ptr);
         }
-        let block = self.block(Origin::Device, bytes)?;
+        let block = self.block(MemoryOrigin::Device, bytes)?;
         let ptr = block.ptr;
         let old = self.run.var_of(access).with_new_sync(|sync| sync.replace_memory(block));
         self.retired.borrow_mut().extend(old);
@@ -262,7 +266,7 @@ impl<'a> DeviceCtx<'a> {
 
     /// Memory for this op alone, until it is complete on the device.
     pub fn scratch(&self, bytes: usize) -> Result<DevicePtr, OpError> {
-        self.retire(self.block(Origin::Device, bytes)?)
+        self.retire(self.block(MemoryOrigin::Device, bytes)?)
     }
 
     fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
@@ -273,7 +277,7 @@ impl<'a> DeviceCtx<'a> {
     }
 
     /// Memory that this op's stream may use.
-    fn block(&self, origin: Origin, bytes: usize) -> Result<DeviceBlock, OpError> {
+    fn block(&self, origin: MemoryOrigin, bytes: usize) -> Result<DeviceBlock, OpError> {
         let (block, events) = self.device.pool(origin).alloc(self.device, bytes, Some(self.stream.number))?;
         let mut waits = WaitSet::default();
         events.iter().for_each(|e| waits.add(e));

@@ -2,9 +2,9 @@
 
 use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
-use super::memory::{DevicePool, DeviceStats, Origin};
+use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
 use super::park::Parked;
-use super::staging::{Direction, Ring};
+use super::staging::{Direction, PinnedRing};
 use super::status::StatusPool;
 use super::stream::Stream;
 use crate::engine::Engine;
@@ -30,7 +30,7 @@ pub struct OpenDevice {
     lost: OnceLock<Failure>,
     pool: DevicePool,
     pinned: DevicePool,
-    staging: [Ring; 2],
+    staging: [PinnedRing; 2],
     pub(super) status: StatusPool,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct Devices {
     compute_streams: usize,
     /// Held while one is opened.
     opening: Mutex<()>,
-    /// The open ones: a list that is never freed, replaced when one is added. Looked at without a lock, so that a forked
-    /// child can.
+    /// The open ones: a list that is never freed, replaced when one is added. Looked at without a
+    /// lock, so that a forked child can.
     open: AtomicPtr<Vec<&'static OpenDevice>>,
     /// A device is open: only then variables are looked at for its work.
     in_use: AtomicBool,
@@ -138,7 +138,7 @@ impl Devices {
 }
 
 impl Engine {
-    /// How many devices of a kind there are; 0 for kinds nobody provides.
+    /// How many devices of a kind there are; 0 for kinds that no driver provides.
     pub fn device_count(&self, kind: DeviceKind) -> usize {
         self.devices.driver(kind).map_or(0, |d| d.count())
     }
@@ -186,14 +186,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives cached memory that nobody uses back to the device.
+    /// Gives cached memory that no thread uses back to the device.
     pub fn trim_device(&'static self, id: DeviceId) -> Result<(), OpError> {
         let device = self.device(id)?;
         if device.is_lost() {
             return Ok(());
         }
         device.pool.trim(device);
-        device.staging.iter().for_each(Ring::trim);
+        device.staging.iter().for_each(PinnedRing::trim);
         device.pinned.trim(device);
         Ok(())
     }
@@ -216,9 +216,9 @@ impl OpenDevice {
             foreign: Mutex::default(),
             turn: AtomicUsize::new(0),
             lost: OnceLock::new(),
-            pool: DevicePool::new(Origin::Device, total),
-            pinned: DevicePool::new(Origin::Pinned, 0),
-            staging: std::array::from_fn(|_| Ring::new()),
+            pool: DevicePool::new(MemoryOrigin::Device, total),
+            pinned: DevicePool::new(MemoryOrigin::Pinned, 0),
+            staging: std::array::from_fn(|_| PinnedRing::new()),
             status: StatusPool::default(),
         }));
         let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
@@ -250,19 +250,20 @@ impl OpenDevice {
         self.events.set_keep(keep);
     }
 
-    /// How copies to and from the host are cut: how much page-locked memory each direction has, from now on.
+    /// How copies to and from the host are cut: how much page-locked memory each direction has,
+    /// from now on.
     pub fn set_staging(&self, chunks: usize, bytes: usize) {
         self.staging.iter().for_each(|ring| ring.resize(chunks, bytes));
     }
 
-    pub(super) fn staging(&self, direction: Direction) -> &Ring {
+    pub(super) fn staging(&self, direction: Direction) -> &PinnedRing {
         &self.staging[direction as usize]
     }
 
-    pub(crate) fn pool(&self, origin: Origin) -> &DevicePool {
+    pub(crate) fn pool(&self, origin: MemoryOrigin) -> &DevicePool {
         match origin {
-            Origin::Device => &self.pool,
-            Origin::Pinned => &self.pinned,
+            MemoryOrigin::Device => &self.pool,
+            MemoryOrigin::Pinned => &self.pinned,
         }
     }
 
@@ -275,7 +276,8 @@ impl OpenDevice {
         self.own_streams().iter().copied().chain(foreign.iter().map(|(_, s)| *s)).collect()
     }
 
-    /// The stream for an op: copies and urgent ones have their own, the others take turns unless one is asked for.
+    /// The stream for an op: copies and urgent ones have their own, the others take turns unless
+    /// one is asked for.
     pub(crate) fn stream_for(&self, lane: Lane, wanted: Option<u16>) -> &'static Stream {
         let kind = match lane {
             Lane::Normal => StreamKind::Compute,

@@ -1,5 +1,5 @@
-//! What becomes of an op after it was submitted: known when its event is complete, and inherited by what was submitted
-//! behind it.
+//! What becomes of an op after it was submitted: known when its event is complete, and inherited by
+//! what was submitted behind it.
 
 use super::event::EventRef;
 use super::status::StatusWord;
@@ -24,12 +24,13 @@ pub(crate) struct Enqueued {
     pub origin: (Option<String>, Option<u64>),
     inputs: Mutex<Vec<Input>>,
     status: Mutex<Status>,
-    outcome: OnceLock<Outcome>,
+    outcome: OnceLock<DeviceOutcome>,
     /// Held while it is decided.
     deciding: Mutex<()>,
 }
 
-/// An old value that the op depends on, and that has failed or was not complete when the op started.
+/// An old value that the op depends on, and that has failed or was not complete when the op
+/// started.
 pub(crate) struct Input {
     pub access: usize,
     /// The op changes a part of it.
@@ -61,7 +62,7 @@ struct Status {
 }
 
 /// The final word.
-pub(crate) struct Outcome {
+pub(crate) struct DeviceOutcome {
     pub all: Option<Failure>,
     pub single: Vec<(usize, Failure)>,
 }
@@ -151,7 +152,8 @@ impl Enqueued {
 
     /// Failed old values in declared order; what came before is complete.
     pub fn failed_inputs(&self) -> Vec<(usize, Failure)> {
-        // Asking a device may find out that it is lost, and that looks at the inputs of every op: not under their lock.
+        // Asking a device may find out that it is lost, and that looks at the inputs of every op:
+        // not under their lock.
         let inputs: Vec<(usize, Source)> = lock(&self.inputs).iter().map(|i| (i.access, i.source.clone())).collect();
         let failure = |source: Source| match source {
             Source::Failed(failure) => Some(failure),
@@ -173,7 +175,7 @@ impl Enqueued {
     }
 
     /// The final word, once the op is settled.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    pub fn outcome(&self) -> Option<&DeviceOutcome> {
         self.outcome.get()
     }
 
@@ -183,7 +185,8 @@ impl Enqueued {
             _ => None,
         };
         let all: Vec<EventRef> = lock(&self.inputs).iter().filter_map(pending).collect();
-        // One that is not complete now, although the op is, was never waited for: nothing is known of it.
+        // One that is not complete now, although the op is, was never waited for: nothing is known
+        // of it.
         all.into_iter().filter(|event| event.is_complete()).collect()
     }
 
@@ -208,7 +211,7 @@ impl Enqueued {
             single.extend(failed.into_iter().filter(|(i, _)| updated.contains(i)));
         }
         all.iter().chain(single.iter().map(|(_, f)| f)).for_each(|f| self.engine.record_failure(f));
-        let _ = self.outcome.set(Outcome { all, single });
+        let _ = self.outcome.set(DeviceOutcome { all, single });
         drop(deciding);
         if let Some(timing) = timing {
             timing.resolve(self);
@@ -219,15 +222,16 @@ impl Enqueued {
     }
 }
 
-/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on; does nothing if it is not
-/// complete. Without recursion: chains of ops can be long.
+/// Makes the outcome of a complete (or lost) event's op known, and that of all it depends on; does
+/// nothing if it is not complete. Without recursion: chains of ops can be long.
 pub(crate) fn settle(event: &EventRef) {
     if event.is_settled() {
         return;
     }
     let mut stack = vec![event.clone()];
     while let Some(top) = stack.last() {
-        // Nothing can be said before it is complete. What it depends on is, then, or its device is lost.
+        // Nothing can be said before it is complete. What it depends on is, then, or its device is
+        // lost.
         if !top.is_complete() {
             return;
         }

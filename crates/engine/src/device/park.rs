@@ -1,5 +1,6 @@
-//! Ops that no stream can wait for, put aside until a device is done, so that no worker is blocked: ops of the host whose
-//! inputs are still on a device, and ops on a device that use what a device of another driver has not finished.
+//! Ops that no stream can wait for, put aside until a device is done, so that no worker is blocked:
+//! ops of the host whose inputs are still on a device, and ops on a device that use what a device
+//! of another driver has not finished.
 
 use super::api::DeviceError;
 use super::event::EventRef;
@@ -18,18 +19,18 @@ use std::sync::{Arc, PoisonError};
 /// An op that waits for events.
 pub(crate) struct Parked {
     engine: &'static Engine,
-    op: Aside,
+    op: ParkedList,
 }
 
-/// An op that belongs to whoever takes it first.
-pub(super) struct Aside(AtomicPtr<OpBlock>);
+/// An op that belongs to the thread that takes it first.
+pub(super) struct ParkedList(AtomicPtr<OpBlock>);
 
-impl Aside {
+impl ParkedList {
     pub fn new(op: *mut OpBlock) -> Self {
-        Aside(AtomicPtr::new(op))
+        ParkedList(AtomicPtr::new(op))
     }
 
-    /// Null: somebody else has it.
+    /// Null: another thread has it.
     pub fn take(&self) -> *mut OpBlock {
         self.0.swap(null_mut(), Ordering::AcqRel)
     }
@@ -46,8 +47,8 @@ impl Parked {
     }
 }
 
-/// Calls back when all of the events are complete, or their devices are lost; their outcomes are known then. At once, in
-/// this thread, if they are.
+/// Calls back when all of the events are complete, or their devices are lost; their outcomes are
+/// known then. At once, in this thread, if they are.
 pub(crate) fn when_all_complete(events: Vec<EventRef>, callback: impl FnOnce() + Send + 'static) {
     let rest = Arc::new((AtomicUsize::new(events.len() + 1), std::sync::Mutex::new(Some(callback))));
     let done = move || {
@@ -85,11 +86,11 @@ fn arrived(event: &EventRef, result: Result<(), DeviceError>) {
 }
 
 impl Engine {
-    /// Puts a ready op aside if what it touches is not complete on a device; true: it does not belong to the caller any
-    /// more.
+    /// Puts a ready op aside if what it touches is not complete on a device; true: it does not
+    /// belong to the caller any more.
     ///
     /// # Safety
-    /// `op` is ready and belongs to the caller, who is inside the gate.
+    /// `op` is ready and belongs to the caller, which is inside the gate.
     #[cold]
     pub(crate) unsafe fn park(&'static self, slot: &Slot, op: *mut OpBlock) -> bool {
         // SAFETY: contract.
@@ -110,20 +111,21 @@ impl Engine {
             }
             return false;
         }
-        // SAFETY: contract. Who waits for everything must wait for this one, too: it does not run before its push returns.
+        // SAFETY: contract. `wait_all` must wait for this one, too: it does not run before its push
+        // returns.
         unsafe {
             if (*op).flags & COUNTED == 0 {
                 self.count_push(slot, op);
             }
         }
-        let parked = Arc::new(Parked { engine: self, op: Aside::new(op) });
+        let parked = Arc::new(Parked { engine: self, op: ParkedList::new(op) });
         self.devices.note_parked(&parked);
         when_all_complete(events, move || parked.send_on());
         true
     }
 
-    /// Events that an op has to wait for on the host, without those that are complete: all, or those which streams of devices
-    /// of this kind cannot wait for.
+    /// Events that an op has to wait for on the host, without those that are complete: all, or
+    /// those which streams of devices of this kind cannot wait for.
     ///
     /// # Safety
     /// As for `park`.
@@ -148,8 +150,8 @@ impl Engine {
     unsafe fn unpark(&'static self, op: *mut OpBlock) {
         let slot = slot::current();
         slot.enter();
-        // Where waiting threads do the devices' work they do small ops as well, so that everything stays in one thread.
-        // SAFETY: contract; the op is counted.
+        // Where waiting threads do the devices' work they do small ops as well, so that everything
+        // stays in one thread. SAFETY: contract; the op is counted.
         unsafe {
             let here = self.devices.need_steps() && OpBlock::has(op, SMALL) && slot.op_depth.get() == 0;
             let token = if here { self.sched.tokens.take() } else { None };
@@ -194,9 +196,9 @@ impl Devices {
     }
 }
 
-/// The failure a strict op takes over, with those that devices found. An op on a device does not wait to know: if an
-/// earlier input may still turn out to have failed it is submitted, and inherits when that is decided. So which failure
-/// it takes over does not depend on time.
+/// The failure a strict op takes over, with those that devices found. An op on a device does not
+/// wait to know: if an earlier input may still turn out to have failed it is submitted, and
+/// inherits when that is decided. So which failure it takes over does not depend on time.
 ///
 /// # Safety
 /// All accesses of `op` are granted.

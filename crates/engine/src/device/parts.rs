@@ -8,25 +8,26 @@ use crate::spec::{OpKind, OpSpec};
 type Kernel = dyn FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send;
 
 /// One kernel of a bulk, and what it uses of what the bulk declares.
-pub struct Part {
+pub struct DevicePart {
     reads: Vec<usize>,
     writes: Vec<usize>,
     kernel: Box<Kernel>,
 }
 
-impl Part {
+impl DevicePart {
     /// A kernel that reads and writes these accesses of the op.
     pub fn new(
         reads: Vec<usize>,
         writes: Vec<usize>,
         kernel: impl FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send + 'static,
     ) -> Self {
-        Part { reads, writes, kernel: Box::new(kernel) }
+        DevicePart { reads, writes, kernel: Box::new(kernel) }
     }
 
-    /// A part whose input has failed, in an earlier part or before, does not run and passes the failure on.
+    /// A part whose input has failed, in an earlier part or before, does not run and passes the
+    /// failure on.
     fn run(self, ctx: &KernelCtx<'_>) {
-        let Part { reads, writes, kernel } = self;
+        let DevicePart { reads, writes, kernel } = self;
         let failure = match reads.iter().find_map(|i| ctx.failure_so_far(*i)) {
             Some(failure) => Some(failure),
             None => ctx.call(kernel).err(),
@@ -37,17 +38,17 @@ impl Part {
     }
 }
 
-impl std::fmt::Debug for Part {
+impl std::fmt::Debug for DevicePart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Part {{ reads: {:?}, writes: {:?} }}", self.reads, self.writes)
+        write!(f, "DevicePart {{ reads: {:?}, writes: {:?} }}", self.reads, self.writes)
     }
 }
 
 impl Engine {
-    /// Pushes kernels as one op on a device: they are submitted in order to one stream, with one event behind the last.
-    /// The op names everything they use. A part that fails, or reads what has failed, fails what it writes; the others
-    /// are not touched.
-    pub fn push_device_parts(&'static self, spec: OpSpec<'_>, parts: Vec<Part>) -> Result<(), OpError> {
+    /// Pushes kernels as one op on a device: they are submitted in order to one stream, with one
+    /// event behind the last. The op names everything they use. A part that fails, or reads what
+    /// has failed, fails what it writes; the others are not touched.
+    pub fn push_device_parts(&'static self, spec: OpSpec<'_>, parts: Vec<DevicePart>) -> Result<(), OpError> {
         self.push_device(spec.kind(OpKind::Selective), move |ctx| {
             parts.into_iter().try_for_each(|part| {
                 ctx.launch(move |kernel| {

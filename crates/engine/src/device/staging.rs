@@ -1,14 +1,16 @@
-//! Copies between the host's memory and a device's, by way of page-locked memory, which a device copies without help.
+//! Copies between the host's memory and a device's, by way of page-locked memory, which a device
+//! copies without help.
 //!
-//! Each direction of a device has a bounded ring of chunks and two streams: on one the host's part of the work runs, a
-//! function that fills or empties a chunk, on the other the device's. A copy goes in pieces of a chunk, and while one
-//! travels the next is filled. All of this is submitted at once and ordered by events, the next use of a chunk behind the
-//! last one, so the host waits for nothing.
+//! Each direction of a device has a bounded ring of chunks and two streams: on one the host's part
+//! of the work runs, a function that fills or empties a chunk, on the other the device's. A copy
+//! goes in pieces of a chunk, and while one travels the next is filled. All of this is submitted at
+//! once and ordered by events, the next use of a chunk behind the last one, so the host waits for
+//! nothing.
 
-use super::api::{CopyJob, DevicePtr, Place, StreamKind, Tag, TagAccess};
+use super::api::{CopyJob, DevicePtr, MemoryPlace, StreamKind, Tag, TagAccess};
 use super::event::EventRef;
 use super::kernel::Kernel;
-use super::memory::{DeviceBlock, Origin};
+use super::memory::{DeviceBlock, MemoryOrigin};
 use super::op::DeviceCtx;
 use super::open::OpenDevice;
 use super::stream::{Stream, WaitSet};
@@ -22,7 +24,7 @@ use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Chunks of a direction.
+/// PinnedChunks of a direction.
 const CHUNKS: usize = 4;
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -35,47 +37,48 @@ pub(super) enum Direction {
 }
 
 /// A piece of page-locked memory, and the end of its last use.
-pub(super) struct Chunk {
+pub(super) struct PinnedChunk {
     block: DeviceBlock,
     pub event: Option<EventRef>,
 }
 
 /// The chunks of one direction.
-pub(super) struct Ring {
-    chunks: Mutex<Chunks>,
+pub(super) struct PinnedRing {
+    chunks: Mutex<PinnedChunks>,
     /// A chunk has come back, or there is room for another.
     returned: Condvar,
 }
 
-struct Chunks {
-    /// Those nobody submits work with at the moment; the one used longest ago first.
-    free: VecDeque<Chunk>,
-    /// How many there are, with those that somebody has.
+struct PinnedChunks {
+    /// Those no thread submits work with at the moment; the one used longest ago first.
+    free: VecDeque<PinnedChunk>,
+    /// How many there are, with those that a thread has.
     made: usize,
     limit: usize,
     bytes: usize,
 }
 
-/// The right to submit work with a chunk. The ring gets it back in the end, with the event of that work.
+/// The right to submit work with a chunk. The ring gets it back in the end, with the event of that
+/// work.
 pub(super) struct Lease<'a> {
-    ring: &'a Ring,
-    chunk: Option<Chunk>,
+    ring: &'a PinnedRing,
+    chunk: Option<PinnedChunk>,
 }
 
-impl Chunk {
-    /// Whether somebody may still use it. Asks the device.
+impl PinnedChunk {
+    /// Whether a thread may still use it. Asks the device.
     fn is_used(&self) -> bool {
         self.event.as_ref().is_some_and(|event| !event.is_complete())
     }
 }
 
-impl Ring {
-    pub fn new() -> Ring {
-        let chunks = Chunks { free: VecDeque::new(), made: 0, limit: CHUNKS, bytes: CHUNK_BYTES };
-        Ring { chunks: Mutex::new(chunks), returned: Condvar::new() }
+impl PinnedRing {
+    pub fn new() -> PinnedRing {
+        let chunks = PinnedChunks { free: VecDeque::new(), made: 0, limit: CHUNKS, bytes: CHUNK_BYTES };
+        PinnedRing { chunks: Mutex::new(chunks), returned: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Chunks> {
+    fn lock(&self) -> MutexGuard<'_, PinnedChunks> {
         self.chunks.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
@@ -96,19 +99,21 @@ impl Ring {
         drop(old);
     }
 
-    /// A chunk that nobody else submits work with: one that is not used any more, a new one, or the one used longest ago.
-    /// Where other threads have all of them, this waits until one has submitted its piece; never for the device.
+    /// A chunk that no other thread submits work with: one that is not used any more, a new one, or
+    /// the one used longest ago. Where other threads have all of them, this waits until one has
+    /// submitted its piece; never for the device.
     pub fn take(&self, device: &'static OpenDevice) -> Result<Lease<'_>, OpError> {
         loop {
             if let Some(chunk) = self.one_of_ours() {
                 return Ok(Lease { ring: self, chunk: Some(chunk) });
             }
             let bytes = self.lock().bytes;
-            match device.pool(Origin::Pinned).alloc(device, bytes, None) {
+            match device.pool(MemoryOrigin::Pinned).alloc(device, bytes, None) {
                 Ok((block, events)) => {
-                    // Page-locked memory of this size is the rings' alone, and comes back with one event.
+                    // Page-locked memory of this size is the rings' alone, and comes back with one
+                    // event.
                     let event = events.into_iter().next();
-                    return Ok(Lease { ring: self, chunk: Some(Chunk { block, event }) });
+                    return Ok(Lease { ring: self, chunk: Some(PinnedChunk { block, event }) });
                 }
                 Err(error) => {
                     let mut chunks = self.lock();
@@ -129,7 +134,7 @@ impl Ring {
     }
 
     /// A chunk that exists; `None`: the caller is to make one, which is counted.
-    fn one_of_ours(&self) -> Option<Chunk> {
+    fn one_of_ours(&self) -> Option<PinnedChunk> {
         let mut chunks = self.lock();
         let oldest = loop {
             if let Some(oldest) = chunks.free.pop_front() {
@@ -159,14 +164,14 @@ impl Ring {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for PinnedChunk {
     fn drop(&mut self) {
         self.block.use_until(self.event.take().into_iter().collect());
     }
 }
 
 impl Lease<'_> {
-    pub fn chunk(&mut self) -> &mut Chunk {
+    pub fn chunk(&mut self) -> &mut PinnedChunk {
         self.chunk.as_mut().unwrap_or_else(|| unreachable!("a lease has its chunk until it ends"))
     }
 }
@@ -201,7 +206,7 @@ struct Transfer {
 /// A host address on its way to the function that may use it.
 struct Address(*mut u8);
 
-// SAFETY: an address; whoever asks for a copy answers for what it points to.
+// SAFETY: an address; the thread that asks for a copy answers for what it points to.
 unsafe impl Send for Address {}
 
 /// A function of the host that copies bytes between a chunk and other memory of the host.
@@ -209,19 +214,22 @@ fn moving(to: *mut u8, from: *mut u8, bytes: usize) -> impl FnOnce() + Send {
     let (to, from) = (Address(to), Address(from));
     move || {
         let (Address(to), Address(from)) = (to, from);
-        // SAFETY: contracts of `copy_in` and `copy_out` for the one side; the other is a chunk that this piece has to itself
-        // between the events before and behind it. They are different memory.
+        // SAFETY: contracts of `copy_in` and `copy_out` for the one side; the other is a chunk that
+        // this piece has to itself between the events before and behind it. They are different
+        // memory.
         unsafe { to.copy_from_nonoverlapping(from, bytes) }
     }
 }
 
 impl DeviceCtx<'_> {
-    /// Submits a copy from memory of the host into that of a device. `target` and `source` are the numbers of the accesses
-    /// whose memory this is. The op is one of [`Lane::CopyIn`](crate::Lane::CopyIn).
+    /// Submits a copy from memory of the host into that of a device. `target` and `source` are the
+    /// numbers of the accesses whose memory this is. The op is one of
+    /// [`Lane::CopyIn`](crate::Lane::CopyIn).
     ///
     /// # Safety
-    /// Both addresses have that many bytes. The device's memory belongs to the target's variable; the host's is
-    /// [kept](DeviceCtx::keep) by the op, and nobody writes it who does not declare the source's variable.
+    /// Both addresses have that many bytes. The device's memory belongs to the target's variable;
+    /// the host's is [kept](DeviceCtx::keep) by the op, and no thread writes it who does not
+    /// declare the source's variable.
     pub unsafe fn copy_in(
         &self,
         (target, to): (usize, DevicePtr),
@@ -237,7 +245,8 @@ impl DeviceCtx<'_> {
     /// [`Lane::CopyOut`](crate::Lane::CopyOut).
     ///
     /// # Safety
-    /// As for `copy_in`; nobody touches the host's memory who does not declare the target's variable.
+    /// As for `copy_in`; no thread touches the host's memory who does not declare the target's
+    /// variable.
     pub unsafe fn copy_out(
         &self,
         (target, to): (usize, *mut u8),
@@ -284,7 +293,7 @@ impl DeviceCtx<'_> {
         let bytes = left.min(chunk.block.bytes);
         let ptr = chunk.block.ptr;
         let page_locked: *mut u8 = std::ptr::with_exposed_provenance_mut(ptr.0 as usize);
-        let (host, on_device) = (transfer.host.wrapping_add(at), Place::Device(transfer.device.offset(at)));
+        let (host, on_device) = (transfer.host.wrapping_add(at), MemoryPlace::Device(transfer.device.offset(at)));
         // What travels has a number of its own.
         let travelling = slot::fresh_id();
         let through = |write| TagAccess { var: travelling, memory: Some(ptr), write };
@@ -307,7 +316,7 @@ impl DeviceCtx<'_> {
         stage.wait_for(&before, self.op.id).map_err(error)?;
         match transfer.direction {
             Direction::In => call(stage, page_locked, host, filling).map_err(error)?,
-            Direction::Out => copy(stage, Place::Host(page_locked), on_device, filling).map_err(error)?,
+            Direction::Out => copy(stage, MemoryPlace::Host(page_locked), on_device, filling).map_err(error)?,
         }
         let filled = self.end_of_piece(stage)?;
         chunk.event = Some(filled.clone());
@@ -319,15 +328,15 @@ impl DeviceCtx<'_> {
             return Err(error(refused));
         }
         let submitted = match transfer.direction {
-            Direction::In => copy(self.stream, on_device, Place::Host(page_locked), emptying),
+            Direction::In => copy(self.stream, on_device, MemoryPlace::Host(page_locked), emptying),
             Direction::Out => call(self.stream, host, page_locked, emptying),
         };
         chunk.event = Some(self.end_of_piece(self.stream)?);
         submitted.map_err(error).map(|()| bytes)
     }
 
-    /// Marks the end of what a piece has submitted. As for the end of an op: if that cannot be done at all, nothing is known
-    /// of the order any more.
+    /// Marks the end of what a piece has submitted. As for the end of an op: if that cannot be done
+    /// at all, nothing is known of the order any more.
     fn end_of_piece(&self, stream: &'static Stream) -> Result<EventRef, OpError> {
         let doing = "recording the end of a copy";
         stream.mark(self.op.id).or_else(|first| {

@@ -1,5 +1,6 @@
-//! Words by which kernels of a device report errors that depend on data: page-locked memory of the host that the device
-//! can write. 0 means that all is well; what a kernel puts there is looked at when the op's event is complete.
+//! Words by which kernels of a device report errors that depend on data: page-locked memory of the
+//! host that the device can write. 0 means that all is well; what a kernel puts there is looked at
+//! when the op's event is complete.
 
 use super::api::DevicePtr;
 use super::op::DeviceCtx;
@@ -13,10 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of page-locked memory that are cut into words at a time.
 const SLAB: usize = 4096;
 
-/// A word that nobody uses.
+/// A word that no thread uses.
 struct Word(*mut u64);
 
-// SAFETY: an address of page-locked memory, which stays as long as the process; one word has one user at a time.
+// SAFETY: an address of page-locked memory, which stays as long as the process; one word has one
+// user at a time.
 unsafe impl Send for Word {}
 
 /// The free words of a device.
@@ -63,7 +65,7 @@ impl StatusWord {
 
 impl Drop for StatusWord {
     fn drop(&mut self) {
-        // Whether a lost device still writes there, nobody knows.
+        // Whether a lost device still writes there, no thread knows.
         if !self.device.is_lost() {
             self.device.status.0.lock().push(Word(self.word));
         }
@@ -71,10 +73,11 @@ impl Drop for StatusWord {
 }
 
 impl DeviceCtx<'_> {
-    /// Eight bytes that kernels of this op may write until it is complete: the address is the same for host and device. What
-    /// is there then, if it is not 0, becomes the op's error by `explain`, as if a kernel of the host had returned it. A
-    /// kernel that looks at data writes the first thing it does not like by compare-and-swap from 0; it goes on, and
-    /// what it makes of such data does not matter.
+    /// Eight bytes that kernels of this op may write until it is complete: the address is the same
+    /// for host and device. What is there then, if it is not 0, becomes the op's error by
+    /// `explain`, as if a kernel of the host had returned it. A kernel that looks at data writes
+    /// the first thing it does not like by compare-and-swap from 0; it goes on, and what it makes
+    /// of such data does not matter.
     pub fn status_word(&self, explain: impl FnOnce(u64) -> OpError + Send + 'static) -> Result<DevicePtr, OpError> {
         let Word(word) = self.device.status.take(self.device)?;
         // SAFETY: aligned page-locked memory; its last user is complete.

@@ -97,7 +97,8 @@ impl Stream {
             if source.number == self.number || event.seq <= source.completed() {
                 continue;
             }
-            // A lost device's events will never be complete, and whoever depends on them has failed.
+            // A lost device's events will never be complete, and the ops that depend on them have
+            // failed.
             if source.device.is_lost() || self.is_stranger(event) {
                 continue;
             }
@@ -115,12 +116,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether an event is of a device of another driver: nothing but the host can wait for it then.
+    /// Whether an event is of a device of another driver: nothing but the host can wait for it
+    /// then.
     fn is_stranger(&self, event: &EventRef) -> bool {
         event.stream.device.id.kind() != self.device.id.kind()
     }
 
-    /// Marks the end of what was submitted so far, and with it that of an op: the order of the numbers is that of the records.
+    /// Marks the end of what was submitted so far, and with it that of an op: the order of the
+    /// numbers is that of the records.
     pub fn record(&'static self, op: Option<Arc<Enqueued>>) -> Result<EventRef, DeviceError> {
         let number = op.as_ref().map_or(0, |op| op.id);
         self.record_for(number, op)
@@ -177,7 +180,8 @@ impl Stream {
     /// Settles what is known to be complete, in order.
     pub fn reap(&self) {
         while let Some(event) = self.first_complete() {
-            // It stays in the list until then: whoever finds nothing here may rely on the outcomes.
+            // It stays in the list until then: the thread that finds nothing here may rely on the
+            // outcomes.
             settle(&event);
             let mut submission = self.submission.lock();
             let gone = match submission.in_flight.front() {

@@ -1,7 +1,8 @@
-//! What devices still do with a variable: at most one event of its last writer, and one of readers per stream.
+//! What devices still do with a variable: at most one event of its last writer, and one of readers
+//! per stream.
 //!
-//! Everything here happens under the variable's lock, and nothing is dropped there: what is not needed any more is
-//! handed out as [`Garbage`].
+//! Everything here happens under the variable's lock, and nothing is dropped there: what is not
+//! needed any more is handed out as [`Garbage`].
 
 use super::event::EventRef;
 use super::memory::DeviceBlock;
@@ -18,7 +19,8 @@ use std::time::Instant;
 pub(crate) struct Extra {
     /// Writes that make a version up to this one need not run. Changed under the variable's lock.
     pub cancelled: AtomicU64,
-    /// When the last op with a deadline that writes the variable is late. A leaf: nothing is locked inside.
+    /// When the last op with a deadline that writes the variable is late. A leaf: nothing is locked
+    /// inside.
     pub deadline: Mutex<Option<Instant>>,
     /// Only touched under the variable's lock.
     pub sync: UnsafeCell<SyncObject>,
@@ -37,7 +39,7 @@ pub(crate) struct SyncObject {
     writer: Option<Writer>,
     /// The value's failure, found out after its op was submitted.
     late: Option<Failure>,
-    /// Readers leave nothing here: whoever writes waits for every stream.
+    /// Readers leave nothing here: the thread that writes waits for every stream.
     frozen: bool,
     memory: Option<DeviceBlock>,
 }
@@ -114,7 +116,8 @@ impl SyncObject {
         debug_assert!(!self.readers.iter().any(before), "a reader from before the writer");
     }
 
-    /// An op that writes has been submitted up to this event; it waited for everything that was here.
+    /// An op that writes has been submitted up to this event; it waited for everything that was
+    /// here.
     pub fn register_write(&mut self, event: &EventRef, access: usize, whole: bool, garbage: &mut Garbage) {
         garbage._events.append(&mut self.readers);
         garbage._writer = self.writer.replace(Writer { event: event.clone(), access });

@@ -1,5 +1,5 @@
-//! When ops ran on a device, for the profiler: two events with times around the work of each op, looked at when it is
-//! complete. While the profiler is off there is nothing of this.
+//! When ops ran on a device, for the profiler: two events with times around the work of each op,
+//! looked at when it is complete. While the profiler is off there is nothing of this.
 
 use super::api::EventHandle;
 use super::outcome::Enqueued;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// Records that are kept; later ones are counted.
 const KEPT: usize = 1 << 16;
 
-static RECORDS: Mutex<(Vec<Raw>, u64)> = Mutex::new((Vec::new(), 0));
+static RECORDS: Mutex<(Vec<RawTiming>, u64)> = Mutex::new((Vec::new(), 0));
 
 /// One op on a device.
 #[derive(Clone, Debug)]
@@ -24,8 +24,9 @@ pub struct DeviceRecord {
     pub device: DeviceId,
     /// Number of the stream, unique in the engine.
     pub stream: u32,
-    /// Microseconds on the clock of the host's records: when its work was submitted, when it started on the device and
-    /// when it was complete there. The difference of the last two is the device's own measurement.
+    /// Microseconds on the clock of the host's records: when its work was submitted, when it
+    /// started on the device and when it was complete there. The difference of the last two is the
+    /// device's own measurement.
     pub submitted: f64,
     /// See `submitted`.
     pub started: f64,
@@ -35,7 +36,7 @@ pub struct DeviceRecord {
     pub failed: bool,
 }
 
-struct Raw {
+struct RawTiming {
     name: OpName,
     device: DeviceId,
     stream: u32,
@@ -81,7 +82,7 @@ impl Timing {
         let times = self.ended.and_then(|ended| Some((backend.time_of(self.started)?, backend.time_of(ended)?)));
         let Some((started, ended)) = times else { return };
         let (name, failed) = (op.name.clone(), op.has_failed());
-        let raw = Raw {
+        let raw = RawTiming {
             name,
             device: op.device,
             stream: self.stream.number,
@@ -125,7 +126,7 @@ fn mark(stream: &Stream) -> Option<EventHandle> {
 /// What was recorded so far, in the order of the starts, and how many records found no room.
 pub(crate) fn snapshot(clear: bool, micros: impl Fn(u64) -> f64) -> (Vec<DeviceRecord>, u64) {
     let mut records = RECORDS.lock();
-    let translate = |raw: &Raw| {
+    let translate = |raw: &RawTiming| {
         let submitted = micros(raw.submitted.0);
         let on_host = |time: u64| submitted + (time as f64 - raw.submitted.1 as f64) / 1e3;
         DeviceRecord {
@@ -147,7 +148,8 @@ pub(crate) fn snapshot(clear: bool, micros: impl Fn(u64) -> f64) -> (Vec<DeviceR
     (list, lost)
 }
 
-/// The records as events of the Chrome trace format: a process for each device, a lane for each stream.
+/// The records as events of the Chrome trace format: a process for each device, a lane for each
+/// stream.
 pub(crate) fn trace_events(records: &[DeviceRecord]) -> Vec<String> {
     let mut events = Vec::new();
     let mut processes: HashMap<DeviceId, usize> = HashMap::new();

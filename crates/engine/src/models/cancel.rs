@@ -37,7 +37,7 @@ fn a_waiter_for_writing_is_no_write_to_cancel() {
             let op: *mut OpBlock = std::ptr::with_exposed_provenance_mut(op);
             // SAFETY: a granted op of this thread; completed as a waiter is, without a version.
             unsafe {
-                drop(OpBlock::closure(op).cast::<Body>().read());
+                drop(OpBlock::closure(op).cast::<ModelBody>().read());
                 release(op, &Verdict { all: None, single: &[] }, false, &mut ready);
                 OpBlock::clear(op);
                 drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));

@@ -4,7 +4,7 @@ use super::*;
 use crate::fork_gate;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Lock, model_fence};
-use crate::team::run::{Claim, Job, Run};
+use crate::team::run::{Claim, Run, SplitJob};
 use crate::tokens::Tokens;
 
 /// Kills `token-taken-by-two`.
@@ -29,7 +29,8 @@ fn a_token_has_one_holder() {
     });
 }
 
-/// Kills `job-of-an-old-round` and `chunk-taken-twice`: what is to be done with a chunk says of which round it is.
+/// Kills `job-of-an-old-round` and `chunk-taken-twice`: what is to be done with a chunk says of
+/// which round it is.
 #[test]
 fn chunks_are_taken_once_and_with_the_job_of_their_round() {
     model(|| {
@@ -49,7 +50,7 @@ fn chunks_are_taken_once_and_with_the_job_of_their_round() {
         let body = |_: usize, _: &mut [u8]| {};
         for first in [0, 2] {
             // SAFETY: the round before was awaited.
-            unsafe { run.publish(0, 2, Job::new(&body, first)) };
+            unsafe { run.publish(0, 2, SplitJob::new(&body, first)) };
             let mut mine = 0;
             while let Some(claim) = run.claim(0) {
                 hits[first + claim.chunk].fetch_add(1, Ordering::Relaxed);
@@ -97,7 +98,7 @@ fn two_helpers_take_every_chunk_once() {
         let hits: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
         let body = |_: usize, _: &mut [u8]| {};
         // SAFETY: no round is under way; this one is awaited below.
-        unsafe { run.publish(0, 3, Job::new(&body, 0)) };
+        unsafe { run.publish(0, 3, SplitJob::new(&body, 0)) };
         let helpers: Vec<_> = (1..3)
             .map(|me| {
                 let (run, hits) = (run.clone(), hits.clone());
@@ -124,7 +125,7 @@ fn two_helpers_take_every_chunk_once() {
 
 /// Kills `gate-ignored`: what a thread does inside the engine never overlaps a fork.
 #[test]
-fn nobody_is_inside_while_the_process_forks() {
+fn no_thread_is_inside_while_the_process_forks() {
     model(|| {
         let (forks, inside, state) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)), Watched::new());
         let pusher = {
@@ -164,7 +165,8 @@ fn two_threads_get_two_tokens() {
     });
 }
 
-/// Kills `token-never-returned`: a token that was given back can be taken again, by whoever looks then.
+/// Kills `token-never-returned`: a token that was given back can be taken again, by the thread that
+/// looks then.
 #[test]
 fn a_returned_token_can_be_taken_again() {
     model(|| {
@@ -189,21 +191,22 @@ fn a_returned_token_can_be_taken_again() {
     });
 }
 
-/// The order of steps of `Sched::give_back` and `Sched::next_job`: whoever gives a token back frees it and then looks at
-/// the queue; a worker sees the queued op and then looks for a token. Kills `returned-token-tells-nobody` in model form.
+/// The order of steps of `Sched::give_back` and `Sched::next_job`: the thread that gives a token
+/// back frees it and then looks at the queue; a worker sees the queued op and then looks for a
+/// token. Kills `returned-token-tells-no-thread` in model form.
 #[test]
 fn a_worker_without_a_token_is_woken_when_one_comes_back() {
     model(|| {
         let shared = Arc::new((Tokens::new(1), AtomicUsize::new(0), Lock::new()));
         let token = shared.0.take_near(0).unwrap();
-        let told = Arc::new(AtomicUsize::new(0));
+        let notified = Arc::new(AtomicUsize::new(0));
         let holder = {
-            let (shared, told) = (shared.clone(), told.clone());
+            let (shared, notified) = (shared.clone(), notified.clone());
             thread::spawn(move || {
                 shared.0.put(token);
                 model_fence();
                 if shared.1.load(Ordering::SeqCst) != 0 {
-                    told.fetch_add(1, Ordering::SeqCst);
+                    notified.fetch_add(1, Ordering::SeqCst);
                 }
             })
         };
@@ -222,6 +225,6 @@ fn a_worker_without_a_token_is_woken_when_one_comes_back() {
         shared.2.unlock();
         holder.join().unwrap();
         pusher.join().unwrap();
-        assert!(!asleep || told.load(Ordering::SeqCst) == 1, "an op stays queued although a token is free");
+        assert!(!asleep || notified.load(Ordering::SeqCst) == 1, "an op stays queued although a token is free");
     });
 }

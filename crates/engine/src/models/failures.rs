@@ -32,7 +32,8 @@ fn a_partial_write_beside_a_whole_one_heals_only_in_its_place() {
         };
         push(&[(&var, Access::Write)], Box::new(|| None));
         other.join().unwrap();
-        // Before the whole write it is skipped and the write heals; after it it runs. Healthy either way.
+        // Before the whole write it is skipped and the write heals; after it it runs. Healthy
+        // either way.
         assert!(var.failure().is_none());
         assert!(ran.get() <= 1);
         assert_eq!(var.version(), 3);

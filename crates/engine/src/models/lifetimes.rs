@@ -1,4 +1,5 @@
-//! Models of who frees what: variables without handles, ops that are shared by their run and their token.
+//! Models of who frees what: variables without handles, ops that are shared by their run and their
+//! token.
 
 use super::*;
 use crate::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};
@@ -125,7 +126,7 @@ fn an_async_op_gives_its_variable_back_when_run_and_token_have_left() {
             unsafe {
                 if second_to_leave(op, state) {
                     let mut ready = Chain::new();
-                    drop(OpBlock::closure(op).cast::<Body>().read());
+                    drop(OpBlock::closure(op).cast::<ModelBody>().read());
                     release(op, &Verdict { all: None, single: &[] }, true, &mut ready);
                     OpBlock::clear(op);
                     drop(Box::from_raw(op.cast::<MaybeUninit<OpBlock>>()));

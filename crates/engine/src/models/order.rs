@@ -91,7 +91,7 @@ fn two_last_grants_start_an_op_once() {
             // SAFETY: a fresh block that is ours.
             unsafe {
                 OpBlock::fill(op, &OpSpec::new("busy", &[(var, Access::Write)]), Class::Strict);
-                OpBlock::closure(op).cast::<Body>().write(Box::new(|| None));
+                OpBlock::closure(op).cast::<ModelBody>().write(Box::new(|| None));
                 assert!(register(op, || {}));
             }
             op.expose_provenance()
@@ -192,7 +192,7 @@ fn a_read_behind_a_queued_write_sees_it() {
 fn a_write_waits_for_every_read() {
     model(|| {
         let (var, cell) = (Var::new(), Watched::new());
-        let look = |cell: &Arc<Watched>| -> Body {
+        let look = |cell: &Arc<Watched>| -> ModelBody {
             let seen = cell.clone();
             Box::new(move || {
                 assert_eq!(seen.get(), 0);
@@ -234,7 +234,7 @@ fn all_reads_behind_a_write_are_released() {
 fn writes_of_one_thread_keep_their_order() {
     model(|| {
         let (var, log) = (Var::new(), Arc::new(AtomicUsize::new(0)));
-        let digit = |n: usize| -> Body {
+        let digit = |n: usize| -> ModelBody {
             let log = log.clone();
             Box::new(move || {
                 // Not atomic as a whole: the engine has to order it.
@@ -257,13 +257,13 @@ fn writes_of_one_thread_keep_their_order() {
 }
 
 /// A body that is made in one thread and pushed by another.
-struct Fixed(Body);
+struct Fixed(ModelBody);
 
 // SAFETY: bodies of models hold loom's shared types only.
 unsafe impl Send for Fixed {}
 
 impl Fixed {
-    fn body(self) -> Body {
+    fn body(self) -> ModelBody {
         self.0
     }
 }
@@ -293,13 +293,13 @@ fn a_cycle_of_pushes_over_three_variables_ends() {
     });
 }
 
-/// Kills `enqueue-not-atomic`: with places taken one after the other two pushes wait for each other, or meet the variables
-/// in different orders.
+/// Kills `enqueue-not-atomic`: with places taken one after the other two pushes wait for each
+/// other, or meet the variables in different orders.
 #[test]
 fn two_ops_meet_both_variables_in_one_order() {
     model(|| {
         let (a, b, ran) = (Var::new(), Var::new(), Arc::new(AtomicUsize::new(0)));
-        let body = || -> Body {
+        let body = || -> ModelBody {
             let (a, b, ran) = (a.clone(), b.clone(), ran.clone());
             Box::new(move || {
                 // SAFETY: both variables are granted to the op that runs this.

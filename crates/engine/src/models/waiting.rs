@@ -8,19 +8,19 @@ use crate::wait_all::{Epochs, missing};
 
 /// Kills `look-misses-completions`.
 #[test]
-fn wait_all_is_told_by_the_last_completion() {
+fn wait_all_is_notified_by_the_last_completion() {
     model(|| {
         let epochs = Arc::new(Epochs::new());
         let counts: &'static [Counts; 2] = Box::leak(Box::default());
         let all: &'static [&'static Counts] = Box::leak(counts.iter().collect());
-        let told = Arc::new(AtomicUsize::new(0));
+        let notified = Arc::new(AtomicUsize::new(0));
         counts.iter().for_each(|c| c.pushed[0].store(1, Ordering::Release));
         let complete = |i: usize| {
-            let (epochs, told) = (epochs.clone(), told.clone());
+            let (epochs, notified) = (epochs.clone(), notified.clone());
             move || {
                 counts[i].completed[0].fetch_add(1, Ordering::SeqCst);
                 if epochs.somebody_waits() && epochs.last_completion(0, || missing(all, 0)) {
-                    told.fetch_add(1, Ordering::SeqCst);
+                    notified.fetch_add(1, Ordering::SeqCst);
                 }
             }
         };
@@ -28,7 +28,7 @@ fn wait_all_is_told_by_the_last_completion() {
         epochs.add_waiter();
         let drained = epochs.look(0, || missing(all, 0));
         threads.into_iter().for_each(|t| t.join().unwrap());
-        assert!(drained || told.load(Ordering::SeqCst) > 0, "the waiter would sleep for ever");
+        assert!(drained || notified.load(Ordering::SeqCst) > 0, "the waiter would sleep for ever");
     });
 }
 
@@ -61,7 +61,7 @@ fn wait_all_does_not_return_before_what_was_pushed_before_it() {
     });
 }
 
-/// A ready op that nobody runs: only its way is of interest. Never freed.
+/// A ready op that no thread runs: only its way is of interest. Never freed.
 fn loose_op() -> usize {
     let op = Box::into_raw(Box::new(MaybeUninit::<OpBlock>::uninit())).cast::<OpBlock>();
     // SAFETY: a fresh block that is ours.
@@ -70,7 +70,7 @@ fn loose_op() -> usize {
 }
 
 #[test]
-fn nobody_sleeps_over_collected_ops() {
+fn no_thread_sleeps_over_collected_ops() {
     model(|| {
         let shared = Arc::new((Bulks::new(), Collection::new(), AtomicUsize::new(0)));
         let hand_over = |shared: &(Bulks, Collection, AtomicUsize)| {
@@ -145,18 +145,18 @@ fn two_pushers_hand_over_everything_to_a_waiter() {
     });
 }
 
-/// A wait looks under the lock, and otherwise queues a notification. Kills `wait-answers-too-early` in its model form: an
-/// answer given while the write was running would race with it.
+/// A wait looks under the lock, and otherwise queues a notification. Kills `wait-answers-too-early`
+/// in its model form: an answer given while the write was running would race with it.
 #[test]
-fn a_waiter_sees_the_value_or_is_told() {
+fn a_waiter_sees_the_value_or_is_notified() {
     model(|| {
-        let (var, cell, told) = (Var::new(), Watched::new(), Arc::new(AtomicUsize::new(0)));
+        let (var, cell, notified) = (Var::new(), Watched::new(), Arc::new(AtomicUsize::new(0)));
         let write = held(&var, Access::Write, adds(&cell));
         let finisher = thread::spawn(move || finish(write));
         if var.locked(|state, _| state.open_to(crate::block::Mode::Read)) {
             assert_eq!(cell.get(), 1, "the wait answered before the write had ended");
         } else {
-            let (seen, tell) = (cell.clone(), told.clone());
+            let (seen, tell) = (cell.clone(), notified.clone());
             let notify = Box::new(move || {
                 assert_eq!(seen.get(), 1);
                 tell.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +164,7 @@ fn a_waiter_sees_the_value_or_is_told() {
             });
             push(&[(&var, Access::Read)], notify);
             finisher.join().unwrap();
-            assert_eq!(told.load(Ordering::Relaxed), 1, "the waiter sleeps for ever");
+            assert_eq!(notified.load(Ordering::Relaxed), 1, "the waiter sleeps for ever");
             return;
         }
         finisher.join().unwrap();

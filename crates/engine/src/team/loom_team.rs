@@ -15,7 +15,7 @@ fn once(hits: &[AtomicUsize]) -> bool {
 }
 
 /// Drives one round as `Team::drive` does.
-fn drive(run: &Run, chunks: usize, job: Job, mut chunk: impl FnMut(Claim)) {
+fn drive(run: &Run, chunks: usize, job: SplitJob, mut chunk: impl FnMut(Claim)) {
     // SAFETY: no round is under way: the models call this once, or after the last one has ended.
     unsafe { run.publish(0, chunks, job) };
     let mut mine = 0;
@@ -44,7 +44,7 @@ fn what_a_helper_computed_is_there_when_the_split_returns() {
             })
         };
         let body = |_: usize, _: &mut [u8]| {};
-        drive(&run, 2, Job::new(&body, 0), |claim| cells[claim.chunk].add(1));
+        drive(&run, 2, SplitJob::new(&body, 0), |claim| cells[claim.chunk].add(1));
         // Looked at before the helper is joined.
         assert!(cells.iter().all(|c| c.get() == 1));
         helper.join().unwrap();
@@ -68,14 +68,14 @@ fn the_last_chunk_is_taken_by_one_of_three() {
             })
             .collect();
         let body = |_: usize, _: &mut [u8]| {};
-        drive(&run, 2, Job::new(&body, 0), |claim| _ = hits[claim.chunk].fetch_add(1, Ordering::Relaxed));
+        drive(&run, 2, SplitJob::new(&body, 0), |claim| _ = hits[claim.chunk].fetch_add(1, Ordering::Relaxed));
         helpers.into_iter().for_each(|t| t.join().unwrap());
         assert!(once(&hits));
     });
 }
 
-/// A helper joins while the driver shares the chunks out, and leaves again: nothing is lost with it. What is done with a chunk
-/// shows of which round it is.
+/// A helper joins while the driver shares the chunks out, and leaves again: nothing is lost with
+/// it. What is done with a chunk shows of which round it is.
 #[test]
 fn a_helper_that_comes_and_leaves_takes_nothing_along() {
     model(|| {
@@ -93,7 +93,7 @@ fn a_helper_that_comes_and_leaves_takes_nothing_along() {
         };
         let body = |_: usize, _: &mut [u8]| {};
         for first in [0, 2] {
-            drive(&run, 2, Job::new(&body, first), |claim| {
+            drive(&run, 2, SplitJob::new(&body, first), |claim| {
                 _ = hits[first + claim.chunk].fetch_add(1, Ordering::Relaxed)
             });
         }
@@ -102,7 +102,8 @@ fn a_helper_that_comes_and_leaves_takes_nothing_along() {
     });
 }
 
-/// Kills `highest-panic-wins`: whoever runs which chunk, the panic of the lowest is kept, and all chunks have ended.
+/// Kills `highest-panic-wins`: whichever thread runs which chunk, the panic of the lowest is kept,
+/// and all chunks have ended.
 #[test]
 fn of_panics_in_two_threads_that_of_the_lowest_chunk_is_kept() {
     model(|| {
@@ -120,7 +121,7 @@ fn of_panics_in_two_threads_that_of_the_lowest_chunk_is_kept() {
         };
         let body = |chunk: usize, _: &mut [u8]| resume_unwind(Box::new(chunk));
         let run = &team.runs[0];
-        drive(run, 2, Job::new(&body, 0), |claim| {
+        drive(run, 2, SplitJob::new(&body, 0), |claim| {
             // SAFETY: claimed, the round is not over, and token 0 belongs to this thread.
             unsafe { team.run_chunk(slot::current(), run, claim, 0) };
         });

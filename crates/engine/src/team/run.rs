@@ -1,8 +1,9 @@
 //! The chunks of one split: who may take which, and when all are done.
 //!
-//! Every participant has a seat: one cache line with the chunks that are his, what to do with them, and how many he has
-//! finished. A helper watches its own seat. So it learns of a round, takes a chunk and says that it is done by one line, which
-//! travels to it and back; between caches that share nothing each such journey takes a fifth of a microsecond.
+//! Every participant has a seat: one cache line with the chunks that are his, what to do with them,
+//! and how many he has finished. A helper watches its own seat. So it learns of a round, takes a
+//! chunk and says that it is done by one line, which travels to it and back; between caches that
+//! share nothing each such journey takes a fifth of a microsecond.
 
 use crate::complete::discard;
 use crate::sync::Mutex;
@@ -15,36 +16,38 @@ use std::time::Instant;
 /// Bits of a chunk number in a claim word.
 const BITS: u32 = 32;
 
-pub(crate) type Body<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
+pub(crate) type ChunkBody<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
 
 /// What to do with every chunk of a round.
 #[derive(Clone, Copy)]
-pub(crate) struct Job {
-    pub body: *const Body<'static>,
+pub(crate) struct SplitJob {
+    pub body: *const ChunkBody<'static>,
     pub scratch_bytes: usize,
 }
 
-impl Job {
-    pub fn new(body: &Body<'_>, scratch_bytes: usize) -> Self {
-        // SAFETY: only the lifetime changes; the pointer is used while the round lasts, which ends before the borrow.
-        let body = unsafe { std::mem::transmute::<&Body<'_>, &'static Body<'static>>(body) };
-        Job { body, scratch_bytes }
+impl SplitJob {
+    pub fn new(body: &ChunkBody<'_>, scratch_bytes: usize) -> Self {
+        // SAFETY: only the lifetime changes; the pointer is used while the round lasts, which ends
+        // before the borrow.
+        let body = unsafe { std::mem::transmute::<&ChunkBody<'_>, &'static ChunkBody<'static>>(body) };
+        SplitJob { body, scratch_bytes }
     }
 }
 
 struct Seat {
-    /// The free chunks: the first, and where they end. Chunks are free only while their round lasts.
+    /// The free chunks: the first, and where they end. Chunks are free only while their round
+    /// lasts.
     word: AtomicU64,
     /// Chunks that helpers have finished here, ever.
     done: AtomicUsize,
     /// Of the round that the free chunks belong to.
-    job: UnsafeCell<Option<Job>>,
+    job: UnsafeCell<Option<SplitJob>>,
 }
 
-/// A chunk that somebody has taken: his until he has counted it as done.
+/// A chunk that a thread has taken: its own until the thread has counted it as done.
 pub(crate) struct Claim {
     pub chunk: usize,
-    pub job: Job,
+    pub job: SplitJob,
 }
 
 /// What only the driver uses.
@@ -70,8 +73,9 @@ pub(crate) struct Run {
     driver: CachePadded<Driver>,
 }
 
-// SAFETY: a job is written by the driver while no chunk is free, and read by who has claimed a chunk of its seat, which
-// synchronises with the word that the driver stored behind it; `done_before` and `alone_since` are the driver's alone.
+// SAFETY: a job is written by the driver while no chunk is free, and read by who has claimed a
+// chunk of its seat, which synchronises with the word that the driver stored behind it;
+// `done_before` and `alone_since` are the driver's alone.
 unsafe impl Sync for Run {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Run {}
@@ -90,7 +94,8 @@ impl Seat {
         Seat { word: AtomicU64::new(0), done: AtomicUsize::new(0), job: UnsafeCell::new(None) }
     }
 
-    /// Takes a chunk from the front, or from the back. That the word is as it was read says all: whichever round it is.
+    /// Takes a chunk from the front, or from the back. That the word is as it was read says all:
+    /// whichever round it is.
     fn claim(&self, front: bool) -> Option<Claim> {
         let mut seen = self.word.load(Ordering::Acquire);
         loop {
@@ -101,7 +106,8 @@ impl Seat {
             let left = if front { word(low + 1, high) } else { word(low, high - 1) };
             match self.word.compare_exchange_weak(seen, left, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
-                    // SAFETY: a chunk of this seat is claimed and not counted, so the round lasts and the job stays as it is.
+                    // SAFETY: a chunk of this seat is claimed and not counted, so the round lasts
+                    // and the job stays as it is.
                     let job = unsafe { *self.job.get() }?;
                     return Some(Claim { chunk: if front { low } else { high - 1 }, job });
                 }
@@ -148,8 +154,8 @@ impl Run {
         self.seats[me].done.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether the helpers have finished so many chunks of the present round: all that the driver has not done. The next round may
-    /// begin then.
+    /// Whether the helpers have finished so many chunks of the present round: all that the driver
+    /// has not done. The next round may begin then.
     pub fn ends_with(&self, by_helpers: usize) -> bool {
         let done = self.seats.iter().fold(0, |sum: usize, seat| sum.wrapping_add(seat.done.load(Ordering::Acquire)));
         let all = done.wrapping_sub(self.driver.done_before.get()) == by_helpers;
@@ -199,17 +205,20 @@ impl Run {
         self.members.load(Ordering::Relaxed) | 1 << me
     }
 
-    /// Publishes a round of `chunks` chunks, shared out to the participants in the order of their seats.
+    /// Publishes a round of `chunks` chunks, shared out to the participants in the order of their
+    /// seats.
     ///
     /// # Safety
-    /// Called by the driver, `me`, when no round is under way; the job is usable until the round is done.
-    pub unsafe fn publish(&self, me: usize, chunks: usize, job: Job) {
+    /// Called by the driver, `me`, when no round is under way; the job is usable until the round is
+    /// done.
+    pub unsafe fn publish(&self, me: usize, chunks: usize, job: SplitJob) {
         assert!(u32::try_from(chunks).is_ok(), "a loop of {chunks} chunks cannot be shared out");
         let members = self.taking_part(me);
         let parallelism = members.count_ones() as usize;
         let taking_part = self.seats.iter().enumerate().filter(|(seat, _)| (members >> seat) & 1 == 1);
         for (rank, (_, seat)) in taking_part.enumerate() {
-            // SAFETY: contract: no chunk is claimed, and none can be here before the word is stored.
+            // SAFETY: contract: no chunk is claimed, and none can be here before the word is
+            // stored.
             unsafe { *seat.job.get() = Some(job) };
             seat.word.store(word(chunks * rank / parallelism, chunks * (rank + 1) / parallelism), Ordering::Release);
         }
@@ -231,7 +240,8 @@ impl Run {
         self.driver.panic.lock().take()
     }
 
-    /// The driver has done a round, perhaps all of it although it has helpers. Returns since when that has been so.
+    /// The driver has done a round, perhaps all of it although it has helpers. Returns since when
+    /// that has been so.
     pub fn alone_since(&self, alone: bool) -> Option<Instant> {
         let since = self.driver.alone_since.take();
         let since = (alone && self.helpers() > 0).then(|| since.unwrap_or_else(Instant::now));

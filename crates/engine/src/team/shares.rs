@@ -1,7 +1,8 @@
 //! How long a part of a loop each participant gets: as long as the speed that it had of late.
 //!
-//! A virtual core whose physical core serves somebody else, too, takes up to twice as long, for milliseconds to seconds. A loop
-//! cut into even parts, one for each participant, then ends when the slowest one does.
+//! A virtual core whose physical core serves other work, too, takes up to twice as long, for
+//! milliseconds to seconds. A loop cut into even parts, one for each participant, then ends when
+//! the slowest one does.
 
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -9,13 +10,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Part of the difference to what was known that a new observation counts.
 const RATE: f32 = 0.25;
-/// Relative speeds that are believed: a participant whose system did something else for a while is no slow one.
+/// Relative speeds that are believed: a participant whose system did something else for a while is
+/// no slow one.
 const BELIEVED: Range<f32> = 0.5..2.0;
 /// Speeds that differ from the mean by less are the same: measuring them is not more exact.
 const SAME: f32 = 0.04;
 
-/// Speeds of the processors, relative to those that took part with them, and where participants were seen last. Whoever drives
-/// learns them; where several do, one of them is heard. Nothing but time depends on them.
+/// Speeds of the processors, relative to those that took part with them, and where participants
+/// were seen last. The thread that drives learns them; where several do, one of them is heard.
+/// Nothing but time depends on them.
 pub(crate) struct Speeds {
     /// By number of the processor; bits of an f32.
     of: Box<[AtomicU32]>,
@@ -47,8 +50,9 @@ impl Speeds {
         self.at.get(seat).map_or(1.0, |at| self.of(at.load(Ordering::Relaxed)))
     }
 
-    /// Cuts `0..units` into `parallelism` ranges, for the participants in the order of their seats; even ones if others take part than
-    /// so many. No range is empty, or longer than twice an even one.
+    /// Cuts `0..units` into `parallelism` ranges, for the participants in the order of their seats;
+    /// even ones if others take part than so many. No range is empty, or longer than twice an even
+    /// one.
     pub fn cut(&self, members: u64, parallelism: usize, units: usize) -> Shares {
         let known = members.count_ones() as usize == parallelism;
         let seats = (0..u64::BITS as usize).filter(|seat| known && (members >> seat) & 1 == 1);
@@ -78,7 +82,8 @@ impl Speeds {
         Shares(parts)
     }
 
-    /// Learns from what is done. A processor that did two parts says nothing: one of the participants was late.
+    /// Learns from what is done. A processor that did two parts says nothing: one of the
+    /// participants was late.
     pub fn learn(&self, shares: &Shares) {
         let seen: SmallVec<[(usize, f32); 8]> = shares.0.iter().map(Share::speed).collect();
         let apart = seen.iter().enumerate().all(|(i, (at, _))| seen[..i].iter().all(|(other, _)| other != at));

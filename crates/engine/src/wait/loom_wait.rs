@@ -5,14 +5,14 @@ use crate::models::*;
 use crate::sync::atomic::AtomicBool;
 use loom::thread;
 
-/// A waiter that is told finds its outcome, whatever closing does meanwhile.
+/// A waiter that is notified finds its outcome, whatever closing does meanwhile.
 #[test]
-fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
+fn a_waiter_that_is_notified_finds_its_outcome_although_the_engine_closes() {
     model(|| {
         let cell = WaitCell::new(&Var::new(), None);
         let notifier = {
             let cell = cell.clone();
-            thread::spawn(move || cell.notify(Outcome { failure: Some(failure()), device: None }))
+            thread::spawn(move || cell.notify(WaitOutcome { failure: Some(failure()), device: None }))
         };
         let closer = {
             let cell = cell.clone();
@@ -25,17 +25,17 @@ fn a_waiter_that_is_told_finds_its_outcome_although_the_engine_closes() {
             }
         };
         if state == DONE {
-            // SAFETY: told: the notifier does not touch the outcome again.
-            assert!(unsafe { (*cell.outcome.get()).failure.is_some() }, "told before the outcome was there");
+            // SAFETY: notified: the notifier does not touch the outcome again.
+            assert!(unsafe { (*cell.outcome.get()).failure.is_some() }, "notified before the outcome was there");
         }
         notifier.join().unwrap();
         closer.join().unwrap();
-        assert_eq!(cell.state.load(Ordering::Relaxed), state, "told and closed");
+        assert_eq!(cell.state.load(Ordering::Relaxed), state, "notified and closed");
     });
 }
 
-/// Kills `wait-after-close-sleeps` and `close-wakes-no-waiter` in model form: a waiter enters the list and then looks
-/// whether the engine is closed; closing says so and then looks at the list.
+/// Kills `wait-after-close-sleeps` and `close-wakes-no-waiter` in model form: a waiter enters the
+/// list and then looks whether the engine is closed; closing says so and then looks at the list.
 #[test]
 fn no_waiter_sleeps_through_closing() {
     model(|| {
@@ -58,7 +58,8 @@ fn no_waiter_sleeps_through_closing() {
     });
 }
 
-/// Kills `moved-waiter-keeps-its-place`: waiters leave the list in any order and side by side with closing.
+/// Kills `moved-waiter-keeps-its-place`: waiters leave the list in any order and side by side with
+/// closing.
 #[test]
 fn waiters_that_leave_at_the_same_time_leave_an_empty_list() {
     model(|| {

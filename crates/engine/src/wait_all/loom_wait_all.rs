@@ -18,7 +18,8 @@ fn wait(epochs: &Epochs, missing: impl Fn(usize) -> u64) {
     }
 }
 
-/// Kills `own-slot-not-drained` in model form: what was pushed before is waited for, while others push into either slot.
+/// Kills `own-slot-not-drained` in model form: what was pushed before is waited for, while others
+/// push into either slot.
 #[test]
 fn wait_all_covers_its_past_while_others_push_across_the_flip() {
     model(|| {
@@ -52,8 +53,8 @@ fn wait_all_covers_its_past_while_others_push_across_the_flip() {
     });
 }
 
-/// A thread that pushes for the first time enters its counts in the list before it counts: whoever knows of its push finds
-/// them.
+/// A thread that pushes for the first time enters its counts in the list before it counts: the
+/// thread that knows of its push finds them.
 #[test]
 fn the_counts_of_a_new_thread_are_found() {
     model(|| {
@@ -78,22 +79,23 @@ fn the_counts_of_a_new_thread_are_found() {
     });
 }
 
-/// Kills `look-misses-completions`: a waiter that looks a second time, because it was woken for nothing, is told as well.
+/// Kills `look-misses-completions`: a waiter that looks a second time, because it was woken for
+/// nothing, is notified as well.
 #[test]
-fn a_waiter_that_looks_again_is_told() {
+fn a_waiter_that_looks_again_is_notified() {
     model(|| {
         let epochs = std::sync::Arc::new(Epochs::new());
         let counts: &'static Counts = Box::leak(Box::default());
         let all: &'static [&'static Counts] = Box::leak(Box::new([counts]));
         counts.pushed[0].store(2, Ordering::Release);
-        let told = std::sync::Arc::new(AtomicUsize::new(0));
+        let notified = std::sync::Arc::new(AtomicUsize::new(0));
         let finisher = {
-            let (epochs, told) = (epochs.clone(), told.clone());
+            let (epochs, notified) = (epochs.clone(), notified.clone());
             thread::spawn(move || {
                 for _ in 0..2 {
                     counts.completed[0].fetch_add(1, Ordering::SeqCst);
                     if epochs.somebody_waits() && epochs.last_completion(0, || missing(all, 0)) {
-                        told.fetch_add(1, Ordering::SeqCst);
+                        notified.fetch_add(1, Ordering::SeqCst);
                     }
                 }
             })
@@ -101,6 +103,6 @@ fn a_waiter_that_looks_again_is_told() {
         epochs.add_waiter();
         let drained = epochs.look(0, || missing(all, 0)) || epochs.look(0, || missing(all, 0));
         finisher.join().unwrap();
-        assert!(drained || told.load(Ordering::SeqCst) > 0, "the waiter would sleep for ever");
+        assert!(drained || notified.load(Ordering::SeqCst) > 0, "the waiter would sleep for ever");
     });
 }

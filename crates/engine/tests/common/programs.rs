@@ -1,5 +1,6 @@
-//! Random programs from several threads. From the versions that every op met a serial order is rebuilt (versions without
-//! gaps, no cycle, program order kept) and replayed in a sequential interpreter: values and failures must agree.
+//! Random programs from several threads. From the versions that every op met a serial order is
+//! rebuilt (versions without gaps, no cycle, program order kept) and replayed in a sequential
+//! interpreter: values and failures must agree.
 
 use super::*;
 use std::cell::UnsafeCell;
@@ -76,8 +77,9 @@ struct Value {
     version: u64,
 }
 
-/// What an op computes from what it finds: the values it writes, the failures of its writes by origin, and a hash of all
-/// it saw. `None`: it does not run. The engine's ops call this as well: what is tested is the order and the failures.
+/// What an op computes from what it finds: the values it writes, the failures of its writes by
+/// origin, and a hash of all it saw. `None`: it does not run. The engine's ops call this as well:
+/// what is tested is the order and the failures.
 fn compute(op: &Program, value: impl Fn(usize) -> u64, failed: impl Fn(usize) -> Option<usize>) -> Outcome {
     let mut out = Outcome { seen: op.id as u64, writes: Vec::new() };
     match op.kind {
@@ -152,7 +154,8 @@ struct Cells {
     seen: Vec<UnsafeCell<Option<u64>>>,
 }
 
-// SAFETY: what the engine orders does not race; if it did not order, the comparison (or a sanitizer) would tell.
+// SAFETY: what the engine orders does not race; if it did not order, the comparison (or a
+// sanitizer) would tell.
 unsafe impl Sync for Cells {}
 
 fn run_op(cells: &Cells, op: &Program, ctx: &RunCtx<'_>) -> Result<(), OpError> {
@@ -183,8 +186,8 @@ fn run_op(cells: &Cells, op: &Program, ctx: &RunCtx<'_>) -> Result<(), OpError> 
     }
 }
 
-/// What the ops met: op, access, version. With a lock of its own, because ThreadSanitizer does not see what a contended lock of
-/// the standard library orders.
+/// What the ops met: op, access, version. With a lock of its own, because ThreadSanitizer does not
+/// see what a contended lock of the standard library orders.
 #[derive(Default)]
 struct Log {
     busy: AtomicBool,
@@ -230,8 +233,9 @@ fn push(engine: &'static Engine, vars: &[Var], cells: &Arc<Cells>, op: &Program)
     }
 }
 
-/// Runs a random program of `threads * per_thread` ops and compares it with the interpreter; returns how many ops failed or
-/// were skipped. Uses the trace hook of the process: one program at a time.
+/// Runs a random program of `threads * per_thread` ops and compares it with the interpreter;
+/// returns how many ops failed or were skipped. Uses the trace hook of the process: one program at
+/// a time.
 pub fn check_one(
     kind: EngineKind,
     cores: usize,
@@ -306,7 +310,8 @@ pub fn check_one(
     failed_ops
 }
 
-/// An order of the ops that agrees with every version they met and with the order of each thread's pushes.
+/// An order of the ops that agrees with every version they met and with the order of each thread's
+/// pushes.
 fn serial_order(
     programs: &[Program],
     trace: &[(usize, usize, u64)],

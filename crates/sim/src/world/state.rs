@@ -1,8 +1,9 @@
-//! What the calls of a device and the steps of the world do to its state. Everything here happens under the world's lock.
+//! What the calls of a device and the steps of the world do to its state. Everything here happens
+//! under the world's lock.
 
 use super::*;
 
-impl State {
+impl WorldState {
     pub fn usable(&self, device: usize) -> Result<(), DeviceError> {
         self.devices[device].lost.clone().map_or(Ok(()), Err)
     }
@@ -12,7 +13,7 @@ impl State {
         match (&stream.running, stream.queue.front()) {
             (Running::Begun { .. } | Running::Ending { .. }, _) => true,
             (Running::Busy, _) | (Running::Nothing, None) => false,
-            // What waits for a lost device goes on: what it computes is nobody's.
+            // What waits for a lost device goes on: what it computes belongs to no op.
             (Running::Nothing, Some(Item::Wait { record })) => {
                 record.time().is_some() || self.devices[record.device].lost.is_some()
             }
@@ -28,7 +29,7 @@ impl State {
     pub(super) fn check_memory(&mut self, tag: &Arc<mxrt_engine::device::Tag>, memory: &[DevicePtr], record: bool) {
         for ptr in memory.iter().filter(|ptr| !self.devices.iter().any(|d| d.has(**ptr))) {
             if record {
-                self.log.push(Entry::BadMemory { tag: tag.clone(), ptr: *ptr });
+                self.log.push(LogEntry::BadMemory { tag: tag.clone(), ptr: *ptr });
             }
         }
     }
@@ -59,7 +60,7 @@ impl State {
     /// The host learns that a record is done.
     pub fn know(&mut self, record: &Record, how: Knows, log: bool) {
         if log {
-            self.log.push(Entry::Known { record: record.number, how });
+            self.log.push(LogEntry::Known { record: record.number, how });
         }
     }
 
@@ -104,7 +105,7 @@ impl State {
         self.next_record += 1;
         event.last = Some(record.clone());
         if log {
-            self.log.push(Entry::Record { stream, record: record.number, op });
+            self.log.push(LogEntry::Record { stream, record: record.number, op });
         }
         let submitted = self.host_clock;
         self.streams[stream].queue.push_back(Item::Record { record, submitted });
@@ -118,19 +119,20 @@ impl State {
 
     pub fn wait(&mut self, stream: usize, record: Arc<Record>, op: u64, log: bool) {
         if log {
-            self.log.push(Entry::Wait { stream, record: record.number, op });
+            self.log.push(LogEntry::Wait { stream, record: record.number, op });
         }
         self.streams[stream].queue.push_back(Item::Wait { record });
     }
 
-    pub fn submit(&mut self, stream: usize, job: Job, log: bool) {
+    pub fn submit(&mut self, stream: usize, job: StreamJob, log: bool) {
         if log {
-            self.log.push(Entry::Work { stream, tag: job.tag().clone() });
+            self.log.push(LogEntry::Work { stream, tag: job.tag().clone() });
         }
-        self.streams[stream].queue.push_back(Item::Job { job, submitted: self.host_clock });
+        self.streams[stream].queue.push_back(Item::StreamJob { job, submitted: self.host_clock });
     }
 
-    /// Calls back when a record is done; the callback is returned if it is, or if its device is lost.
+    /// Calls back when a record is done; the callback is returned if it is, or if its device is
+    /// lost.
     pub fn when_done(&mut self, record: &Arc<Record>, callback: Callback) -> Option<Callback> {
         if record.time().is_some() || self.usable(record.device).is_err() {
             return Some(callback);
@@ -149,7 +151,7 @@ impl State {
 
     pub fn free(&mut self, device: usize, ptr: DevicePtr, pinned: bool, log: bool) -> bool {
         if log && !pinned {
-            self.log.push(Entry::Free { ptr });
+            self.log.push(LogEntry::Free { ptr });
         }
         let device = &mut self.devices[device];
         if pinned { device.pinned.free(ptr) } else { device.memory.free(ptr) }

@@ -1,4 +1,5 @@
-//! What the scenarios share: variables with a number, ops over them on a device or on the host, and the check of the record.
+//! What the scenarios share: variables with a number, ops over them on a device or on the host, and
+//! the check of the record.
 #![allow(dead_code)]
 
 use mxrt_engine::device::Driver;
@@ -16,8 +17,8 @@ pub fn seeds() -> u64 {
     std::env::var("MXRT_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
-/// The same where every seed needs an engine of its own: these, and their workers, stay until the process ends, and a
-/// process can have some ten thousand threads.
+/// The same where every seed needs an engine of its own: these, and their workers, stay until the
+/// process ends, and a process can have some ten thousand threads.
 pub fn engines() -> u64 {
     seeds().min(3_000)
 }
@@ -26,7 +27,7 @@ pub fn sim(index: u16) -> DeviceId {
     DeviceId::new(DeviceKind::SIM, index)
 }
 
-/// An engine over two simulated devices whose work is done by whoever waits.
+/// An engine over two simulated devices whose work is done by the thread that waits.
 pub struct Rig {
     pub engine: &'static Engine,
     pub world: World,
@@ -60,7 +61,8 @@ pub fn rig() -> Rig {
     rig_with(EngineKind::ThreadedAsync, SimConfig { mode, record: true, memory: 1 << 20, ..SimConfig::default() })
 }
 
-/// Runs a scenario with every seed over every pool size; afterwards everything must be complete and in order.
+/// Runs a scenario with every seed over every pool size; afterwards everything must be complete and
+/// in order.
 pub fn every_seed(scenario: impl Fn(&Rig, u64)) {
     for pool in POOLS {
         let rig = rig();
@@ -76,7 +78,8 @@ pub fn every_seed(scenario: impl Fn(&Rig, u64)) {
     }
 }
 
-/// As `every_seed`, with a world and an engine of its own for each seed: for scenarios that break something.
+/// As `every_seed`, with a world and an engine of its own for each seed: for scenarios that break
+/// something.
 pub fn every_seed_afresh(scenario: impl Fn(&Rig, u64)) {
     for seed in 0..engines() {
         let rig = rig();
@@ -98,7 +101,8 @@ impl Rig {
         self.check(seed);
     }
 
-    /// The scenario is over, with all its variables: nothing refers to an event or owns memory of a device.
+    /// The scenario is over, with all its variables: nothing refers to an event or owns memory of a
+    /// device.
     pub fn is_balanced(&self, seed: u64) {
         let free: usize = [0, 1]
             .map(|index| {
@@ -128,7 +132,8 @@ impl Rig {
         std::array::from_fn(|_| self.cell(0))
     }
 
-    /// Pushes an op on `sim(0)`, stream `stream`: every written cell becomes `f` of the values read.
+    /// Pushes an op on `sim(0)`, stream `stream`: every written cell becomes `f` of the values
+    /// read.
     pub fn op(
         &self,
         name: &str,

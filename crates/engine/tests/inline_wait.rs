@@ -1,4 +1,5 @@
-//! Ops of medium cost run in the thread that waits for them, when nobody computes; that thread runs nothing else.
+//! Ops of medium cost run in the thread that waits for them, when no thread computes; that thread
+//! runs nothing else.
 
 mod common;
 use common::*;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 fn push(engine: &'static Engine, var: &Var, cost: Cost) -> std::sync::mpsc::Receiver<ThreadId> {
     let (send, receive) = channel();
     engine.push(OpSpec::new("where", &[(var, Access::Write)]).cost(cost), move |_| {
-        send.send(std::thread::current().id()).map_err(|_| error("nobody asks"))
+        send.send(std::thread::current().id()).map_err(|_| error("the test has ended"))
     });
     receive
 }
@@ -63,7 +64,7 @@ fn a_waiting_thread_runs_nothing_that_it_does_not_wait_for() {
         let (send, ran) = channel();
         engine.push(OpSpec::new("other", &[(&other, Access::Write)]).cost(Cost::Medium), move |_| {
             token.complete(Ok(()));
-            send.send(std::thread::current().id()).map_err(|_| error("nobody asks"))
+            send.send(std::thread::current().id()).map_err(|_| error("the test has ended"))
         });
         engine.wait_to_read(&own).unwrap();
         assert_ne!(ran.recv().unwrap(), me);
@@ -77,8 +78,8 @@ fn beside_other_requests_the_pool_runs_everything() {
     let (begin, begun) = channel();
     let (stop, stopped) = channel::<()>();
     engine.push(OpSpec::new("busy", &[(&busy, Access::Write)]), move |_| {
-        begin.send(()).map_err(|_| error("nobody asks"))?;
-        stopped.recv().map_err(|_| error("nobody stops it"))
+        begin.send(()).map_err(|_| error("the test has ended"))?;
+        stopped.recv().map_err(|_| error("the test has ended"))
     });
     begun.recv().unwrap();
     for _ in 0..300 {
@@ -98,7 +99,7 @@ fn errors_and_panics_of_an_op_in_its_waiter_reach_the_waiter() {
     for round in 0..400 {
         let (var, (send, ran)) = (engine.new_var(), channel());
         engine.push(OpSpec::new("fails", &[(&var, Access::Write)]).cost(Cost::Medium), move |_| {
-            send.send(std::thread::current().id()).map_err(|_| error("nobody asks"))?;
+            send.send(std::thread::current().id()).map_err(|_| error("the test has ended"))?;
             if round % 2 == 0 { Err(error("for the waiter")) } else { panic!("for the waiter") }
         });
         assert!(message_of(engine, &var).is_some_and(|m| m.contains("for the waiter")));
@@ -131,11 +132,12 @@ fn idle_cores_help_an_op_in_its_waiter() {
         if threads.contains(&me) && threads.iter().any(|t| *t != me) {
             return;
         }
-        assert!(begin.elapsed() < Duration::from_secs(10), "nobody helps");
+        assert!(begin.elapsed() < Duration::from_secs(10), "no thread helps");
     }
 }
 
-/// How many of some requests after a rest, each a millisecond of work for two, their waiters did alone.
+/// How many of some requests after a rest, each a millisecond of work for two, their waiters did
+/// alone.
 #[cfg(target_os = "linux")]
 fn alone_after_a_rest(engine: &'static Engine, var: &Var, requests: usize) -> usize {
     let request = || {
@@ -170,8 +172,8 @@ fn ticks_of_others() -> i64 {
     busy - own[10] - own[11]
 }
 
-/// Some requests in a row, each a millisecond of work for two, 0.1 ms apart, and each waited for 5 us after it was pushed: how
-/// many workers had to be woken.
+/// Some requests in a row, each a millisecond of work for two, 0.1 ms apart, and each waited for 5
+/// us after it was pushed: how many workers had to be woken.
 #[cfg(target_os = "linux")]
 fn wakes_in_a_row(engine: &'static Engine, var: &Var, requests: usize) -> usize {
     fn spend(micros: u64) {
@@ -191,8 +193,8 @@ fn wakes_in_a_row(engine: &'static Engine, var: &Var, requests: usize) -> usize 
     engine.wakes() - before
 }
 
-/// Fails if `round` gives more than `most` again and again. Where other programs take the cores threads are late for other
-/// reasons: such rounds say nothing, unless they are good.
+/// Fails if `round` gives more than `most` again and again. Where other programs take the cores
+/// threads are late for other reasons: such rounds say nothing, unless they are good.
 #[cfg(target_os = "linux")]
 fn at_most(most: usize, what: &str, round: impl Fn() -> usize) {
     let mut undisturbed = Vec::new();
@@ -214,14 +216,14 @@ fn at_most(most: usize, what: &str, round: impl Fn() -> usize) {
 /// The helper of the request before is still awake.
 #[cfg(target_os = "linux")]
 #[test]
-fn requests_that_follow_each_other_soon_wake_nobody() {
+fn requests_that_follow_each_other_soon_wake_no_thread() {
     let engine = start(EngineKind::ThreadedPerDevice, 2);
     let var = engine.new_var();
     at_most(40, "so many wakes for a hundred requests", || wakes_in_a_row(engine, &var, 100));
 }
 
-/// Linux puts a worker that is woken at the push behind the thread that pushes, as that one is about to sleep. Where nobody moves
-/// the worker that is every second request.
+/// Linux puts a worker that is woken at the push behind the thread that pushes, as that one is
+/// about to sleep. Where no thread moves the worker that is every second request.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_worker_of_a_rested_engine_does_not_wait_behind_the_thread_it_helps() {

@@ -1,4 +1,5 @@
-//! Who waits for what is cancelled or late is told at once, and not when its turn comes.
+//! A thread that waits for what is cancelled or late is notified at once, and not when its turn
+//! comes.
 
 mod common;
 use common::*;
@@ -26,7 +27,7 @@ fn occupied() -> impl Iterator<Item = (&'static Engine, std::sync::mpsc::Sender<
 }
 
 #[test]
-fn what_is_cancelled_in_the_queue_is_told_before_a_core_is_free() {
+fn what_is_cancelled_in_the_queue_is_notified_before_a_core_is_free() {
     let _guard = watchdog(60);
     for (engine, busy) in occupied() {
         let ran = Arc::default();
@@ -40,7 +41,7 @@ fn what_is_cancelled_in_the_queue_is_told_before_a_core_is_free() {
             engine.cancel(var);
             assert_eq!(kind_of(engine.wait_to_read(var)), Some(FailureKind::Cancelled));
         }
-        assert_eq!(kind_of(engine.wait_to_read(&after)), Some(FailureKind::Cancelled), "dependants are told, too");
+        assert_eq!(kind_of(engine.wait_to_read(&after)), Some(FailureKind::Cancelled), "dependants are notified, too");
         assert_eq!(ran.load(SeqCst), 0, "the core was busy all the time");
         drop(busy);
         engine.wait_all().unwrap();
@@ -49,7 +50,7 @@ fn what_is_cancelled_in_the_queue_is_told_before_a_core_is_free() {
 }
 
 #[test]
-fn a_long_chain_behind_a_cancelled_op_is_told_at_once() {
+fn a_long_chain_behind_a_cancelled_op_is_notified_at_once() {
     let _guard = watchdog(60);
     for (engine, busy) in occupied() {
         let (var, ran) = (engine.new_var(), Arc::default());
@@ -66,7 +67,7 @@ fn a_long_chain_behind_a_cancelled_op_is_told_at_once() {
 }
 
 #[test]
-fn who_waits_for_a_result_is_told_when_its_deadline_has_passed_and_not_when_a_core_is_free() {
+fn who_waits_for_a_result_is_notified_when_its_deadline_has_passed_and_not_when_a_core_is_free() {
     let _guard = watchdog(60);
     for (engine, busy) in occupied() {
         let ran = Arc::default();
@@ -92,7 +93,7 @@ fn who_waits_for_a_result_is_told_when_its_deadline_has_passed_and_not_when_a_co
         }
         assert_eq!(ran.load(SeqCst), 0, "the core was busy all the time");
         drop(busy);
-        assert!(engine.wait_all().is_ok(), "everybody was told");
+        assert!(engine.wait_all().is_ok(), "every failure was observed");
         assert_eq!(ran.load(SeqCst), 53);
     }
 }
@@ -111,10 +112,10 @@ fn a_core_that_becomes_free_tells_first_who_is_late() {
         }
         let late = engine.new_var();
         engine.push(OpSpec::new("late", &[(&late, Access::Write)]).deadline(deadline), |_| panic!("ran late"));
-        let told = order.clone();
+        let notified = order.clone();
         engine.on_ready(&late, move |result| {
             result.unwrap_err().mark_observed();
-            told.lock().unwrap().push(-1);
+            notified.lock().unwrap().push(-1);
         });
         drop(busy);
         engine.wait_all().unwrap();
