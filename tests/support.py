@@ -85,6 +85,11 @@ def zoo_artifacts(name: str) -> Path:
     return folder
 
 
+def recorded(name: str):
+    """What MXNet 1.9.1 answered: a file that tests/recorded/record.py wrote."""
+    return json.loads((ROOT / "tests" / "recorded" / f"{name}.json").read_text())
+
+
 def block_of(
     mx, folder: Path = DIGITS, prefix: str = "digits_cnn", inputs: tuple[str, ...] = ("data",), epoch: int = 0
 ):

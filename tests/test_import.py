@@ -52,7 +52,119 @@ def test_code_written_for_mxnet_finds_mxrt() -> None:
     from mxnet.gluon import SymbolBlock
     from mxnet.base import MXNetError
     import mxnet.ndarray
-    print(json.dumps([mx is mxrt, nd is mxrt.nd, gluon is mxrt.gluon, SymbolBlock is mxrt.gluon.SymbolBlock,
+    print(json.dumps([mx.cpu is mxrt.cpu, nd is mxrt.nd, gluon is mxrt.gluon, SymbolBlock is mxrt.gluon.SymbolBlock,
                       MXNetError is mxrt.base.MXNetError, (nd.ones((2,)) + 1).asnumpy().tolist()]))
     """
     assert last_json(run_python(code)) == [True, True, True, True, True, [2.0, 2.0]]
+
+
+def test_the_version_seen_as_mxnet_is_the_one_that_is_imitated(mx) -> None:
+    code = """
+    import json
+    import mxrt
+    before = mxrt.__version__
+    mxrt.install_as_mxnet()
+    import mxnet
+    import mxnet.libinfo
+    mxnet.of_a_program = 3
+    print(json.dumps([mxnet.__version__, mxnet.libinfo.__version__, mxnet.__name__, mxrt.__version__ == before,
+                      mxrt.of_a_program, "nd" in dir(mxnet)]))
+    """
+    assert last_json(run_python(code)) == ["1.9.1", "1.9.1", "mxnet", True, 3, True]
+
+
+# What the public programs that were looked at begin with.
+IMPORTS = """
+import mxnet.gluon.contrib, mxnet.contrib.amp.amp, mxnet.contrib.text.embedding, mxnet.contrib.onnx
+import mxnet.optimizer, mxnet.lr_scheduler, mxnet.kvstore, mxnet.callback, mxnet.monitor, mxnet.operator
+import mxnet.numpy as _mx_np
+import mxnet.ndarray as F
+from mxnet import autograd, init, initializer, io, lr_scheduler, metric, name, random, registry, viz
+from mxnet import kv, mon, np, npx, rnd, test_utils, use_np, np_shape, is_np_array, profiler, runtime, util
+from mxnet.base import NDArrayHandle, c_array, c_array_buf, c_str, c_str_array, check_call, classproperty, data_dir
+from mxnet.base import MXNetError, _as_list, _Null, build_param_doc, integer_types, mx_real_t, mx_uint, numeric_types
+from mxnet.base import py_str, register_error, string_types, with_metaclass
+from mxnet.callback import Speedometer, do_checkpoint
+from mxnet.context import Context, cpu
+from mxnet.contrib import amp, quantization, tensorboard
+from mxnet.initializer import InitDesc, Initializer, Xavier
+from mxnet.io import DataBatch, DataDesc, DataIter, NDArrayIter
+from mxnet.metric import F1, MCC, Accuracy, CompositeEvalMetric, EvalMetric, PearsonCorrelation, check_label_shapes
+from mxnet.ndarray.ndarray import NDArray
+from mxnet.optimizer import Optimizer, register
+from mxnet.symbol.symbol import Symbol
+from mxnet.test_utils import assert_almost_equal, default_context, rand_ndarray
+from mxnet.util import getenv, is_np_shape, makedirs, set_module, setenv, use_np_array, use_np_shape
+"""
+
+
+def test_imports_of_public_programs_succeed() -> None:
+    code = f"""
+import json
+import mxrt
+mxrt.install_as_mxnet()
+{IMPORTS}
+@use_np
+class Model:
+    def forward(self, x):
+        return x
+
+class Mine(Optimizer):
+    pass
+
+import mxnet as mx
+with np_shape(False):
+    pass
+refused = []
+for call in (Model, use_np(print), np_shape(True).__enter__, autograd.record, npx.set_np):
+    try:
+        call()
+    except NotImplementedError as error:
+        refused.append(type(error).__name__)
+with mx.Context("cpu", 1):
+    inner = str(mx.Context._default_ctx.value)
+print(json.dumps([refused, inner, str(mx.Context._default_ctx.value), data_dir() == mx.util.data_dir(),
+                  py_str(c_str("text").value), isinstance(mx.nd.zeros(1), mx.np.ndarray)]))
+"""
+    found = last_json(run_python(code, env={"MXNET_HOME": "/somewhere"}))
+    assert found == [
+        [*["MXNetNotImplementedError"] * 3, "TrainingNotSupportedError", "MXNetNotImplementedError"],
+        "cpu(1)",
+        "cpu(0)",
+        True,
+        "text",
+        False,
+    ]
+
+
+def test_modules_that_few_programs_use_are_imported_when_asked_for() -> None:
+    code = """
+    import json, sys
+    import mxrt
+    lazy = ["callback", "contrib", "kvstore", "metric", "monitor", "optimizer", "test_utils", "visualization"]
+    early = [name for name in lazy if f"mxrt.{name}" in sys.modules]
+    found = [getattr(mxrt, name).__name__ for name in lazy]
+    print(json.dumps([early, [f"mxrt.{name}" for name in lazy] == found, mxrt.viz is mxrt.visualization]))
+    """
+    assert last_json(run_python(code)) == [[], True, True]
+
+
+def test_scopes_belong_to_threads() -> None:
+    code = """
+    import json, threading, warnings
+    import mxrt as mx
+    warnings.simplefilter("ignore", DeprecationWarning)
+    mx.Context.default_ctx = mx.cpu(3)
+    mx.AttrScope.current = mx.AttrScope(group="a")
+    mx.name.NameManager.current = mx.name.Prefix("own_")
+    seen = []
+    def look():
+        symbol = mx.sym.relu(mx.sym.var("x"))
+        seen.append([str(mx.current_context()), symbol.attr("group"), symbol.name])
+    look()
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    print(json.dumps([seen, str(mx.Context.default_ctx)]))
+    """
+    assert last_json(run_python(code)) == [[["cpu(3)", "a", "own_relu0"], ["cpu(0)", None, "relu0"]], "cpu(3)"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 import sys as _sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any
 
 from . import (
     _mxrt,
@@ -46,7 +46,31 @@ from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, s
 from .executor import Executor
 from .ndarray import NDArray, waitall
 from .symbol import Symbol, Variable
-from .util import is_np_array, is_np_shape
+from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
+
+if TYPE_CHECKING:
+    from . import (
+        callback,
+        contrib,
+        kvstore,
+        libinfo,
+        log,
+        lr_scheduler,
+        metric,
+        monitor,
+        numpy,
+        numpy_extension,
+        operator,
+        optimizer,
+        registry,
+        test_utils,
+        visualization,
+    )
+    from . import kvstore as kv
+    from . import monitor as mon
+    from . import numpy as np
+    from . import numpy_extension as npx
+    from . import visualization as viz
 
 __all__ = [
     "AttrScope",
@@ -59,7 +83,9 @@ __all__ = [
     "attribute",
     "autograd",
     "base",
+    "callback",
     "context",
+    "contrib",
     "cpu",
     "cpu_pinned",
     "current_context",
@@ -75,23 +101,47 @@ __all__ = [
     "io",
     "is_np_array",
     "is_np_shape",
+    "kv",
+    "kvstore",
+    "libinfo",
+    "log",
+    "lr_scheduler",
+    "metric",
     "mod",
     "model",
     "module",
+    "mon",
+    "monitor",
     "name",
     "nd",
     "ndarray",
+    "np",
+    "np_array",
+    "np_shape",
+    "npx",
     "num_gpus",
+    "numpy",
+    "numpy_extension",
+    "operator",
+    "optimizer",
     "profiler",
     "random",
+    "registry",
     "rnd",
     "runtime",
     "set_memory_limit",
+    "set_np_shape",
     "sim",
     "sym",
     "symbol",
+    "test_utils",
     "testing",
+    "use_np",
+    "use_np_array",
+    "use_np_shape",
     "util",
+    "visualization",
+    "viz",
     "waitall",
 ]
 
@@ -101,23 +151,34 @@ __version__: str = _mxrt.__version__
 __mxnet_version__ = "1.9.1"
 """The version of MXNet whose interface and behaviour this is."""
 
-# Parts of MXNet that are not here: those that belong to training never will be.
-_TRAINING = ("callback", "kv", "kvstore", "lr_scheduler", "optimizer")
-_ABSENT = (
-    *("contrib", "image", "img", "library", "metric", "mon", "monitor", "np", "npx", "onnx", "operator"),
-    *("recordio", "rnn", "rtc", "test_utils", "visualization", "viz"),
+# Modules that are imported when a program first asks for them.
+_LAZY = (
+    *("callback", "contrib", "kvstore", "libinfo", "log", "lr_scheduler", "metric", "monitor", "numpy"),
+    *("numpy_extension", "operator", "optimizer", "registry", "test_utils", "visualization"),
 )
+# Parts of MXNet that are not here.
+_ABSENT = ("rnn", "image", "library", "onnx", "recordio", "rtc", "th", "torch")
 
 # Later calls and waits are refused, and threads that still wait stay where they are, before the interpreter ends.
 _atexit.register(_mxrt.close)
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _TRAINING:
-        raise AttributeError(f"mx.{name} belongs to training, which mxrt does not support: it runs trained models")
-    if name in _ABSENT:
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    from ._install import ALIASES
+
+    full = ALIASES.get(name, name)
+    if full in _LAZY:
+        module = globals()[name] = importlib.import_module(f"{__name__}.{full}")
+        return module
+    if full in _ABSENT:
         raise AttributeError(f"mx.{name} is not part of this build of mxrt")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def set_memory_limit(limit: int | None) -> None:
@@ -132,11 +193,12 @@ def set_memory_limit(limit: int | None) -> None:
 def install_as_mxnet() -> None:
     """Makes ``import mxnet`` and ``from mxnet import nd, gluon`` find mxrt, in this process.
 
-    Call it before anything imports MXNet. ``mxnet.__version__`` is then mxrt's.
+    Call it before anything imports MXNet; RuntimeError if the real one is imported already. ``mxnet.__version__`` is
+    then 1.9.1, the version whose interface this is; everything else in ``mxnet`` is what it is in ``mxrt``.
     """
-    other = _sys.modules.get("mxnet")
-    if other is not None and other is not _sys.modules[__name__]:
-        raise RuntimeError("install_as_mxnet: the real mxnet is imported already; call this before any import of it")
-    from ._install import install
+    from ._install import StandIn, install
 
+    other = _sys.modules.get("mxnet")
+    if other is not None and not isinstance(other, StandIn):
+        raise RuntimeError("install_as_mxnet: the real mxnet is imported already; call this before any import of it")
     install()

@@ -8,9 +8,24 @@ import importlib.machinery
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
-# Modules that MXNet knows under other names.
-_RENAMED = {"nd": "ndarray", "sym": "symbol", "mod": "module", "init": "initializer", "rnd": "random"}
+__all__ = ["ALIASES", "StandIn", "install"]
+
+ALIASES = {
+    "img": "image",
+    "init": "initializer",
+    "kv": "kvstore",
+    "mod": "module",
+    "mon": "monitor",
+    "nd": "ndarray",
+    "np": "numpy",
+    "npx": "numpy_extension",
+    "rnd": "random",
+    "sym": "symbol",
+    "viz": "visualization",
+}
+"""Short names of modules, and the modules."""
 
 
 def _ours(name: str) -> str:
@@ -18,8 +33,31 @@ def _ours(name: str) -> str:
     parts = name.split(".")
     parts[0] = "mxrt"
     if len(parts) > 1:
-        parts[1] = _RENAMED.get(parts[1], parts[1])
+        parts[1] = ALIASES.get(parts[1], parts[1])
     return ".".join(parts)
+
+
+class StandIn(ModuleType):
+    """The module ``mxnet``: everything in it is mxrt's, but for its name and version."""
+
+    def __init__(self) -> None:
+        super().__init__("mxnet", "mxrt, standing in for MXNet.")
+        ours = sys.modules["mxrt"]
+        self.__dict__.update(
+            __version__=ours.__mxnet_version__, __file__=ours.__file__, __path__=ours.__path__, __package__="mxnet"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules["mxrt"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            setattr(sys.modules["mxrt"], name, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(sys.modules["mxrt"])
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -45,6 +83,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        if spec.name == "mxnet":
+            return StandIn()
         module = sys.modules[_ours(spec.name)]
         self._specs[spec.name] = module.__spec__
         return module

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
+
+from ._scope import Scope, deprecated
 
 __all__ = ["AttrScope", "current"]
 
 
-class AttrScope:
+class _AttrScopeType(type):
+    """Gives ``AttrScope`` the property ``current``."""
+
+    current = deprecated(lambda: AttrScope._current, "AttrScope.current", "Use a with block.")
+
+
+class AttrScope(metaclass=_AttrScopeType):
     """``with AttrScope(ctx_group='dev1'): ...`` puts the attribute on every symbol made inside."""
+
+    _current: ClassVar[Scope]
 
     def __init__(self, **kwargs: str) -> None:
         for value in kwargs.values():
@@ -32,14 +41,11 @@ class AttrScope:
         _scope.stack.pop()
 
 
-class _Scope(threading.local):
-    def __init__(self) -> None:
-        self.stack = [AttrScope()]
-
-
-_scope = _Scope()
+_scope = Scope(AttrScope)
+AttrScope._current = _scope
 
 
 def current() -> AttrScope:
     """The attributes that symbols made by this thread get."""
-    return _scope.stack[-1]
+    found: AttrScope = _scope.stack[-1]
+    return found

@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 from .base import no_training
 
 __all__ = [
+    "Function",
     "backward",
+    "get_symbol",
     "grad",
     "is_recording",
     "is_training",
@@ -93,3 +95,33 @@ def grad(*args: Any, **kwargs: Any) -> NoReturn:
 def mark_variables(*args: Any, **kwargs: Any) -> NoReturn:
     """Refused: gradients are for training."""
     raise no_training("autograd.mark_variables")
+
+
+def get_symbol(x: Any) -> NoReturn:
+    """Refused: recording is for training, so there is no record of how an array was computed."""
+    raise no_training("autograd.get_symbol")
+
+
+class Function:
+    """A function with a gradient of its own: subclasses define ``forward`` and ``backward``.
+
+    Calling an instance runs ``forward``; ``backward`` is never called.
+    """
+
+    def __init__(self) -> None:
+        self.saved_tensors: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Puts arrays into ``saved_tensors``."""
+        self.saved_tensors = args
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.forward(*inputs)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Computes the outputs; subclasses define it."""
+        raise NotImplementedError
+
+    def backward(self, *output_grads: Any) -> Any:
+        """Would compute gradients; subclasses define it."""
+        raise NotImplementedError

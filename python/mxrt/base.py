@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import numbers
+import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -29,9 +31,19 @@ __all__ = [
     "TrainingNotSupportedError",
 ]
 
+__version__ = "1.9.1"
+"""The version of MXNet whose interface this is."""
+
 numeric_types = (float, int, np.generic)
 integer_types = (int, np.integer)
 string_types = (str,)
+
+# What programs that call MXNet's C library by ctypes name before they do. Here objects stand in the place of handles.
+mx_int = ctypes.c_int
+mx_uint = ctypes.c_uint
+mx_float = ctypes.c_float
+mx_real_t = np.float32
+NDArrayHandle = SymbolHandle = ExecutorHandle = CachedOpHandle = OpHandle = ctypes.c_void_p
 
 
 class MXNetError(RuntimeError):
@@ -311,3 +323,117 @@ def dtype_class(name: str) -> Any:
     if found is None:
         found = _DTYPES[name] = _BFLOAT16 if name == "bfloat16" else np.dtype(name).type
     return found
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name == "_LIB":
+        raise AttributeError("mx.base._LIB, MXNet's C library, is not in mxrt; use the functions of the package")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+# ---- small functions that programs import from here ----------------------------------------------------------------
+
+
+class _NullType:
+    """Stands for an argument that is not passed."""
+
+    def __repr__(self) -> str:
+        return "_Null"
+
+
+_Null = _NullType()
+
+error_types: dict[str, type[BaseException]] = {}
+"""Classes of errors that programs registered, by name."""
+
+
+def register_error(func_name: Any = None, cls: Any = None) -> Any:
+    """Puts a class of errors into ``error_types``, under its own name or a given one; may be used as decorator."""
+    if isinstance(func_name, type):
+        func_name, cls = None, func_name
+
+    def register(klass: type[BaseException]) -> type[BaseException]:
+        error_types[func_name or klass.__name__] = klass
+        return klass
+
+    return register if cls is None else register(cls)
+
+
+def data_dir_default() -> str:
+    """The folder for models and data sets where ``MXNET_HOME`` is not set: ``~/.mxnet``."""
+    return os.path.join(os.path.expanduser("~"), ".mxnet")
+
+
+def data_dir() -> str:
+    """The folder for models and data sets: ``$MXNET_HOME``, or ``~/.mxnet``."""
+    return os.environ.get("MXNET_HOME", data_dir_default())
+
+
+def check_call(ret: int) -> None:
+    """Raises MXNetError for the code of a C function that is not 0."""
+    if ret != 0:
+        raise MXNetError(f"a C function returned {ret}")
+
+
+def py_str(x: bytes) -> str:
+    """UTF-8 bytes as text."""
+    return x.decode("utf-8")
+
+
+def c_str(string: str) -> ctypes.c_char_p:
+    """Text as a C string."""
+    return ctypes.c_char_p(string.encode("utf-8"))
+
+
+def c_str_array(strings: Sequence[str]) -> Any:
+    """Texts as a C array of C strings."""
+    return (ctypes.c_char_p * len(strings))(*[s.encode("utf-8") for s in strings])
+
+
+def c_array(ctype: Any, values: Sequence[Any]) -> Any:
+    """Values as a C array of a type of ctypes."""
+    return (ctype * len(values))(*values)
+
+
+def c_array_buf(ctype: Any, buf: Any) -> Any:
+    """A writable buffer, such as an ``array.array``, as a C array of a type of ctypes, without a copy."""
+    return (ctype * len(buf)).from_buffer(buf)
+
+
+def with_metaclass(meta: Any, *bases: Any) -> Any:
+    """A base class that has a metaclass, as ``six`` has it."""
+    return meta("temporary_class", bases, {})
+
+
+class _ClassProperty:
+    """A property that is read from the class."""
+
+    def __init__(self, getter: Callable[[Any], Any]) -> None:
+        self._getter = getter
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self._getter(type(instance) if owner is None else owner)
+
+
+def classproperty(func: Callable[[Any], Any]) -> Any:
+    """A decorator for a property that is read from the class."""
+    return _ClassProperty(func)
+
+
+def build_param_doc(
+    arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str], remove_dup: bool = True
+) -> str:
+    """The "Parameters" section of a docstring."""
+    rows: list[str] = []
+    seen: set[str] = set()
+    for name, kind, text in zip(arg_names, arg_types, arg_descs, strict=True):
+        if (remove_dup and name in seen) or name == "num_args":
+            continue
+        seen.add(name)
+        rows.append(f"{name} : {kind}" + (f"\n    {text}" if text else ""))
+    return "Parameters\n----------\n" + "\n".join(rows) + "\n"
+
+
+def _as_list(obj: Any) -> Any:
+    """A list or tuple as it is, anything else as a list of one."""
+    return obj if isinstance(obj, (list, tuple)) else [obj]

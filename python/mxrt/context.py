@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import operator
-import threading
 from typing import Any, ClassVar
 
 from . import _mxrt
+from ._scope import Scope, deprecated
 
 _MOST_BYTES = 2**64 - 1
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info", "num_gpus", "sim"]
 
 
-class Context:
+class _ContextType(type):
+    """Gives ``Context`` the property ``default_ctx``."""
+
+    default_ctx = deprecated(
+        lambda: Context._default_ctx, "Context.default_ctx", "Use current_context() or a with block."
+    )
+
+
+class Context(metaclass=_ContextType):
     """A device: ``Context('cpu', 0)``. As a ``with`` block it is where new arrays of this thread are made.
 
     All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory; an operator runs
@@ -25,6 +33,7 @@ class Context:
 
     __slots__ = ("_device",)
     _device: tuple[str, int]
+    _default_ctx: ClassVar[Scope]
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         if isinstance(device_type, Context):
@@ -97,11 +106,6 @@ class Context:
         else:
             _mxrt.set_device_limit(self._device, limit)
 
-    @staticmethod
-    def default_ctx() -> Context:
-        """The context of this thread."""
-        return current_context()
-
 
 def _checked_limit(limit: Any) -> int | None:
     """A number of bytes, or None."""
@@ -119,17 +123,14 @@ def _checked_limit(limit: Any) -> int | None:
     return number
 
 
-class _Scope(threading.local):
-    def __init__(self) -> None:
-        self.stack = [Context("cpu", 0)]
-
-
-_scope = _Scope()
+_scope = Scope(lambda: Context("cpu", 0))
+Context._default_ctx = _scope
 
 
 def current_context() -> Context:
     """Where this thread makes arrays: ``cpu(0)`` outside of any ``with`` block."""
-    return _scope.stack[-1]
+    found: Context = _scope.stack[-1]
+    return found
 
 
 def cpu(device_id: int = 0) -> Context:

@@ -1,17 +1,41 @@
-"""First values of parameters: ``mx.init``. Models are loaded; these are for tests and experiments."""
+"""First values of parameters: ``mx.init``."""
 
 from __future__ import annotations
 
 import json
+import logging
+import math
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _mxrt
-from .base import MXNetNotImplementedError
-from .ndarray import NDArray
+import numpy as np
 
-__all__ = ["Constant", "Initializer", "Normal", "One", "Uniform", "Zero", "create"]
+from . import _mxrt, registry
+from .base import MXNetValueError
+from .ndarray import NDArray, load
 
-# Parameters that have the same first value whatever the initializer is.
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "InitDesc",
+    "Initializer",
+    "LSTMBias",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "alias",
+    "create",
+    "register",
+]
+
+# Parameters that have the same first value whatever the initializer is, by the ends of their names.
 _FIXED = {
     "bias": 0.0,
     "gamma": 1.0,
@@ -20,60 +44,172 @@ _FIXED = {
     "running_var": 1.0,
     "moving_mean": 0.0,
     "moving_var": 1.0,
+    "moving_inv_var": 0.0,
     "moving_avg": 0.0,
     "min": 0.0,
-    "max": 0.0,
+    "max": 1.0,
 }
 
 
+class InitDesc(str):
+    """The name of a parameter, with the attributes of its variable and the initializer of the whole network.
+
+    An attribute ``__init__``, the text that ``dumps`` writes, overrules the initializer and the name.
+    """
+
+    attrs: dict[str, str]
+    global_init: Any
+
+    def __new__(cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Any = None) -> InitDesc:
+        made = super().__new__(cls, name)
+        made.attrs = dict(attrs or {})
+        made.global_init = global_init
+        return made
+
+
 class Initializer:
-    """Fills arrays by the name of their parameter."""
+    """Fills arrays by the names of their parameters.
+
+    Biases, betas and means become 0, gammas and variances 1, everything else is what ``_init_weight`` of the subclass
+    makes of it.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[NDArray], str] = _size
+
+    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None) -> Initializer:
+        """Whether every array that is filled is logged, with what `print_func` says of it: by default its size."""
+        self._verbose = verbose
+        self._print_func = print_func or _size
+        return self
 
     def dumps(self) -> str:
         """Name and arguments as JSON, as symbol files hold them."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return type(self) is type(other) and self._kwargs == other._kwargs
+
+    __hash__ = object.__hash__
+
     def __call__(self, desc: str, arr: NDArray) -> None:
-        for ending, value in _FIXED.items():
+        if isinstance(desc, InitDesc):
+            if desc.global_init is None:
+                desc.global_init = self
+            own = desc.attrs.get("__init__")
+            if own:
+                create(own)._init_weight(desc, arr)
+                self._log(desc, own, arr)
+                return
+        for ending in _FIXED:
             if desc.endswith(ending):
-                arr[:] = value
+                # Subclasses may define _init_bias and the like.
+                getattr(self, f"_init_{ending}", self._init_fixed)(desc, arr)
+                self._log(desc, ending, arr)
                 return
         self._init_weight(desc, arr)
+        self._log(desc, "weight", arr)
+
+    def _log(self, name: str, how: str, arr: NDArray) -> None:
+        if self._verbose:
+            logging.info("Initialized %s as %s: %s", name, how, self._print_func(arr))
+
+    def _init_fixed(self, name: str, arr: NDArray) -> None:
+        arr[:] = next(value for ending, value in _FIXED.items() if name.endswith(ending))
+
+    def _init_bias(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_gamma(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_zero(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_one(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _init_weight")
 
 
-class Constant(Initializer):
-    """One value everywhere."""
+def _size(array: NDArray) -> str:
+    """The root of the mean square, as text."""
+    return str(np.linalg.norm(array.asnumpy()) / math.sqrt(array.size))
 
-    def __init__(self, value: float = 0.0) -> None:
+
+_register = registry.get_register_func(Initializer, "initializer")
+alias = registry.get_alias_func(Initializer, "initializer")
+_create = registry.get_create_func(Initializer, "initializer")
+
+
+def register(klass: type) -> Any:
+    """Registers a class of initializers under its lower-case name."""
+    return _register(klass)
+
+
+def create(init: Any, **kwargs: Any) -> Any:
+    """An initializer from its name, or from the text that ``dumps`` writes; anything else comes back as it is."""
+    return _create(init, **kwargs) if isinstance(init, str) else init
+
+
+@register
+class Constant(Initializer):
+    """One value everywhere, or an array of the parameter's shape."""
+
+    def __init__(self, value: Any = 0.0) -> None:
         super().__init__(value=value)
         self.value = value
+
+    def dumps(self) -> str:
+        """Name and value as JSON."""
+        value = self.value.asnumpy() if isinstance(self.value, NDArray) else self.value
+        return json.dumps(["constant", {"value": value if np.isscalar(value) else np.asarray(value).tolist()}])
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = self.value
 
 
-class Zero(Constant):
+@register
+@alias("zeros")
+class Zero(Initializer):
     """Zeros."""
 
     def __init__(self) -> None:
-        super().__init__(0.0)
-        self._kwargs = {}
+        super().__init__()
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
 
 
-class One(Constant):
+@register
+@alias("ones")
+class One(Initializer):
     """Ones."""
 
     def __init__(self) -> None:
-        super().__init__(1.0)
-        self._kwargs = {}
+        super().__init__()
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
 
 
+def _uniform(scale: float, arr: NDArray) -> None:
+    _mxrt.invoke("_random_uniform", (), {"low": -scale, "high": scale, "shape": arr.shape}, arr)
+
+
+def _normal(sigma: float, arr: NDArray) -> None:
+    _mxrt.invoke("_random_normal", (), {"loc": 0, "scale": sigma, "shape": arr.shape}, arr)
+
+
+@register
 class Uniform(Initializer):
     """Evenly distributed within ``[-scale, scale]``."""
 
@@ -82,9 +218,10 @@ class Uniform(Initializer):
         self.scale = scale
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        _mxrt.invoke("_random_uniform", (), {"low": -self.scale, "high": self.scale, "shape": arr.shape}, arr)
+        _uniform(self.scale, arr)
 
 
+@register
 class Normal(Initializer):
     """Normally distributed with deviation `sigma`."""
 
@@ -93,28 +230,141 @@ class Normal(Initializer):
         self.sigma = sigma
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        _mxrt.invoke("_random_normal", (), {"loc": 0, "scale": self.sigma, "shape": arr.shape}, arr)
+        _normal(self.sigma, arr)
 
 
-_BY_NAME: dict[str, type[Initializer]] = {
-    "zeros": Zero,
-    "zero": Zero,
-    "ones": One,
-    "one": One,
-    "uniform": Uniform,
-    "normal": Normal,
-    "constant": Constant,
-}
+@register
+class Orthogonal(Initializer):
+    """Rows, or columns if there are fewer, that are orthogonal and of length `scale`, in a random direction."""
+
+    def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
+        super().__init__(scale=scale, rand_type=rand_type)
+        if rand_type not in ("uniform", "normal"):
+            raise MXNetValueError(f"Orthogonal: rand_type is '{rand_type}', expected 'uniform' or 'normal'")
+        self.scale = scale
+        self.rand_type = rand_type
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        from .ndarray import random
+
+        shape = (arr.shape[0], arr.size // arr.shape[0])
+        draw = random.uniform(-1.0, 1.0, shape) if self.rand_type == "uniform" else random.normal(0.0, 1.0, shape)
+        left, _, right = np.linalg.svd(draw.asnumpy(), full_matrices=False)
+        chosen = left if left.shape == shape else right
+        arr[:] = (self.scale * chosen).reshape(arr.shape).astype("float32")
 
 
-def create(init: Any) -> Any:
-    """An initializer, given as itself, by name, or as ``dumps`` wrote it."""
-    if not isinstance(init, str):
-        return init
-    name, kwargs = (json.loads(init)) if init.startswith("[") else (init, {})
-    found = _BY_NAME.get(name.lower())
-    if found is None:
-        raise MXNetNotImplementedError(
-            f"the initializer '{name}' is not part of this build of mxrt; known: {', '.join(sorted(_BY_NAME))}"
+@register
+class Xavier(Initializer):
+    """Random values whose variance is `magnitude` over the number of inputs and outputs of a neuron.
+
+    `factor_type` says which: ``in``, ``out``, or their average ``avg``; `rnd_type` the distribution: ``uniform``,
+    within ``sqrt(magnitude / factor)``, or ``gaussian``, with that deviation.
+    """
+
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        self.rnd_type = rnd_type
+        self.factor_type = factor_type
+        self.magnitude = float(magnitude)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        shape = arr.shape
+        if len(shape) < 2:
+            raise ValueError(f"Xavier initializer cannot be applied to vector {name}. It requires at least 2D.")
+        area = math.prod(shape[2:])
+        factors = {"in": shape[1] * area, "out": shape[0] * area, "avg": (shape[0] + shape[1]) * area / 2.0}
+        draws = {"uniform": _uniform, "gaussian": _normal}
+        if self.factor_type not in factors:
+            raise ValueError(f"Incorrect factor type '{self.factor_type}'; known: {', '.join(factors)}")
+        if self.rnd_type not in draws:
+            raise ValueError(f"Unknown random type '{self.rnd_type}'; known: {', '.join(draws)}")
+        draws[self.rnd_type](math.sqrt(self.magnitude / factors[self.factor_type]), arr)
+
+
+@register
+class MSRAPrelu(Xavier):
+    """He's initialization for layers before a PReLU with first slope `slope`."""
+
+    def __init__(self, factor_type: str = "avg", slope: float = 0.25) -> None:
+        super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+@register
+class Bilinear(Initializer):
+    """The weights of a deconvolution that enlarges images by bilinear interpolation: four axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        height, width = arr.shape[2:]
+        half = math.ceil(width / 2.0)
+        centre = (2 * half - 1 - half % 2) / (2.0 * half)
+        columns = 1 - np.abs(np.arange(width) / half - centre)
+        rows = 1 - np.abs(np.arange(height) / half - centre)
+        arr[:] = np.broadcast_to(np.outer(rows, columns).astype("float32"), arr.shape)
+
+
+@register
+class LSTMBias(Initializer):
+    """Zeros, but `forget_bias` in the second quarter: the forget gates of an LSTM cell."""
+
+    def __init__(self, forget_bias: float = 1.0) -> None:
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = forget_bias
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        quarter = arr.shape[0] // 4
+        arr[:] = 0.0
+        arr[quarter : 2 * quarter] = self.forget_bias
+
+
+class Load:
+    """Fills arrays from a file, or a dictionary of arrays; those that are missing there by `default_init`."""
+
+    def __init__(self, param: Any, default_init: Any = None, verbose: bool = False) -> None:
+        found = load(param) if isinstance(param, str) else param
+        if not isinstance(found, dict):
+            raise AssertionError(f"Load: expected arrays by name, got {type(found)}")
+        self.param = {n[4:] if n.startswith(("arg:", "aux:")) else n: array for n, array in found.items()}
+        self.default_init = default_init
+        self.verbose = verbose
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        value = self.param.get(str(name))
+        if value is None:
+            if self.default_init is None:
+                raise AssertionError(
+                    f"Cannot Initialize {name}. Not found in loaded param and no default Initializer is provided."
+                )
+            self.default_init(name, arr)
+        elif arr.shape != value.shape:
+            raise AssertionError(
+                f"Parameter {name} cannot be initialized from loading. Shape mismatch, target {arr.shape} vs loaded "
+                f"{value.shape}"
+            )
+        else:
+            arr[:] = value
+        if self.verbose:
+            logging.info("Initialized %s by %s", name, "default" if value is None else "loading")
+
+
+class Mixed:
+    """The initializer of the first pattern, a regular expression, that the beginning of the name matches."""
+
+    def __init__(self, patterns: list[str], initializers: list[Any]) -> None:
+        if len(patterns) != len(initializers):
+            raise AssertionError(f"Mixed: {len(patterns)} patterns, but {len(initializers)} initializers")
+        self.map = list(zip([re.compile(pattern) for pattern in patterns], initializers, strict=True))
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        for pattern, fill in self.map:
+            if pattern.match(name):
+                fill(name, arr)
+                return
+        raise ValueError(
+            f'Parameter name {name} did not match any pattern. Consider adding a ".*" pattern at the end with default '
+            "Initializer."
         )
-    return found(**kwargs)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, ClassVar
+
+from ._scope import Scope, deprecated
 
 __all__ = ["NameManager", "Prefix", "current"]
 
 
-class NameManager:
+class _NameManagerType(type):
+    """Gives ``NameManager`` the property ``current``."""
+
+    current = deprecated(lambda: NameManager._current, "NameManager.current", "Use a with block.")
+
+
+class NameManager(metaclass=_NameManagerType):
     """Counts names: ``relu0``, ``relu1``. A ``with`` block makes it the one that this thread uses."""
+
+    _current: ClassVar[Scope]
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
@@ -44,14 +54,11 @@ class Prefix(NameManager):
         return self._prefix + super().get(name, hint)
 
 
-class _Scope(threading.local):
-    def __init__(self) -> None:
-        self.stack = [NameManager()]
-
-
-_scope = _Scope()
+_scope = Scope(NameManager)
+NameManager._current = _scope
 
 
 def current() -> NameManager:
     """The name manager of this thread."""
-    return _scope.stack[-1]
+    found: NameManager = _scope.stack[-1]
+    return found

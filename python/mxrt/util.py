@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
-from .base import MXNetNotImplementedError
+from .base import MXNetNotImplementedError, c_str, check_call, data_dir, py_str
 
-__all__ = ["getenv", "is_np_array", "is_np_shape", "reset_np", "set_np", "set_np_shape", "setenv"]
+__all__ = [
+    "c_str",
+    "check_call",
+    "data_dir",
+    "get_cuda_compute_capability",
+    "get_gpu_count",
+    "get_gpu_memory",
+    "getenv",
+    "is_np_array",
+    "is_np_shape",
+    "makedirs",
+    "np_array",
+    "np_shape",
+    "py_str",
+    "reset_np",
+    "set_module",
+    "set_np",
+    "set_np_shape",
+    "setenv",
+    "use_np",
+    "use_np_array",
+    "use_np_shape",
+]
+
+_Wrapped = TypeVar("_Wrapped", bound=Callable[..., Any])
+
+_SHAPE = "numpy shape semantics are not part of this build of mxrt"
+_ARRAY = "the numpy interface (mx.np, mx.npx) is not part of this build of mxrt"
 
 
 def is_np_shape() -> bool:
@@ -23,18 +52,107 @@ def is_np_array() -> bool:
 def set_np_shape(active: Any) -> bool:
     """Only False can be set."""
     if active:
-        raise MXNetNotImplementedError("numpy shape semantics are not part of this build of mxrt")
+        raise MXNetNotImplementedError(_SHAPE)
     return False
 
 
 def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """Only False can be set."""
     if shape or array:
-        raise MXNetNotImplementedError("the numpy interface (mx.np, mx.npx) is not part of this build of mxrt")
+        raise MXNetNotImplementedError(_ARRAY)
 
 
 def reset_np() -> None:
     """Switches the numpy interface off, as it is."""
+
+
+class _Switch:
+    """A ``with`` block that may switch something off, but not on."""
+
+    def __init__(self, active: Any, refusal: str) -> None:
+        self._refusal = refusal if active else None
+
+    def __enter__(self) -> None:
+        if self._refusal is not None:
+            raise MXNetNotImplementedError(self._refusal)
+
+    def __exit__(self, *exception: Any) -> None:
+        return None
+
+
+def np_shape(active: Any = True) -> _Switch:
+    """A ``with`` block with numpy shape semantics on or off; entering one with them on is refused."""
+    return _Switch(active, _SHAPE)
+
+
+def np_array(active: Any = True) -> _Switch:
+    """A ``with`` block with the numpy interface on or off; entering one with it on is refused."""
+    return _Switch(active, _ARRAY)
+
+
+def _refused(target: _Wrapped, refusal: str) -> _Wrapped:
+    """A function that is refused when it is called, or a class whose instances cannot be made."""
+    if isinstance(target, type):
+        target.__init__ = _refused(target.__init__, refusal)  # type: ignore[misc]
+        return target
+
+    @functools.wraps(target)
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise MXNetNotImplementedError(f"{getattr(target, '__qualname__', target)}: {refusal}")
+
+    return refuse  # type: ignore[return-value]  # takes the same arguments
+
+
+def use_np_shape(func: _Wrapped) -> _Wrapped:
+    """Marks a function or class that needs numpy shape semantics: it is refused when it is called."""
+    return _refused(func, _SHAPE)
+
+
+def use_np_array(func: _Wrapped) -> _Wrapped:
+    """Marks a function or class that needs the numpy interface: it is refused when it is called."""
+    return _refused(func, _ARRAY)
+
+
+def use_np(func: _Wrapped) -> _Wrapped:
+    """Marks a function or class that needs the numpy interface: it is refused when it is called."""
+    return _refused(func, _ARRAY)
+
+
+def set_module(module: str | None) -> Callable[[_Wrapped], _Wrapped]:
+    """A decorator that sets ``__module__``."""
+
+    def decorate(func: _Wrapped) -> _Wrapped:
+        if module is not None:
+            func.__module__ = module
+        return func
+
+    return decorate
+
+
+def makedirs(d: str) -> None:
+    """Makes a folder and those above it, unless it exists."""
+    os.makedirs(os.path.expanduser(d), exist_ok=True)
+
+
+def get_gpu_count() -> int:
+    """How many GPUs there are."""
+    from .context import num_gpus
+
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """Free and total memory of a GPU, in bytes."""
+    from .context import gpu_memory_info
+
+    return gpu_memory_info(gpu_dev_id)
+
+
+def get_cuda_compute_capability(ctx: Any) -> NoReturn:
+    """Refused: this build has no driver for GPUs. ValueError for a context that is no GPU."""
+    if ctx.device_type != "gpu":
+        raise ValueError(f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}")
+    raise MXNetNotImplementedError("get_cuda_compute_capability: this build of mxrt has no driver for GPUs")
 
 
 def getenv(name: str) -> str | None:
@@ -42,6 +160,9 @@ def getenv(name: str) -> str | None:
     return os.environ.get(name)
 
 
-def setenv(name: str, value: str) -> None:
-    """Sets an environment variable. mxrt reads its own once, when it is first used."""
-    os.environ[name] = value
+def setenv(name: str, value: str | None) -> None:
+    """Sets an environment variable, or removes it with None. mxrt reads its own once, when it is first used."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

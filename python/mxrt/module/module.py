@@ -300,20 +300,21 @@ class Module(BaseModule):
                 "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
             )
             return
-        from ..initializer import Uniform, create
+        from ..initializer import InitDesc, Uniform, create
 
         given = {**(arg_params or {}), **(aux_params or {})}
         if (arg_params is not None or aux_params is not None) and not allow_missing:
             self.set_params(arg_params, aux_params)
             return
         make = create(initializer or Uniform(0.01))
+        attrs = self._symbol.attr_dict()
         for name, shape in self._shapes_of_params({}, {}).items():
             if name in given or name in self._data_names or name in self._label_names:
                 continue
             if not shape or 0 in shape:
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
             given[name] = nd.empty(shape, ctx=self._context)
-            make(name, given[name])
+            make(InitDesc(name, attrs.get(name)), given[name])
         self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
 
     def load_params(self, fname: str) -> None:

@@ -1,0 +1,44 @@
+"""What each thread has of its own: contexts, names and attributes that ``with`` blocks set."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Scope", "deprecated"]
+
+
+class Scope(threading.local):
+    """The blocks that a thread is in, the innermost last; the first is there from the start."""
+
+    def __init__(self, first: Callable[[], Any]) -> None:
+        self.stack = [first()]
+
+    @property
+    def value(self) -> Any:
+        """What is current. Programs written for MXNet set it too."""
+        return self.stack[-1]
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        self.stack[-1] = new
+
+
+def deprecated(scope: Callable[[], Scope], name: str, instead: str) -> Any:
+    """The property of a class that MXNet had before there were functions: it reads and sets what is current."""
+
+    def warn() -> None:
+        warnings.warn(f"{name} has been deprecated. {instead}", DeprecationWarning, stacklevel=3)
+
+    def get(cls: type) -> Any:
+        """What is current in this thread."""
+        warn()
+        return scope().value
+
+    def put(cls: type, new: Any) -> None:
+        warn()
+        scope().value = new
+
+    return property(get, put)

@@ -1,0 +1,21 @@
+"""Where the library is: ``mx.libinfo``."""
+
+from __future__ import annotations
+
+from . import _mxrt
+from .base import MXNetNotImplementedError
+
+__all__ = ["find_include_path", "find_lib_path"]
+
+__version__ = "1.9.1"
+"""The version of MXNet whose interface this is."""
+
+
+def find_lib_path(prefix: str = "libmxnet") -> list[str]:
+    """The path of the shared library, in a list. There is one whatever the prefix."""
+    return [str(_mxrt.__file__)]
+
+
+def find_include_path() -> str:
+    """Refused: the package has no C++ headers."""
+    raise MXNetNotImplementedError("find_include_path: the C++ headers of MXNet are not part of mxrt")

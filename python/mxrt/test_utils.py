@@ -1,0 +1,591 @@
+"""Comparisons and random inputs for tests: ``mx.test_utils``. Checks of gradients are refused."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .base import MXNetNotImplementedError, no_training
+from .context import Context, current_context
+from .ndarray import NDArray, array, waitall
+from .symbol import Symbol
+from .util import getenv, setenv, use_np
+
+__all__ = [
+    "almost_equal",
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_almost_equal_ignore_nan",
+    "assert_almost_equal_with_err",
+    "assert_exception",
+    "assign_each",
+    "assign_each2",
+    "check_consistency",
+    "check_numeric_gradient",
+    "check_speed",
+    "check_symbolic_backward",
+    "check_symbolic_forward",
+    "compare_ndarray_tuple",
+    "compare_optimizer",
+    "create_2d_tensor",
+    "create_vector",
+    "default_atols",
+    "default_context",
+    "default_dtype",
+    "default_rtols",
+    "download",
+    "environment",
+    "get_atol",
+    "get_etol",
+    "get_rtol",
+    "get_tols",
+    "getenv",
+    "list_gpus",
+    "np_reduce",
+    "numeric_grad",
+    "rand_coord_2d",
+    "rand_ndarray",
+    "rand_shape_2d",
+    "rand_shape_3d",
+    "rand_shape_nd",
+    "random_arrays",
+    "random_sample",
+    "random_uniform_arrays",
+    "retry",
+    "same",
+    "same_array",
+    "same_symbol_structure",
+    "set_default_context",
+    "setenv",
+    "simple_forward",
+    "use_np",
+]
+
+_FLOATS = {np.dtype(np.float16): (1e-2, 1e-1), np.dtype(np.float32): (1e-4, 1e-3), np.dtype(np.float64): (1e-5, 1e-20)}
+_EXACT = [np.dtype(name) for name in ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")]
+
+
+# ---- settings --------------------------------------------------------------------------------------------------------
+
+
+def default_context() -> Context:
+    """Where tests run: the context of this thread."""
+    return current_context()
+
+
+def set_default_context(ctx: Context) -> None:
+    """Sets the context of this thread."""
+    Context._default_ctx.value = ctx
+
+
+def default_dtype() -> Any:
+    """The element type of tests: float32."""
+    return np.float32
+
+
+def default_rtols() -> dict[Any, float]:
+    """Relative tolerances by element type."""
+    return {**{dtype: found[0] for dtype, found in _FLOATS.items()}, **dict.fromkeys(_EXACT, 0)}
+
+
+def default_atols() -> dict[Any, float]:
+    """Absolute tolerances by element type."""
+    return {**{dtype: found[1] for dtype, found in _FLOATS.items()}, **dict.fromkeys(_EXACT, 0)}
+
+
+def get_rtol(rtol: float | None = None, dtype: Any = np.float64) -> float:
+    """A relative tolerance: the one given, or that of an element type."""
+    return default_rtols()[np.dtype(dtype)] if rtol is None else rtol
+
+
+def get_atol(atol: float | None = None, dtype: Any = np.float64) -> float:
+    """An absolute tolerance: the one given, or that of an element type."""
+    return default_atols()[np.dtype(dtype)] if atol is None else atol
+
+
+def get_etol(etol: float | None = None) -> float:
+    """Which part of elements may differ: the one given, or none."""
+    return 0 if etol is None else etol
+
+
+def get_tols(x: Any, y: Any, rtol: Any, atol: Any) -> tuple[float, float]:
+    """Tolerances for a comparison: those given, as numbers or by element type, or the larger ones of the two types."""
+    types = [np.dtype(v.dtype if hasattr(v, "dtype") else np.asarray(v).dtype) for v in (x, y)]
+
+    def pick(given: Any, defaults: dict[Any, float]) -> float:
+        if isinstance(given, numbers.Real):
+            return float(given)
+        return max(float((given or {}).get(dtype, defaults[dtype])) for dtype in types)
+
+    return pick(rtol, default_rtols()), pick(atol, default_atols())
+
+
+@contextmanager
+def environment(*args: Any) -> Iterator[None]:
+    """Environment variables within a ``with`` block: a name and a value, or a dictionary; None removes one.
+
+    mxrt reads its own variables once, when it is first used.
+    """
+    wanted = dict(args[0]) if len(args) == 1 else {args[0]: args[1]}
+    before = {name: os.environ.get(name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            setenv(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setenv(name, value)
+
+
+def list_gpus() -> list[int]:
+    """The numbers of the GPUs there are."""
+    from .context import num_gpus
+
+    return list(range(num_gpus()))
+
+
+# ---- random inputs ---------------------------------------------------------------------------------------------------
+
+
+def random_arrays(*shapes: tuple[int, ...]) -> Any:
+    """Normally distributed numpy arrays of float32: a list, or a single one."""
+    arrays = [np.asarray(np.random.randn(*shape), dtype=default_dtype()) for shape in shapes]
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def random_uniform_arrays(
+    *shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: Any = np.float32
+) -> list[Any]:
+    """Evenly distributed numpy arrays."""
+    return [np.random.uniform(low, high, size=shape).astype(dtype) for shape in shapes]
+
+
+def random_sample(population: list[Any], k: int) -> list[Any]:
+    """`k` elements of a list, in random order."""
+    if not 0 <= k <= len(population):
+        raise AssertionError(f"random_sample: {k} elements of {len(population)}")
+    mixed = list(population)
+    np.random.shuffle(mixed)
+    return mixed[:k]
+
+
+def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A random shape of two axes; extents up to those given."""
+    return _rand_shape((dim0, dim1), allow_zero_size)
+
+
+def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A random shape of three axes; extents up to those given."""
+    return _rand_shape((dim0, dim1, dim2), allow_zero_size)
+
+
+def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A random shape; extents up to `dim`."""
+    return _rand_shape((dim,) * num_dim, allow_zero_size)
+
+
+def _rand_shape(most: tuple[int, ...], allow_zero_size: bool) -> tuple[int, ...]:
+    return tuple(int(np.random.randint(0 if allow_zero_size else 1, dim + 1)) for dim in most)
+
+
+def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
+    """A random pair of whole numbers."""
+    return int(np.random.randint(x_low, x_high)), int(np.random.randint(y_low, y_high))
+
+
+def rand_ndarray(
+    shape: tuple[int, ...],
+    stype: str = "default",
+    density: float | None = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+    distribution: str | None = None,
+    ctx: Context | None = None,
+) -> NDArray:
+    """A normally distributed array; only dense ones, of storage type ``default``, are part of this build."""
+    if stype != "default":
+        raise MXNetNotImplementedError(f"arrays of storage type '{stype}' are not part of this build of mxrt")
+    return array(random_arrays(shape), ctx=ctx or default_context(), dtype=dtype)
+
+
+def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:
+    """An array of shape (rows, columns) that holds the number of the row."""
+    return array(np.repeat(np.arange(rows)[:, None], columns, axis=1), dtype=dtype)
+
+
+def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
+    """0, 1, 2 and so on."""
+    return array(np.arange(size), dtype=dtype)
+
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Any:
+    return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two numpy arrays are equal in shape and values."""
+    return bool(np.array_equal(a, b))
+
+
+def same_array(array1: NDArray, array2: NDArray) -> bool:
+    """Whether two arrays share their memory."""
+    return array1._shares_storage(array2)
+
+
+def _check_shapes(a: Any, b: Any) -> None:
+    if a.shape != b.shape:
+        raise AssertionError(f"a.shape = {a.shape} and b.shape = {b.shape} are not equal")
+
+
+def almost_equal(
+    a: Any,
+    b: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    use_broadcast: bool = True,
+) -> bool:
+    """Whether ``|a - b| <= atol + rtol * |b|`` everywhere; the tolerances are those of float64 unless given."""
+    a, b = _plain(a), _plain(b)
+    if not use_broadcast:
+        _check_shapes(a, b)
+    return bool(np.allclose(a, b, rtol=get_rtol(rtol), atol=get_atol(atol), equal_nan=equal_nan))
+
+
+def assert_almost_equal(
+    a: Any,
+    b: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    names: tuple[str, str] = ("a", "b"),
+    equal_nan: bool = False,
+    use_broadcast: bool = True,
+    mismatches: tuple[int, int] = (10, 10),
+) -> None:
+    """AssertionError unless ``|a - b| <= atol + rtol * |b|`` everywhere; it says where the error is largest.
+
+    Tolerances are those of the less exact element type unless given. `mismatches` says how many places are listed.
+    """
+    rtol, atol = get_tols(a, b, rtol, atol)
+    a, b = _plain(a), _plain(b)
+    if not use_broadcast:
+        _check_shapes(a, b)
+    if a.dtype == np.bool_ and b.dtype == np.bool_:
+        np.testing.assert_equal(a, b)
+        return
+    try:
+        equal = np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    except ValueError:  # shapes that cannot be broadcast
+        equal = False
+    if not equal:
+        raise AssertionError(_report(a, b, rtol, atol, names, equal_nan, mismatches[0]))
+
+
+def _report(a: Any, b: Any, rtol: float, atol: float, names: tuple[str, str], equal_nan: bool, listed: int) -> str:
+    """Where two arrays differ, the worst place first."""
+    try:
+        a, b = np.broadcast_arrays(a, b)
+    except ValueError:
+        return f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}: they cannot be compared"
+    bad = ~np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    exact_a, exact_b = a.astype("float64"), b.astype("float64")
+    with np.errstate(invalid="ignore"):
+        error = np.where(bad, np.abs(exact_a - exact_b) / (atol + rtol * np.abs(exact_b) + 1e-20), 0)
+    error = np.where(np.isnan(error), np.inf, error)
+    places = [np.unravel_index(flat, error.shape) for flat in np.argsort(error, axis=None)[::-1][: bad.sum()]]
+
+    def row(place: Any) -> str:
+        shown = tuple(int(one) for one in place)
+        return f"{shown}, {names[0]}={exact_a[place]:.8f}, {names[1]}={exact_b[place]:.8f}"
+
+    lines = [
+        f"Error {error[places[0]]:f} exceeds tolerance rtol={rtol:e}, atol={atol:e} "
+        f"(mismatch {100 * len(places) / bad.size:f}%).",
+        f"Location of maximum error: {row(places[0])}",
+        *(f"  Location of error: {row(place)}" for place in places[1:listed]),
+    ]
+    return "\n".join(lines)
+
+
+def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
+    """``assert_almost_equal`` with numpy's tolerances."""
+    assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def assert_almost_equal_with_err(
+    a: Any,
+    b: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    etol: float | None = None,
+    names: tuple[str, str] = ("a", "b"),
+    equal_nan: bool = False,
+    mismatches: tuple[int, int] = (10, 10),
+) -> None:
+    """``assert_almost_equal``, where a part `etol` of the elements may differ."""
+    share = get_etol(etol)
+    if share > 0:
+        rtol, atol = get_tols(a, b, rtol, atol)
+        if 1 - np.mean(np.isclose(_plain(a), _plain(b), rtol=rtol, atol=atol)) <= share:
+            return
+    assert_almost_equal(a, b, rtol, atol, names, equal_nan, mismatches=mismatches)
+
+
+def assert_almost_equal_ignore_nan(
+    a: Any, b: Any, rtol: Any = None, atol: Any = None, names: tuple[str, str] = ("a", "b")
+) -> None:
+    """``assert_almost_equal``, but for places where either is NaN."""
+    a, b = np.copy(_plain(a)), np.copy(_plain(b))
+    unknown = np.isnan(a) | np.isnan(b)
+    a[unknown] = b[unknown] = 0
+    assert_almost_equal(a, b, rtol, atol, names)
+
+
+def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Any = None, atol: Any = None) -> None:
+    """``assert_almost_equal`` for nested tuples of arrays; None equals None."""
+    if t1 is None or t2 is None:
+        if t1 is not t2:
+            raise AssertionError("one is None, the other is not")
+    elif isinstance(t1, tuple):
+        for one, other in zip(t1, t2, strict=True):
+            compare_ndarray_tuple(one, other, rtol, atol)
+    else:
+        assert_almost_equal(t1, t2, rtol=rtol, atol=atol)
+
+
+def assert_exception(f: Callable[..., Any], exception_type: Any, *args: Any, **kwargs: Any) -> None:
+    """AssertionError unless calling `f` raises an exception of this type."""
+    try:
+        f(*args, **kwargs)
+    except exception_type:
+        return
+    raise AssertionError(f"{f} raised nothing, expected {exception_type}")
+
+
+def assign_each(the_input: Any, function: Callable[[Any], Any] | None) -> Any:
+    """A function of each element of a numpy array."""
+    return np.array(the_input) if function is None else np.vectorize(function, otypes=["float64"])(the_input)
+
+
+def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] | None) -> Any:
+    """A function of each pair of elements of two numpy arrays of one shape."""
+    if function is None:
+        return np.array(input1)
+    _check_shapes(input1, input2)
+    return np.vectorize(function, otypes=["float64"])(input1, input2)
+
+
+def np_reduce(dat: Any, axis: Any, keepdims: bool, numpy_reduce_func: Callable[..., Any]) -> Any:
+    """A numpy reduction along several axes, or all with None, one after another, the last axis first."""
+    axes = range(dat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    found = dat
+    for one in sorted((place % dat.ndim for place in axes), reverse=True):
+        found = numpy_reduce_func(found, axis=one)
+        if keepdims:
+            found = np.expand_dims(found, one)
+    return found
+
+
+def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """A decorator that runs a test up to `n` times, until it passes."""
+    if n <= 0:
+        raise AssertionError("retry: n must be positive")
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def wrapper(*args: Any, **kwargs: Any) -> None:
+            for number in range(n):
+                try:
+                    test(*args, **kwargs)
+                    return
+                except AssertionError:
+                    if number == n - 1:
+                        raise
+                    waitall()
+
+        return wrapper
+
+    return decorate
+
+
+# ---- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
+    """Whether two graphs have the same operators and attributes in the same places, whatever names they have."""
+    import json
+
+    def structure(symbol: Symbol) -> Any:
+        graph = json.loads(symbol.tojson())
+        nodes = [(node["op"], node.get("inputs"), node.get("attrs")) for node in graph["nodes"]]
+        return nodes, graph["heads"]
+
+    return bool(structure(sym1) == structure(sym2))
+
+
+def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = False, **inputs: Any) -> Any:
+    """The outputs of a graph for numpy arrays by name, as numpy arrays: a list, or a single one."""
+    executor = sym.bind(ctx or default_context(), args={name: array(value) for name, value in inputs.items()})
+    outputs = [output.asnumpy() for output in executor.forward(is_train=is_train)]
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _named(names: list[str], given: Any, what: str, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+    """Arrays by name, from a dictionary or a list in the order of the names."""
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ValueError(f"Symbol {what} and keys of the given ones do not match: {names}, {list(given)}")
+        values = dict(given)
+    else:
+        values = dict(zip(names, given, strict=True))
+    return {
+        name: value
+        if isinstance(value, NDArray)
+        else array(value, ctx=ctx, dtype=np.asarray(value).dtype if dtype == "asnumpy" else dtype)
+        for name, value in values.items()
+    }
+
+
+def check_symbolic_forward(
+    sym: Symbol,
+    location: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    aux_states: Any = None,
+    ctx: Context | None = None,
+    equal_nan: bool = False,
+    dtype: Any = np.float32,
+) -> list[NDArray]:
+    """AssertionError unless the outputs of a graph are as expected; returns them.
+
+    `location`, `aux_states` and `expected` are lists or dictionaries by name; `dtype` is that of the inputs, or
+    ``"asnumpy"`` for that of each array given.
+    """
+    where = ctx or default_context()
+    args = _named(sym.list_arguments(), location, "arguments", where, dtype)
+    states = None if aux_states is None else _named(sym.list_auxiliary_states(), aux_states, "states", where, dtype)
+    names = sym.list_outputs()
+    wanted = [expected[name] for name in names] if isinstance(expected, Mapping) else list(expected)
+    outputs = sym.bind(where, args=args, aux_states=states).forward(is_train=False)
+    for name, want, output in zip(names, wanted, outputs, strict=True):
+        shown = (f"EXPECTED_{name}", f"FORWARD_{name}")
+        assert_almost_equal(want, output, rtol, atol, shown, equal_nan=equal_nan)
+    return outputs
+
+
+def check_consistency(
+    sym: Any,
+    ctx_list: list[dict[str, Any]],
+    scale: float = 1.0,
+    grad_req: Any = "null",
+    arg_params: Any = None,
+    aux_params: Any = None,
+    rtol: Any = None,
+    atol: Any = None,
+    raise_on_err: bool = True,
+    ground_truth: Any = None,
+    equal_nan: bool = False,
+    use_uniform: bool = False,
+    rand_type: Any = np.float64,
+) -> Any:
+    """AssertionError unless a graph gives the same outputs in every setting of `ctx_list`; gradients are not compared.
+
+    A setting has ``ctx``, shapes of inputs by name, and ``type_dict``. Returns the outputs of the most exact one.
+    """
+    symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
+    if grad_req != "null":
+        raise no_training("test_utils.check_consistency(grad_req=...)")
+    executors = [one.simple_bind(grad_req="null", **setting) for one, setting in zip(symbols, ctx_list, strict=True)]
+    first = executors[0]
+    values = dict(arg_params or {})
+    for name, held in first.arg_dict.items():
+        draw = np.random.uniform(-scale, scale, held.shape) if use_uniform else np.random.normal(0, scale, held.shape)
+        values.setdefault(name, draw.astype(rand_type))
+    states = {**dict.fromkeys(first.aux_dict, 0), **(aux_params or {})}
+    results = []
+    for executor in executors:
+        for name, held in executor.arg_dict.items():
+            held[:] = _plain(values[name]).astype(held.dtype)
+        for name, held in executor.aux_dict.items():
+            held[:] = states[name]
+        results.append([output.asnumpy() for output in executor.forward(is_train=False)])
+    best = max(range(len(results)), key=lambda place: np.finfo(results[place][0].dtype).precision)
+    wanted = ground_truth if ground_truth is not None else results[best]
+    for found in results:
+        for name, one, want in zip(symbols[0].list_outputs(), found, wanted, strict=True):
+            try:
+                assert_almost_equal(one, want, rtol, atol, (name, "ground truth"), equal_nan=equal_nan)
+            except AssertionError:
+                if raise_on_err:
+                    raise
+    return wanted
+
+
+def check_speed(
+    sym: Symbol,
+    location: Any = None,
+    ctx: Context | None = None,
+    N: int = 20,
+    grad_req: Any = None,
+    typ: str = "whole",
+    **kwargs: Any,
+) -> float:
+    """Seconds that a call of a graph takes, over `N` calls; only ``typ='forward'`` is part of this build."""
+    import time
+
+    if typ != "forward":
+        raise no_training(f"test_utils.check_speed(typ='{typ}')")
+    where = ctx or default_context()
+    executor = sym.simple_bind(where, grad_req="null", **(kwargs or {n: v.shape for n, v in (location or {}).items()}))
+    for name, held in executor.arg_dict.items():
+        held[:] = location[name] if location else np.random.normal(size=held.shape)
+    executor.forward()[0].wait_to_read()
+    begin = time.perf_counter()
+    for _ in range(N):
+        executor.forward()
+    waitall()
+    return (time.perf_counter() - begin) / N
+
+
+# ---- refused ---------------------------------------------------------------------------------------------------------
+
+
+def numeric_grad(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: there are no gradients."""
+    raise no_training("test_utils.numeric_grad")
+
+
+def check_numeric_gradient(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: there are no gradients."""
+    raise no_training("test_utils.check_numeric_gradient")
+
+
+def check_symbolic_backward(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: there are no gradients."""
+    raise no_training("test_utils.check_symbolic_backward")
+
+
+def compare_optimizer(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: mxrt does not train."""
+    raise no_training("test_utils.compare_optimizer")
+
+
+def download(
+    url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5
+) -> str:
+    """The path of a file that is there already; nothing is downloaded, MXNetNotImplementedError where it is missing."""
+    path = os.path.join(dirname or "", fname or url.split("/")[-1])
+    if os.path.exists(path) and not overwrite:
+        return path
+    raise MXNetNotImplementedError(f"mxrt downloads nothing: put the file of {url} at {path}")

@@ -1,0 +1,113 @@
+"""Metrics: the values that MXNet 1.9.1 gives, and how they are made and put together."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+from support import recorded
+
+CASES = recorded("metrics")
+
+
+def array_of(entry: dict) -> np.ndarray:
+    return np.array(entry["values"], entry["dtype"]).reshape(entry["shape"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c['metric']}-{c['arguments']}")
+def test_the_value_is_the_one_of_mxnet(mx, case: dict) -> None:
+    metric = mx.metric.create(case["metric"], **case["arguments"])
+    name, value = metric.get()
+    assert name == case["empty"]
+    assert math.isnan(value)
+    for number, batch in enumerate(case["batches"]):
+        label, pred = array_of(batch["label"]), array_of(batch["pred"])
+        metric.update([mx.nd.array(label)], [mx.nd.array(pred)])
+        np.testing.assert_allclose(metric.get()[1], batch["value"], rtol=2e-5, atol=1e-7)
+        assert dict(metric.get_name_value()) == {name: metric.get()[1]}
+        if number == 0:
+            metric.reset_local()
+    np.testing.assert_allclose(metric.get_global()[1], case["global"], rtol=2e-5, atol=1e-7)
+    assert str(metric).startswith(case["text"])
+    config = metric.get_config()
+    if case["metric"] == "perplexity":  # MXNet's forgets its axis
+        assert config.pop("axis") == -1
+    assert config == case["config"]
+    assert type(mx.metric.create(metric.get_config())) is type(metric)
+
+
+def test_numpy_arrays_are_as_good(mx) -> None:
+    ours, theirs = mx.metric.create("acc"), mx.metric.create("acc")
+    label, pred = np.array([0, 1, 1]), np.array([[0.3, 0.7], [0, 1.0], [0.4, 0.6]])
+    ours.update([label], [pred])
+    theirs.update(mx.nd.array(label), mx.nd.array(pred))
+    assert ours.get() == theirs.get() == ("accuracy", 2 / 3)
+
+
+def test_a_list_makes_one_metric_of_several(mx) -> None:
+    def largest(label, pred):
+        return float(np.abs(label - pred).max())
+
+    metric = mx.metric.create(["mae", largest, mx.metric.RMSE(name="root")])
+    label, pred = mx.nd.array([1.0, 2.0, 3.0]), mx.nd.array([1.0, 2.5, 5.0])
+    metric.update([label], [pred])
+    assert metric.get()[0] == ["mae", "largest", "root"]
+    np.testing.assert_allclose(metric.get()[1], [2.5 / 3, 2.0, math.sqrt(4.25 / 3)], rtol=1e-6)
+    assert metric.get_metric(0).name == "mae"
+    with pytest.raises(ValueError, match="out of range"):
+        metric.get_metric(3)
+    metric.reset()
+    assert all(math.isnan(value) for value in metric.get()[1])
+
+
+def test_a_function_may_return_a_sum_and_its_count(mx) -> None:
+    metric = mx.metric.np(lambda label, pred: (float((label == pred).sum()), label.size), name="equal")
+    metric.update([mx.nd.array([1, 2, 3, 4])], [mx.nd.array([1, 2, 0, 0])])
+    metric.update([mx.nd.array([1, 2])], [mx.nd.array([1, 2])])
+    assert metric.get() == ("equal", 4 / 6)
+    assert mx.metric.create(lambda label, pred: 1.0).name == "custom(<lambda>)"
+    with pytest.raises(NotImplementedError):
+        metric.get_config()
+
+
+def test_outputs_and_labels_are_chosen_by_name(mx) -> None:
+    metric = mx.metric.Accuracy(output_names=["second"], label_names=["of_second"])
+    labels = OrderedDict(of_first=mx.nd.array([0]), of_second=mx.nd.array([1]))
+    preds = OrderedDict(first=mx.nd.array([[0.1, 0.9]]), second=mx.nd.array([[0.1, 0.9]]))
+    metric.update_dict(labels, preds)
+    assert metric.get() == ("accuracy", 1.0)
+    mx.metric.CompositeEvalMetric([metric]).update_dict(labels, preds)
+    assert metric.num_inst == 2
+
+
+def test_a_program_adds_a_metric_of_its_own(mx) -> None:
+    @mx.metric.register
+    @mx.metric.alias("how_many")
+    class Count(mx.metric.EvalMetric):
+        def __init__(self, step=1):
+            super().__init__("count", step=step)
+            self.step = step
+
+        def update(self, labels, preds):
+            self.sum_metric += self.step
+            self.num_inst = 1
+
+    for made in (mx.metric.create("count", step=3), mx.metric.create("how_many", 3), mx.metric.create(Count(3))):
+        made.update(None, None)
+        made.update(None, None)
+        assert made.get() == made.get_global() == ("count", 6)
+    assert mx.metric.create('["count", {"step": 2}]').step == 2
+
+
+def test_what_cannot_be_a_metric_is_refused(mx) -> None:
+    with pytest.raises(AssertionError, match=r"nonsense is not registered.*accuracy"):
+        mx.metric.create("nonsense")
+    with pytest.raises(AssertionError, match="top_k"):
+        mx.metric.TopKAccuracy(top_k=1)
+    with pytest.raises(ValueError, match="Shape of labels 2 does not match shape of predictions 1"):
+        mx.metric.MAE().update([mx.nd.zeros(1), mx.nd.zeros(1)], [mx.nd.zeros(1)])
+    with pytest.raises(ValueError, match="binary"):
+        mx.metric.F1().update(mx.nd.array([0, 1, 2]), mx.nd.zeros((3, 2)))

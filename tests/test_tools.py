@@ -1,0 +1,336 @@
+"""What programs have around a model: initializers, schedules, drawings, callbacks, vocabularies, test utilities."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from support import DIGITS, block_of, digits, recorded
+
+# ---- initializers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", recorded("initializers"), ids=lambda c: c["dumps"])
+def test_an_initializer_fills_as_in_mxnet(mx, case: dict) -> None:
+    made = mx.init.create(case["name"], **case["arguments"])
+    assert made.dumps() == case["dumps"]
+    assert mx.init.create(case["dumps"]) == made
+    if "array" in case:
+        array = mx.nd.empty(case["array"]["shape"])
+        made._init_weight("w", array)
+        want = np.array(case["array"]["values"]).reshape(case["array"]["shape"])
+        np.testing.assert_allclose(array.asnumpy(), want, rtol=1e-6)
+        return
+    array = mx.nd.empty((40, 20, 3, 3))
+    made(mx.init.InitDesc("some_weight"), array)
+    values = array.asnumpy()
+    # 7200 random values: their deviation is known to 2 %.
+    np.testing.assert_allclose(values.std(), case["spread"]["deviation"], rtol=0.03)
+    assert np.abs(values).max() < 1.5 * case["spread"]["largest"]
+
+
+def test_orthogonal_rows_are_orthogonal(mx) -> None:
+    for shape, rand_type in (((6, 10), "uniform"), ((10, 2, 3), "normal")):
+        array = mx.nd.empty(shape)
+        mx.init.Orthogonal(scale=2.0, rand_type=rand_type)("w", array)
+        matrix = array.asnumpy().reshape(shape[0], -1)
+        square = matrix @ matrix.T if matrix.shape[0] < matrix.shape[1] else matrix.T @ matrix
+        np.testing.assert_allclose(square, 4 * np.eye(len(square)), atol=1e-5)
+
+
+def test_names_decide_what_is_no_weight(mx) -> None:
+    fill = mx.init.Constant(7.0)
+    for name, want in (
+        ("a_weight", 7),
+        ("a_bias", 0),
+        ("a_gamma", 1),
+        ("a_beta", 0),
+        ("a_moving_var", 1),
+        ("q_max", 1),
+    ):
+        array = mx.nd.empty((2,))
+        fill(mx.init.InitDesc(name), array)
+        assert array.asnumpy().tolist() == [want, want], name
+    array = mx.nd.empty((2,))
+    fill(mx.init.InitDesc("a_bias", {"__init__": '["constant", {"value": 5}]'}), array)
+    assert array.asnumpy().tolist() == [5, 5]
+
+
+def test_initializers_by_pattern_and_from_a_file(mx, tmp_path: Path) -> None:
+    mixed = mx.init.Mixed(["fc.*", ".*"], [mx.init.One(), mx.init.Zero()])
+    arrays = {name: mx.nd.empty((2,)) for name in ("fc_weight", "other_weight")}
+    for name, array in arrays.items():
+        mixed(name, array)
+    assert [a.asnumpy().tolist() for a in arrays.values()] == [[1, 1], [0, 0]]
+    with pytest.raises(ValueError, match="x did not match"):
+        mx.init.Mixed(["fc.*"], [mx.init.One()])("x", arrays["fc_weight"])
+
+    path = str(tmp_path / "values")
+    mx.nd.save(path, {"arg:fc_weight": mx.nd.array([3, 4])})
+    load = mx.init.Load(path, default_init=mx.init.Zero())
+    for name, want in (("fc_weight", [3, 4]), ("new_weight", [0, 0])):
+        array = mx.nd.empty((2,))
+        load(name, array)
+        assert array.asnumpy().tolist() == want
+    with pytest.raises(AssertionError, match="Shape mismatch"):
+        load("fc_weight", mx.nd.empty((3,)))
+    with pytest.raises(AssertionError, match="Not found in loaded param"):
+        mx.init.Load({})("w", mx.nd.empty((3,)))
+
+
+def test_a_program_adds_an_initializer_and_hears_what_was_filled(mx, caplog: pytest.LogCaptureFixture) -> None:
+    @mx.init.register
+    class Sevens(mx.init.Initializer):
+        def _init_weight(self, name, arr):
+            arr[:] = 7
+
+        def _init_bias(self, name, arr):
+            arr[:] = -7
+
+    made = mx.init.create("sevens").set_verbosity(True, lambda array: str(array.asnumpy().tolist()))
+    weight, bias = mx.nd.empty((1,)), mx.nd.empty((1,))
+    with caplog.at_level(logging.INFO):
+        made("a_weight", weight)
+        made("a_bias", bias)
+    assert (weight.asscalar(), bias.asscalar()) == (7, -7)
+    assert "Initialized a_bias as bias: [-7.0]" in caplog.text
+
+
+def test_module_parameters_begin_as_their_operators_prescribe(mx) -> None:
+    net = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="prelu", name="slope")
+    own = mx.sym.var("own_weight", init=mx.init.Constant(3.0))
+    net = mx.sym.FullyConnected(net, own, num_hidden=2, name="fc")
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (1, 4))])
+    module.init_params(mx.init.One())
+    values = {name: set(array.asnumpy().ravel()) for name, array in module.get_params()[0].items()}
+    assert values == {"slope_gamma": {0.25}, "own_weight": {3.0}, "fc_bias": {0.0}}
+
+
+# ---- what belongs to training, as far as it computes nothing ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", recorded("schedules"), ids=lambda c: f"{c['name']}-{c['arguments']}")
+def test_learning_rates_are_those_of_mxnet(mx, case: dict) -> None:
+    schedule = getattr(mx.lr_scheduler, case["name"])(**case["arguments"])
+    np.testing.assert_allclose([schedule(n) for n in range(50)], case["rates"], rtol=1e-12)
+
+
+def test_optimizers_are_made_but_update_nothing(mx) -> None:
+    made = mx.optimizer.create("adam", learning_rate=0.1, beta1=0.5, wd=1e-4)
+    assert (made.lr, made.beta1, made.beta2, made.wd, made.learning_rate) == (0.1, 0.5, 0.999, 1e-4, 0.1)
+    assert mx.optimizer.SGD(0.9, lr_scheduler=mx.lr_scheduler.FactorScheduler(3)).momentum == 0.9
+    with pytest.raises(ValueError, match=r"Cannot find optimizer nonsense; known: .*adam"):
+        mx.optimizer.create("nonsense")
+    with pytest.raises(TypeError):
+        mx.optimizer.SGD(nonsense=1)
+    for call in (
+        lambda: made.update(0, mx.nd.zeros(1), mx.nd.zeros(1), None),
+        lambda: mx.optimizer.get_updater(made)(0, mx.nd.zeros(1), mx.nd.zeros(1)),
+        lambda: mx.kv.create("local").push(0, mx.nd.zeros(1)),
+        mx.contrib.amp.init,
+    ):
+        with pytest.raises(mx.base.TrainingNotSupportedError, match="belongs to training"):
+            call()
+
+    @mx.optimizer.register
+    class Mine(mx.optimizer.Optimizer):
+        def update(self, index, weight, grad, state):
+            weight[:] = weight - grad
+
+    assert isinstance(mx.optimizer.create("mine"), Mine)
+    store = mx.kv.create("device")
+    assert (store.type, store.rank, store.num_workers) == ("device", 0, 1)
+    with pytest.raises(NotImplementedError, match="spans machines"):
+        mx.kv.create("dist_sync")
+
+
+def test_callbacks_log_as_in_mxnet(mx, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1, 100))
+    monkeypatch.setattr(mx.callback.time, "time", lambda: float(next(clock)))
+    metric = mx.metric.create("acc")
+    metric.update([mx.nd.array([1, 1])], [mx.nd.array([[0, 1], [1, 0]])])
+    with caplog.at_level(logging.INFO):
+        speed = mx.callback.Speedometer(batch_size=8, frequent=2, auto_reset=False)
+        bar = mx.callback.ProgressBar(total=4, length=8)
+        for number in range(5):
+            speed(SimpleNamespace(epoch=3, nbatch=number, eval_metric=metric))
+        bar(SimpleNamespace(nbatch=1))
+        mx.callback.LogValidationMetricsCallback()(SimpleNamespace(epoch=2, eval_metric=metric))
+        mx.callback.log_train_metric(1, auto_reset=True)(SimpleNamespace(epoch=1, nbatch=4, eval_metric=metric))
+    assert caplog.messages == [
+        "Epoch[3] Batch [0-2]\tSpeed: 16.00 samples/sec\taccuracy=0.500000",
+        "Epoch[3] Batch [0-4]\tSpeed: 16.00 samples/sec\taccuracy=0.500000",
+        "[==------] 25%\r",
+        "Epoch[2] Validation-accuracy=0.500000",
+        "Iter[1] Batch[4] Train-accuracy=0.500000",
+    ]
+    assert metric.num_inst == 0
+
+
+# ---- graphs as text --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["image", "text"])
+def test_summaries_and_drawings_are_those_of_mxnet(mx, name: str, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = recorded("drawings")[name]
+    symbol = mx.sym.load_json(case["json"])
+    for summary in case["summaries"]:
+        mx.viz.print_summary(symbol, **summary["arguments"])
+        assert capsys.readouterr().out == summary["text"]
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    for drawing in case["drawings"]:
+        assert mx.viz.plot_network(symbol, **drawing["arguments"]).source == drawing["source"]
+
+
+def test_a_drawing_is_saved_and_says_what_it_needs_to_be_drawn(mx, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    symbol = mx.sym.load(str(DIGITS / "digits_cnn-symbol.json"))
+    drawing = mx.viz.plot_network(symbol, title="digits")
+    path = drawing.save(str(tmp_path / "digits.gv"))
+    assert Path(path).read_text().startswith("digraph digits {\n\tdata [label=data")
+    with pytest.raises(mx.base.MXNetError, match="pip install graphviz"):
+        drawing.render()
+    with pytest.raises(TypeError, match="must be Symbol"):
+        mx.viz.print_summary("digits")
+
+
+def test_operators_tell_their_arguments(mx) -> None:
+    found = mx.operator.get_operator_arguments("FullyConnected")
+    assert (found.narg, found.names) == (6, ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"])
+    assert found.types[:4] == ["NDArray-or-Symbol"] * 3 + ["int, required"]
+    assert found.types[4].startswith("boolean, optional, default=")
+    assert mx.operator.get_operator_arguments("Concat").types[0] == "NDArray-or-Symbol[]"
+    assert {"FullyConnected", "Convolution", "_plus_scalar"} <= set(mx.operator.get_all_registered_operators())
+    with pytest.raises(mx.base.MXNetError, match="nonsense is not registered"):
+        mx.operator.get_operator_arguments("nonsense")
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+def test_vocabularies_number_words_as_mxnet_does(mx) -> None:
+    case = recorded("vocabularies")
+    counts = mx.contrib.text.utils.count_tokens_from_str(case["text"], to_lower=True)
+    assert counts == Counter(case["counts"])
+    for one in case["vocabularies"]:
+        made = mx.contrib.text.vocab.Vocabulary(counts, **one["arguments"])
+        assert made.idx_to_token == one["tokens"]
+        assert made.to_indices(["life", "nothing", "is"]) == one["of"]
+        assert made.to_tokens(list(range(len(made)))) == one["tokens"]
+    with pytest.raises(ValueError, match="Token index 99"):
+        made.to_tokens(99)
+
+
+def test_embeddings_come_from_local_files(mx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = mx.contrib.text
+    folder = tmp_path / "embeddings" / "glove"
+    folder.mkdir(parents=True)
+    (folder / "tiny.txt").write_text("3 2\ncat 1 2\ndog 3 4\ncat 9 9\n<unk> 0.5 0.25\n")
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    with pytest.warns(UserWarning) as warned:
+        glove = text.embedding.create("glove", pretrained_file_name="tiny.txt")
+    assert [str(w.message).split(": ", 1)[1].split(",")[0] for w in warned] == [
+        "one number after 3 is likely a header",
+        "token cat has a vector already",
+    ]
+    assert glove.idx_to_token == ["<unk>", "cat", "dog"]
+    assert glove.idx_to_vec.asnumpy().tolist() == [[0.5, 0.25], [1, 2], [3, 4]]
+    assert glove.get_vecs_by_tokens(["DOG", "cow"]).asnumpy().tolist() == [[0.5, 0.25]] * 2
+    assert glove.get_vecs_by_tokens("DOG", lower_case_backup=True).asnumpy().tolist() == [3, 4]
+    assert text.embedding.get_pretrained_file_names("glove") == ["tiny.txt"]
+
+    path = tmp_path / "more"
+    path.write_text("dog,7,8,9\ncow,1,1,1\n")
+    words = text.vocab.Vocabulary(Counter(["dog", "cow", "cow"]))
+    custom = text.embedding.CustomEmbedding(str(path), ",", vocabulary=words)
+    both = text.embedding.CompositeEmbedding(words, [glove, custom])
+    assert both.idx_to_token == ["<unk>", "cow", "dog"]
+    assert both.idx_to_vec.asnumpy().tolist() == [[0.5, 0.25, 0, 0, 0], [0.5, 0.25, 1, 1, 1], [3, 4, 7, 8, 9]]
+    custom.update_token_vectors("cow", mx.nd.array([4, 5, 6]))
+    assert custom.get_vecs_by_tokens("cow").asnumpy().tolist() == [4, 5, 6]
+    with pytest.raises(ValueError, match="Token goat is unknown"):
+        custom.update_token_vectors(["goat"], mx.nd.zeros((1, 3)))
+    with pytest.raises(mx.base.MXNetError, match="mxrt downloads nothing"):
+        text.embedding.create("fasttext")
+
+
+# ---- test utilities --------------------------------------------------------------------------------------------------
+
+
+def test_comparisons_say_where_arrays_differ(mx) -> None:
+    utils = mx.test_utils
+    a = np.arange(6, dtype="float32").reshape(2, 3)
+    b = a.copy()
+    b[1, 2] += 0.5
+    utils.assert_almost_equal(mx.nd.array(a), a + 1e-6)
+    with pytest.raises(AssertionError, match=r"maximum error: \(1, 2\), left=5\.0+, right=5\.50000000"):
+        utils.assert_almost_equal(mx.nd.array(a), mx.nd.array(b), names=("left", "right"))
+    with pytest.raises(AssertionError, match="cannot be compared"):
+        utils.assert_almost_equal(a, np.zeros(4))
+    utils.assert_almost_equal_with_err(a, b, etol=0.2)
+    utils.assert_almost_equal(a, b, rtol=0.2)
+    assert utils.almost_equal(a, b, rtol=0.2)
+    assert not utils.almost_equal(a, b)
+    utils.assert_almost_equal_ignore_nan(np.array([1, np.nan]), np.array([1.0, 2.0]))
+    assert utils.same(a, a.copy())
+    assert not utils.same(a, b)
+    # float16 against float32: the tolerance of the less exact one.
+    utils.assert_almost_equal(np.array([1.0], "float16"), np.array([1.05], "float32"))
+    shape = utils.rand_shape_nd(3, 4)
+    assert utils.rand_ndarray(shape).shape == shape
+    assert all(1 <= extent <= 4 for extent in shape)
+
+
+def test_forward_checks_run_a_graph(mx) -> None:
+    utils = mx.test_utils
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    left, right = np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]])
+    utils.check_symbolic_forward(a * b, [left, right], [left * right])
+    product = a * b
+    utils.check_symbolic_forward(product, {"a": left, "b": right}, {product.list_outputs()[0]: left * right})
+    with pytest.raises(AssertionError, match="EXPECTED_"):
+        utils.check_symbolic_forward(a - b, [left, right], [left])
+    assert utils.simple_forward(a + b, a=left, b=right).tolist() == [[4, 7]]
+    settings = [{"ctx": mx.cpu(), "a": (2, 3), "type_dict": {"a": dtype}} for dtype in ("float32", "float64")]
+    utils.check_consistency(mx.sym.exp(a), settings)
+    assert utils.same_symbol_structure(a + b, mx.sym.var("x") + mx.sym.var("y"))
+    assert not utils.same_symbol_structure(a + b, a - b)
+    for refused in (utils.check_numeric_gradient, utils.check_symbolic_backward, utils.numeric_grad):
+        with pytest.raises(mx.base.TrainingNotSupportedError):
+            refused(a * b, [left, right])
+
+
+def test_a_flaky_test_is_tried_again(mx) -> None:
+    tries = []
+
+    @mx.test_utils.retry(3)
+    def passes_in_the_end():
+        tries.append(1)
+        assert len(tries) == 2
+
+    passes_in_the_end()
+    assert len(tries) == 2
+    with mx.test_utils.environment("MXRT_OF_A_TEST", "1"):
+        assert mx.util.getenv("MXRT_OF_A_TEST") == "1"
+    assert mx.util.getenv("MXRT_OF_A_TEST") is None
+
+
+def test_a_data_loader_feeds_a_module(mx) -> None:
+    images, labels = digits(10)
+    batches = [(mx.nd.array(images[i : i + 4]), mx.nd.array(labels[i : i + 4])) for i in range(0, 10, 4)]
+    found = mx.contrib.io.DataLoaderIter(batches)
+    pads, rows = [], []
+    want = block_of(mx)(mx.nd.array(images)).asnumpy()
+    net = block_of(mx)
+    for batch in found:
+        pads.append(batch.pad)
+        rows.append(net(batch.data[0]).asnumpy()[: 4 - batch.pad])
+    assert pads == [0, 0, 2]
+    np.testing.assert_allclose(np.concatenate(rows), want, rtol=1e-4, atol=1e-5)
