@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NoReturn
 
 from ..base import no_training
-from . import contrib, nn
-from .block import Block, HybridBlock
-from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
+from . import utils
+from .block import Block
+from .hybrid_block import HybridBlock
+from .parameter import Constant, DeferredInitializationError, Parameter
+from .parameter_dict import ParameterDict
 from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
 
 __all__ = [
@@ -21,19 +24,20 @@ __all__ = [
     "SymbolBlockThreadSafe",
     "Trainer",
     "contrib",
+    "loss",
+    "model_zoo",
     "nn",
+    "rnn",
+    "utils",
 ]
 
+# Imported when they are first used.
+_LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")
 
-_ABSENT = ("data", "loss", "metric", "model_zoo", "rnn", "utils")
 
-
-def __getattr__(name: str) -> NoReturn:
-    if name in _ABSENT:
-        raise AttributeError(
-            f"mx.gluon.{name} is not part of this build of mxrt; export the network with MXNet and load it with "
-            "gluon.SymbolBlock.imports"
-        )
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from .. import _mxrt
 from .. import symbol as symbols
 from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_name
-from ..context import Context
-from ..ndarray import NDArray, save
+from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import parameter as parameters
+from ._compiled import CompiledGraph
 from ._shapes import wrong_shapes
-from .block import HybridBlock
-from .parameter import ParameterDict, named_arrays, strip_kind
+from .hybrid_block import HybridBlock, Traced
+from .parameter_dict import ParameterDict, named_arrays, strip_kind
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
-
-_FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size", "precision")
 
 
 class InputTypeError(MXNetTypeError, AssertionError):
@@ -34,7 +30,9 @@ class SymbolBlock(HybridBlock):
     """
 
     def __init__(self, outputs: Any, inputs: Any, params: ParameterDict | None = None) -> None:
-        super().__init__(prefix="", params=None)
+        super().__init__(prefix=None, params=None)
+        self._prefix = ""
+        self._params = ParameterDict("")
         if isinstance(outputs, (list, tuple)):
             outputs = outputs[0] if len(outputs) == 1 else symbols.Group(list(outputs))
         if not isinstance(outputs, Symbol):
@@ -42,19 +40,7 @@ class SymbolBlock(HybridBlock):
         self._symbol = outputs
         self._input_names = _input_names(inputs)
         self._order = outputs.list_inputs()
-        self._flags: dict[str, Any] = {}
-        self._op: _mxrt.CachedOp | None = None
-        self._lock = threading.Lock()
-        # For every device the graph with the parameters there, and the generation of parameters that these are of.
-        self._bound: tuple[int, dict[tuple[str, int], _mxrt.BoundOp]] = (-1, {})
-        self._places = {name: place for place, name in enumerate(self._input_names)}
-        # For each input of the graph, which argument of a call it is; None for parameters.
-        self._arguments = [self._places.get(name) for name in self._order]
-        # Which arguments the graph takes, in its order; None where that is all of them as they come.
-        picks = [place for place in self._arguments if place is not None]
-        self._picks = None if picks == list(range(len(self._input_names))) else picks
         self._make_params(params)
-        self._warned = False
 
     def _make_params(self, given: ParameterDict | None) -> None:
         if given is not None:
@@ -68,13 +54,19 @@ class SymbolBlock(HybridBlock):
         hints = self._symbol._variable_attrs()
         # Arguments, then auxiliary states: the order that programs and saved files of MXNet have.
         for name in [*self._symbol.list_arguments(), *aux]:
-            if name in self._places:
+            if name in self._input_names:
                 continue
-            kwargs: dict[str, Any] = {"allow_deferred_init": True, "grad_req": "null" if name in aux else "write"}
+            kwargs: dict[str, Any] = {"allow_deferred_init": True}
+            if name in aux:
+                kwargs["grad_req"] = "null"
             dtype = hints.get(name, {}).get("__dtype__")
-            if dtype is not None and dtype not in ("-1",):
+            if dtype is not None and dtype not in ("-1",) and (given is None or name not in given):
                 kwargs["dtype"] = _mxrt.dtype_of_code(dtype)
+            if given is not None and name in given:
+                kwargs = {}
             self._params.get(name, **kwargs)
+        shared = len(_common_start(list(self._params)))
+        self._reg_params = {name[shared:]: parameter for name, parameter in self._params.items()}
         graph = self._symbol  # not self: a block that is dropped gives its memory back at once
         self._params._check = lambda shapes: wrong_shapes(graph, shapes)
 
@@ -113,54 +105,38 @@ class SymbolBlock(HybridBlock):
         for value in args:
             if not isinstance(value, NDArray):
                 return self._not_all_arrays(args)
-        number, by_device = self._bound
-        bound = by_device.get(args[0]._device) if number == parameters.generation() else None
-        if bound is None:
-            bound = self._first_bind(args)
-        if not self._warned:
-            self._warn_unused()
-        if self._picks is not None:
-            args = tuple(args[place] for place in self._picks)
-        return bound(*args, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
+        graph = self._compiled
+        if graph is None or self._callback is not None:
+            return self._call_compiled(args, priority, deadline, cancel_on_drop)
+        return graph.call(args, priority, deadline, cancel_on_drop)
 
-    def _compile(self) -> _mxrt.CachedOp:
-        with self._lock:
-            if self._op is None:
-                data = [i for i, place in enumerate(self._arguments) if place is not None]
-                params = [i for i, place in enumerate(self._arguments) if place is None]
-                flags = {"data_indices": tuple(data), "param_indices": tuple(params), **self._flags}
-                self._op = _mxrt.CachedOp(self._symbol, flags)
-            return self._op
+    def _trace(self, args: tuple[Any, ...]) -> Traced:
+        count = len(self._symbol)
+        inputs = [symbols.var(name) for name in self._input_names]
+        return Traced(inputs, self._symbol, [0] * len(inputs), [0] * count if count > 1 else 0)
 
-    def _first_bind(self, args: tuple[NDArray, ...]) -> _mxrt.BoundOp:
-        """The graph with the parameters, of which some may have waited for the shapes of the inputs."""
-        try:
-            return self._bind(args[0].context)
-        except parameters.DeferredInitializationError:
-            self.infer_shape(*args)
-            for parameter in self._params.values():
-                parameter._finish_deferred()
-            return self._bind(args[0].context)
+    def _restore_graph(self, inputs: Any, out: Symbol, in_format: Any, out_format: Any) -> None:
+        """Nothing to do: the graph is what the block was made of."""
 
-    def _bind(self, context: Context) -> _mxrt.BoundOp:
-        """The graph with the parameters of a context."""
-        while True:
-            op = self._op or self._compile()
-            with parameters.publishing:
-                number = parameters.generation()
-                bound = op.bind(self._collect(context))
-                if op is not self._op:
-                    continue  # hybridize was called meanwhile.
-                kept = self._bound[1] if self._bound[0] == number else {}
-                self._bound = (number, {**kept, context._device: bound})
-                return bound
+    @property
+    def _cached_graph(self) -> tuple[Any, ...]:
+        traced = self._trace(())
+        return traced.inputs, traced.out
 
-    def _collect(self, context: Context) -> list[NDArray | None]:
-        """The arrays of the parameters in the order of the graph's inputs, None where a call's argument goes."""
-        return [
-            None if place is not None else self._params[name].data(context)
-            for name, place in zip(self._order, self._arguments, strict=True)
-        ]
+    def _checked(self, args: tuple[Any, ...]) -> None:
+        """Refuses what is not an array for each input."""
+        if len(args) != len(self._input_names):
+            raise self._wrong_count(args)
+        for value in args:
+            if not isinstance(value, NDArray):
+                raise self._wrong_type(value)
+
+    def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
+        self._checked(args)
+        return super()._graph_for_plan(args)
+
+    def _compiled_graph(self) -> CompiledGraph:
+        return self._compile(())
 
     def _wrong_count(self, args: tuple[Any, ...]) -> MXNetError:
         names = self._input_names
@@ -192,20 +168,16 @@ class SymbolBlock(HybridBlock):
         out = self._symbol(**used) if used else self._symbol
         return out if len(out) == 1 else list(out)
 
-    def _warn_unused(self) -> None:
-        self._warned = True
-        for place, name in enumerate(self._input_names):
-            if name not in self._order:
-                warnings.warn(
-                    f"The {place}-th input to HybridBlock ('{name}') is not used by any computation. Is this intended?",
-                    stacklevel=4,
-                )
-
     def hybridize(
         self,
         active: bool = True,
         backend: str | None = None,
         clear: bool = True,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int | None = None,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
         """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on.
@@ -217,75 +189,17 @@ class SymbolBlock(HybridBlock):
         needs a processor with AVX512-BF16; on others everything is computed in float32, and the text of :meth:`plan`
         says so. MXNet's own keywords are accepted; an unknown one is an error, as in MXNet.
         """
-        for name in kwargs:
-            if name not in _FLAGS:
-                raise MXNetTypeError(f"hybridize: there is no keyword '{name}'; known: {', '.join(_FLAGS)}")
-        flags = {key: value for key, value in kwargs.items() if value is not None}
-        with parameters.publishing, self._lock:
-            self._flags = flags
-            self._op = None
-            self._bound = (-1, {})
-
-    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, **kwargs: Any) -> None:
-        """Accepted for compatibility: every graph is optimised when it is compiled."""
-        self.forward(x, *args)
-
-    def plan(self, *args: NDArray, measure: bool = True) -> str:
-        """The compiled form for inputs like these, as text.
-
-        A line for every step: operator, name, what it makes, the kernel chosen, bytes of scratch memory it works on,
-        bytes of packed weights, and the time it is estimated to take on one core. The network is run a few times on the
-        inputs, and each line ends with the shortest time its step took on the cores that were idle; not so with
-        ``measure=False``, which runs nothing.
-        """
-        op = self._op or self._compile()
-        return op.plan(*self._every_input(args), measure=measure)
-
-    def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
-        """What :meth:`plan` says as data.
-
-        ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``, ``output``, ``kernel``,
-        ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and ``measured_us`` (None with ``measure=False``). Beside it
-        stand ``title``, ``parts`` (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts;
-        the steps are then those of one part), ``notes``, ``constants``, the totals under the names they have in a step,
-        and the ``text``.
-        """
-        op = self._op or self._compile()
-        return op.plan_report(*self._every_input(args), measure=measure)
-
-    def convolutions(self, *args: NDArray) -> list[str]:
-        """The distinct convolutions of the compiled form for inputs like these, a line of text each.
-
-        It holds all that the choice of a kernel depends on; ``mxrt tune`` measures what they name.
-        """
-        op = self._op or self._compile()
-        return op.convolutions(*self._every_input(args))
-
-    def _every_input(self, args: tuple[NDArray, ...]) -> list[NDArray | None]:
-        """Arguments and parameters in the order of the graph's inputs."""
-        if len(args) != len(self._input_names):
-            raise self._wrong_count(args)
-        for value in args:
-            if not isinstance(value, NDArray):
-                raise self._wrong_type(value)
-        with parameters.publishing:
-            held = self._collect(args[0].context)
-        return [array if place is None else args[place] for array, place in zip(held, self._arguments, strict=True)]
-
-    def plan_cache_info(self) -> dict[str, int]:
-        """State of the compiled forms kept, one for every combination of input shapes and dtypes.
-
-        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up: those unused for longest,
-        above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) is what
-        they hold.
-
-        Packed weights of other input sizes may take 1.5 times the parameters beside those of the size with most. Where
-        the fastest methods for one more size would take more, its large layers make do with a packing that all sizes
-        share, and its plan (``net.plan``) says so. Its results then differ in rounding from those of the same size
-        called first.
-        """
-        op = self._op or self._compile()
-        return op.plan_cache_info()
+        super().hybridize(
+            active,
+            backend,
+            clear,
+            static_alloc,
+            static_shape,
+            inline_limit,
+            forward_bulk_size,
+            backward_bulk_size,
+            **kwargs,
+        )
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: the graph is fixed."""
@@ -308,30 +222,31 @@ class SymbolBlock(HybridBlock):
                             for part in group:
                                 self._params[part].cast("float32")
 
+    def collect_params(self, select: str | None = None) -> ParameterDict:
+        """The parameters; with a regular expression only those whose names match."""
+        return self._params.select(select) if select else self._params
+
+    def load_parameters(
+        self,
+        filename: str,
+        ctx: Any = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Reads all parameters from a file written by ``save_parameters`` or ``export``."""
+        values = {strip_kind(name): value for name, value in named_arrays(filename).items()}
+        prefix = _common_start(list(self._params))
+        # save_parameters leaves the common prefix out, export does not.
+        if not any(name in self._params for name in values) and any(prefix + name in self._params for name in values):
+            values = {prefix + name: value for name, value in values.items()}
+        where = f"file: {filename}"
+        self._params._load(values, where, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, own=True)
+
     def reset_ctx(self, ctx: Any) -> None:
         """Moves all parameters to other contexts."""
         self.collect_params().reset_ctx(ctx)
-
-    def infer_shape(self, *args: NDArray) -> None:
-        """Works out the shapes of the parameters from inputs."""
-        given = {n: a.shape for n, a in zip(self._input_names, args, strict=True) if n in self._order}
-        known = {n: p.shape for n, p in self._params.items() if p.shape is not None and n in self._order}
-        arguments, _, aux = self._symbol.infer_shape_partial(**{**known, **given})
-        names = [*self._symbol.list_arguments(), *self._symbol.list_auxiliary_states()]
-        for name, shape in zip(names, [*arguments, *aux], strict=True):
-            if name not in self._places and shape and 0 not in shape:
-                self._params[name].shape = shape
-
-    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
-        """Writes ``path-symbol.json`` and ``path-%04d.params``."""
-        self._symbol.save(f"{path}-symbol.json")
-        aux = set(self._symbol.list_auxiliary_states())
-        values = {
-            f"{'aux' if name in aux else 'arg'}:{name}": self._params[name].list_data()[0]
-            for name in self._order
-            if name not in self._places
-        }
-        save(f"{path}-{epoch:04d}.params", values)
 
     def summary(self, *inputs: Any) -> NoReturn:
         """Refused, as MXNet refuses it for compiled blocks."""
@@ -339,6 +254,15 @@ class SymbolBlock(HybridBlock):
 
 
 SymbolBlockThreadSafe = SymbolBlock
+
+
+def _common_start(names: list[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names, default=""), max(names, default="")
+    length = 0
+    while length < min(len(first), len(last)) and first[length] == last[length]:
+        length += 1
+    return first[:length]
 
 
 def _input_names(inputs: Any) -> list[str]:
@@ -375,7 +299,16 @@ def _imports(
     params = block.collect_params()
     # A value for something that is an input of this block is of no use, and does no harm.
     params._load(
-        values, f"file: {param_file}", ctx, allow_missing, ignore_extra, own=True, idle=names, hint=_hint(graph, names)
+        values,
+        f"file: {param_file}",
+        ctx,
+        allow_missing,
+        ignore_extra,
+        cast_dtype=True,
+        dtype_source="saved",
+        own=True,
+        idle=names,
+        hint=_hint(graph, names),
     )
     return block
 

@@ -1,0 +1,152 @@
+"""A graph with the parameters it reads, compiled: what calls of hybridised blocks and of SymbolBlocks run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _mxrt
+from ..base import MXNetError, MXNetTypeError, MXNetValueError
+from ..context import Context
+from ..ndarray import NDArray, save
+from ..symbol import Symbol
+from . import parameter as parameters
+from .parameter import Parameter
+
+__all__ = ["FLAGS", "CompiledGraph", "checked_flags", "finish_deferred", "infer_parameter_shapes"]
+
+FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size", "precision")
+
+
+def checked_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of ``hybridize`` that are set; an unknown one is an error."""
+    for name in given:
+        if name not in FLAGS:
+            raise MXNetTypeError(f"hybridize: there is no keyword '{name}'; known: {', '.join(FLAGS)}")
+    return {key: value for key, value in given.items() if value is not None}
+
+
+class CompiledGraph:
+    """A graph over inputs and parameters. Any number of threads may call it.
+
+    Parameters
+    ----------
+    symbol : the graph
+    inputs : names of the arguments of a call, in order; names that the graph does not have are left out of it
+    params : the parameters by name, at least all that are inputs of the graph and no argument
+    flags : keywords of ``hybridize``
+    """
+
+    def __init__(
+        self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, Parameter], flags: Mapping[str, Any]
+    ) -> None:
+        self.symbol = symbol
+        self.input_names = list(inputs)
+        self.params = params
+        self.order = symbol.list_inputs()
+        self.places = {name: place for place, name in enumerate(self.input_names)}
+        # For each input of the graph, which argument of a call it is; None for parameters.
+        self.arguments = [self.places.get(name) for name in self.order]
+        # Which arguments the graph takes, in its order; None where that is all of them as they come.
+        picks = [place for place in self.arguments if place is not None]
+        self._picks = None if picks == list(range(len(self.input_names))) else picks
+        self._flags = dict(flags)
+        self._op: _mxrt.CachedOp | None = None
+        self._lock = threading.Lock()
+        # For every device the graph with the parameters there, and the generation of parameters that these are of.
+        self._bound: tuple[int, dict[tuple[str, int], _mxrt.BoundOp]] = (-1, {})
+
+    def call(self, args: Sequence[NDArray], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
+        """Runs the graph on as many arrays as there are inputs: one array, or a list of the outputs."""
+        number, by_device = self._bound
+        bound = by_device.get(args[0]._device) if number == parameters.generation() else None
+        if bound is None:
+            bound = self._first_bind(args)
+        if self._picks is not None:
+            args = [args[place] for place in self._picks]
+        return bound(*args, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
+
+    @property
+    def op(self) -> _mxrt.CachedOp:
+        """The compiled form."""
+        return self._op or self._compile()
+
+    def _compile(self) -> _mxrt.CachedOp:
+        with self._lock:
+            if self._op is None:
+                data = [i for i, place in enumerate(self.arguments) if place is not None]
+                params = [i for i, place in enumerate(self.arguments) if place is None]
+                flags = {"data_indices": tuple(data), "param_indices": tuple(params), **self._flags}
+                self._op = _mxrt.CachedOp(self.symbol, flags)
+            return self._op
+
+    def _first_bind(self, args: Sequence[NDArray]) -> _mxrt.BoundOp:
+        """The graph with the parameters, of which some may have waited for the shapes of the inputs."""
+        try:
+            return self._bind(args[0].context)
+        except parameters.DeferredInitializationError:
+            finish_deferred(self.symbol, self.params, dict(zip(self.input_names, args, strict=True)))
+            return self._bind(args[0].context)
+
+    def _bind(self, context: Context) -> _mxrt.BoundOp:
+        """The graph with the parameters of a context."""
+        op = self.op
+        with parameters.publishing:
+            number = parameters.generation()
+            bound = op.bind(self.collect(context))
+            kept = self._bound[1] if self._bound[0] == number else {}
+            self._bound = (number, {**kept, context._device: bound})
+            return bound
+
+    def collect(self, context: Context) -> list[NDArray | None]:
+        """The arrays of the parameters in the order of the graph's inputs, None where a call's argument goes."""
+        return [
+            None if place is not None else self.params[name].data(context)
+            for name, place in zip(self.order, self.arguments, strict=True)
+        ]
+
+    def every_input(self, args: Sequence[NDArray]) -> list[NDArray | None]:
+        """Arguments and parameters in the order of the graph's inputs."""
+        with parameters.publishing:
+            held = self.collect(args[0].context)
+        return [array if place is None else args[place] for array, place in zip(held, self.arguments, strict=True)]
+
+    def export(self, path: str, epoch: int, remove_amp_cast: bool) -> None:
+        """Writes ``path-symbol.json`` and ``path-%04d.params``."""
+        self.symbol.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
+        aux = set(self.symbol.list_auxiliary_states())
+        values = {
+            f"{'aux' if name in aux else 'arg'}:{name}": self.params[name].list_data()[0]
+            for name in self.order
+            if name not in self.places
+        }
+        save(f"{path}-{epoch:04d}.params", values)
+
+
+def infer_parameter_shapes(symbol: Symbol, params: Mapping[str, Parameter], arrays: Mapping[str, NDArray]) -> None:
+    """Works out the shapes of the parameters of a graph from arrays for its inputs."""
+    order = set(symbol.list_inputs())
+    given = {name: array.shape for name, array in arrays.items() if name in order}
+    known = {n: p.shape for n, p in params.items() if p.shape is not None and n in order}
+    arguments, _, aux = symbol.infer_shape_partial(**{**known, **given})
+    names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+    for name, shape in zip(names, [*arguments, *aux], strict=True):
+        if name not in arrays and shape and 0 not in shape:
+            params[name].shape = shape
+
+
+def finish_deferred(symbol: Symbol, params: Mapping[str, Parameter], arrays: Mapping[str, NDArray]) -> None:
+    """Gives parameters that waited for the shapes of a graph's inputs their values."""
+    start = "Deferred initialization failed because shape cannot be inferred."
+    try:
+        infer_parameter_shapes(symbol, params, arrays)
+    except (MXNetError, AssertionError) as error:
+        raise MXNetValueError(f"{start} {error}") from error
+    waiting = [params[name] for name in symbol.list_inputs() if name in params and params[name]._deferred is not None]
+    unknown = [parameter.name for parameter in waiting if not parameter.shape_known]
+    if unknown:
+        raise MXNetValueError(f"{start} It does not follow from the inputs for {', '.join(unknown)}")
+    with parameters.publishing:
+        for parameter in waiting:
+            parameter._finish_deferred()

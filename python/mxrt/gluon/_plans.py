@@ -1,0 +1,67 @@
+"""What a compiled block says about itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
+from ._compiled import CompiledGraph
+
+__all__ = ["PlanMethods"]
+
+
+class PlanMethods:
+    """Methods of hybridised blocks that show the compiled form."""
+
+    def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
+        """The compiled graph, and the arrays of arguments in its order."""
+        raise NotImplementedError
+
+    def _compiled_graph(self) -> CompiledGraph:
+        """The compiled graph; RuntimeError if there is none yet."""
+        raise NotImplementedError
+
+    def plan(self, *args: NDArray, measure: bool = True) -> str:
+        """The compiled form for inputs like these, as text.
+
+        A line for every step: operator, name, what it makes, the kernel chosen, bytes of scratch memory it works on,
+        bytes of packed weights, and the time it is estimated to take on one core. The network is run a few times on the
+        inputs, and each line ends with the shortest time its step took on the cores that were idle; not so with
+        ``measure=False``, which runs nothing.
+        """
+        graph, arrays = self._graph_for_plan(args)
+        return graph.op.plan(*graph.every_input(arrays), measure=measure)
+
+    def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
+        """What :meth:`plan` says as data.
+
+        ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``, ``output``, ``kernel``,
+        ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and ``measured_us`` (None with ``measure=False``). Beside it
+        stand ``title``, ``parts`` (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts;
+        the steps are then those of one part), ``notes``, ``constants``, the totals under the names they have in a step,
+        and the ``text``.
+        """
+        graph, arrays = self._graph_for_plan(args)
+        return graph.op.plan_report(*graph.every_input(arrays), measure=measure)
+
+    def convolutions(self, *args: NDArray) -> list[str]:
+        """The distinct convolutions of the compiled form for inputs like these, a line of text each.
+
+        It holds all that the choice of a kernel depends on; ``mxrt tune`` measures what they name.
+        """
+        graph, arrays = self._graph_for_plan(args)
+        return graph.op.convolutions(*graph.every_input(arrays))
+
+    def plan_cache_info(self) -> dict[str, int]:
+        """State of the compiled forms kept, one for every combination of input shapes and dtypes.
+
+        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up: those unused for longest,
+        above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) is what
+        they hold.
+
+        Packed weights of other input sizes may take 1.5 times the parameters beside those of the size with most. Where
+        the fastest methods for one more size would take more, its large layers make do with a packing that all sizes
+        share, and its plan (``net.plan``) says so. Its results then differ in rounding from those of the same size
+        called first.
+        """
+        return self._compiled_graph().op.plan_cache_info()

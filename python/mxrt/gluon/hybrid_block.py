@@ -1,0 +1,418 @@
+"""Blocks that can be expressed as a graph: run operator by operator, or compiled as a whole."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .. import ndarray, symbol
+from ..base import MXNetTypeError
+from ..ndarray import NDArray
+from ..symbol import Group, Symbol, var
+from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
+from ._plans import PlanMethods
+from ._structure import Format, flatten, regroup, same_structure, survey
+from .block import Block
+from .parameter import DeferredInitializationError, Parameter
+
+__all__ = ["HybridBlock"]
+
+# Graphs are made by one thread at a time; what they hold is shared by all.
+_tracing = threading.RLock()
+
+
+class Traced(NamedTuple):
+    """A block as a graph."""
+
+    inputs: list[Symbol]
+    out: Symbol
+    in_format: list[Format]
+    out_format: Format
+
+
+class HybridBlock(Block, PlanMethods):
+    """A block that can be expressed as a graph.
+
+    The class defines ``hybrid_forward(F, x, *args, **params)`` with ``F`` being ``mx.nd`` or ``mx.sym``. After
+    ``hybridize()`` the first call makes a graph of it; from then on any number of threads may call the block at the
+    same time, and each call runs the compiled graph. A block that is not hybridised runs operator by operator.
+    """
+
+    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._active = False
+        self._flags: dict[str, Any] = {}
+        self._backend: str | None = None
+        self._backend_opts: dict[str, Any] = {}
+        self._callback: Callable[..., Any] | None = None
+        self._monitor_all = False
+        self._clear_cached_op()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, HybridBlock):
+            self._clear_cached_op()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was compiled is made anew where the copy is used.
+        return {**self.__dict__, "_compiled": None, "_flat": -1}
+
+    def _clear_cached_op(self) -> None:
+        """Forgets the graph: the next call makes it anew."""
+        self._traced: Traced | None = None
+        self._drop_compiled()
+
+    def _drop_compiled(self) -> None:
+        self._compiled: CompiledGraph | None = None
+        # Number of arguments of the compiled graph if these are plain arrays, as are the results; else -1.
+        self._flat = -1
+
+    # Names of MXNet that programs read.
+
+    @property
+    def _cached_graph(self) -> tuple[Any, ...]:
+        return () if self._traced is None else (self._traced.inputs, self._traced.out)
+
+    @property
+    def _in_format(self) -> Any:
+        return None if self._traced is None else self._traced.in_format
+
+    @property
+    def _out_format(self) -> Any:
+        return None if self._traced is None else self._traced.out_format
+
+    @property
+    def _cached_op(self) -> Any:
+        return None if self._compiled is None else self._compiled.op
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Makes a block, which must be a HybridBlock, one of those inside."""
+        if not isinstance(block, HybridBlock):
+            raise ValueError(
+                f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. If you are "
+                "using Sequential, please try HybridSequential instead."
+            )
+        super().register_child(block, name)
+        self._clear_cached_op()
+
+    def hybridize(
+        self,
+        active: bool = True,
+        backend: str | None = None,
+        clear: bool = True,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int | None = None,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """From the next call on runs as one compiled graph, as do the blocks inside where they are called alone.
+
+        Parameters
+        ----------
+        active : False goes back to running operator by operator
+        backend : a rewrite of graphs to be applied, by name; other keywords are then its options
+        clear : a graph that exists is made anew
+        precision : ``exact`` and ``bf16``, see :meth:`SymbolBlock.hybridize`
+
+        The other keywords are MXNet's, accepted for compatibility; memory is planned in any case.
+        """
+        flags = {
+            "static_alloc": static_alloc,
+            "static_shape": static_shape,
+            "inline_limit": inline_limit,
+            "forward_bulk_size": forward_bulk_size,
+            "backward_bulk_size": backward_bulk_size,
+        }
+        if backend is not None:
+            self._backend_opts, kwargs = kwargs, {}
+        flags = checked_flags({**flags, **kwargs})
+        if (active and self._forward_hooks) or self._forward_pre_hooks:
+            warnings.warn(
+                f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a child of '
+                "HybridBlock, the hooks will not take effect.",
+                stacklevel=2,
+            )
+        with _tracing:
+            self._backend = backend
+            self._active = active
+            self._flags = flags
+            self._drop_compiled()
+            if clear:
+                self._clear_cached_op()
+        super().hybridize(active, **flags)
+
+    def cast(self, dtype: Any) -> None:
+        """Changes the element type of all parameters."""
+        self._clear_cached_op()
+        super().cast(dtype)
+
+    # ---- graphs ------------------------------------------------------------------------------------------------
+
+    def _trace(self, args: tuple[Any, ...]) -> Traced:
+        """The block as a graph over inputs with the structure of `args`."""
+        flat, form = flatten(args, "input")
+        count = sum(value is not None for value in flat)
+        if count == 0:
+            raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
+        names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
+        stand_ins = [None if value is None else var(next(names)) for value in flat]
+        params = {name: parameter.var() for name, parameter in self._reg_params.items()}
+        with self.name_scope():
+            out = self.hybrid_forward(symbol, *regroup(stand_ins, form), **params)
+        outputs, out_form = flatten(out, "output")
+        inputs = [stand_in for stand_in in stand_ins if stand_in is not None]
+        return Traced(inputs, outputs[0] if len(outputs) == 1 else Group(outputs), form, out_form)
+
+    def _restore_graph(self, inputs: list[Symbol], out: Symbol, in_format: list[Format], out_format: Format) -> None:
+        """Takes a graph from a file instead of making one."""
+        self._clear_cached_op()
+        self._traced = Traced(inputs, out, in_format, out_format)
+        self._active = True
+
+    def _compile(self, args: tuple[Any, ...]) -> CompiledGraph:
+        """The compiled graph, made if there is none."""
+        with _tracing:
+            found = self._compiled
+            if found is not None:
+                return found
+            traced = self._traced or self._trace(args)
+            names = [str(one.name) for one in traced.inputs]
+            params = dict(self.collect_params().items())
+            self._check_inputs(traced.out, names, params)
+            if self._backend is not None:
+                traced, params = self._rewritten(traced, params, args)
+            found = CompiledGraph(traced.out, names, params, self._flags)
+            plain = traced.in_format == [0] * len(names) and _flat_result(traced.out_format) and self._callback is None
+            self._traced = traced
+            self._compiled = found
+            self._flat = len(names) if plain else -1
+            return found
+
+    def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
+        graph = self._compile(args)
+        arrays = [value for value in flatten(args, "input")[0] if value is not None]
+        try:
+            graph.collect(arrays[0].context)
+        except DeferredInitializationError:
+            finish_deferred(graph.symbol, graph.params, dict(zip(graph.input_names, arrays, strict=True)))
+        return graph, arrays
+
+    def _compiled_graph(self) -> CompiledGraph:
+        if self._compiled is None:
+            raise RuntimeError(f"{self.name} is not compiled yet: call hybridize(), and then the block once")
+        return self._compiled
+
+    def _check_inputs(self, out: Symbol, names: list[str], params: dict[str, Parameter]) -> None:
+        """Every input of the graph must be an argument or a parameter; what is neither used is warned of."""
+        inputs = out.list_inputs()
+        for name in inputs:
+            if name not in params and name not in names:
+                raise AssertionError(f"Unknown input to HybridBlock: {name}")
+        used = set(inputs)
+        unused = [(place, name) for place, name in enumerate(names) if name not in used]
+        if unused:
+            places = ", ".join(f"{place}-th" for place, _ in unused)
+            warnings.warn(
+                f"The {places} input to HybridBlock is not used by any computation "
+                f"({', '.join(name for _, name in unused)}). Is this intended?",
+                stacklevel=6,
+            )
+        idle = ", ".join(name for name in params if name not in used)
+        if idle:
+            warnings.warn(f"Parameter {idle} is not used by any computation. Is this intended?", stacklevel=6)
+
+    def _rewritten(
+        self, traced: Traced, params: dict[str, Parameter], args: tuple[Any, ...]
+    ) -> tuple[Traced, dict[str, Parameter]]:
+        """The graph as the backend asked for makes it, and the parameters, of which it may add some."""
+        named = _named(traced, args)
+        order = traced.out.list_inputs()
+        if any(name in params and params[name]._deferred is not None for name in order):
+            self._finish_deferred(args, traced)
+        values = {**named, **{name: params[name].data() for name in order if name in params}}
+        aux = {name: values.pop(name) for name in traced.out.list_auxiliary_states() if name in values}
+        context = next(iter(named.values())).context
+        out = traced.out.optimize_for(str(self._backend), values, aux, context, **self._backend_opts)
+        added = {name: value for name, value in {**values, **aux}.items() if name not in params and name not in named}
+        for name, value in added.items():
+            params[name] = Parameter(name, dtype=value.dtype)
+            params[name]._load_init(value, value.context)
+        return traced._replace(out=out), params
+
+    def optimize_for(
+        self,
+        x: Any,
+        *args: Any,
+        backend: str | None = None,
+        clear: bool = False,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int | None = None,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Hybridises with a rewrite of graphs, and makes the graph for inputs like these; the keywords are those of
+        ``hybridize``."""
+        if not backend:
+            raise ValueError('Must specify "backend" to optimize_for')
+        self.hybridize(
+            True,
+            backend,
+            clear,
+            static_alloc,
+            static_shape,
+            inline_limit,
+            forward_bulk_size,
+            backward_bulk_size,
+            **kwargs,
+        )
+        self._compile((x, *args))
+
+    def _finish_deferred(self, args: tuple[Any, ...], traced: Traced | None = None) -> None:
+        """Gives parameters that waited for the shapes of the inputs their values."""
+        traced = traced or self._graph_of(args)
+        finish_deferred(traced.out, self.collect_params()._params, _named(traced, args))
+
+    def _graph_of(self, args: tuple[Any, ...]) -> Traced:
+        """The graph that exists, or one that is made for these arguments."""
+        with _tracing:
+            return self._traced or self._trace(args)
+
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the shapes of the parameters from inputs."""
+        traced = self._graph_of(args)
+        infer_parameter_shapes(traced.out, self.collect_params()._params, _named(traced, args))
+
+    def infer_type(self, *args: Any) -> None:
+        """Works out the element types of the parameters from inputs."""
+        traced = self._graph_of(args)
+        used = set(traced.out.list_inputs())
+        given = {name: array.dtype for name, array in _named(traced, args).items() if name in used}
+        arguments, _, aux = traced.out.infer_type(**given)
+        if arguments is None:
+            raise ValueError("the element types of the parameters do not follow from those of the inputs")
+        params = self.collect_params()
+        names = [*traced.out.list_arguments(), *traced.out.list_auxiliary_states()]
+        for name, dtype in zip(names, [*arguments, *aux], strict=True):
+            if name in params:
+                params[name].dtype = dtype
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
+        """Writes ``path-symbol.json`` and ``path-%04d.params``, which MXNet and ``SymbolBlock.imports`` read.
+
+        One input is called ``data``, several ``data0``, ``data1`` and so on. RuntimeError before the first call after
+        ``hybridize()``.
+        """
+        if self._compiled is None:
+            raise RuntimeError(
+                "Please first call block.hybridize() and then run forward with this block at least once before calling "
+                "export."
+            )
+        self._compiled.export(path, epoch, remove_amp_cast)
+
+    def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
+        """A function to be called with what each operator made; see :meth:`Block.register_op_hook`."""
+        with _tracing:
+            self._callback = callback
+            self._monitor_all = monitor_all
+            self._flat = -1
+        super().register_op_hook(callback, monitor_all)
+
+    # ---- calls -------------------------------------------------------------------------------------------------
+
+    def forward(
+        self, x: Any, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
+    ) -> Any:
+        """Runs the block on arrays, or makes a larger graph of symbols.
+
+        Arguments are arrays, None, or nested lists of them, all on one context. ``priority``, ``deadline`` and
+        ``cancel_on_drop`` are for hybridised blocks, see :meth:`SymbolBlock.forward`.
+        """
+        if self._flat == 1 + len(args):
+            graph = self._compiled
+            given = (x, *args)
+            for value in given:
+                if not isinstance(value, NDArray):
+                    break
+            else:
+                if graph is not None:
+                    return graph.call(given, priority, deadline, cancel_on_drop)
+        symbols, arrays, contexts = survey((x, *args))
+        if symbols and arrays:
+            raise ValueError(
+                "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please check the "
+                "type of the args."
+            )
+        if not symbols and not arrays:
+            raise ValueError(
+                "In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the type of the "
+                "args."
+            )
+        if symbols:
+            params: dict[str, Any] = {name: parameter.var() for name, parameter in self._reg_params.items()}
+            with self.name_scope():
+                return self.hybrid_forward(symbol, x, *args, **params)
+        if self._active:
+            if len(contexts) > 1:
+                raise ValueError(
+                    "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one input "
+                    f"context. Find all contexts = {contexts}"
+                )
+            with contexts[0]:
+                return self._call_compiled((x, *args), priority, deadline, cancel_on_drop)
+        if priority or deadline is not None or cancel_on_drop:
+            raise MXNetTypeError(
+                "priority, deadline and cancel_on_drop need a hybridised block: call hybridize() first"
+            )
+        with contexts[0]:
+            try:
+                params = {name: parameter.data(contexts[0]) for name, parameter in self._reg_params.items()}
+            except DeferredInitializationError:
+                self._finish_deferred((x, *args))
+                params = {name: parameter.data(contexts[0]) for name, parameter in self._reg_params.items()}
+            return self.hybrid_forward(ndarray, x, *args, **params)
+
+    def _call_compiled(self, args: tuple[Any, ...], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
+        graph = self._compiled or self._compile(args)
+        traced = self._traced
+        if traced is None:  # another thread changed the structure meanwhile
+            return self._call_compiled(args, priority, deadline, cancel_on_drop)
+        flat, form = flatten(args, "input")
+        if not same_structure(form, traced.in_format):
+            raise ValueError(
+                "The argument structure of HybridBlock does not match the cached version. Stored format = "
+                f"{traced.in_format}, input format = {form}. Call hybridize() again to make the graph anew"
+            )
+        arrays = [value for value in flat if value is not None]
+        if self._callback is not None:
+            from ._monitor import call_and_show
+
+            out = call_and_show(graph, arrays, self._callback, self._monitor_all)
+        else:
+            out = graph.call(arrays, priority, deadline, cancel_on_drop)
+        return regroup([out] if isinstance(out, NDArray) else list(out), traced.out_format)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """What the block computes with the operators of `F`; to be defined by the class.
+
+        `kwargs` are its own parameters, arrays or symbols, under the names of the attributes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
+
+
+def _named(traced: Traced, args: tuple[Any, ...]) -> dict[str, NDArray]:
+    """The arrays in arguments by the names of the graph's inputs."""
+    arrays = [value for value in flatten(args, "input")[0] if value is not None]
+    return dict(zip([str(one.name) for one in traced.inputs], arrays, strict=True))
+
+
+def _flat_result(form: Format) -> bool:
+    """Whether a graph's result, an array or a list of several, is already what the format says."""
+    if isinstance(form, int):
+        return form >= 0
+    return len(form) > 1 and all(part == 0 for part in form)

@@ -1,0 +1,418 @@
+"""Convolutions as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...base import numeric_types
+from ..hybrid_block import HybridBlock
+from .activations import Activation
+
+__all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "ReflectionPad2D"]
+
+
+def per_axis(value: Any, axes: int, name: str) -> tuple[int, ...]:
+    """A number for every axis, given as one or as several."""
+    found = tuple(value) if isinstance(value, (list, tuple)) else (value,) * axes
+    if len(found) != axes:
+        raise AssertionError(f"{name} must be a number or a list of {axes} ints, got {value}")
+    return found
+
+
+class _Conv(HybridBlock):
+    """A convolution of any number of axes."""
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        layout: str,
+        in_channels: int = 0,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        op_name: str = "Convolution",
+        adj: tuple[int, ...] | None = None,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        axes = len(layout) - 2
+        kernel = per_axis(kernel_size, axes, "kernel_size")
+        self._channels = channels
+        self._in_channels = in_channels
+        self._op_name = op_name
+        self._kwargs: dict[str, Any] = {
+            "kernel": kernel,
+            "stride": per_axis(strides, axes, "strides"),
+            "dilate": per_axis(dilation, axes, "dilation"),
+            "pad": per_axis(padding, axes, "padding"),
+            "num_filter": channels,
+            "num_group": groups,
+            "no_bias": not use_bias,
+            "layout": layout,
+        }
+        if adj is not None:
+            self._kwargs["adj"] = adj
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight", shape=self._weight_shape(), init=weight_initializer, allow_deferred_init=True
+            )
+            self.bias = None
+            if use_bias:
+                self.bias = self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
+            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        kernel, groups = self._kwargs["kernel"], self._kwargs["num_group"]
+        first, second = self._channels, self._in_channels // groups
+        if self._op_name.lower() == "deconvolution":
+            first, second = self._in_channels, self._channels // groups
+        # Channels of the input come where the layout of the data has them.
+        return (first, second, *kernel) if self._kwargs["layout"].startswith("NC") else (first, *kernel, second)
+
+    def _alias(self) -> str:
+        return "conv"
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        """Shape of x with ``channels`` channels, and other extents as stride and padding make them."""
+        arrays = (x, weight) if bias is None else (x, weight, bias)
+        out = getattr(F, self._op_name)(*arrays, name="fwd", **self._kwargs)
+        return out if self.act is None else self.act(out)
+
+    def __repr__(self) -> str:
+        shape = self.weight.shape or (None, None)
+        has = self._kwargs
+        axes = len(has["kernel"])
+        parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={has['kernel']}", f"stride={has['stride']}"]
+        if has["pad"] != (0,) * axes:
+            parts.append(f"padding={has['pad']}")
+        if has["dilate"] != (1,) * axes:
+            parts.append(f"dilation={has['dilate']}")
+        if has["num_group"] != 1:
+            parts.append(f"groups={has['num_group']}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.act:
+            parts.append(repr(self.act))
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _check_layout(layout: str, allowed: tuple[str, ...]) -> None:
+    if layout not in allowed:
+        names = " and ".join(f"'{one}'" for one in allowed)
+        raise AssertionError(f"Only supports {names} layout for now, got '{layout}'")
+
+
+class Conv1D(_Conv):
+    """A convolution over one axis, such as time.
+
+    Parameters
+    ----------
+    channels : number of channels of the output
+    kernel_size, strides, padding, dilation : a number, or one for every axis
+    groups : into how many groups that see nothing of each other the channels are divided
+    layout : ``NCW``
+    activation : name of an activation function, or None
+    in_channels : number of channels of the input; 0: known from the first call
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        _check_layout(layout, ("NCW",))
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv1DTranspose(_Conv):
+    """A transposed convolution over one axis, such as time.
+
+    Parameters
+    ----------
+    channels : number of channels of the output
+    kernel_size, strides, padding, output_padding, dilation : a number, or one for every axis
+    groups : into how many groups that see nothing of each other the channels are divided
+    layout : ``NCW``
+    activation : name of an activation function, or None
+    in_channels : number of channels of the input; 0: known from the first call
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        _check_layout(layout, ("NCW",))
+        self.outpad = per_axis(output_padding, 1, "output_padding")
+        kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv2D(_Conv):
+    """A convolution over two axes, such as images.
+
+    Parameters
+    ----------
+    channels : number of channels of the output
+    kernel_size, strides, padding, dilation : a number, or one for every axis
+    groups : into how many groups that see nothing of each other the channels are divided
+    layout : ``NCHW`` or ``NHWC``
+    activation : name of an activation function, or None
+    in_channels : number of channels of the input; 0: known from the first call
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: Any = (0, 0),
+        dilation: Any = (1, 1),
+        groups: int = 1,
+        layout: str = "NCHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        _check_layout(layout, ("NCHW", "NHWC"))
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv2DTranspose(_Conv):
+    """A transposed convolution over two axes, such as images.
+
+    Parameters
+    ----------
+    channels : number of channels of the output
+    kernel_size, strides, padding, output_padding, dilation : a number, or one for every axis
+    groups : into how many groups that see nothing of each other the channels are divided
+    layout : ``NCHW`` or ``NHWC``
+    activation : name of an activation function, or None
+    in_channels : number of channels of the input; 0: known from the first call
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: Any = (0, 0),
+        output_padding: Any = (0, 0),
+        dilation: Any = (1, 1),
+        groups: int = 1,
+        layout: str = "NCHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        _check_layout(layout, ("NCHW", "NHWC"))
+        self.outpad = per_axis(output_padding, 2, "output_padding")
+        kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv3D(_Conv):
+    """A convolution over three axes, such as volumes.
+
+    Parameters
+    ----------
+    channels : number of channels of the output
+    kernel_size, strides, padding, dilation : a number, or one for every axis
+    groups : into how many groups that see nothing of each other the channels are divided
+    layout : ``NCDHW`` or ``NDHWC``
+    activation : name of an activation function, or None
+    in_channels : number of channels of the input; 0: known from the first call
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: Any = (0, 0, 0),
+        dilation: Any = (1, 1, 1),
+        groups: int = 1,
+        layout: str = "NCDHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        _check_layout(layout, ("NCDHW", "NDHWC"))
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv3DTranspose(_Conv):
+    """A transposed convolution over three axes, such as volumes.
+
+    Parameters
+    ----------
+    channels : number of channels of the output
+    kernel_size, strides, padding, output_padding, dilation : a number, or one for every axis
+    groups : into how many groups that see nothing of each other the channels are divided
+    layout : ``NCDHW`` or ``NDHWC``
+    activation : name of an activation function, or None
+    in_channels : number of channels of the input; 0: known from the first call
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: Any = (0, 0, 0),
+        output_padding: Any = (0, 0, 0),
+        dilation: Any = (1, 1, 1),
+        groups: int = 1,
+        layout: str = "NCDHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        _check_layout(layout, ("NCDHW", "NDHWC"))
+        self.outpad = per_axis(output_padding, 3, "output_padding")
+        kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class ReflectionPad2D(HybridBlock):
+    """Images with borders that mirror them.
+
+    `padding` is the width on all four sides, or eight numbers, two for every axis.
+    """
+
+    def __init__(self, padding: Any = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        widths = (0, 0, 0, 0, *(padding,) * 4) if isinstance(padding, numeric_types) else tuple(padding)
+        if len(widths) != 8:
+            raise AssertionError(f"padding is a number or eight of them, got {padding}")
+        self._padding = widths
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Shape ``(n, c, h + top + bottom, w + left + right)``."""
+        return F.pad(x, mode="reflect", pad_width=self._padding)

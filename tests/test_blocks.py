@@ -1,0 +1,376 @@
+"""Blocks: names, parameters, files, hooks. What they should be was read off MXNet 1.9.1."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from support import in_threads
+
+
+@pytest.fixture(scope="module")
+def lib(mx):
+    """Blocks of one's own, as programs define them."""
+    nn = mx.gluon.nn
+
+    class Net(mx.gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.a = nn.Dense(3, activation="relu")
+                self.b = nn.Dense(2)
+                self.c = nn.HybridSequential(prefix="")
+                with self.c.name_scope():
+                    self.c.add(nn.Dense(4), nn.BatchNorm())
+                self.scale = self.params.get("scale", shape=(1,), init="ones")
+                self.k = self.params.get_constant("k", [[1.0, 2.0, 3.0, 4.0]])
+
+        def hybrid_forward(self, F, x, scale, k):
+            return F.broadcast_mul(F.broadcast_mul(self.c(self.b(self.a(x))), scale), k)
+
+    class Plain(mx.gluon.Block):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.inner = Net()
+
+        def forward(self, x):
+            return self.inner(x) * 2
+
+    return SimpleNamespace(Net=Net, Plain=Plain)
+
+
+def test_names_follow_the_scopes_they_are_made_in(mx, lib) -> None:
+    net = lib.Net(prefix="mine_")
+    assert (net.name, net.prefix, net.a.name) == ("mine", "mine_", "mine_dense0")
+    assert list(net.collect_params()) == [
+        "mine_scale",
+        "mine_k",
+        *("mine_dense0_weight", "mine_dense0_bias", "mine_dense1_weight", "mine_dense1_bias"),
+        *("mine_dense2_weight", "mine_dense2_bias"),
+        *("mine_batchnorm0_gamma", "mine_batchnorm0_beta"),
+        *("mine_batchnorm0_running_mean", "mine_batchnorm0_running_var"),
+    ]
+    assert list(net._collect_params_with_prefix())[:4] == ["scale", "k", "a.weight", "a.bias"]
+    assert "c.1.running_var" in net._collect_params_with_prefix()
+    assert list(net.collect_params(".*dense0|.*k")) == ["mine_k", "mine_dense0_weight", "mine_dense0_bias"]
+    with mx.name.Prefix("p_"):
+        assert mx.gluon.nn.Dense(1).name.startswith("p_dense")
+
+
+def test_scopes_of_threads_do_not_mix(mx) -> None:
+    names: dict[int, list[str]] = {}
+    barrier = threading.Barrier(8)
+
+    def build(number: int) -> None:
+        net = mx.gluon.nn.HybridSequential(prefix=f"net{number}_")
+        barrier.wait()
+        with net.name_scope():
+            for _ in range(20):
+                net.add(mx.gluon.nn.Dense(1))
+        names[number] = [child.name for child in net]
+
+    in_threads(8, build)
+    assert names == {n: [f"net{n}_dense{i}" for i in range(20)] for n in range(8)}
+
+
+def test_blocks_can_share_parameters(mx) -> None:
+    one = mx.gluon.nn.Dense(3, in_units=2, prefix="one_")
+    two = mx.gluon.nn.Dense(3, in_units=2, prefix="two_", params=one.collect_params())
+    assert two.weight is one.weight
+    net = mx.gluon.nn.HybridSequential()
+    net.add(one, two)
+    assert list(net.collect_params()) == ["one_weight", "one_bias"]
+    with pytest.raises(AssertionError, match="shape"):
+        mx.gluon.nn.Dense(4, in_units=2, params=one.collect_params())
+
+
+def test_children_are_registered_and_checked(mx, lib) -> None:
+    net = lib.Net()
+    with pytest.raises(TypeError, match="Changing attribute type"):
+        net.a = mx.gluon.nn.Flatten()
+    with pytest.raises(TypeError, match="Changing attribute type"):
+        net.scale = 3
+    with pytest.raises(AssertionError, match="Overriding Parameter"):
+        net.scale = net.params.get("other", shape=(1,))
+    with pytest.raises(ValueError, match="HybridSequential"):
+        mx.gluon.nn.HybridSequential().add(mx.gluon.nn.Sequential())
+    net.a = mx.gluon.nn.Dense(5)
+    assert net._children["a"] is net.a
+    net.hidden = [mx.gluon.nn.Dense(1)]
+    with pytest.warns(UserWarning, match="unregistered container"):
+        net.collect_params()
+
+
+def test_values_wait_for_the_shapes_of_inputs(mx, lib) -> None:
+    net = lib.Net()
+    with pytest.raises(RuntimeError, match="not been initialized"):
+        net(mx.nd.ones((1, 2)))
+    net.initialize(mx.init.One())
+    with pytest.raises(mx.gluon.DeferredInitializationError):
+        net.a.weight.data()
+    # dense: 1 + 2 and no bias, three times that, two of these; batch normalisation changes nothing much
+    got = net(mx.nd.array([[1, 2]])).asnumpy()
+    np.testing.assert_allclose(got, [[18, 36, 54, 72]], rtol=1e-4)
+    assert net.a.weight.shape == (3, 2)
+    with pytest.raises(ValueError, match="Deferred initialization failed"):
+        other = mx.gluon.nn.Conv2D(1, 3)
+        other.initialize()
+        other(mx.nd.ones((2, 2)))
+
+
+@pytest.mark.parametrize("kind", ["Net", "Plain"])
+def test_hybridised_blocks_answer_alike(mx, lib, kind: str) -> None:
+    net = getattr(lib, kind)()
+    net.initialize(mx.init.Normal(0.5))
+    x = mx.nd.random.uniform(shape=(3, 2))
+    want = net(x).asnumpy()
+    net.hybridize(static_alloc=True, static_shape=True)
+    np.testing.assert_allclose(net(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
+    net.hybridize(False)
+    assert np.array_equal(net(x).asnumpy(), want)
+
+
+@pytest.mark.parametrize("hybrid", [True, False])
+def test_sixteen_threads_call_one_block(mx, lib, hybrid: bool, eager_switching) -> None:
+    x = [mx.nd.random.uniform(shape=(1 + i % 3, 2)) for i in range(16)]
+    net = lib.Plain()
+    net.initialize(mx.init.Normal(0.5))
+    copied = lib.Plain()  # its first calls, which make values and graphs, come from all threads at once
+    copied.initialize(mx.init.One())
+    one = lib.Plain()
+    one.initialize(mx.init.One())
+    if hybrid:
+        net.hybridize()
+        copied.hybridize()
+        one.hybridize()
+    want = [net(value).asnumpy() for value in x]
+    first = [one(value).asnumpy() for value in x]
+    barrier = threading.Barrier(16)
+
+    def call(number: int) -> None:
+        barrier.wait()
+        assert np.array_equal(copied(x[number]).asnumpy(), first[number])
+        for _ in range(20):
+            assert np.array_equal(net(x[number]).asnumpy(), want[number])
+
+    in_threads(16, call)
+
+
+def test_structures_of_arguments_and_results(mx) -> None:
+    class Several(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, a, b, c=None):
+            parts = F.split(a[0], num_outputs=2, axis=0)
+            found = [parts[0] + b, [parts[1], a[1]]]
+            return found if c is None else [*found, c]
+
+    def plain(value):
+        return [plain(part) for part in value] if isinstance(value, list) else value.asnumpy().tolist()
+
+    net = Several()
+    a, b = [mx.nd.ones((2, 2)), mx.nd.ones((1, 2)) * 5], mx.nd.ones((1, 2)) * 2
+    want = [[[3, 3]], [[[1, 1]], [[5, 5]]]]
+    assert plain(net(a, b)) == want
+    assert plain(net(a, b, b)) == [*want, [[2, 2]]]
+    net.hybridize()
+    assert plain(net(a, b)) == want
+    assert plain(net(a, b, None)) == want
+    with pytest.raises(ValueError, match="argument structure"):
+        net(a, b, b)
+    net.hybridize()
+    assert plain(net(a, b, b)) == [*want, [[2, 2]]]
+    with pytest.raises(ValueError, match="one NDArray or one Symbol"):
+        net(3, 4)
+    with pytest.raises(ValueError, match="mixed"):
+        net(a, mx.sym.var("b"))
+
+
+def test_the_graph_is_made_anew_when_the_structure_changes(mx) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Activation("relu"))
+    net.hybridize()
+    x = mx.nd.array([[-1.0, 2.0]])
+    assert net(x).asnumpy().tolist() == [[0, 2]]
+    net.add(mx.gluon.nn.HybridLambda(lambda F, x: x * 3))
+    assert net(x).asnumpy().tolist() == [[0, 6]]
+
+
+def test_a_parameter_used_twice_is_one_input_of_the_graph(mx) -> None:
+    class Twice(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.layer = mx.gluon.nn.Dense(2, in_units=2, prefix="d_")
+
+        def hybrid_forward(self, F, x):
+            return self.layer(self.layer(x))
+
+    net = Twice()
+    net.initialize(mx.init.One())
+    net.hybridize()
+    assert net(mx.nd.ones((1, 2))).asnumpy().tolist() == [[4, 4]]
+    assert net(mx.sym.var("q")).list_arguments() == ["q", "d_weight", "d_bias"]
+
+
+def test_exported_blocks_load_as_symbol_blocks(mx, lib, tmp_path: Path) -> None:
+    net = lib.Net(prefix="e_")
+    with pytest.raises(RuntimeError, match="hybridize"):
+        net.export(str(tmp_path / "early"))
+    net.initialize(mx.init.Normal(0.5))
+    net.hybridize()
+    x = mx.nd.random.uniform(shape=(2, 2))
+    want = net(x).asnumpy()
+    net.export(str(tmp_path / "net"), epoch=7)
+    document = json.loads((tmp_path / "net-symbol.json").read_text())
+    first = {node["name"]: node for node in document["nodes"]}["e_dense0_weight"]["attrs"]
+    assert first["__shape__"] == "(3, 0)" and first["__lr_mult__"] == "1.0"
+    loaded = mx.gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), "data", str(tmp_path / "net-0007.params"))
+    assert np.array_equal(loaded(x).asnumpy(), want)
+
+
+@pytest.mark.parametrize("way", ["save_parameters", "deduplicate", "save_params", "save"])
+def test_parameters_come_back_from_files(mx, lib, tmp_path: Path, way: str) -> None:
+    net, other, path = lib.Net(prefix="one_"), lib.Net(prefix="two_"), str(tmp_path / "p")
+    net.initialize(mx.init.Normal(0.5))
+    x = mx.nd.random.uniform(shape=(2, 2))
+    want = net(x).asnumpy()
+    if way == "save_params":
+        with pytest.warns(UserWarning, match="deprecated"):
+            net.save_params(path)
+        with pytest.warns(UserWarning, match="deprecated"):
+            other.load_params(path)
+    elif way == "save":
+        net.save(path)
+        other.load(path)
+        assert other.a.name == "one_dense0"
+    else:
+        net.save_parameters(path, deduplicate=way == "deduplicate")
+        other.load_parameters(path)
+    assert np.array_equal(other(x).asnumpy(), want)
+
+
+def test_what_does_not_fit_is_listed_and_nothing_is_loaded(mx, tmp_path: Path) -> None:
+    path = str(tmp_path / "p")
+    nn = mx.gluon.nn
+
+    def stack(*layers):
+        net = nn.HybridSequential()
+        net.add(*layers)
+        net.initialize(mx.init.One())
+        return net
+
+    stack(nn.Dense(2, in_units=3), nn.Dense(1, in_units=2)).save_parameters(path)
+    net = stack(nn.Dense(2, in_units=4), nn.Dense(1, in_units=2), nn.Dense(1, in_units=1))
+    with pytest.raises(AssertionError, match=r"(?s)'2\.weight'.*'0\.weight' has shape \(2, 3\), needs \(2, 4\)"):
+        net.load_parameters(path)
+    assert net[1].weight.data().asnumpy().tolist() == [[1, 1]]
+    with pytest.raises(ValueError, match=r"'1\.weight'"):
+        stack(nn.Dense(2, in_units=3)).load_parameters(path)
+    stack(nn.Dense(2, in_units=3)).load_parameters(path, ignore_extra=True)
+    stack(nn.Dense(2, in_units=3), nn.Dense(1), nn.Dense(3, in_units=1)).load_parameters(path, allow_missing=True)
+    half = stack(nn.Dense(2, in_units=3), nn.Dense(1, in_units=2))
+    half.cast("float16")
+    with pytest.raises(AssertionError, match="dtype"):
+        half.load_parameters(path)
+    half.load_parameters(path, cast_dtype=True)
+    assert half[0].weight.data().dtype == np.float16
+    half.load_parameters(path, cast_dtype=True, dtype_source="saved")
+    assert half[0].weight.data().dtype == np.float32
+
+
+def test_hooks_come_and_go(mx, lib) -> None:
+    net, seen = mx.gluon.nn.Flatten(), []
+    before = net.register_forward_pre_hook(lambda block, inputs: seen.append(("before", inputs[0].shape)))
+    with net.register_forward_hook(lambda block, inputs, output: seen.append(("after", output.shape))):
+        net(mx.nd.ones((2, 3, 4)))
+    net(mx.nd.ones((1, 2)))
+    before.detach()
+    net(mx.nd.ones((1, 2)))
+    assert seen == [("before", (2, 3, 4)), ("after", (2, 12)), ("before", (1, 2))]
+    names: list[str] = []
+    lib.Net().apply(lambda block: names.append(type(block).__name__))
+    assert names == ["Activation", "Dense", "Dense", "Dense", "BatchNorm", "HybridSequential", "Net"]
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_op_hooks_see_every_operator(mx, everything: bool) -> None:
+    net = mx.gluon.nn.HybridSequential(prefix="hk_")
+    with net.name_scope():
+        net.add(mx.gluon.nn.Dense(2), mx.gluon.nn.Activation("relu"))
+    net.initialize(mx.init.One())
+    net.hybridize()
+    seen = []
+    net.register_op_hook(lambda name, op, array: seen.append((name.decode(), op.decode(), array.shape)), everything)
+    assert net(mx.nd.ones((2, 3))).asnumpy().tolist() == [[3, 3]] * 2
+    outputs = [
+        ("hk_dense0_fwd_output", "FullyConnected", (2, 2)),
+        ("hk_relu0_fwd_output", "Activation", (2, 2)),
+    ]
+    inputs = [
+        ("hk_dense0_fwd_data", "FullyConnected", (2, 3)),
+        ("hk_dense0_fwd_weight", "FullyConnected", (2, 3)),
+        ("hk_dense0_fwd_bias", "FullyConnected", (2,)),
+    ]
+    dense, relu = outputs
+    assert seen == ([*inputs, dense, ("hk_relu0_fwd_input0", "Activation", (2, 2)), relu] if everything else outputs)
+
+
+def test_summary_counts_parameters(mx, lib, capsys) -> None:
+    net = lib.Net()
+    net.initialize()
+    net.summary(mx.nd.ones((1, 2)))
+    text = capsys.readouterr().out
+    assert "Total params: 50" in text and "Non-trainable params: 12" in text
+    net.hybridize()
+    with pytest.raises(AssertionError, match="must not be hybridized"):
+        net.summary(mx.nd.ones((1, 2)))
+
+
+def test_casting_keeps_statistics_in_single_precision(mx, lib) -> None:
+    net = lib.Net()
+    net.initialize()
+    net(mx.nd.ones((1, 2)))
+    net.cast("float16")
+    kinds = {name.rsplit("_", 1)[-1]: np.dtype(p.dtype).name for name, p in net.collect_params().items()}
+    assert kinds == {
+        **dict.fromkeys(["scale", "k", "weight", "bias"], "float16"),
+        **dict.fromkeys(["gamma", "beta", "mean", "var"], "float32"),
+    }
+
+
+def test_blocks_are_copied_whole(mx, lib) -> None:
+    net, x = lib.Net(), mx.nd.ones((1, 2))
+    net.initialize(mx.init.Normal(0.5))
+    net.hybridize()
+    want = net(x).asnumpy()
+    other = copy.deepcopy(net)
+    net.a.weight.set_data(mx.nd.zeros((3, 2)))
+    assert np.array_equal(other(x).asnumpy(), want)
+    assert not np.array_equal(net(x).asnumpy(), want)
+
+
+def test_parameters_asked_for_again_must_agree(mx) -> None:
+    params = mx.gluon.ParameterDict("p_")
+    one = params.get("w", shape=(3, 0), allow_deferred_init=True)
+    assert params.get("w", shape=(0, 4)) is one and one.shape == (3, 4)
+    with pytest.raises(AssertionError, match="shape"):
+        params.get("w", shape=(5, 4))
+    with pytest.raises(AssertionError, match="dtype"):
+        params.get("w", dtype="float16")
+    constant = params.get_constant("c", [1, 2])
+    assert params.get_constant("c", mx.nd.array([1, 2])) is constant
+    with pytest.raises(AssertionError, match="value"):
+        params.get_constant("c", mx.nd.array([1, 3]))
+    with pytest.raises(KeyError, match="No constant"):
+        params.get_constant("absent")
+    with pytest.warns(UserWarning, match="grad_req"):
+        constant.grad_req = "write"
+    params.initialize()
+    assert constant.data().asnumpy().tolist() == [1, 2]
+    with pytest.raises(AssertionError, match="same name"):
+        params.update({"p_w": mx.gluon.Parameter("p_w")})
