@@ -24,10 +24,7 @@ __all__ = [
     "SymbolBlockThreadSafe",
     "Trainer",
     "contrib",
-    "loss",
-    "model_zoo",
     "nn",
-    "rnn",
     "utils",
 ]
 
@@ -37,7 +34,12 @@ _LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"mx.gluon.{name} is not part of this build of mxrt") from None
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -1,6 +1,5 @@
-"""Layers that MXNet has under ``gluon.contrib``."""
+"""Names that programs look for in ``mx.gluon.contrib``."""
 
 from ..symbol_block import SymbolBlockThreadSafe
-from . import cnn, nn, rnn
 
-__all__ = ["SymbolBlockThreadSafe", "cnn", "nn", "rnn"]
+__all__ = ["SymbolBlockThreadSafe"]
