@@ -372,23 +372,23 @@ pub struct Block {
     raw: RawMemory,
     len: usize,
     pool: &'static MemoryPool,
-    /// Its pages are with the system, see [`Block::lend`].
-    lent: AtomicBool,
+    /// Its pages are with the system, see [`Block::release_pages`].
+    released: AtomicBool,
 }
 
 impl Block {
     fn new(raw: RawMemory, len: usize, pool: &'static MemoryPool) -> Block {
-        Block { raw, len, pool, lent: AtomicBool::new(false) }
+        Block { raw, len, pool, released: AtomicBool::new(false) }
     }
 
     /// Gives the pages to the system and keeps the addresses: the bytes mean nothing until
-    /// [`Block::take_back`], and count as free. False, and nothing happens, if the block is too
-    /// small to have pages of its own, or has lent them already.
+    /// [`Block::restore_pages`], and count as free. False, and nothing happens, if the block is too
+    /// small to have pages of its own, or has released them already.
     ///
     /// # Safety
-    /// No thread reads or writes the bytes until they are taken back.
-    pub unsafe fn lend(&self) -> bool {
-        if self.raw.bytes < MAPPED_FROM || self.lent.swap(true, Ordering::Relaxed) {
+    /// No thread reads or writes the bytes until they are restored.
+    pub unsafe fn release_pages(&self) -> bool {
+        if self.raw.bytes < MAPPED_FROM || self.released.swap(true, Ordering::Relaxed) {
             return false;
         }
         // SAFETY: mapped by `map`, which rounds as `mapped` does; the caller promises that no
@@ -399,12 +399,12 @@ impl Block {
     }
 
     /// Counts the bytes as in use again, if the limit allows it. They are zeros.
-    pub fn take_back(&self) -> Result<(), OutOfMemory> {
-        if self.lent.load(Ordering::Relaxed) {
+    pub fn restore_pages(&self) -> Result<(), OutOfMemory> {
+        if self.released.load(Ordering::Relaxed) {
             let error = |in_use| OutOfMemory { asked: self.len, limit: self.pool.limit(), in_use };
             let before = self.pool.count(self.raw.bytes).map_err(error)?;
             self.pool.make_room(before.saturating_add(self.raw.bytes));
-            self.lent.store(false, Ordering::Relaxed);
+            self.released.store(false, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -422,7 +422,7 @@ impl Block {
     /// Ends the block and gives its memory to the system instead of keeping it for the next block.
     pub fn give_back(mut self) {
         let raw = std::mem::take(&mut self.raw);
-        if !self.lent.load(Ordering::Relaxed) {
+        if !self.released.load(Ordering::Relaxed) {
             self.pool.in_use.fetch_sub(raw.bytes, Ordering::Relaxed);
         }
     }
@@ -453,7 +453,7 @@ impl fmt::Debug for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // Pages that are with the system stay there.
-        if !*self.lent.get_mut() {
+        if !*self.released.get_mut() {
             self.pool.give(std::mem::take(&mut self.raw));
         }
     }

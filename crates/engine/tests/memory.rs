@@ -133,34 +133,34 @@ fn a_burst_leaves_no_blocks_in_the_place_of_those_in_daily_use() {
 }
 
 #[test]
-fn lent_pages_count_as_free_until_they_are_taken_back_within_the_limit() {
+fn released_pages_count_as_free_until_they_are_restored_within_the_limit() {
     let pool = with_limit(Some(8 << 20));
     let mut block = pool.alloc(3 << 20).unwrap();
     block.as_mut_slice().fill(7);
     let (address, size) = (block.as_ptr(), pool.stats().in_use);
     // SAFETY: no thread looks at the bytes.
-    assert!(unsafe { block.lend() });
+    assert!(unsafe { block.release_pages() });
     // SAFETY: as above.
-    assert!(!unsafe { block.lend() }, "once");
+    assert!(!unsafe { block.release_pages() }, "once");
     assert_eq!(pool.stats().in_use, 0);
     let other = pool.alloc(6 << 20).unwrap();
-    let error = block.take_back().unwrap_err();
+    let error = block.restore_pages().unwrap_err();
     assert_eq!((error.asked, error.limit), (3 << 20, Some(8 << 20)));
     drop(other);
-    block.take_back().unwrap();
-    block.take_back().unwrap();
+    block.restore_pages().unwrap();
+    block.restore_pages().unwrap();
     assert_eq!((block.as_ptr(), pool.stats().in_use), (address, size));
     assert!(block.as_slice().iter().all(|b| *b == 0), "the system's pages");
     let small = pool.alloc(4096).unwrap();
     // SAFETY: as above.
-    assert!(!unsafe { small.lend() }, "it has no pages of its own");
+    assert!(!unsafe { small.release_pages() }, "it has no pages of its own");
     drop(small);
     for end in [|block: mxrt_engine::memory::Block| drop(block), |block: mxrt_engine::memory::Block| block.give_back()]
     {
         let block = pool.alloc(3 << 20).unwrap();
         let before = pool.stats().in_use;
         // SAFETY: as above.
-        assert!(unsafe { block.lend() });
+        assert!(unsafe { block.release_pages() });
         let cached = pool.stats().cached;
         end(block);
         assert_eq!((pool.stats().in_use, pool.stats().cached), (before - size, cached), "it goes where its pages are");

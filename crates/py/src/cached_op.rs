@@ -30,7 +30,7 @@ pub(crate) struct BoundOp {
 
 /// What both kinds of calls are to Rust.
 trait Callable: Sync {
-    fn quickly(
+    fn inline(
         &self,
         inputs: &[&NDArray],
         outputs: Option<&[&NDArray]>,
@@ -48,13 +48,13 @@ trait Callable: Sync {
 macro_rules! callable {
     ($op:ty) => {
         impl Callable for $op {
-            fn quickly(
+            fn inline(
                 &self,
                 inputs: &[&NDArray],
                 outputs: Option<&[&NDArray]>,
                 options: &CallOptions,
             ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-                self.try_call_quickly(inputs, outputs, options)
+                self.try_call_inline(inputs, outputs, options)
             }
 
             fn call(
@@ -84,7 +84,7 @@ fn run<'py>(
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let runtime = runtime::runtime()?;
     let _site = runtime.push_site(py)?;
-    let made = match op.quickly(&inputs, outputs.as_deref(), &options) {
+    let made = match op.inline(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
         // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
         None => runtime::detached(py, || op.call(&inputs, outputs.as_deref(), &options))?,

@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use crate::params::Gates;
 use crate::place::Span;
-use crate::stow::Stow;
+use crate::release::ReleaseState;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
@@ -25,11 +25,11 @@ pub(crate) struct Chunk {
     /// Sets of parameters that the storage belongs to: a thread that writes it passes their gates.
     pub(crate) gates: Gates,
     /// Whether the content is elsewhere for the time being.
-    pub(crate) stow: Stow,
+    pub(crate) release: ReleaseState,
 }
 
 impl Chunk {
-    /// The memory, if there is any; its content may be stowed.
+    /// The memory, if there is any; its content may be released.
     pub(crate) fn present(&self) -> Option<&Memory> {
         self.own.get().or_else(|| self.block.get())
     }
@@ -142,7 +142,7 @@ impl NDArray {
                 own: OnceLock::new(),
                 allocating: Mutex::new(()),
                 gates: Gates::default(),
-                stow: Stow::default(),
+                release: ReleaseState::default(),
             }),
             cancel_guard: None,
             offset: 0,
@@ -269,8 +269,8 @@ impl NDArray {
     /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal
     /// content. Only meaningful inside an operator that holds a grant, or while no thread writes.
     pub fn value_key(&self) -> (u64, u64, usize) {
-        // Stowing counts as a write, but changes nothing.
-        (self.chunk.var.id(), self.chunk.var.version().wrapping_sub(self.chunk.stow.count()), self.offset)
+        // A release counts as a write, but changes nothing.
+        (self.chunk.var.id(), self.chunk.var.version().wrapping_sub(self.chunk.release.unchanged_writes()), self.offset)
     }
 
     /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it

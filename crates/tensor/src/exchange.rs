@@ -103,7 +103,7 @@ impl NDArray {
         }
         engine.wait_to_read_with(var, poll)?;
         // The address leaves the engine's order.
-        self.chunk.never_stow();
+        self.chunk.never_release();
         let memory = if writable { self.chunk.block_to_change() } else { self.chunk.block() };
         let memory = memory.map_err(|e| WaitError::Failed(Failure::new((*e).clone())))?;
         // SAFETY: the view lies inside the memory by construction of `NDArray`.

@@ -24,7 +24,7 @@ pub struct Call<'a> {
     pub cost: Cost,
     /// those with a higher number are served first
     pub priority: i32,
-    /// fails with kind `Deadline` instead of running when its turn comes later
+    /// fails with kind `Deadline` if it has not started by then
     pub deadline: Option<Instant>,
     /// goes back to the queue between its parts while others wait
     pub in_parts: bool,

@@ -1,17 +1,17 @@
-//! Parameters whose own bytes need not be kept: what was packed without loss can be made again.
+//! Release of raw weights that a plan reads in packed form only.
 //!
-//! When a plan has computed its constants, an op for each large parameter looks whether it comes back from its packing, and
-//! writes down what that takes. A last op stows those that do ([`mxrt_tensor::Stowing`]). Requests go on meanwhile.
+//! When a plan has computed its constants, an op for each large parameter compares it with what its packing restores, and
+//! records the differences. A last op releases those that do ([`mxrt_tensor::ReleaseBatch`]). Requests go on meanwhile.
 
 use super::constants::{ConstBlock, ConstPlan, ConstSet, ConstSource, ValueKey};
-use super::restore::Unfold;
+use super::restore::FoldInverse;
 use crate::compile::build::Plan;
 use crate::compile::step::OperandPlace;
 use crate::ir::Value;
 use crate::run::inputs::{CallInputs, GraphInputs, InputSource};
 use mxrt_engine::{Engine, OpError};
 use mxrt_ops::Unpack;
-use mxrt_tensor::{Origin, Stowing};
+use mxrt_tensor::{ReleaseBatch, RestoreSource};
 use std::sync::Arc;
 
 /// Smaller parameters stay: they share pages with others.
@@ -58,56 +58,56 @@ fn weights_behind(consts: &ConstPlan, value: Value) -> Option<usize> {
     }
 }
 
-/// Pushes what stows these parameters of a call.
-pub fn later(engine: &'static Engine, inputs: &CallInputs<'_>, params: Vec<PackedParam>) {
-    let stowing = Stowing::new(engine);
+/// Pushes what releases these parameters of a call.
+pub fn push_release(engine: &'static Engine, inputs: &CallInputs<'_>, params: Vec<PackedParam>) {
+    let batch = ReleaseBatch::new(engine);
     for param in params {
         let Some(InputSource::Param(at)) = inputs.sources.get(param.input) else { continue };
         let array = &inputs.arrays.params()[*at];
         if array.nbytes() >= LEAST_BYTES {
-            stowing.look_at(array, param.key, |weights| {
-                let origin = FromPacking::find(weights.shape.first().copied()?, weights.as_slice().ok()?, param)?;
-                Some(Box::new(origin))
+            batch.examine(array, param.key, |weights| {
+                let source = PackedSource::find(weights.shape.first().copied()?, weights.as_slice().ok()?, param)?;
+                Some(Box::new(source))
             });
         }
     }
 }
 
-/// Makes a parameter of its packing.
-struct FromPacking {
+/// Restores a parameter from its packing.
+struct PackedSource {
     packed: Arc<ConstBlock>,
     unpacker: Box<dyn Unpack>,
     rows: usize,
     /// None if the packing holds the parameter as it is
-    unfold: Option<Unfold>,
+    inverse: Option<FoldInverse>,
 }
 
-impl FromPacking {
+impl PackedSource {
     /// None if too much of the parameter is not in the packing.
-    fn find(rows: usize, weights: &[f32], param: PackedParam) -> Option<FromPacking> {
+    fn find(rows: usize, weights: &[f32], param: PackedParam) -> Option<PackedSource> {
         let each = weights.len() / rows.max(1);
-        let mut unfold = Unfold::new(rows, each);
+        let mut inverse = FoldInverse::new(rows, each);
         let mut folded = vec![0.0; ROWS.min(rows) * each];
         for (first, raw) in (0..rows).step_by(ROWS).zip(weights.chunks(ROWS * each.max(1))) {
             let folded = &mut folded[..raw.len()];
             param.unpacker.unpack(param.packed.bytes(), first..(first + ROWS).min(rows), folded).ok()?;
-            if !raw.chunks(each).zip(folded.chunks(each)).all(|(raw, folded)| unfold.learn(raw, folded)) {
+            if !raw.chunks(each).zip(folded.chunks(each)).all(|(raw, folded)| inverse.add_row(raw, folded)) {
                 return None;
             }
         }
-        let unfold = (!unfold.is_identity()).then_some(unfold);
-        Some(FromPacking { packed: param.packed, unpacker: param.unpacker, rows, unfold })
+        let inverse = (!inverse.is_identity()).then_some(inverse);
+        Some(PackedSource { packed: param.packed, unpacker: param.unpacker, rows, inverse })
     }
 }
 
-impl Origin for FromPacking {
+impl RestoreSource for PackedSource {
     fn restore(&self, bytes: &mut [u8]) -> Result<(), OpError> {
         let weights: &mut [f32] = bytemuck::cast_slice_mut(bytes);
         let each = weights.len() / self.rows.max(1);
         for (first, weights) in (0..self.rows).step_by(ROWS).zip(weights.chunks_mut(ROWS * each.max(1))) {
             self.unpacker.unpack(self.packed.bytes(), first..(first + ROWS).min(self.rows), weights)?;
-            if let Some(unfold) = &self.unfold {
-                unfold.apply(first, weights);
+            if let Some(inverse) = &self.inverse {
+                inverse.apply(first, weights);
             }
         }
         Ok(())

@@ -2,46 +2,46 @@
 //!
 //! Folding multiplies a row of weights by one number in double precision and rounds to single. Dividing by it gives each weight
 //! back but for its last bit; whether that bit is one too low or too high takes two bits to remember. Nothing is assumed about
-//! how a row was folded: what does not come out within one is written down as it is.
+//! how a row was folded: a weight that does not come out within one is an exception and stored as it is.
 
 /// Weights of a row that its factor is found from.
 const SAMPLE: usize = 512;
 /// Smaller magnitudes lose bits when they are folded.
 const LEAST: f32 = 1e-30;
-/// One weight in so many may be written down as it is.
-const WEIGHTS_PER_ODD: usize = 64;
+/// One weight in so many may be an exception: stored as it is.
+const WEIGHTS_PER_EXCEPTION: usize = 64;
 
 /// Codes of two bits.
 const EXACT: u8 = 0;
 const ONE_MORE: u8 = 1;
 const ONE_LESS: u8 = 2;
-const ODD: u8 = 3;
+const EXCEPTION: u8 = 3;
 
-/// How to get rows of weights out of folded ones.
+/// How rows of raw weights are computed from folded ones.
 #[derive(Default)]
-pub struct Unfold {
+pub struct FoldInverse {
     /// elements of a row
     each: usize,
     /// for every row: what its folded weights are multiplied by
     inverses: Vec<f64>,
     /// for every weight its code, four in a byte; rows begin with a byte
     codes: Vec<u8>,
-    /// index and value of odd weights, in order
-    odd: Vec<(usize, f32)>,
+    /// index and value of exceptions, in order
+    exceptions: Vec<(usize, f32)>,
 }
 
-impl Unfold {
-    pub fn new(rows: usize, each: usize) -> Unfold {
-        Unfold {
+impl FoldInverse {
+    pub fn new(rows: usize, each: usize) -> FoldInverse {
+        FoldInverse {
             each,
             inverses: Vec::with_capacity(rows),
             codes: Vec::with_capacity(rows * each.div_ceil(4)),
-            odd: Vec::new(),
+            exceptions: Vec::new(),
         }
     }
 
-    /// Learns the next row. False if there are too many odd weights by now for this to be worth it.
-    pub fn learn(&mut self, raw: &[f32], folded: &[f32]) -> bool {
+    /// Compares the next row. False if there are too many exceptions by now for this to be worth it.
+    pub fn add_row(&mut self, raw: &[f32], folded: &[f32]) -> bool {
         let (first, inverse) = (self.inverses.len() * self.each, inverse(raw, folded));
         self.inverses.push(inverse);
         for (at, (raw, folded)) in raw.chunks(4).zip(folded.chunks(4)).enumerate() {
@@ -52,15 +52,15 @@ impl Unfold {
                     1 => ONE_MORE,
                     -1 => ONE_LESS,
                     _ => {
-                        self.odd.push((first + at * 4 + i, *raw));
-                        ODD
+                        self.exceptions.push((first + at * 4 + i, *raw));
+                        EXCEPTION
                     }
                 };
                 codes |= code << (2 * i);
             }
             self.codes.push(codes);
         }
-        self.odd.len() <= 8 + self.inverses.len() * self.each / WEIGHTS_PER_ODD
+        self.exceptions.len() <= 8 + self.inverses.len() * self.each / WEIGHTS_PER_EXCEPTION
     }
 
     /// Whether every row was found as it was.
@@ -68,7 +68,7 @@ impl Unfold {
         self.inverses.iter().all(|i| *i == 1.0) && self.codes.iter().all(|c| *c == 0)
     }
 
-    /// Turns folded rows, of which the first has number `first`, into weights.
+    /// Makes raw weights of folded rows, of which the first has number `first`.
     pub fn apply(&self, first: usize, rows: &mut [f32]) {
         let of_row = self.each.div_ceil(4);
         for (row, number) in rows.chunks_exact_mut(self.each.max(1)).zip(first..) {
@@ -85,8 +85,8 @@ impl Unfold {
             }
         }
         let start = first * self.each;
-        let passed = self.odd.partition_point(|(at, _)| *at < start);
-        for (at, value) in &self.odd[passed..] {
+        let passed = self.exceptions.partition_point(|(at, _)| *at < start);
+        for (at, value) in &self.exceptions[passed..] {
             match rows.get_mut(at - start) {
                 Some(weight) => *weight = *value,
                 None => break,
@@ -135,21 +135,22 @@ mod tests {
         raw.iter().map(|r| (f64::from(*r) * factor) as f32).collect()
     }
 
-    /// Learns rows, checks that they come back from any row on, and gives what was learnt.
-    fn check(raw: &[f32], folded: &[f32], each: usize) -> Option<Unfold> {
-        let mut unfold = Unfold::new(raw.len() / each, each);
-        let worth = raw.chunks(each).zip(folded.chunks(each)).fold(true, |worth, (r, f)| unfold.learn(r, f) && worth);
+    /// Adds rows, checks that they are restored from any row on, and returns the inverse.
+    fn check(raw: &[f32], folded: &[f32], each: usize) -> Option<FoldInverse> {
+        let mut inverse = FoldInverse::new(raw.len() / each, each);
+        let worth =
+            raw.chunks(each).zip(folded.chunks(each)).fold(true, |worth, (r, f)| inverse.add_row(r, f) && worth);
         for first in 0..raw.len() / each {
             let mut rows = folded[first * each..].to_vec();
-            unfold.apply(first, &mut rows);
+            inverse.apply(first, &mut rows);
             assert_eq!(bits(&rows), bits(&raw[first * each..]), "from row {first}");
         }
-        worth.then_some(unfold)
+        worth.then_some(inverse)
     }
 
     proptest! {
         #[test]
-        fn folded_rows_come_back_and_hardly_any_weight_is_odd(
+        fn folded_rows_come_back_and_hardly_any_weight_is_an_exception(
             rows in prop::collection::vec((prop_oneof![-1e3f64..1e3, -1e-3f64..1e-3], -20i32..20), 1..5),
             each in 1usize..700, seed: u64,
         ) {
@@ -162,10 +163,10 @@ mod tests {
             raw.iter_mut().step_by(11).for_each(|r| *r = 0.0);
             raw.iter_mut().step_by(13).for_each(|r| *r = -*r);
             let folded: Vec<f32> = raw.chunks(each).zip(&rows).flat_map(|(raw, (factor, exponent))| fold(raw, factor * 2f64.powi(*exponent))).collect();
-            let unfold = check(&raw, &folded, each).expect("worth it");
+            let inverse = check(&raw, &folded, each).expect("worth it");
             // Zeros whose sign the factor turned are none, unless there is nothing else in their row to see it by.
             let zeros = raw.chunks(each).filter(|row| row.iter().all(|r| *r == 0.0)).count() * each;
-            prop_assert!(unfold.odd.len() <= raw.len() / 500 + zeros, "{} of {}", unfold.odd.len(), raw.len());
+            prop_assert!(inverse.exceptions.len() <= raw.len() / 500 + zeros, "{} of {}", inverse.exceptions.len(), raw.len());
         }
 
         #[test]

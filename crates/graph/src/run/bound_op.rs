@@ -78,14 +78,14 @@ impl BoundOp {
         self.op.start(program, &self.sources, data, Some(&self.params), outputs, options)
     }
 
-    /// See [`CachedOp::try_call_quickly`].
-    pub fn try_call_quickly(
+    /// See [`CachedOp::try_call_inline`].
+    pub fn try_call_inline(
         &self,
         data: &[&NDArray],
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-        let program = self.known(data).filter(|program| self.op.is_quick(program))?;
+        let program = self.known(data).filter(|program| self.op.runs_inline(program))?;
         let start = |()| self.op.start(program, &self.sources, data, Some(&self.params), outputs, options);
         Some(self.check(data).and_then(start))
     }

@@ -23,9 +23,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Plans estimated below this are run in the calling thread even where others wait for that thread.
-const QUICK_NS: u64 = 10_000;
-const MAX_QUICK_INPUTS: usize = 4;
+/// Plans estimated below this run inline even where other threads wait for the calling thread.
+const INLINE_NS: u64 = 10_000;
+const MAX_INLINE_INPUTS: usize = 4;
 
 /// Bytes of weights that are packed in one way where not all packings of a plan find room: as few of them as possible.
 const ONE_PACKING_FROM: [usize; 4] = [8 << 20, 2 << 20, 512 << 10, 128 << 10];
@@ -38,9 +38,9 @@ const MAX_DIVISIONS: usize = 64;
 pub struct CallOptions {
     /// calls with a higher number are served first
     pub priority: i32,
-    /// the call fails with kind `Deadline` instead of running when its turn comes later
+    /// the call fails with kind `Deadline` if it has not started by then
     pub deadline: Option<Instant>,
-    /// the call does not run when all its results are dropped before its turn comes
+    /// the call does not run when all its results are dropped before it starts
     pub cancel_on_drop: bool,
 }
 
@@ -140,29 +140,29 @@ impl CachedOp {
         self.start(program, &self.arguments, inputs, None, outputs, options)
     }
 
-    /// The same if it can be done in a few microseconds; None if there is no plan yet, or one that would run here for
-    /// longer.
+    /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet, or one that would run
+    /// here for longer.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn try_call_quickly(
+    pub fn try_call_inline(
         &self,
         inputs: &[&NDArray],
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
         // Looking a long signature up takes long itself.
-        if inputs.len() > MAX_QUICK_INPUTS || inputs.len() != self.graph.inputs.len() {
+        if inputs.len() > MAX_INLINE_INPUTS || inputs.len() != self.graph.inputs.len() {
             return None;
         }
         let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
-        let program = self.plans.get(&types).filter(|program| self.is_quick(program))?;
+        let program = self.plans.get(&types).filter(|program| self.runs_inline(program))?;
         let contexts = self.check_contexts(inputs.iter().copied().enumerate());
         Some(contexts.and_then(|()| self.start(program, &self.arguments, inputs, None, outputs, options)))
     }
 
-    /// Whether pushing a call takes no longer than pushing does: it runs elsewhere, or in no time.
-    pub(super) fn is_quick(&self, program: &Program) -> bool {
+    /// Whether a call returns within microseconds: it runs in a worker, or is short.
+    pub(super) fn runs_inline(&self, program: &Program) -> bool {
         let here = program.cost_ns() < Cost::SMALL_NS || self.engine.kind() == EngineKind::Naive;
-        !here || program.cost_ns() < QUICK_NS
+        !here || program.cost_ns() < INLINE_NS
     }
 
     /// The plan for these input types.
@@ -378,12 +378,12 @@ impl CachedOp {
         let launched = Launched {
             params,
             cost: Cost::of(program.cost_ns()),
-            in_parts: program.takes_turns(cores),
+            in_parts: program.yields(cores),
             ..Launched::new(data, &results)
         };
         let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
         self.push(&program, sources, launched, options, move |request, outs| {
-            Ok(match of_op.turn(&mut cursor, request, cores, outs)? {
+            Ok(match of_op.run_group(&mut cursor, request, cores, outs)? {
                 Some(failed) => Progress::Done(failed),
                 None => Progress::Again,
             })
@@ -437,7 +437,7 @@ impl CachedOp {
                 failure: &failure,
                 inputs: &inputs,
                 random: &random,
-                packed: &|params| release::later(turn.ctx.engine(), &inputs, params),
+                packed: &|params| release::push_release(turn.ctx.engine(), &inputs, params),
             };
             run(&request, turn.outputs)
         });

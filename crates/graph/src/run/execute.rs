@@ -33,12 +33,12 @@ pub struct PlanRequest<'a> {
 /// Memory for the values inside a plan.
 pub trait ArenaSource: Sync {
     /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
-    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
 }
 
 /// A block of memory for each run.
 impl ArenaSource for &'static MemoryPool {
-    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
         run(allocate(self, bytes)?.as_mut_slice());
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Plan {
         let mut random = request.random.iter().copied();
         let mut broken =
             FailedSteps { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
-        request.arena.lend(self.arena_bytes, &mut |arena| {
+        request.arena.with_arena(self.arena_bytes, &mut |arena| {
             for (s, step) in self.steps.iter().enumerate() {
                 mark();
                 let key = if step.random { random.next() } else { None };

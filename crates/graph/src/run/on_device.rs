@@ -77,7 +77,7 @@ fn failures(ctx: &KernelCtx<'_>) -> Vec<(usize, Failure)> {
 struct ScratchArena<'a>(Mutex<&'a mut [u8]>);
 
 impl ArenaSource for ScratchArena<'_> {
-    fn lend(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
         match self.0.lock().get_mut(..bytes) {
             Some(arena) => {
                 run(arena);

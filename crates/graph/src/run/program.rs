@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A request looks whether others wait about this often.
-const TURN_NS: u64 = 30_000_000;
+/// A request yields to waiting ones about this often.
+const YIELD_NS: u64 = 30_000_000;
 
 /// Runs that are not noted: the first computes constants and touches memory for the first time.
 const WARM_UP: usize = 2;
@@ -100,8 +100,8 @@ impl Program {
         self.plans().iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
     }
 
-    /// Whether a request has several turns on a machine with so many cores.
-    pub fn takes_turns(&self, cores: usize) -> bool {
+    /// Whether a request yields between groups of parts on a machine with so many cores.
+    pub fn yields(&self, cores: usize) -> bool {
         match &self.body {
             ProgramBody::Whole(_) => false,
             ProgramBody::Parts(parts) => parts.group(0, cores) < parts.count(),
@@ -117,8 +117,8 @@ impl Program {
         self.last_used.store(time, Ordering::Relaxed);
     }
 
-    /// Runs one turn of a request; `Some` when it was the last: the results that are missing, and why.
-    pub fn turn(
+    /// Runs the next group of parts of a request. `Some` when it was the last: the results that are missing, and why.
+    pub fn run_group(
         &self,
         cursor: &mut BatchCursor,
         request: &PlanRequest<'_>,
@@ -188,15 +188,19 @@ impl DividedBatch {
         self.rows.div_ceil(self.each)
     }
 
-    /// How many parts the turn that begins with this one has. A few are left to be split over the cores.
+    /// How many parts the group that begins with this one has. A few are left to be split over the cores.
     fn group(&self, next: usize, cores: usize) -> usize {
         let left = self.count() - next.min(self.count());
-        let quick = (TURN_NS / self.part.cost_ns.max(1)).clamp(1, 1 << 20) as usize;
+        let per_yield = (YIELD_NS / self.part.cost_ns.max(1)).clamp(1, 1 << 20) as usize;
         if !self.side_by_side {
-            return quick.min(left);
+            return per_yield.min(left);
         }
         let cores = cores.max(1);
-        if left < cores { left.min(quick) } else { (quick.max(cores) / cores * cores).min(left / cores * cores) }
+        if left < cores {
+            left.min(per_yield)
+        } else {
+            (per_yield.max(cores) / cores * cores).min(left / cores * cores)
+        }
     }
 
     fn program(&self, index: usize) -> &Program {

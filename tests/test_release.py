@@ -1,4 +1,4 @@
-"""Parameters that a model reads packed give their memory back, and are there bit for bit when somebody looks."""
+"""Raw weights that a model reads packed are released, and restored bit for bit when they are read."""
 
 from __future__ import annotations
 
