@@ -109,9 +109,10 @@ test: lint test-rust loom test-python check-types ## everything: formatting, lin
 	@echo "make test: all passed"
 
 .PHONY: lint
-lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, ruff
+lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo doc --quiet --workspace --no-deps --locked
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 

@@ -141,7 +141,7 @@ pub fn slice<T: Item>(
     copy_strided(par, x, offset, &strides, out_shape, out)
 }
 
-/// Writes `values` (of shape `part`) to `out[begin + i * step...]`: the counterpart of [`slice`]. Runs in the calling thread.
+/// Writes `values` (of shape `part`) to `out[begin + i * step...]`: the counterpart of [`slice()`]. Runs in the calling thread.
 pub fn assign_slice<T: Item>(
     values: &[T],
     part: &[usize],
