@@ -1,4 +1,4 @@
-//! Where Rust ends: results become return codes, and panics go no further.
+//! The border to C: results become return codes, and panics stop here.
 
 use mxrt::{FailureKind, GraphError, OpError, WaitError};
 use mxrt::{io::DataError, params::ParamsError};
@@ -6,25 +6,25 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a C caller learns of an error: MXNet's name for the kind of error, and the message.
+/// An error as a C caller sees it: MXNet's name for its kind, and the message.
 pub(crate) struct Error {
     class: &'static str,
     message: String,
 }
 
 impl Error {
-    /// An argument that cannot be.
+    /// An invalid argument.
     pub(crate) fn value(message: impl Into<String>) -> Error {
         Error { class: "ValueError", message: message.into() }
     }
 
-    /// Anything that has no class of its own.
+    /// An error without a class of its own.
     pub(crate) fn plain(message: impl Into<String>) -> Error {
         Error { class: "MXNetError", message: message.into() }
     }
 }
 
-/// The classes that MXNet's front ends know by name.
+/// The error classes that MXNet's front ends know by name.
 fn class(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::Value => "ValueError",
@@ -74,7 +74,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// Runs the body of a C function: 0, or -1 with the error kept for `MXGetLastError`.
+/// Runs the body of a C function. Returns 0, or -1 with the error stored for `MXGetLastError`.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return 0,
@@ -99,7 +99,8 @@ fn remember(error: &Error) {
     });
 }
 
-/// The message of this thread's last error; empty when there was none. Valid until the thread's next error.
+/// The message of this thread's last error; empty when there was none. Valid until the thread's
+/// next error.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXGetLastError() -> *const c_char {
     const NOTHING: &CStr = c"";

@@ -1,4 +1,4 @@
-//! Graphs to be called.
+//! Callable graphs.
 
 use crate::border::{Error, guard};
 use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, free, get, hold};
@@ -55,7 +55,8 @@ pub unsafe extern "C" fn MXCreateCachedOpEx(
     guard(|| unsafe { create(handle, num_flags, keys, vals, out) })
 }
 
-/// As `MXCreateCachedOpEx`. `thread_safe` is accepted and changes nothing: every CachedOp is.
+/// As `MXCreateCachedOpEx`. `thread_safe` is accepted without effect: every CachedOp is
+/// thread-safe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXCreateCachedOpEX(
     handle: SymbolHandle,
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn MXCreateCachedOpEX(
     guard(|| unsafe { create(handle, num_flags, keys, vals, out) })
 }
 
-/// Gives a callable graph up. Calls that run go on.
+/// Frees a callable graph. Running calls go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXFreeCachedOp(handle: CachedOpHandle) -> c_int {
     guard(|| free::<CachedOp>(handle))
@@ -85,7 +86,7 @@ fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
 }
 
 /// # Safety
-/// As for `MXInvokeCachedOp`. Gives the number of outputs.
+/// As for `MXInvokeCachedOp`. Returns the number of outputs.
 unsafe fn invoke(
     handle: CachedOpHandle,
     num_inputs: c_int,
@@ -106,7 +107,8 @@ unsafe fn invoke(
         op.call_into(&borrow(&inputs), &borrow(&outputs))?;
         return Ok(number);
     }
-    // SAFETY: the caller promises a place for the number. It is tried before there are handles to lose.
+    // SAFETY: the caller promises a place for the number. It is tried before there are handles to
+    // lose.
     unsafe { put(num_outputs, 0, "num_outputs")? };
     let results = op.call(&borrow(&inputs))?;
     let number = results.len();
@@ -118,10 +120,11 @@ unsafe fn invoke(
     Ok(number)
 }
 
-/// Calls a graph; the results may be used at once and are computed meanwhile.
+/// Calls a graph. Returns at once; the results are computed in the background.
 ///
-/// If `*outputs` is null, arrays are made: the array of handles is the thread's, the NDArrays are the caller's. Otherwise
-/// `*num_outputs` must be right, and the results go into the arrays given.
+/// If `*outputs` is null, new arrays are made: the array of handles belongs to the thread, the
+/// NDArrays belong to the caller. Otherwise `*num_outputs` must be the number of outputs, and the
+/// results go into the given arrays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXInvokeCachedOp(
     handle: CachedOpHandle,
@@ -134,7 +137,7 @@ pub unsafe extern "C" fn MXInvokeCachedOp(
     guard(|| unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs) }.map(drop))
 }
 
-/// As `MXInvokeCachedOp`, and gives the storage types of the results (0, dense).
+/// As `MXInvokeCachedOp`. Also returns the storage types of the results (0, dense).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXInvokeCachedOpEx(
     handle: CachedOpHandle,
@@ -145,7 +148,8 @@ pub unsafe extern "C" fn MXInvokeCachedOpEx(
     out_stypes: *mut *const c_int,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller promises a place for the pointer. It is tried before there are handles to lose.
+        // SAFETY: the caller promises a place for the pointer. It is tried before there are handles
+        // to lose.
         unsafe { put(out_stypes, std::ptr::null(), "out_stypes")? };
         // SAFETY: the caller keeps the promises of the header.
         let number = unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs)? };

@@ -1,4 +1,4 @@
-//! Objects that C callers hold, by number.
+//! The objects that C callers hold through handles.
 
 use crate::border::Error;
 use mxrt::{CachedOp, NDArray, Symbol};
@@ -15,16 +15,16 @@ pub type SymbolHandle = *mut c_void;
 /// Handle of a callable graph.
 pub type CachedOpHandle = *mut c_void;
 
-/// Parts of a table, so that threads which look up different objects do not meet.
+/// Parts of a table, so that threads that look up different objects do not contend.
 const SHARDS: usize = 16;
-/// Handles are multiples of this plus the code of their kind; small numbers are none.
+/// A handle is a multiple of this plus the code of its kind. Small numbers are no handles.
 const STEP: usize = 16;
 
 /// A kind of object that can be held through a handle.
 pub(crate) trait Held: Sized + 'static {
-    /// What messages call it.
+    /// Its name in messages.
     const NAME: &'static str;
-    /// Tells its handles from those of other kinds; below [`STEP`].
+    /// The code that distinguishes its handles from those of other kinds; below [`STEP`].
     const CODE: usize;
     /// All objects of the kind.
     fn table() -> &'static Table<Self>;
@@ -61,7 +61,7 @@ impl<T> Table<T> {
     }
 }
 
-/// Keeps an object and gives its handle, which no other object ever had.
+/// Stores an object and returns its handle, which is never reused.
 pub(crate) fn hold<T: Held>(object: T) -> *mut c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed) * STEP + T::CODE;
@@ -75,7 +75,7 @@ pub(crate) fn get<T: Held>(handle: *mut c_void) -> Result<Arc<T>, Error> {
     T::table().shard(number).read().get(&number).cloned().ok_or_else(|| unknown::<T>(number))
 }
 
-/// Forgets an object. Work that uses it goes on.
+/// Removes an object. Work that uses it goes on.
 pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
     let number = handle.addr();
     let object = T::table().shard(number).write().remove(&number);

@@ -1,10 +1,12 @@
-//! The C interface: the part of MXNet's that inference needs, under MXNet's names, and the one of its names.
+//! The C interface: the functions of MXNet's C API that inference needs, under MXNet's names.
 //!
-//! Functions return 0, or -1 with a message for [`MXGetLastError`]. They may be called from any thread. Objects are
-//! numbers in a table, not addresses: a handle that was freed, or never was one, is an error like any other.
+//! Functions return 0, or -1 with a message for [`MXGetLastError`]. They may be called from any
+//! thread. Objects are numbers in a table, not addresses: a handle that was freed, or never was
+//! one, is an error like any other.
 //!
-//! Everything unsafe is in `pointers`, where addresses given by the caller are read and written, and in one line at each
-//! such use. What the caller must promise is said once, in `include/mxrt.h`.
+//! Everything unsafe is in `pointers`, where addresses given by the caller are read and written,
+//! and in one line at each such use. What the caller must promise is said once, in
+//! `include/mxrt.h`.
 #![allow(non_snake_case, reason = "the names are those of MXNet's C interface")]
 #![allow(clippy::missing_safety_doc, reason = "include/mxrt.h says for all functions what pointers must be")]
 

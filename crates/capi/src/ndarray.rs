@@ -47,7 +47,7 @@ unsafe fn create(
     unsafe { put(out, hold(array), "out") }
 }
 
-/// Makes a float32 array. Memory comes when it is first used (`delay_alloc` is accepted and changes nothing).
+/// Makes a float32 array. Memory is allocated at the first use, whatever `delay_alloc` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayCreate(
     shape: *const u32,
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn MXNDArrayCreateEx(
     guard(|| unsafe { create(shape, ndim, dev_type, dev_id, dtype, out) })
 }
 
-/// Gives an array up. Work that uses it goes on.
+/// Frees an array. Work that uses it goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
     guard(|| free::<NDArray>(handle))
@@ -89,7 +89,7 @@ fn extents<T: TryFrom<usize>>(array: &NDArray) -> Result<Vec<T>, Error> {
     array.shape().iter().map(|dim| T::try_from(*dim).map_err(|_| too_large(*dim))).collect()
 }
 
-/// The extents of an array, in memory of the thread.
+/// The shape of an array, in memory that belongs to the thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetShape(
     handle: NDArrayHandle,
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn MXNDArrayGetStorageType(handle: NDArrayHandle, out_stor
     })
 }
 
-/// Where an array lives.
+/// The device of an array.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetContext(
     handle: NDArrayHandle,
@@ -165,7 +165,7 @@ fn bytes_of(array: &NDArray, size: usize) -> Result<usize, Error> {
     Ok(array.nbytes())
 }
 
-/// Copies `size` elements into an array. The caller's memory is free again when this returns.
+/// Copies `size` elements into an array. The caller may reuse its memory when this returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArraySyncCopyFromCPU(handle: NDArrayHandle, data: *const c_void, size: usize) -> c_int {
     guard(|| {
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn MXNDArraySyncCopyToCPU(handle: NDArrayHandle, data: *mu
     })
 }
 
-/// Waits until an array can be read; raises the failure it holds, if any.
+/// Waits until an array can be read. Returns the array's failure, if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayWaitToRead(handle: NDArrayHandle) -> c_int {
     guard(|| Ok(get::<NDArray>(handle)?.wait_to_read()?))
@@ -213,7 +213,7 @@ pub extern "C" fn MXNDArrayWaitToWrite(handle: NDArrayHandle) -> c_int {
     })
 }
 
-/// Waits for everything; raises the failures that nobody has seen yet.
+/// Waits for all pending work. Returns the failures that no wait has returned yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayWaitAll() -> c_int {
     guard(|| Ok(engine()?.wait_all()?))

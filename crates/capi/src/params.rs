@@ -40,7 +40,8 @@ impl Out {
     }
 }
 
-/// Loads a parameter file. The arrays of handles and names are the thread's; the NDArrays are the caller's.
+/// Loads a parameter file. The arrays of handles and names belong to the thread, the NDArrays to
+/// the caller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayLoad(
     fname: *const c_char,

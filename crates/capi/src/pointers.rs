@@ -1,5 +1,5 @@
-//! Addresses from C callers. The only checks possible are for null and for alignment; the rest is promised by the
-//! caller, as `include/mxrt.h` says.
+//! Addresses from C callers. The only checks possible are for null and for alignment; the rest is
+//! promised by the caller, as `include/mxrt.h` says.
 
 use crate::border::Error;
 use std::ffi::{CStr, c_char};
@@ -47,14 +47,15 @@ pub(crate) unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> R
     if count.checked_mul(size_of::<T>()).is_none_or(|bytes| isize::try_from(bytes).is_err()) {
         return Err(Error::value(format!("the argument {name} cannot have {count} elements")));
     }
-    // SAFETY: not null and aligned as just checked, of a size that can be, otherwise valid as the caller promises.
+    // SAFETY: not null and aligned as just checked, of a size that can be, otherwise valid as the
+    // caller promises.
     Ok(unsafe { std::slice::from_raw_parts(first, count) })
 }
 
 /// Borrows an array of `count` elements for writing. Null is an array of none.
 ///
 /// # Safety
-/// `first` is null, or points to `count` elements that nobody else uses while the result is.
+/// `first` is null, or points to `count` elements that no other code uses while the result is used.
 pub(crate) unsafe fn list_mut<'a, T>(first: *mut T, count: usize, name: &str) -> Result<&'a mut [T], Error> {
     if count == 0 {
         return Ok(&mut []);
@@ -63,14 +64,16 @@ pub(crate) unsafe fn list_mut<'a, T>(first: *mut T, count: usize, name: &str) ->
     if count.checked_mul(size_of::<T>()).is_none_or(|bytes| isize::try_from(bytes).is_err()) {
         return Err(Error::value(format!("the argument {name} cannot have {count} elements")));
     }
-    // SAFETY: not null and aligned as just checked, of a size that can be, otherwise valid as the caller promises.
+    // SAFETY: not null and aligned as just checked, of a size that can be, otherwise valid as the
+    // caller promises.
     Ok(unsafe { std::slice::from_raw_parts_mut(first, count) })
 }
 
 /// Borrows a text.
 ///
 /// # Safety
-/// `text` is null, or points to bytes that end in a zero and stay unchanged while the result is used.
+/// `text` is null, or points to bytes that end in a zero and stay unchanged while the result is
+/// used.
 pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str, Error> {
     usable(text, name)?;
     // SAFETY: not null as just checked, otherwise valid as the caller promises.
@@ -78,7 +81,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str
     text.to_str().map_err(|_| Error::value(format!("the argument {name}, {text:?}, is not UTF-8")))
 }
 
-/// A number of things that C gives as a signed or shorter integer.
+/// A count that C passes as a signed or shorter integer.
 pub(crate) fn count(number: impl TryInto<usize> + std::fmt::Display + Copy, name: &str) -> Result<usize, Error> {
     number.try_into().map_err(|_| Error::value(format!("the argument {name} is {number}; expected 0 or more")))
 }

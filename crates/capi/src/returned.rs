@@ -1,5 +1,5 @@
-//! Memory behind the pointers that functions return. It belongs to the calling thread and stays as it is until the
-//! thread calls a function that returns the same sort of thing.
+//! Memory behind the pointers that functions return. It belongs to the calling thread and stays
+//! unchanged until the thread calls a function that returns the same sort of thing.
 
 use crate::border::Error;
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ fn keep<R>(set: impl FnOnce(&mut Kept) -> R) -> Result<R, Error> {
     KEPT.try_with(|kept| set(&mut kept.borrow_mut())).map_err(gone)
 }
 
-/// Keeps extents as unsigned numbers.
+/// Stores a shape as unsigned numbers.
 pub(crate) fn shape_u32(shape: Vec<u32>) -> Result<*const u32, Error> {
     keep(|kept| {
         kept.shape_u32 = shape;
@@ -38,7 +38,7 @@ pub(crate) fn shape_u32(shape: Vec<u32>) -> Result<*const u32, Error> {
     })
 }
 
-/// Keeps extents as signed numbers.
+/// Stores a shape as signed numbers.
 pub(crate) fn shape_int(shape: Vec<c_int>) -> Result<*const c_int, Error> {
     keep(|kept| {
         kept.shape_int = shape;
@@ -46,7 +46,7 @@ pub(crate) fn shape_int(shape: Vec<c_int>) -> Result<*const c_int, Error> {
     })
 }
 
-/// Keeps an array of handles; the objects themselves belong to the caller.
+/// Stores an array of handles. The objects themselves belong to the caller.
 pub(crate) fn handles(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
     keep(|kept| {
         kept.handles = handles;
@@ -54,7 +54,7 @@ pub(crate) fn handles(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Err
     })
 }
 
-/// Keeps the storage types of `count` arrays, all of which are dense.
+/// Stores the storage types of `count` arrays, all of which are dense.
 pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
     keep(|kept| {
         kept.storage_types = vec![0; count];
@@ -62,7 +62,7 @@ pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
     })
 }
 
-/// Keeps texts and gives an array of pointers to them.
+/// Stores texts and returns an array of pointers to them.
 pub(crate) fn texts(texts: Vec<String>) -> Result<*mut *const c_char, Error> {
     let owned = texts.into_iter().map(c_text).collect::<Result<Vec<CString>, Error>>()?;
     keep(|kept| {
@@ -72,7 +72,7 @@ pub(crate) fn texts(texts: Vec<String>) -> Result<*mut *const c_char, Error> {
     })
 }
 
-/// Keeps one text.
+/// Stores one text.
 pub(crate) fn text(text: String) -> Result<*const c_char, Error> {
     let text = c_text(text)?;
     keep(|kept| {

@@ -1,4 +1,4 @@
-//! What all objects of the process share.
+//! The state that all objects of the process share.
 
 use crate::border::{Error, guard};
 use crate::pointers::put;
@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 /// The version of MXNet whose interface this is: 1.9.1.
 const MXNET_VERSION: c_int = 10901;
 
-/// What is started at first use.
+/// The state that the first use starts.
 pub(crate) struct Runtime {
     pub(crate) engine: &'static Engine,
     pub(crate) plans: BuildOptions,
 }
 
-/// The shared state, made from the environment, which is read this once.
+/// The shared state. The first call reads the environment and makes it.
 pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let start = || {
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn MXGetVersion(out: *mut c_int) -> c_int {
     guard(|| unsafe { put(out, MXNET_VERSION, "out") })
 }
 
-/// The version of mxrt, as text that stays for ever.
+/// The version of mxrt, as static text.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXRTGetVersion() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");

@@ -40,7 +40,7 @@ pub unsafe extern "C" fn MXSymbolCreateFromJSON(json: *const c_char, out: *mut S
     })
 }
 
-/// The JSON text of a symbol, in memory of the thread.
+/// The JSON text of a symbol, in memory that belongs to the thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut *const c_char) -> c_int {
     guard(|| {
@@ -98,7 +98,8 @@ pub unsafe extern "C" fn MXSymbolListOutputs(
     guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_outputs) })
 }
 
-/// Names of all inputs, arguments and auxiliary states, in the order in which a CachedOp takes them.
+/// Names of all inputs, arguments and auxiliary states, in the order in which a CachedOp takes
+/// them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn NNSymbolListInputNames(
     symbol: SymbolHandle,
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn NNSymbolListInputNames(
     })
 }
 
-/// Gives a symbol up. A CachedOp made from it stays.
+/// Frees a symbol. A CachedOp made from it stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXSymbolFree(symbol: SymbolHandle) -> c_int {
     guard(|| free::<Symbol>(symbol))

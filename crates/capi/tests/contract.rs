@@ -309,7 +309,8 @@ fn objects_are_used_and_freed_by_many_threads() {
                     let x = vec![thread as f32; rows as usize];
                     let inputs = [array(&[rows, 1], &x), array(&[1, 1], &[2.]), array(&[1, 1], &[rows as f32])];
                     let (mut count, mut made) = (0, null_mut());
-                    // SAFETY: three handles, and places for the results; those are valid until the next call.
+                    // SAFETY: three handles, and places for the results; those are valid until the
+                    // next call.
                     let results = unsafe {
                         works(MXInvokeCachedOp(op, 3, inputs.as_ptr(), &mut count, &mut made));
                         std::slice::from_raw_parts(made, count as usize).to_vec()

@@ -1,10 +1,12 @@
-//! What a call of a small plan costs beyond the time of its operator: pushed, run and waited for by one thread.
+//! What a call of a small plan costs beyond the time of its operator: pushed, run and waited for by
+//! one thread.
 //!
 //! `cargo bench -p mxrt --bench calls`
 //!
-//! Plans that are expected to run for less than 0.2 ms run in the calling thread, others are handed to a worker. The second
-//! kind is measured with layers in double precision, which take a fraction of what is expected of them. How long the operator
-//! ran is what the profiler recorded of the same call. Rows give medians of calls, of operators and of their differences.
+//! Plans that are expected to run for less than 0.2 ms run in the calling thread, others are handed
+//! to a worker. The second kind is measured with layers in double precision, which take a fraction
+//! of what is expected of them. How long the operator ran is what the profiler recorded of the same
+//! call. Rows give medians of calls, of operators and of their differences.
 
 use mxrt::{CachedOp, CachedOpFlags, Config, Context, Element, Engine, NDArray, Symbol};
 use mxrt_engine::profile;

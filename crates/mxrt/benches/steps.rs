@@ -1,18 +1,23 @@
-//! Where a network's time goes: processor time of every step of its plan, on one core; or what more cores bring.
+//! Where a network's time goes: processor time of every step of its plan, on one core; or what more
+//! cores bring.
 //!
-//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--tune] [--cores N] [--runs N] [--batch N] NAME[@SIDE]...`
+//! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--tune] [--cores N] [--runs
+//! N] [--batch N] NAME[@SIDE]...`
 //!
-//! FOLDER holds NAME-symbol.json and NAME-0000.params of networks with one input `data` and images of three channels, 224
-//! pixels on a side unless said otherwise (299 for inceptionv3). Settings come from the environment, as always; one core is
-//! used. A row per step: best and median microseconds, multiply-adds as GFLOP/s and operands as GB/s at the median, the
-//! kernel, the node. Processor time leaves out what other programs take of the core, though not of caches and memory.
+//! FOLDER holds NAME-symbol.json and NAME-0000.params of networks with one input `data` and images
+//! of three channels, 224 pixels on a side unless said otherwise (299 for inceptionv3). Settings
+//! come from the environment, as always; one core is used. A row per step: best and median
+//! microseconds, multiply-adds as GFLOP/s and operands as GB/s at the median, the kernel, the node.
+//! Processor time leaves out what other programs take of the core, though not of caches and memory.
 //! Networks take turns, run by run, so that what disturbs one disturbs all.
 //!
-//! With `--cores N` the rows are times of the clock on one core and on N, in turns: median microseconds of both, their ratio,
-//! the microseconds by which the second misses the first's Nth part, kernel and node. This needs an idle machine.
+//! With `--cores N` the rows are times of the clock on one core and on N, in turns: median
+//! microseconds of both, their ratio, the microseconds by which the second misses the first's Nth
+//! part, kernel and node. This needs an idle machine.
 //!
-//! With `--tune` the methods of every convolution are measured instead. What comes out is a table for `MXRT_TUNED` of those for
-//! which another method than the chosen one was faster by 5 % or more.
+//! With `--tune` the methods of every convolution are measured instead. What comes out is a table
+//! for `MXRT_TUNED` of those for which another method than the chosen one was faster by 5 % or
+//! more.
 
 use mxrt::params::{self, NpShape, Params};
 use mxrt::{

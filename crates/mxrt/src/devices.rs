@@ -17,53 +17,54 @@ static DEVICES: &[Row] = &[
     Row { kind: DeviceKind::GPU, driver: |s| s.sim.driver(DeviceKind::GPU, s.sim.gpus) },
 ];
 
-/// What the environment says about devices.
+/// The settings of devices.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceSettings {
     /// of simulated devices
     pub sim: SimSettings,
 }
 
-/// Simulated devices: they compute on the CPU, later, in other threads, in any order that events allow.
+/// Simulated devices: they compute on the CPU, later, in other threads, in any order that events
+/// allow.
 #[derive(Clone, Debug)]
 pub struct SimSettings {
-    /// how many `sim(i)` there are
+    /// number of devices `sim(i)`
     pub devices: usize,
-    /// how many `gpu(i)` are simulated
+    /// number of simulated devices `gpu(i)`
     pub gpus: usize,
-    /// of the random numbers that choose delays and order
+    /// seed of the random delays and of the order of work
     pub seed: u64,
     /// longest random pause before a piece of work, in microseconds
     pub max_delay_us: u64,
-    /// who does their work
+    /// which threads do their work
     pub work: SimWork,
-    /// calls are recorded, for looking whether everything was ordered
+    /// whether calls are recorded, so that a checker can see whether all of them were ordered
     pub record: bool,
-    /// streams do not wait for events, as with an engine that forgets them: shows that this is noticed
+    /// whether streams ignore events, to show that tests and checker notice it
     pub ignore_waits: bool,
-    /// bytes of memory of each device; None: as much as one has by default
+    /// memory of each device in bytes; `None` for the default
     pub memory: Option<usize>,
 }
 
-/// Who does the work of simulated devices.
+/// Which threads do the work of simulated devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SimWork {
     /// a thread for each stream
     Threaded,
     /// one thread, in an order that the seed decides, without pauses
     Pumped,
-    /// no thread: whoever waits for a device does its work, in an order that the seed decides
+    /// no thread: a thread that waits for a device does its work, in an order that the seed decides
     Scheduled,
 }
 
 impl SimWork {
-    /// Every word and what it means.
+    /// All words of `MXRT_SIM_MODE` and their modes.
     pub(crate) const WORDS: [(&'static str, SimWork); 3] =
         [("threaded", SimWork::Threaded), ("pumped", SimWork::Pumped), ("scheduled", SimWork::Scheduled)];
 }
 
 impl Default for SimSettings {
-    /// Two devices, which cost nothing until they are used.
+    /// Two devices. They cost nothing until they are used.
     fn default() -> Self {
         SimSettings {
             devices: 2,
@@ -98,7 +99,7 @@ pub(crate) fn drivers(settings: &DeviceSettings) -> Vec<Arc<dyn Driver>> {
     DEVICES.iter().map(|row| (row.driver)(settings)).collect()
 }
 
-/// The kinds of devices beside the CPU that this build knows, whether or not there are any.
+/// The kinds of devices beside the CPU that this build knows, present or not.
 pub fn kinds() -> impl Iterator<Item = DeviceKind> {
     DEVICES.iter().map(|row| row.kind)
 }

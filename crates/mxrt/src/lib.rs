@@ -1,8 +1,9 @@
 //! mxrt for Rust programs: MXNet models, answered from any number of threads.
 //!
-//! A model is a [`Symbol`] (its `-symbol.json`) and parameters (its `.params`, see [`params`]). A [`CachedOp`] makes
-//! the symbol callable; it is `Send + Sync`, and calling it returns [`NDArray`]s at once, which are computed in the
-//! background and waited for when they are read. All of them belong to an [`Engine`].
+//! A model is a [`Symbol`] (its `-symbol.json`) and parameters (its `.params`, see [`params`]). A
+//! [`CachedOp`] makes the symbol callable; it is `Send + Sync`, and calling it returns [`NDArray`]s
+//! at once, which are computed in the background and waited for when they are read. All of them
+//! belong to an [`Engine`].
 //!
 //! ```
 //! use mxrt::{CachedOp, CachedOpFlags, Config, Context, DType, Engine, NDArray, Symbol, TensorType};
@@ -18,7 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/rust/serve.rs` in the repository loads a model from its files and serves it from several threads.
+//! `examples/rust/serve.rs` in the repository loads a model from its files and serves it from
+//! several threads.
 #![forbid(unsafe_code)]
 
 pub mod devices;
