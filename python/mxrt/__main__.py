@@ -23,7 +23,7 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def processor() -> str:
-    """Name of the processor, as far as the system tells."""
+    """Name of the processor, as far as the system reports it."""
     try:
         with open("/proc/cpuinfo") as f:
             names = [line.partition(":")[2].strip() for line in f if line.startswith("model name")]

@@ -110,7 +110,7 @@ class Awaitable:
         """Gives up what was pushed to write the array and has not started.
 
         Reading the array raises an error of kind ``cancelled`` then. An operator that computes something else as well
-        runs anyhow, and one that runs already finishes.
+        still runs, and an operator that runs already finishes.
         """
         _mxrt.cancel(self)  # type: ignore[arg-type]
 
@@ -129,7 +129,7 @@ class Awaitable:
                 try:
                     loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(None))
                 except RuntimeError:
-                    pass  # The loop was closed meanwhile: nobody awaits any more.
+                    pass  # The loop was closed meanwhile: no coroutine awaits any more.
 
             self.add_done_callback(arrived)
             try:

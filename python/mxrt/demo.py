@@ -30,7 +30,7 @@ LEVEL_SECONDS = 4.0
 
 def in_threads(count: int, body: Callable[[int], None], watch: Callable[[], None] | None = None) -> None:
     """Runs body(0), ..., body(count - 1), each in a thread of its own, started together."""
-    # A place for this thread too: nobody begins before every thread is there.
+    # A place for this thread too: no thread begins before all are there.
     gate = threading.Barrier(count + 1)
 
     def run(index: int) -> None:
@@ -221,7 +221,7 @@ def serve_resnet(term: Terminal, quick: bool) -> bool:
 
 def one_bad_request(term: Terminal) -> bool:
     """50 requests at once, one of them of the wrong shape."""
-    term.heading("3. Failures reach whom they belong to")
+    term.heading("3. Failures reach the caller they belong to")
     with np.load(DATA / "digits_cnn-eval.npz") as saved:
         images, labels = saved["in.data"], saved["label"]
     net = mx.gluon.SymbolBlock.imports(

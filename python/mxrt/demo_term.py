@@ -7,7 +7,7 @@ import sys
 
 
 class Terminal:
-    """Writes to standard output; draws a moving bar only where somebody can see it move."""
+    """Writes to standard output; draws a moving bar only on a terminal."""
 
     def __init__(self) -> None:
         self.live = sys.stdout.isatty()

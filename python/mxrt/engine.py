@@ -25,12 +25,14 @@ class _Bulk:
 
 
 def set_bulk_size(size: int) -> int:
-    """Sets how many small operators of this thread go to the engine as one job; returns the number before.
+    """Sets how many small operators of this thread go to the engine as one job; returns the number
+    before.
 
-    0, the default, joins none: a small operator whose inputs are ready runs at once in the calling thread. Joined
-    operators start when there are enough of them, or when anybody waits for a result. Each keeps its own failures. The
-    number belongs to the thread; ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set
-    it for all threads. A compiled graph is one operator anyhow.
+    0, the default, joins none: a small operator whose inputs are ready runs at once in the calling
+    thread. Joined operators start when there are enough of them, or when anybody waits for a
+    result. Each keeps its own failures. The number belongs to the thread;
+    ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set it for all
+    threads. A compiled graph is one operator in any case.
     """
     if not isinstance(size, int) or size < 0:
         raise MXNetValueError(f"set_bulk_size: expected a whole number from 0, not {size!r}")
@@ -51,14 +53,16 @@ def set_type(name: str) -> None:
     """Chooses the kind of engine before anything uses it: ``NaiveEngine``, ``ThreadedEngine`` or
     ``ThreadedEnginePerDevice``. It goes before the environment variable ``MXNET_ENGINE_TYPE``.
 
-    With ``Async`` behind the last two an operator on a device counts as done when the device has been told of it; what
-    depends on it waits on the device. Without it the device has finished each operator before the next one starts.
+    With ``Async`` behind the last two an operator on a device counts as done when it has been
+    enqueued on the device; what depends on it waits on the device. Without it the device has
+    finished each operator before the next one starts.
     """
     _mxrt.set_engine_type(name)
 
 
 def dump() -> str:
-    """Describes what the engine is doing: which operators run, which are queued, which threads wait for what, and
-    since when. It works while everything hangs. With ``MXRT_DEBUG=1`` the signal ``SIGUSR1`` prints it.
+    """Describes what the engine is doing: which operators run, which are queued, which threads wait
+    for what, and since when. It works while everything hangs. With ``MXRT_DEBUG=1`` the signal
+    ``SIGUSR1`` prints it.
     """
     return _mxrt.dump_engine()

@@ -23,7 +23,7 @@ __all__ = ["Executor"]
 class Executor:
     """Runs a symbol on arrays that stay with it.
 
-    Every ``forward`` makes new output arrays, so results that somebody holds are never overwritten.
+    Every ``forward`` makes new output arrays, so earlier results are never overwritten.
     """
 
     def __init__(self, symbol: Symbol, ctx: Context, args: dict[str, NDArray], aux: dict[str, NDArray]) -> None:

@@ -38,7 +38,7 @@ class Features(dict[str, Feature]):
         return str(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Whether a feature is there; RuntimeError for one nobody knows."""
+        """Whether a feature is enabled. Raises RuntimeError for an unknown name."""
         name = feature_name.upper()
         if name not in self:
             raise RuntimeError(f"Feature '{name}' is unknown, known features are: {list(self.keys())}")

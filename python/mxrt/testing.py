@@ -1,8 +1,8 @@
 """Simulated devices on demand: failures, streams of another library, work that waits. For tests.
 
-None of this exists for real devices. ``MXRT_SIM_MODE=scheduled`` gives simulated devices no threads: their work is
-done by whoever waits for a result, in an order that ``MXRT_SIM_SEED`` decides, so that nothing happens before somebody
-waits.
+None of this exists for real devices. ``MXRT_SIM_MODE=scheduled`` gives simulated devices no
+threads: their work is done by the thread that waits for a result, in an order that
+``MXRT_SIM_SEED`` decides. Nothing happens before a thread waits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _CALLS = ("launch", "copy", "record", "wait", "query", "host_wait", "alloc", "ex
 def fail(ctx: Context, call: str, after: int = 0, code: int = 1) -> None:
     """Makes one call of a simulated device fail, after so many that succeed.
 
-    `call` is one of ``launch``, ``copy``, ``record``, ``wait``, ``query``, ``host_wait``, ``alloc``, ``execute``; the
-    last one is what happens while a kernel runs, which nobody is told of before the next call. `code` is a number of
-    CUDA: 1 is an error of this call alone, 2 says that there is no memory, 700 and others that everything on the device
-    is lost.
+    `call` is one of ``launch``, ``copy``, ``record``, ``wait``, ``query``, ``host_wait``,
+    ``alloc``, ``execute``; the last one fails while a kernel runs, which the next call reports.
+    `code` is a number of CUDA: 1 is an error of this call alone, 2 says that there is no memory,
+    700 and others that everything on the device is lost.
     """
     if call not in _CALLS:
         raise MXNetValueError(f"testing.fail: unknown call {call!r}; known: {', '.join(_CALLS)}")
@@ -31,19 +31,20 @@ def fail(ctx: Context, call: str, after: int = 0, code: int = 1) -> None:
 
 
 def reseed(ctx: Context, seed: int) -> None:
-    """Another seed for the simulated devices: with ``MXRT_SIM_MODE=pumped`` or ``scheduled`` it decides the order of
-    their work from now on.
+    """Another seed for the simulated devices: with ``MXRT_SIM_MODE=pumped`` or ``scheduled`` it
+    decides the order of their work from now on.
     """
     _mxrt.sim_reseed(ctx._device, seed)
 
 
 def check(ctx: Context) -> tuple[list[str], int]:
-    """What was not ordered as it has to be so far, in words; and how many pairs of uses of one thing were looked at.
+    """What was not ordered as it has to be so far, in words; and how many pairs of uses of one
+    thing were looked at.
 
     Needs ``MXRT_SIM_CHECK=1``, which records every call.
 
-    It follows from the calls alone (the order on a stream, events, what the host waited for), not from what happened to
-    be done first.
+    It follows from the calls alone (the order on a stream, events, what the host waited for), not
+    from what happened to be done first.
     """
     return _mxrt.sim_check(ctx._device)
 
@@ -54,5 +55,7 @@ def pending(ctx: Context) -> int:
 
 
 def new_stream(ctx: Context) -> SimStream:
-    """A stream of a simulated device as another library would have it, to be given to ``__dlpack__(stream=...)``."""
+    """A stream of a simulated device as another library would have it, to be given to
+    ``__dlpack__(stream=...)``.
+    """
     return _mxrt.sim_stream(ctx._device)

@@ -91,7 +91,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
 
 fn remember(error: &Error) {
     let text: String = format!("{}: {}", error.class, error.message).replace('\0', "\\0");
-    // In a thread that is ending there is nobody left to ask.
+    // A thread that is ending has no caller that could ask.
     let _ = LAST_ERROR.try_with(|last| {
         if let (Ok(mut last), Ok(text)) = (last.try_borrow_mut(), CString::new(text)) {
             *last = text;

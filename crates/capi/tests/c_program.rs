@@ -19,7 +19,7 @@ fn library() -> PathBuf {
 fn compile(source: &Path, to: &Path) {
     let mut cc = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-o"]).arg(to).arg(source);
-    // Function pointers of different types are compared to nothing and called by nobody.
+    // Function pointers of different types: never compared and never called.
     cc.arg("-Wno-cast-function-type").arg("-I").arg(repository().join("crates/capi/include"));
     cc.arg("-L").arg(library()).args(["-lmxrt_capi", "-lpthread"]);
     let output = cc.output().expect("a C compiler");

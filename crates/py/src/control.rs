@@ -39,7 +39,7 @@ pub(crate) fn set_bulk_size(py: Python<'_>, size: usize) -> PyResult<usize> {
     runtime::detached(py, move || engine.set_bulk_size(size))
 }
 
-/// What runs, what is queued, who waits for what and since when.
+/// What runs, what is queued, which thread waits for what, and since when.
 #[pyfunction]
 pub(crate) fn dump_engine(py: Python<'_>) -> PyResult<String> {
     let engine = runtime::runtime()?.engine;
@@ -53,7 +53,8 @@ pub(crate) fn is_ready(array: &Bound<'_, NDArrayBase>) -> bool {
     array.engine().is_ready(array.var())
 }
 
-/// Operators that should compute the array and have not started do not run, unless somebody wants another result of them.
+/// Operators that should compute the array and have not started do not run, unless another result
+/// of theirs is wanted.
 #[pyfunction]
 pub(crate) fn cancel(array: &Bound<'_, NDArrayBase>) {
     let array = &array.get().array;

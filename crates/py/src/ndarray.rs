@@ -80,7 +80,7 @@ impl NDArrayBase {
         })
     }
 
-    /// Waits until everybody who uses the value is done.
+    /// Waits until all readers and writers of the value are done.
     fn wait_to_write(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.array.engine();
         runtime::wait_for_value(py, |poll| match poll {

@@ -155,7 +155,7 @@ pub(crate) fn wait_for_value<T: Send>(
     wait(py, move |poll| work(main.then_some(poll)))
 }
 
-/// Waits for everything pushed so far; raises failures that nobody has seen yet.
+/// Waits for everything pushed so far; raises failures that no wait has raised yet.
 #[pyfunction]
 pub(crate) fn wait_all(py: Python<'_>) -> PyResult<()> {
     let engine = runtime()?.engine;

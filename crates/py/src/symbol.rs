@@ -216,7 +216,7 @@ pub(crate) fn group<'py>(py: Python<'py>, symbols: Vec<Bound<'py, PyAny>>) -> Py
     wrap(py, Symbol::group(&all))
 }
 
-/// A symbol from its JSON text, and what the user should be told.
+/// A symbol from its JSON text, and warnings for the user.
 #[pyfunction]
 pub(crate) fn load_json<'py>(py: Python<'py>, text: &str) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
     let loaded = runtime::detached(py, || Symbol::load_json(text))?.map_err(|e| raise(py, e))?;

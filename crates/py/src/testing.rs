@@ -53,7 +53,8 @@ pub(crate) fn sim_reseed(py: Python<'_>, name: Name, seed: u64) -> PyResult<()> 
     Ok(())
 }
 
-/// What was not ordered as it must be, as far as calls were recorded, and how many pairs of uses were looked at.
+/// What was not ordered as it must be, as far as calls were recorded, and how many pairs of uses
+/// were looked at.
 #[pyfunction]
 pub(crate) fn sim_check(py: Python<'_>, name: Name) -> PyResult<(Vec<String>, usize)> {
     let world = sim(open(py, &name)?)?.world();
@@ -86,7 +87,8 @@ impl SimStream {
         self.number
     }
 
-    /// What the memory of a device holds when the stream comes to it: bytes from an address on, which somebody keeps.
+    /// What the memory of a device holds when the stream comes to it: bytes from an address on,
+    /// which the caller keeps valid.
     fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut copy = vec![0u8; bytes];
         let to = copy.as_mut_ptr().expose_provenance();
@@ -103,7 +105,8 @@ impl SimStream {
 }
 
 impl SimStream {
-    /// Submits a kernel that copies, and waits for it. Both are addresses of memory that stays meanwhile.
+    /// Submits a kernel that copies, and waits for it. Both are addresses of memory that stays
+    /// meanwhile.
     fn copy(&self, to: usize, from: usize, bytes: usize) -> Result<(), DeviceError> {
         let backend: &Arc<dyn Device> = self.device.backend();
         let tag = Tag {
@@ -116,7 +119,8 @@ impl SimStream {
         let event = backend.new_event(false)?;
         let kernel = move || {
             let (to, from) = (std::ptr::with_exposed_provenance_mut::<u8>(to), std::ptr::with_exposed_provenance(from));
-            // SAFETY: the host's side is the caller's, who waits here; the device's side is kept by whoever gave the address.
+            // SAFETY: the host's side belongs to the caller, which waits here; the device's side is
+            // kept valid by the owner of the address.
             unsafe { to.copy_from_nonoverlapping(from, bytes) };
         };
         let Some(device) = backend.as_any().downcast_ref::<SimDevice>() else {

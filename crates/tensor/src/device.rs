@@ -120,7 +120,7 @@ impl Operand {
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
-// SAFETY: an address; `Arguments::run` says who may use it.
+// SAFETY: an address; `Arguments::run` says which threads may use it.
 unsafe impl Send for Address {}
 
 /// What a kernel is called with.

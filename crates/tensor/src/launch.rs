@@ -7,7 +7,8 @@ use mxrt_engine::{Access, Cost, DeviceId, Engine, OpError, OpName, OpSpec, RunCt
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What to push: a name for messages and the profiler, the arrays read and written, and the expected cost.
+/// What to push: a name for messages and the profiler, the arrays read and written, and the
+/// expected cost.
 pub struct Launch<'a> {
     /// operator (or block) name
     pub name: OpName,
@@ -47,8 +48,9 @@ impl ArrayTypes for OwnTypes {
 
 /// Pushes `body`, which will see the contents of the inputs and fill the outputs.
 ///
-/// An output may share storage with an input or with another output: it is then computed aside and copied over.
-/// If an input holds a failure the body does not run and the outputs take the failure over.
+/// An output may share storage with an input or with another output: it is then computed aside and
+/// copied over. If an input holds a failure the body does not run and the outputs take the failure
+/// over.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn launch<F>(engine: &'static Engine, launch: Launch<'_>, body: F)
 where
@@ -80,7 +82,7 @@ where
         return push_writing(engine, launch.outputs, spec, move |ctx| run(ctx, &*types, &places, body));
     }
     push_writing(engine, launch.outputs, spec, move |ctx| {
-        // Until now somebody wanted these values: this operation.
+        // Until now these values had a user: this operation.
         let _cancel_guards = cancel_guards;
         run(ctx, &*types, &places, body)
     });

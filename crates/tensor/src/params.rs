@@ -1,7 +1,9 @@
-//! Parameters behind one gate: arrays that every request of a model reads, and that are seldom written.
+//! Parameters behind one gate: arrays that every request of a model reads, and that are seldom
+//! written.
 //!
-//! A request names the gate instead of a hundred arrays. Whoever writes one of the arrays passes the gates in front of it;
-//! which these are stands in the storage, and nobody pushes a write while a gate is being added there.
+//! A request names the gate instead of a hundred arrays. Whoever writes one of the arrays passes
+//! the gates in front of it; which these are stands in the storage, and no write is pushed while a
+//! gate is being added there.
 
 use crate::NDArray;
 use mxrt_engine::{Engine, Failure, OpError, OpSpec, ParameterGate, RunCtx, Var};
@@ -26,7 +28,8 @@ impl Guarded {
         if self.alive.strong_count() > 0 {
             return true;
         }
-        // What they have read happened before the set was dropped, and that before what the caller does now.
+        // What they have read happened before the set was dropped, and that before what the caller
+        // does now.
         fence(Ordering::Acquire);
         false
     }
@@ -45,8 +48,8 @@ impl Gates {
     }
 }
 
-/// Arrays that requests read through one gate. What is pushed to write one of them waits for the requests pushed before it,
-/// and those pushed later wait for it, as if they had named the array.
+/// Arrays that requests read through one gate. What is pushed to write one of them waits for the
+/// requests pushed before it, and those pushed later wait for it, as if they had named the array.
 pub struct ParameterSet {
     arrays: Box<[NDArray]>,
     gate: ParameterGate,
@@ -55,7 +58,8 @@ pub struct ParameterSet {
 }
 
 impl ParameterSet {
-    /// A gate in front of these arrays. Those on a device have none: whoever reads them there names them.
+    /// A gate in front of these arrays. Arrays on a device have none: ops that read them there name
+    /// them.
     pub fn new(engine: &'static Engine, arrays: Vec<NDArray>) -> Arc<ParameterSet> {
         let on_host = |array: &&NDArray| array.context().device().is_none();
         let vars: Vec<Var> = arrays.iter().filter(on_host).map(|a| a.var().clone()).collect();
@@ -81,7 +85,8 @@ impl ParameterSet {
         self.gate.var()
     }
 
-    /// The failure an array holds. Only meaningful while the gate is granted, or while nobody writes.
+    /// The failure an array holds. Only meaningful while the gate is granted, or while no write is
+    /// pending.
     pub(crate) fn failure(&self, i: usize) -> Option<Failure> {
         self.arrays[i].var().failure()
     }

@@ -122,7 +122,8 @@ impl Chunk {
         if self.release.released.load(Ordering::Acquire) { self.restore_released(memory, true) } else { Ok(()) }
     }
 
-    /// Takes the memory back for content that is about to be written. Called under a grant to write.
+    /// Takes the memory back for content that is about to be written. Called under a grant to
+    /// write.
     #[inline]
     pub(crate) fn forget(&self, memory: &Memory) -> Result<(), OpError> {
         if self.release.released.load(Ordering::Acquire) { self.restore_released(memory, false) } else { Ok(()) }
@@ -136,8 +137,8 @@ impl Chunk {
             }
             memory.block().map_or(Ok(()), |block| block.restore_pages())?;
             if let Some(source) = record.source.as_ref().filter(|_| with_content) {
-                // SAFETY: other threads with a grant wait for the lock until the content is there; the
-                // memory has as many bytes as the array.
+                // SAFETY: other threads with a grant wait for the lock until the content is there;
+                // the memory has as many bytes as the array.
                 source.restore(unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), self.bytes) })?;
             }
             record.source = None;

@@ -1,5 +1,5 @@
-//! Pushing requests: calls of whole models. Beside what an operator has they read parameters through a gate, have a priority
-//! and a deadline, run in parts, and fail output by output.
+//! Pushing requests: calls of whole models. Beside what an operator has they read parameters
+//! through a gate, have a priority and a deadline, run in parts, and fail output by output.
 
 use crate::launch::write_access;
 use crate::params::push_writing;
@@ -111,7 +111,8 @@ pub enum Progress {
     Done(Vec<(usize, Failure)>),
 }
 
-/// Pushes a call. `body` runs whatever has failed among its inputs, until it is done; an error fails all outputs.
+/// Pushes a call. `body` runs whatever has failed among its inputs, until it is done; an error
+/// fails all outputs.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn launch_call<F>(engine: &'static Engine, call: Call<'_>, body: F)
 where

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _note(text: str) -> None:
-    """What is being measured, for whoever waits in front of a terminal."""
+    """Prints what is being measured, on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text} ..." if text else "\r\x1b[K", end="", file=sys.stderr, flush=True)
 

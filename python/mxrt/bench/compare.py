@@ -69,7 +69,7 @@ class Peers:
     def _files(self, pythons: Mapping[str, str], net: SymbolBlock) -> engines.Model:
         folder, task = Path(self._folder.name), self.task
         model = engines.Model(symbol=str(task.symbol_file), params=task.params, onnx=None, inputs=list(task.shapes))
-        if task.params is None:  # the same random numbers for everybody
+        if task.params is None:  # the same random numbers for all engines
             net.export(str(folder / "model"))
             model["params"] = str(folder / "model-0000.params")
         if set(pythons) & {"onnxruntime", "openvino"}:

@@ -34,7 +34,7 @@ Note = Callable[[str], None]
 
 
 def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[str, str], note: Note) -> dict[str, Any]:
-    """The report on one model; `note` is told what is being done."""
+    """The report on one model; `note` is called with what is being done."""
     begin = time.perf_counter()
     shapes = task.shapes
     net = SymbolBlock.imports(str(task.symbol_file), list(shapes), task.params)

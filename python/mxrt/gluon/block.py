@@ -113,7 +113,7 @@ class Block:
         return found
 
     def _warn_of_containers(self) -> None:
-        """Warns of blocks in lists and the like, whose parameters nobody finds."""
+        """Warns of blocks in lists and the like, whose parameters are not found."""
         children = {id(child) for child in self._children.values()}
         for name, value in self.__dict__.items():
             if isinstance(value, (list, tuple, dict)) and name != "_children" and _holds_other_block(value, children):

@@ -43,7 +43,7 @@ def generation() -> int:
 
 
 class _Publish:
-    """Replaces the arrays of parameters: whoever collects arrays under the same lock sees all changes or none."""
+    """Replaces the arrays of parameters: a thread that collects arrays under the same lock sees all changes or none."""
 
     def __enter__(self) -> None:
         publishing.acquire()

@@ -82,7 +82,8 @@ class ParameterDict:
     def get(self, name: str, **kwargs: Any) -> Parameter:
         """The parameter of this name (with the prefix in front); a new one if there is none.
 
-        The keywords are those of :class:`Parameter`. What an existing parameter has must agree with them.
+        The keywords are those of :class:`Parameter`. What an existing parameter has must agree with
+        them.
         """
         full = self._prefix + name
         found = self._find(full)
@@ -94,7 +95,9 @@ class ParameterDict:
         return found
 
     def get_constant(self, name: str, value: Any = None) -> Parameter:
-        """The constant of this name; a new one if there is none. AssertionError if it has another value."""
+        """The constant of this name; a new one if there is none. AssertionError if it has another
+        value.
+        """
         full = self._prefix + name
         found = self._find(full)
         if found is None:
@@ -211,7 +214,9 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Takes values over, as ``load`` does. Either all of them, or, when something is wrong, none."""
+        """Takes values over, as ``load`` does. Either all of them, or, when something is wrong,
+        none.
+        """
         values = {restore_prefix + strip_kind(name): value for name, value in dict(param_dict).items()}
         where = f"file: {filename}" if filename else "param_dict"
         self._load(values, where, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
@@ -273,8 +278,8 @@ def take_over(
 ) -> None:
     """Checks all values, then publishes those that a parameter has a name for.
 
-    With `own` nobody else holds the arrays, so that they need not be copied. `missing` and `extra` are names to
-    complain of.
+    With `own` the caller holds no other reference to the arrays, so they need not be copied.
+    `missing` and `extra` are names to complain of.
     """
     if cast_dtype and dtype_source not in ("current", "saved"):
         raise AssertionError(f"dtype_source is 'current' or 'saved', got '{dtype_source}'")
@@ -304,7 +309,8 @@ def take_over(
             value = value.astype(parameter.dtype, copy=False)
         held = list(parameter._arrays) or (parameter._deferred[2] if parameter._deferred else [])
         ready.append((parameter, value, held if ctx is None and held else contexts_of(ctx)))
-    # All at once: a block that collects its arrays meanwhile gets either all old ones or all new ones.
+    # All at once: a block that collects its arrays meanwhile gets either all old ones or all new
+    # ones.
     with publishing:
         for parameter, value, contexts in ready:
             parameter._publish(value, contexts, own)

@@ -98,7 +98,7 @@ class SymbolBlock(HybridBlock):
         While others wait for the cores too, calls with a higher ``priority`` are served first. A call that has not
         started ``deadline`` seconds from now does not run; reading its result raises an
         :class:`mxrt.base.MXNetTimeoutError`. With ``cancel_on_drop`` a call does not run if its result was dropped
-        before it started; an ordinary call runs anyhow.
+        before it started; an ordinary call runs regardless.
         """
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)

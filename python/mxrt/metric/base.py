@@ -105,7 +105,7 @@ class EvalMetric:
         self.sum_metric = 0.0
 
     def reset_local(self) -> None:
-        """Begins again, but for what ``get_global`` tells."""
+        """Resets the metric, except for the totals that ``get_global`` returns."""
         self.num_inst = 0
         self.sum_metric = 0.0
 

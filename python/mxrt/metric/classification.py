@@ -127,7 +127,7 @@ class _Binary(EvalMetric):
         self._local, self._global = _Counts(), _Counts()
 
     def reset_local(self) -> None:
-        """Begins again, but for what ``get_global`` tells."""
+        """Resets the metric, except for the totals that ``get_global`` returns."""
         super().reset_local()
         self._local = _Counts()
 
@@ -213,7 +213,7 @@ class PCC(EvalMetric):
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Begins again, but for what ``get_global`` tells."""
+        """Resets the metric, except for the totals that ``get_global`` returns."""
         self.num_inst = 0
         self.lcm = numpy.zeros((self.k, self.k))
 

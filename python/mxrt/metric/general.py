@@ -73,7 +73,7 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset()
 
     def reset_local(self) -> None:
-        """Begins again, but for what ``get_global`` tells."""
+        """Resets the metric, except for the totals that ``get_global`` returns."""
         for metric in self.metrics:
             metric.reset_local()
 

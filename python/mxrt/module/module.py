@@ -276,7 +276,7 @@ class Module(BaseModule):
         return dict(zip(names, [*arg_shapes, *aux_shapes], strict=True))
 
     def _first_value(self, name: str, shape: tuple[int, ...]) -> NDArray:
-        """For a parameter that nobody gave: what held before, else zeros (labels and the like do not matter)."""
+        """For a parameter that is not given: its earlier value, else zeros (labels and the like do not matter)."""
         for held in (self._arg_params, self._aux_params):
             if held and name in held:
                 return held[name]
@@ -418,7 +418,7 @@ class Module(BaseModule):
             self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
 
     def _label(self, name: str, inputs: Mapping[str, NDArray]) -> NDArray:
-        """A label that nobody gave: zeros, since at inference its value does not matter.
+        """A label that is not given: zeros, since at inference its value does not matter.
 
         Its shape is worked out from the other inputs of the same call: other threads may use other batch sizes.
         """

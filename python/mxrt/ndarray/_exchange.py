@@ -25,7 +25,7 @@ class Exchange:
     ) -> Any:
         """A capsule with the memory of the array, which stays until the consumer lets it go.
 
-        For an array on the host this waits until the value is there and nobody reads it, and there is no `stream`. For
+        For an array on the host this waits until the value is there and has no reader, and there is no `stream`. For
         one on a device the consumer's stream waits instead. What operators do with the array later is not ordered with
         what the consumer does.
         """
@@ -49,9 +49,9 @@ class Exchange:
         return _mxrt.dlpack_device(self)  # type: ignore[arg-type]
 
     def to_dlpack_for_read(self, max_version: tuple[int, int] | None = None) -> Any:
-        """A capsule for somebody who only reads. Waits for the value."""
+        """A capsule for reading. Waits for the value."""
         return _mxrt.export_dlpack(self, None, max_version, False, False)  # type: ignore[arg-type]
 
     def to_dlpack_for_write(self) -> Any:
-        """A capsule for somebody who writes. Waits for the value, and until nobody reads it any more."""
+        """A capsule for writing. Waits for the value, and until it has no reader."""
         return _mxrt.export_dlpack(self, None, None, True, False)  # type: ignore[arg-type]

@@ -127,10 +127,10 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
 def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray:
     """An array from a numpy array, with its dtype.
 
-    With ``zero_copy`` both share the elements, and numpy's array becomes read-only, as in MXNet. Elements that are
-    read-only already are shared until somebody writes this array, which then gets elements of its own; so this is the
-    fastest way for data of requests; nothing orders what others write to these elements meanwhile. Elements that are
-    not aligned are copied.
+    With ``zero_copy`` both share the elements, and numpy's array becomes read-only, as in MXNet.
+    Elements that are read-only already are shared until this array is written. It then gets
+    elements of its own. So this is the fastest way to pass the data of a request. Writes of other
+    code to shared elements are not ordered. Elements that are not aligned are copied.
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")
@@ -143,22 +143,23 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """An array that shares its memory with `dlpack`: a DLPack capsule, or an array of any library with ``__dlpack__``.
+    """An array that shares its memory with `dlpack`: a DLPack capsule, or an array of any library
+    with ``__dlpack__``.
 
-    Elements that do not lie row by row, and read-only ones, are copied. What the other library does with the memory
-    later is not ordered with operators.
+    Elements that do not lie row by row, and read-only ones, are copied. What the other library does
+    with the memory later is not ordered with operators.
     """
     made: NDArray = _mxrt.import_dlpack(dlpack)
     return made
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """A DLPack capsule for somebody who only reads. Waits for the value."""
+    """A DLPack capsule for reading. Waits for the value."""
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """A DLPack capsule for somebody who writes. Waits for the value, and until nobody reads it any more."""
+    """A DLPack capsule for writing. Waits for the value, and until it has no reader."""
     return data.to_dlpack_for_write()
 
 

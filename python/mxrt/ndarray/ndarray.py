@@ -34,15 +34,17 @@ _invoke = _mxrt.invoke
 class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     """A multi-dimensional array.
 
-    Operators return at once; the value is computed in the background, and whoever needs it (``asnumpy``,
-    ``wait_to_read``, ``print``) waits for it. If an operator fails, everything computed from its result holds that
-    failure, and reading it raises an :class:`mxrt.base.MXNetError`, from every thread, until the array is overwritten.
+    Operators return at once; the value is computed in the background. Reading it (``asnumpy``,
+    ``wait_to_read``, ``print``) waits. If an operator fails, everything computed from its result
+    holds that failure, and reading it raises an :class:`mxrt.base.MXNetError`, from every thread,
+    until the array is overwritten.
 
     Make one with :func:`mxrt.nd.array`, :func:`mxrt.nd.zeros` and the like.
     """
 
     __slots__ = ("__weakref__",)
-    # numpy leaves operators with its arrays on the left to this class, which refuses them as MXNet does.
+    # numpy leaves operators with its arrays on the left to this class, which refuses them as MXNet
+    # does.
     __array_ufunc__ = None
     __array_priority__ = 1000.0
 
@@ -70,7 +72,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     @property
     def T(self) -> NDArray:
-        """The array with its axes reversed, as a copy; the array itself when it has fewer than two axes."""
+        """The array with its axes reversed, as a copy; the array itself when it has fewer than two
+        axes.
+        """
         return self.transpose() if self.ndim > 1 else self
 
     @property
@@ -107,7 +111,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     # ---- its value ---------------------------------------------------------------------------------------------
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """A copy as a numpy array. Waits for the value; raises if the operator that should have made it failed."""
+        """A copy as a numpy array. Waits for the value; raises if the operator that should have
+        made it failed.
+        """
         found = self._to_numpy()
         return found.view(self.dtype) if self._dtype_name == "bfloat16" else found
 
@@ -128,7 +134,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """A copy with other elements; ``copy=False`` gives the array itself when nothing is to be changed."""
+        """A copy with other elements; ``copy=False`` gives the array itself when nothing is to be
+        changed.
+        """
         name = dtype_name(dtype)
         if name == self._dtype_name:
             return self.copy() if copy else self
@@ -282,8 +290,8 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """A view of the same elements in another shape.
 
-        0 keeps an extent, -1 is worked out, -2 keeps the rest, -3 joins two, -4 splits one into the next two.
-        ``reverse=True`` matches from the right.
+        0 keeps an extent, -1 is worked out, -2 keeps the rest, -3 joins two, -4 splits one into the
+        next two. ``reverse=True`` matches from the right.
         """
         target = shape_argument(shape, kwargs)
         reverse = bool(kwargs.pop("reverse", False))
@@ -371,7 +379,9 @@ def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
 
 
 def waitall() -> None:
-    """Waits until all operators pushed so far are done; raises failures that nobody has seen yet."""
+    """Waits until all operators pushed so far are done; raises failures that no wait has raised
+    yet.
+    """
     _mxrt.wait_all()
 
 

@@ -20,7 +20,7 @@ pub struct LoadOptions {
 pub struct Loaded {
     /// the graph
     pub symbol: Symbol,
-    /// what a user should be told, in order
+    /// warnings for the user, in order
     pub warnings: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use mxrt_ops::{AttrDef, AttrKind, Attrs, Inputs, OpDef};
 /// A file that does not say its version was written by this one.
 const OLDEST: i64 = 800;
 
-/// Brings a graph up to date; returns what the user should be told.
+/// Brings a graph up to date; returns the warnings for the user.
 pub(super) fn upgrade(graph: &mut RawGraph, options: LoadOptions) -> Result<Vec<String>, GraphError> {
     let version = graph.version.unwrap_or(OLDEST);
     let mut warnings = Vec::new();

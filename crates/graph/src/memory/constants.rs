@@ -84,7 +84,7 @@ pub struct ConstSet {
     pub blocks: Vec<Option<Arc<ConstBlock>>>,
     /// by slot; empty when nothing has failed
     pub failures: Vec<Option<Failure>>,
-    /// complete, and nobody has asked yet
+    /// complete, and not yet asked for
     fresh: AtomicBool,
 }
 
@@ -319,7 +319,7 @@ struct MadeConsts<'a> {
 
 impl MadeConsts<'_> {
     /// Gives back what no slot behind this place is made of. Folded weights that have been packed go to the system: they are as
-    /// large as the parameters, and nobody will ask for such blocks soon.
+    /// large as the parameters, and such blocks are not needed again soon.
     fn drop_unused(&mut self, place: usize) {
         let last_use = &self.plan.last_use;
         let unused = |value: &Value| value.node().and_then(|n| last_use.get(&n)).is_none_or(|last| *last <= place);

@@ -1,4 +1,4 @@
-//! Passes that remove what does nothing: identities, repeated nodes, nodes nobody reads.
+//! Passes that remove nodes without effect: identities, repeated nodes, nodes without readers.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Value};
 use mxrt_engine::OpError;
@@ -48,7 +48,7 @@ pub fn merge_equal(graph: Graph) -> Result<Graph, OpError> {
     Ok(new.finish(&graph))
 }
 
-/// Drops nodes whose values nobody reads.
+/// Drops nodes whose values have no reader.
 pub fn drop_dead(graph: Graph) -> Result<Graph, OpError> {
     let mut live = vec![false; graph.nodes.len()];
     let mark = |live: &mut Vec<bool>, value: &Value| {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Arrays that a loop reads at most.
 const MAX_INPUTS: usize = 8;
 
-/// Joins float32 operators on arrays of one shape, and on some that repeat over images, whose results in between nobody else
-/// reads.
+/// Joins float32 operators on arrays of one shape, and on some that repeat over images, whose
+/// intermediate results have no other reader.
 pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph, OpError> {
     let groups = groups(&graph, types, options);
     let inner: HashSet<usize> = groups.values().flatten().copied().collect();

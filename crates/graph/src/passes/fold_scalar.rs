@@ -99,7 +99,7 @@ fn number(node: &GraphNode) -> Vec<(String, String)> {
 }
 
 /// The BatchNorm that was folded into parameters, with a factor more. What it makes is rounded once then, and the layer's own weights
-/// can still be told from it (`memory/restore.rs`).
+/// can still be derived from it (`memory/restore.rs`).
 fn with_factor(new: &Rewriter, node: &GraphNode, parameters: &[Value]) -> Result<Option<GraphNode>, OpError> {
     let number = node.attrs.float("scalar");
     let factor = match node.op.name {

@@ -21,7 +21,7 @@ struct FusedLayer {
     activation: Option<Activation>,
 }
 
-/// `act(layer(x) + residual)` becomes one node, where nobody else reads the values in between.
+/// `act(layer(x) + residual)` becomes one node, where no other node reads the values in between.
 pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
     let uses = graph.uses();
     // Every node that is the last of a fused group, and every node that disappears into one.

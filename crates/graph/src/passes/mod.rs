@@ -59,8 +59,8 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass { name: "fuse_pooling", run: fuse_pooling::run },
 ];
 
-/// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that nobody reads
-/// afterwards.
+/// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that no
+/// later step reads.
 pub const OVERWRITE: &str = "overwrite";
 
 /// Large batches of graphs that treat every row alone are run in parts, which can be switched off like a pass.

@@ -1,8 +1,9 @@
-//! Computes only those pixels of a convolution that somebody reads.
+//! Computes only those pixels of a convolution that are read.
 //!
-//! Where all who read a convolution are convolutions of one pixel that step over pixels, it steps over these itself, and they read
-//! every pixel that is left. What is added to it is thinned out by a pooling of one pixel. A convolution of one pixel passes
-//! strides on, so that this goes from back to front: at the end of a stage of resnet50_v1 a 3x3 layer gets stride 2.
+//! Where all readers of a convolution are convolutions of one pixel that step over pixels, it steps
+//! over these itself, and they read every pixel that is left. What is added to it is thinned out by
+//! a pooling of one pixel. A convolution of one pixel passes strides on, so that this goes from
+//! back to front: at the end of a stage of resnet50_v1 a 3x3 layer gets stride 2.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;

@@ -74,7 +74,7 @@ impl Plan {
         Ok((failed, marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect()))
     }
 
-    /// The constants for the parameters of a request; computed now if nobody did before.
+    /// The constants for the parameters of a request; computed now by the first request.
     pub fn constants(&self, request: &PlanRequest<'_>) -> Arc<ConstSet> {
         let env =
             ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };

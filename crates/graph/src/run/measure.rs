@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Runs whose steps are timed where nobody says how many.
+/// Runs whose steps are timed, by default.
 const MEASURED_RUNS: usize = 5;
 
 impl CachedOp {

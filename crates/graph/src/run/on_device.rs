@@ -27,7 +27,7 @@ where
     F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
 {
     let params = call.params.map_or(&[][..], |set| set.arrays());
-    // Every call reads them and hardly anybody writes them: they need not remember who did.
+    // Every call reads them and few ops write them: they need not remember their readers.
     params.iter().for_each(|array| engine.freeze(array.var()));
     let inputs: Vec<&NDArray> = call.inputs.iter().copied().chain(params).collect();
     let values: Vec<(u64, usize)> = inputs.iter().map(|a| (a.value_key().0, a.value_key().2)).collect();

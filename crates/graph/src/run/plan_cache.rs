@@ -61,7 +61,7 @@ impl PlanCache {
         }
     }
 
-    /// Whether a program needs packed weights that those kept so far do not have; of the first nobody asks.
+    /// Whether a program needs packed weights that the cached programs do not have; false for the first program.
     pub fn needs_more(&self, new: &Program) -> bool {
         let programs = self.programs.read();
         let kept = || programs.values().map(|p| &**p);

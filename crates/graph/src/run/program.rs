@@ -238,7 +238,7 @@ impl DividedBatch {
         slices
     }
 
-    /// Runs some parts. An error is that of the first part that has one, whoever ran first.
+    /// Runs some parts. An error is that of the first part that has one, whichever part ran first.
     fn run(
         &self,
         first: usize,

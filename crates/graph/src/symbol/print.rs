@@ -1,4 +1,4 @@
-//! A stable text form of graphs, for tests of passes and for people.
+//! A stable text form of graphs, for tests of passes and for readers.
 
 use super::{Node, NodeEntry, Symbol};
 use std::collections::{HashMap, HashSet};

@@ -255,7 +255,7 @@ impl Reader<'_> {
         Ok(Content::Sparse(stype_name))
     }
 
-    /// Steps over a sparse record, so that its name, at the end of the file, can be told.
+    /// Steps over a sparse record, so that its name, at the end of the file, can be reported.
     fn skip_sparse(&mut self, stype: i32) -> Result<(), ParamsError> {
         let stored = self.shape("storage shape")?;
         if self.shape("shape")?.is_none() {

@@ -98,7 +98,7 @@ fn write_list(
             problem,
         })?;
         out.write_all(&head).map_err(failed)?;
-        // One array at a time: holding two read grants while somebody waits to write between them would block both.
+        // One array at a time: holding two read grants while a write waits between them would block both.
         let guard = array.read_with(poll).map_err(ParamsError::Wait)?;
         out.write_all(guard.tensor().bytes()).map_err(failed)?;
     }

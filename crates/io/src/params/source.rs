@@ -20,7 +20,7 @@ impl Source<'_> {
     pub(super) fn open(path: &Path) -> Result<Source<'static>, ParamsError> {
         let shown = path.to_string_lossy();
         let failed = |error: io::Error| FileError::open(&shown, &error);
-        // Looked at before opening: opening a pipe would wait for somebody to write.
+        // Looked at before opening: opening a pipe would wait for a writer.
         let metadata = std::fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
             return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "Is a directory")).into());

@@ -23,7 +23,7 @@ pub struct Invocation<'a> {
 /// Runs one operator: infers the outputs' types, binds a kernel and pushes it. Returns before it has run.
 ///
 /// `outputs` are arrays to be overwritten (`out=`); without them new ones are made. Shape, type and attribute errors
-/// come at once; errors of values are kept in the outputs until somebody reads them.
+/// come at once; errors of values stay in the outputs until a read raises them.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke(
     call: &Invocation<'_>,

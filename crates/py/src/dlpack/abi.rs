@@ -3,7 +3,7 @@
 use mxrt_tensor::DType;
 use std::ffi::{CStr, c_void};
 
-/// Name of a capsule nobody has taken.
+/// Name of a capsule before a consumer takes it.
 pub const PLAIN: &CStr = c"dltensor";
 /// Name of such a capsule after it was taken.
 pub const PLAIN_USED: &CStr = c"used_dltensor";

@@ -86,7 +86,7 @@ impl Form for ManagedVersioned {
     }
 }
 
-/// Frees a capsule that nobody has taken.
+/// Frees a capsule that no consumer has taken.
 unsafe extern "C" fn free_capsule<M: Form>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls this with the capsule it was made for, attached. A taken capsule has another name.
     unsafe {
@@ -154,7 +154,7 @@ fn wants_version(max_version: Option<(u32, u32)>) -> bool {
     max_version.is_some_and(|(major, _)| major >= abi::VERSION.0)
 }
 
-/// A capsule with the memory of an array, after waiting for its value. `writable`: also for everybody who reads it.
+/// A capsule with the memory of an array, after waiting for its value. `writable`: also for all its readers.
 ///
 /// `stream` is the consumer's. `copied` says that the array was copied for this.
 #[pyfunction]

@@ -56,7 +56,7 @@ impl Source {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // SAFETY: whoever takes a capsule calls the deleter, once.
+        // SAFETY: the consumer of a capsule calls the deleter, once.
         unsafe {
             match self.source {
                 Source::Plain(managed) => {

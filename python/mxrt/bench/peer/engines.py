@@ -48,7 +48,7 @@ def cores() -> int:
 
 
 class _Places:
-    """So many things, each used by one caller at a time; who comes first is served first, as a good server would."""
+    """A number of places, each used by one caller at a time, in order of arrival."""
 
     def __init__(self, things: Iterable[Any]) -> None:
         self._free = list(things)
@@ -76,7 +76,7 @@ class _Places:
 
 
 class _Wanted:
-    """What somebody waits for."""
+    """What a caller waits for."""
 
     def __init__(self) -> None:
         self.thing: Any = None

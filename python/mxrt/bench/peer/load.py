@@ -120,7 +120,7 @@ def summary(load: Load, batch: int, times: bool = False) -> dict[str, Any]:
 
 
 def percentiles(times: Sequence[float]) -> dict[str, float]:
-    """What is told of the times of requests, in ms."""
+    """The reported percentiles of the times of requests, in ms."""
     p50, p99, most = np.percentile(times, [50, 99, 100])
     return {"p50_ms": float(p50), "p99_ms": float(p99), "max_ms": float(most)}
 
@@ -210,7 +210,7 @@ class _Crowd:
 
 
 class _Busy:
-    """Processor time of everybody else, from now on."""
+    """Processor time of all other programs, from now on."""
 
     def __init__(self) -> None:
         self._begin = (time.perf_counter(), self._now())
