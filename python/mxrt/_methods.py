@@ -1,4 +1,6 @@
-"""Methods that NDArray and Symbol share: each calls the operator of its name with the object as first argument."""
+"""Methods that NDArray and Symbol share: each calls the operator of its name with the object as
+first argument.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from typing import Any
 
 
 class OperatorMethods:
-    """Operators as methods; arguments are those of the function of the same name in ``mx.nd`` and ``mx.sym``."""
+    """Operators as methods; arguments are those of the function of the same name in ``mx.nd`` and
+    ``mx.sym``.
+    """
 
     __slots__ = ()
 
@@ -15,305 +19,305 @@ class OperatorMethods:
         raise NotImplementedError
 
     def abs(self, *args: Any, **kwargs: Any) -> Any:
-        """``abs`` of this and the given arguments."""
+        """The operator ``abs`` with this object as its first argument."""
         return self._function("abs")(self, *args, **kwargs)
 
     def arccos(self, *args: Any, **kwargs: Any) -> Any:
-        """``arccos`` of this and the given arguments."""
+        """The operator ``arccos`` with this object as its first argument."""
         return self._function("arccos")(self, *args, **kwargs)
 
     def arccosh(self, *args: Any, **kwargs: Any) -> Any:
-        """``arccosh`` of this and the given arguments."""
+        """The operator ``arccosh`` with this object as its first argument."""
         return self._function("arccosh")(self, *args, **kwargs)
 
     def arcsin(self, *args: Any, **kwargs: Any) -> Any:
-        """``arcsin`` of this and the given arguments."""
+        """The operator ``arcsin`` with this object as its first argument."""
         return self._function("arcsin")(self, *args, **kwargs)
 
     def arcsinh(self, *args: Any, **kwargs: Any) -> Any:
-        """``arcsinh`` of this and the given arguments."""
+        """The operator ``arcsinh`` with this object as its first argument."""
         return self._function("arcsinh")(self, *args, **kwargs)
 
     def arctan(self, *args: Any, **kwargs: Any) -> Any:
-        """``arctan`` of this and the given arguments."""
+        """The operator ``arctan`` with this object as its first argument."""
         return self._function("arctan")(self, *args, **kwargs)
 
     def arctanh(self, *args: Any, **kwargs: Any) -> Any:
-        """``arctanh`` of this and the given arguments."""
+        """The operator ``arctanh`` with this object as its first argument."""
         return self._function("arctanh")(self, *args, **kwargs)
 
     def argmax(self, *args: Any, **kwargs: Any) -> Any:
-        """``argmax`` of this and the given arguments."""
+        """The operator ``argmax`` with this object as its first argument."""
         return self._function("argmax")(self, *args, **kwargs)
 
     def argmax_channel(self, *args: Any, **kwargs: Any) -> Any:
-        """``argmax_channel`` of this and the given arguments."""
+        """The operator ``argmax_channel`` with this object as its first argument."""
         return self._function("argmax_channel")(self, *args, **kwargs)
 
     def argmin(self, *args: Any, **kwargs: Any) -> Any:
-        """``argmin`` of this and the given arguments."""
+        """The operator ``argmin`` with this object as its first argument."""
         return self._function("argmin")(self, *args, **kwargs)
 
     def argsort(self, *args: Any, **kwargs: Any) -> Any:
-        """``argsort`` of this and the given arguments."""
+        """The operator ``argsort`` with this object as its first argument."""
         return self._function("argsort")(self, *args, **kwargs)
 
     def broadcast_axes(self, *args: Any, **kwargs: Any) -> Any:
-        """``broadcast_axes`` of this and the given arguments."""
+        """The operator ``broadcast_axes`` with this object as its first argument."""
         return self._function("broadcast_axes")(self, *args, **kwargs)
 
     def cbrt(self, *args: Any, **kwargs: Any) -> Any:
-        """``cbrt`` of this and the given arguments."""
+        """The operator ``cbrt`` with this object as its first argument."""
         return self._function("cbrt")(self, *args, **kwargs)
 
     def ceil(self, *args: Any, **kwargs: Any) -> Any:
-        """``ceil`` of this and the given arguments."""
+        """The operator ``ceil`` with this object as its first argument."""
         return self._function("ceil")(self, *args, **kwargs)
 
     def clip(self, *args: Any, **kwargs: Any) -> Any:
-        """``clip`` of this and the given arguments."""
+        """The operator ``clip`` with this object as its first argument."""
         return self._function("clip")(self, *args, **kwargs)
 
     def cos(self, *args: Any, **kwargs: Any) -> Any:
-        """``cos`` of this and the given arguments."""
+        """The operator ``cos`` with this object as its first argument."""
         return self._function("cos")(self, *args, **kwargs)
 
     def cosh(self, *args: Any, **kwargs: Any) -> Any:
-        """``cosh`` of this and the given arguments."""
+        """The operator ``cosh`` with this object as its first argument."""
         return self._function("cosh")(self, *args, **kwargs)
 
     def degrees(self, *args: Any, **kwargs: Any) -> Any:
-        """``degrees`` of this and the given arguments."""
+        """The operator ``degrees`` with this object as its first argument."""
         return self._function("degrees")(self, *args, **kwargs)
 
     def depth_to_space(self, *args: Any, **kwargs: Any) -> Any:
-        """``depth_to_space`` of this and the given arguments."""
+        """The operator ``depth_to_space`` with this object as its first argument."""
         return self._function("depth_to_space")(self, *args, **kwargs)
 
     def diag(self, *args: Any, **kwargs: Any) -> Any:
-        """``diag`` of this and the given arguments."""
+        """The operator ``diag`` with this object as its first argument."""
         return self._function("diag")(self, *args, **kwargs)
 
     def exp(self, *args: Any, **kwargs: Any) -> Any:
-        """``exp`` of this and the given arguments."""
+        """The operator ``exp`` with this object as its first argument."""
         return self._function("exp")(self, *args, **kwargs)
 
     def expm1(self, *args: Any, **kwargs: Any) -> Any:
-        """``expm1`` of this and the given arguments."""
+        """The operator ``expm1`` with this object as its first argument."""
         return self._function("expm1")(self, *args, **kwargs)
 
     def fix(self, *args: Any, **kwargs: Any) -> Any:
-        """``fix`` of this and the given arguments."""
+        """The operator ``fix`` with this object as its first argument."""
         return self._function("fix")(self, *args, **kwargs)
 
     def flip(self, *args: Any, **kwargs: Any) -> Any:
-        """``flip`` of this and the given arguments."""
+        """The operator ``flip`` with this object as its first argument."""
         return self._function("flip")(self, *args, **kwargs)
 
     def floor(self, *args: Any, **kwargs: Any) -> Any:
-        """``floor`` of this and the given arguments."""
+        """The operator ``floor`` with this object as its first argument."""
         return self._function("floor")(self, *args, **kwargs)
 
     def log(self, *args: Any, **kwargs: Any) -> Any:
-        """``log`` of this and the given arguments."""
+        """The operator ``log`` with this object as its first argument."""
         return self._function("log")(self, *args, **kwargs)
 
     def log10(self, *args: Any, **kwargs: Any) -> Any:
-        """``log10`` of this and the given arguments."""
+        """The operator ``log10`` with this object as its first argument."""
         return self._function("log10")(self, *args, **kwargs)
 
     def log1p(self, *args: Any, **kwargs: Any) -> Any:
-        """``log1p`` of this and the given arguments."""
+        """The operator ``log1p`` with this object as its first argument."""
         return self._function("log1p")(self, *args, **kwargs)
 
     def log2(self, *args: Any, **kwargs: Any) -> Any:
-        """``log2`` of this and the given arguments."""
+        """The operator ``log2`` with this object as its first argument."""
         return self._function("log2")(self, *args, **kwargs)
 
     def log_softmax(self, *args: Any, **kwargs: Any) -> Any:
-        """``log_softmax`` of this and the given arguments."""
+        """The operator ``log_softmax`` with this object as its first argument."""
         return self._function("log_softmax")(self, *args, **kwargs)
 
     def max(self, *args: Any, **kwargs: Any) -> Any:
-        """``max`` of this and the given arguments."""
+        """The operator ``max`` with this object as its first argument."""
         return self._function("max")(self, *args, **kwargs)
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        """``mean`` of this and the given arguments."""
+        """The operator ``mean`` with this object as its first argument."""
         return self._function("mean")(self, *args, **kwargs)
 
     def min(self, *args: Any, **kwargs: Any) -> Any:
-        """``min`` of this and the given arguments."""
+        """The operator ``min`` with this object as its first argument."""
         return self._function("min")(self, *args, **kwargs)
 
     def nanprod(self, *args: Any, **kwargs: Any) -> Any:
-        """``nanprod`` of this and the given arguments."""
+        """The operator ``nanprod`` with this object as its first argument."""
         return self._function("nanprod")(self, *args, **kwargs)
 
     def nansum(self, *args: Any, **kwargs: Any) -> Any:
-        """``nansum`` of this and the given arguments."""
+        """The operator ``nansum`` with this object as its first argument."""
         return self._function("nansum")(self, *args, **kwargs)
 
     def norm(self, *args: Any, **kwargs: Any) -> Any:
-        """``norm`` of this and the given arguments."""
+        """The operator ``norm`` with this object as its first argument."""
         return self._function("norm")(self, *args, **kwargs)
 
     def one_hot(self, *args: Any, **kwargs: Any) -> Any:
-        """``one_hot`` of this and the given arguments."""
+        """The operator ``one_hot`` with this object as its first argument."""
         return self._function("one_hot")(self, *args, **kwargs)
 
     def ones_like(self, *args: Any, **kwargs: Any) -> Any:
-        """``ones_like`` of this and the given arguments."""
+        """The operator ``ones_like`` with this object as its first argument."""
         return self._function("ones_like")(self, *args, **kwargs)
 
     def pad(self, *args: Any, **kwargs: Any) -> Any:
-        """``pad`` of this and the given arguments."""
+        """The operator ``pad`` with this object as its first argument."""
         return self._function("pad")(self, *args, **kwargs)
 
     def pick(self, *args: Any, **kwargs: Any) -> Any:
-        """``pick`` of this and the given arguments."""
+        """The operator ``pick`` with this object as its first argument."""
         return self._function("pick")(self, *args, **kwargs)
 
     def prod(self, *args: Any, **kwargs: Any) -> Any:
-        """``prod`` of this and the given arguments."""
+        """The operator ``prod`` with this object as its first argument."""
         return self._function("prod")(self, *args, **kwargs)
 
     def radians(self, *args: Any, **kwargs: Any) -> Any:
-        """``radians`` of this and the given arguments."""
+        """The operator ``radians`` with this object as its first argument."""
         return self._function("radians")(self, *args, **kwargs)
 
     def rcbrt(self, *args: Any, **kwargs: Any) -> Any:
-        """``rcbrt`` of this and the given arguments."""
+        """The operator ``rcbrt`` with this object as its first argument."""
         return self._function("rcbrt")(self, *args, **kwargs)
 
     def reciprocal(self, *args: Any, **kwargs: Any) -> Any:
-        """``reciprocal`` of this and the given arguments."""
+        """The operator ``reciprocal`` with this object as its first argument."""
         return self._function("reciprocal")(self, *args, **kwargs)
 
     def relu(self, *args: Any, **kwargs: Any) -> Any:
-        """``relu`` of this and the given arguments."""
+        """The operator ``relu`` with this object as its first argument."""
         return self._function("relu")(self, *args, **kwargs)
 
     def repeat(self, *args: Any, **kwargs: Any) -> Any:
-        """``repeat`` of this and the given arguments."""
+        """The operator ``repeat`` with this object as its first argument."""
         return self._function("repeat")(self, *args, **kwargs)
 
     def reshape_like(self, *args: Any, **kwargs: Any) -> Any:
-        """``reshape_like`` of this and the given arguments."""
+        """The operator ``reshape_like`` with this object as its first argument."""
         return self._function("reshape_like")(self, *args, **kwargs)
 
     def rint(self, *args: Any, **kwargs: Any) -> Any:
-        """``rint`` of this and the given arguments."""
+        """The operator ``rint`` with this object as its first argument."""
         return self._function("rint")(self, *args, **kwargs)
 
     def round(self, *args: Any, **kwargs: Any) -> Any:
-        """``round`` of this and the given arguments."""
+        """The operator ``round`` with this object as its first argument."""
         return self._function("round")(self, *args, **kwargs)
 
     def rsqrt(self, *args: Any, **kwargs: Any) -> Any:
-        """``rsqrt`` of this and the given arguments."""
+        """The operator ``rsqrt`` with this object as its first argument."""
         return self._function("rsqrt")(self, *args, **kwargs)
 
     def shape_array(self, *args: Any, **kwargs: Any) -> Any:
-        """``shape_array`` of this and the given arguments."""
+        """The operator ``shape_array`` with this object as its first argument."""
         return self._function("shape_array")(self, *args, **kwargs)
 
     def sigmoid(self, *args: Any, **kwargs: Any) -> Any:
-        """``sigmoid`` of this and the given arguments."""
+        """The operator ``sigmoid`` with this object as its first argument."""
         return self._function("sigmoid")(self, *args, **kwargs)
 
     def sign(self, *args: Any, **kwargs: Any) -> Any:
-        """``sign`` of this and the given arguments."""
+        """The operator ``sign`` with this object as its first argument."""
         return self._function("sign")(self, *args, **kwargs)
 
     def sin(self, *args: Any, **kwargs: Any) -> Any:
-        """``sin`` of this and the given arguments."""
+        """The operator ``sin`` with this object as its first argument."""
         return self._function("sin")(self, *args, **kwargs)
 
     def sinh(self, *args: Any, **kwargs: Any) -> Any:
-        """``sinh`` of this and the given arguments."""
+        """The operator ``sinh`` with this object as its first argument."""
         return self._function("sinh")(self, *args, **kwargs)
 
     def size_array(self, *args: Any, **kwargs: Any) -> Any:
-        """``size_array`` of this and the given arguments."""
+        """The operator ``size_array`` with this object as its first argument."""
         return self._function("size_array")(self, *args, **kwargs)
 
     def slice(self, *args: Any, **kwargs: Any) -> Any:
-        """``slice`` of this and the given arguments."""
+        """The operator ``slice`` with this object as its first argument."""
         return self._function("slice")(self, *args, **kwargs)
 
     def slice_axis(self, *args: Any, **kwargs: Any) -> Any:
-        """``slice_axis`` of this and the given arguments."""
+        """The operator ``slice_axis`` with this object as its first argument."""
         return self._function("slice_axis")(self, *args, **kwargs)
 
     def slice_like(self, *args: Any, **kwargs: Any) -> Any:
-        """``slice_like`` of this and the given arguments."""
+        """The operator ``slice_like`` with this object as its first argument."""
         return self._function("slice_like")(self, *args, **kwargs)
 
     def softmax(self, *args: Any, **kwargs: Any) -> Any:
-        """``softmax`` of this and the given arguments."""
+        """The operator ``softmax`` with this object as its first argument."""
         return self._function("softmax")(self, *args, **kwargs)
 
     def softmin(self, *args: Any, **kwargs: Any) -> Any:
-        """``softmin`` of this and the given arguments."""
+        """The operator ``softmin`` with this object as its first argument."""
         return self._function("softmin")(self, *args, **kwargs)
 
     def sort(self, *args: Any, **kwargs: Any) -> Any:
-        """``sort`` of this and the given arguments."""
+        """The operator ``sort`` with this object as its first argument."""
         return self._function("sort")(self, *args, **kwargs)
 
     def space_to_depth(self, *args: Any, **kwargs: Any) -> Any:
-        """``space_to_depth`` of this and the given arguments."""
+        """The operator ``space_to_depth`` with this object as its first argument."""
         return self._function("space_to_depth")(self, *args, **kwargs)
 
     def split(self, *args: Any, **kwargs: Any) -> Any:
-        """``split`` of this and the given arguments."""
+        """The operator ``split`` with this object as its first argument."""
         return self._function("split")(self, *args, **kwargs)
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Any:
-        """``split_v2`` of this and the given arguments."""
+        """The operator ``split_v2`` with this object as its first argument."""
         return self._function("split_v2")(self, *args, **kwargs)
 
     def sqrt(self, *args: Any, **kwargs: Any) -> Any:
-        """``sqrt`` of this and the given arguments."""
+        """The operator ``sqrt`` with this object as its first argument."""
         return self._function("sqrt")(self, *args, **kwargs)
 
     def square(self, *args: Any, **kwargs: Any) -> Any:
-        """``square`` of this and the given arguments."""
+        """The operator ``square`` with this object as its first argument."""
         return self._function("square")(self, *args, **kwargs)
 
     def sum(self, *args: Any, **kwargs: Any) -> Any:
-        """``sum`` of this and the given arguments."""
+        """The operator ``sum`` with this object as its first argument."""
         return self._function("sum")(self, *args, **kwargs)
 
     def swapaxes(self, *args: Any, **kwargs: Any) -> Any:
-        """``swapaxes`` of this and the given arguments."""
+        """The operator ``swapaxes`` with this object as its first argument."""
         return self._function("swapaxes")(self, *args, **kwargs)
 
     def take(self, *args: Any, **kwargs: Any) -> Any:
-        """``take`` of this and the given arguments."""
+        """The operator ``take`` with this object as its first argument."""
         return self._function("take")(self, *args, **kwargs)
 
     def tan(self, *args: Any, **kwargs: Any) -> Any:
-        """``tan`` of this and the given arguments."""
+        """The operator ``tan`` with this object as its first argument."""
         return self._function("tan")(self, *args, **kwargs)
 
     def tanh(self, *args: Any, **kwargs: Any) -> Any:
-        """``tanh`` of this and the given arguments."""
+        """The operator ``tanh`` with this object as its first argument."""
         return self._function("tanh")(self, *args, **kwargs)
 
     def tile(self, *args: Any, **kwargs: Any) -> Any:
-        """``tile`` of this and the given arguments."""
+        """The operator ``tile`` with this object as its first argument."""
         return self._function("tile")(self, *args, **kwargs)
 
     def topk(self, *args: Any, **kwargs: Any) -> Any:
-        """``topk`` of this and the given arguments."""
+        """The operator ``topk`` with this object as its first argument."""
         return self._function("topk")(self, *args, **kwargs)
 
     def trunc(self, *args: Any, **kwargs: Any) -> Any:
-        """``trunc`` of this and the given arguments."""
+        """The operator ``trunc`` with this object as its first argument."""
         return self._function("trunc")(self, *args, **kwargs)
 
     def zeros_like(self, *args: Any, **kwargs: Any) -> Any:
-        """``zeros_like`` of this and the given arguments."""
+        """The operator ``zeros_like`` with this object as its first argument."""
         return self._function("zeros_like")(self, *args, **kwargs)

@@ -1,6 +1,7 @@
 """Arrays, and operators on them: ``mx.nd``.
 
-Every operator of this build is a function here; they are made when first used. ``dir(mx.nd)`` lists them.
+Every operator of this build is a function here; they are made when first used. ``dir(mx.nd)`` lists
+them.
 """
 
 from __future__ import annotations

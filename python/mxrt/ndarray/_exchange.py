@@ -12,7 +12,9 @@ _CPU = (1, 0)
 
 
 class Exchange:
-    """What an array has of DLPack's protocol: ``numpy.from_dlpack(x)``, ``torch.from_dlpack(x)`` share its memory."""
+    """What an array has of DLPack's protocol: ``numpy.from_dlpack(x)``, ``torch.from_dlpack(x)``
+    share its memory.
+    """
 
     __slots__ = ()
 
@@ -25,9 +27,9 @@ class Exchange:
     ) -> Any:
         """A capsule with the memory of the array, which stays until the consumer lets it go.
 
-        For an array on the host this waits until the value is there and has no reader, and there is no `stream`. For
-        one on a device the consumer's stream waits instead. What operators do with the array later is not ordered with
-        what the consumer does.
+        For an array on the host this waits until the value is there and has no reader, and there is
+        no `stream`. For one on a device the consumer's stream waits instead. What operators do with
+        the array later is not ordered with what the consumer does.
         """
         source, copied = self._for_consumer(dl_device, copy)
         return _mxrt.export_dlpack(source, stream, max_version, True, copied)

@@ -1,4 +1,6 @@
-"""What a Python index means: a region of an array, or, for keys with arrays in them, a list of positions."""
+"""What a Python index means: a region of an array, or, for keys with arrays in them, a list of
+positions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Region: TypeAlias = tuple[int, list[tuple[int, int]]]
 
 
 def is_basic(key: Any) -> bool:
-    """Whether a key consists of integers (``True`` is 1, as in MXNet), slices, ``None`` and ``...`` only."""
+    """Whether a key consists of integers (``True`` is 1, as in MXNet), slices, ``None`` and ``...``
+    only.
+    """
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or isinstance(part, (slice, EllipsisType, int, np.integer)) for part in parts)
 
@@ -106,7 +110,9 @@ def positions(shape: tuple[int, ...], key: Any) -> np.ndarray[Any, Any]:
 
 
 def _plain(part: Any) -> Any:
-    """One part of a key as numpy takes it; numbers of any type are integers here, also what a comparison made."""
+    """One part of a key as numpy takes it; numbers of any type are integers here, also what a
+    comparison made.
+    """
     if isinstance(part, _mxrt.NDArrayBase):
         part = part.asnumpy()  # type: ignore[attr-defined]
     if isinstance(part, (list, tuple)):

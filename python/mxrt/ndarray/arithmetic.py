@@ -69,12 +69,12 @@ def power(base: Any, exp: Any) -> Any:
 
 
 def maximum(lhs: Any, rhs: Any) -> Any:
-    """The larger one, with broadcasting."""
+    """The larger of two elements, with broadcasting."""
     return _two(lhs, rhs, "broadcast_maximum", "_maximum_scalar", None, lambda a, b: a if a > b else b)
 
 
 def minimum(lhs: Any, rhs: Any) -> Any:
-    """The smaller one, with broadcasting."""
+    """The smaller of two elements, with broadcasting."""
     return _two(lhs, rhs, "broadcast_minimum", "_minimum_scalar", None, lambda a, b: a if a < b else b)
 
 

@@ -15,11 +15,12 @@ __all__ = ["CachedOp"]
 
 
 class CachedOp:
-    """A graph, compiled once per signature of its inputs; any number of threads may call it at the same time.
+    """A graph, compiled once per signature of its inputs; any number of threads may call it at the
+    same time.
 
-    Called with arrays in the order of ``sym.list_inputs()``; returns at once, with one array or a list of them.
-    ``out`` gives arrays to be overwritten. ``priority``, ``deadline`` and ``cancel_on_drop`` are those of
-    :meth:`mxrt.gluon.SymbolBlock.forward`.
+    Called with arrays in the order of ``sym.list_inputs()``; returns at once, with one array or a
+    list of them. ``out`` gives arrays to be overwritten. ``priority``, ``deadline`` and
+    ``cancel_on_drop`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
     """
 
     __slots__ = ("_op", "sym")
@@ -47,7 +48,9 @@ class CachedOp:
         return self._op.bind(arrays)
 
     def plan(self, *args: Any, measure: bool = True) -> str:
-        """The compiled form for inputs like these, as text; see :meth:`mxrt.gluon.SymbolBlock.plan`."""
+        """The compiled form for inputs like these, as text; see
+        :meth:`mxrt.gluon.SymbolBlock.plan`.
+        """
         return self._op.plan(*args, measure=measure)
 
     def plan_report(self, *args: Any, measure: bool = True) -> dict[str, Any]:

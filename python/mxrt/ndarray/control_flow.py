@@ -1,4 +1,6 @@
-"""Control flow with arrays, and tests of numbers: functions of ``mx.nd.contrib`` that call Python code."""
+"""Control flow with arrays, and tests of numbers: functions of ``mx.nd.contrib`` that call Python
+code.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _stacked(steps: list[NDArray]) -> NDArray:
 
 
 def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any) -> tuple[Any, Any]:
-    """Calls ``body(row, states)`` for every row of the data; outputs are stacked, the last states are returned."""
+    """Calls ``body(row, states)`` for every row of the data; outputs are stacked, the last states
+    are returned.
+    """
     several = isinstance(data, (list, tuple))
     columns = [_rows(d) for d in data] if several else [_rows(data)]
     states = init_states
@@ -39,7 +43,9 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
 def while_loop(
     cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: int | None = None
 ) -> tuple[Any, Any]:
-    """Calls ``func(*loop_vars)`` while ``cond(*loop_vars)``; outputs have `max_iterations` rows, the rest is zero."""
+    """Calls ``func(*loop_vars)`` while ``cond(*loop_vars)``; outputs have `max_iterations` rows,
+    the rest is zero.
+    """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
     if max_iterations < 1:

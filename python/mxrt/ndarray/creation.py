@@ -50,7 +50,7 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
-    """An array whose content does not matter (it is zero)."""
+    """A new array for values that are written later. Its elements are zero."""
     return _dense(stype, _empty(_extents(shape, True, "empty"), ctx, dtype_name(dtype)))
 
 
@@ -71,7 +71,7 @@ def _filled(shape: Any, value: Any, ctx: Any, dtype: Any, out: NDArray | None, o
 def zeros(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
 ) -> NDArray:
-    """An array of zeros."""
+    """An array of zeros of the given shape, float32 unless `dtype` says otherwise."""
     out = kwargs.pop("out", None)
     if out is not None:
         return _filled(shape, 0, ctx, dtype, out, "_zeros")
@@ -79,12 +79,14 @@ def zeros(
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """An array of ones."""
+    """An array of ones of the given shape, float32 unless `dtype` says otherwise."""
     return _filled(shape, 1, ctx, dtype, kwargs.pop("out", None), "_ones")
 
 
 def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
-    """An array with one value everywhere."""
+    """An array of the given shape whose elements are all `val`, float32 unless `dtype` says
+    otherwise.
+    """
     return _filled(shape, val, ctx, dtype, out, "_full")
 
 
@@ -97,7 +99,7 @@ def arange(
     ctx: Context | None = None,
     dtype: Any = None,
 ) -> NDArray:
-    """Numbers from `start` (0 when only one bound is given) up to, but without, `stop`."""
+    """Numbers from `start` (0 if only one bound is given) up to, but excluding, `stop`."""
     first, end = (0.0, start) if stop is None else (start, stop)
     if step == 0 or repeat < 1:
         raise MXNetValueError(f"arange: step {step} and repeat {repeat} make no range", op="_arange")
@@ -110,12 +112,16 @@ def arange(
 def linspace(
     start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = None
 ) -> NDArray:
-    """`num` numbers at equal distances."""
+    """`num` numbers at equal distances from `start` to `stop`, which is left out without
+    `endpoint`.
+    """
     return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=dtype)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """Ones on a diagonal, zeros elsewhere."""
+    """A matrix of `N` rows and `M` columns (`N` if 0) with ones on diagonal `k`, zeros
+    elsewhere.
+    """
     made = np.eye(N, M or N, k)
     out: NDArray | None = kwargs.pop("out", None)
     if out is not None:
@@ -130,7 +136,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
     With ``zero_copy`` both share the elements, and numpy's array becomes read-only, as in MXNet.
     Elements that are read-only already are shared until this array is written. It then gets
     elements of its own. So this is the fastest way to pass the data of a request. Writes of other
-    code to shared elements are not ordered. Elements that are not aligned are copied.
+    code to shared elements are not ordered with operators. Elements that are not aligned are
+    copied.
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")
@@ -143,11 +150,11 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """An array that shares its memory with `dlpack`: a DLPack capsule, or an array of any library
-    with ``__dlpack__``.
+    """An array that shares memory with `dlpack`: a DLPack capsule, or an array of any library with
+    ``__dlpack__``.
 
-    Elements that do not lie row by row, and read-only ones, are copied. What the other library does
-    with the memory later is not ordered with operators.
+    Read-only elements, and elements that are not contiguous, are copied. Later accesses of the
+    other library are not ordered with operators.
     """
     made: NDArray = _mxrt.import_dlpack(dlpack)
     return made
@@ -164,7 +171,7 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 
 
 def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Joins arrays along an axis."""
+    """Joins arrays along an axis, in which alone their shapes may differ."""
     if not arrays:
         raise MXNetValueError("concatenate: there are no arrays to be joined")
     if len(arrays) == 1 and not always_copy:
@@ -174,7 +181,7 @@ def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) 
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
-    """Moves axes to other places; the others keep their order."""
+    """Moves axes to other positions. The other axes keep their order."""
     sources = [source] if isinstance(source, int) else list(source)
     targets = [destination] if isinstance(destination, int) else list(destination)
     if len(sources) != len(targets):
@@ -208,7 +215,7 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Any:
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
-    """Rows with a one at the given place, written to `out`."""
+    """Writes rows with a one at the given index, else zeros, to `out`."""
     if is_number(indices):
         raise TypeError("onehot_encode expects an array of indices")
     width = out.shape[1]

@@ -111,20 +111,21 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     # ---- its value ---------------------------------------------------------------------------------------------
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """A copy as a numpy array. Waits for the value; raises if the operator that should have
-        made it failed.
+        """A copy of the value as a numpy array of the same shape and dtype. Waits for the value.
+
+        Raises :class:`mxrt.base.MXNetError` if the operator that computes the array failed.
         """
         found = self._to_numpy()
         return found.view(self.dtype) if self._dtype_name == "bfloat16" else found
 
     def asscalar(self) -> Any:
-        """The only element, as a numpy scalar."""
+        """The only element, as a numpy scalar. Raises ValueError if there are several."""
         if self.size != 1:
             raise ValueError("The current array is not a scalar")
         return self._to_numpy().reshape(-1)[0]
 
     def item(self) -> Any:
-        """The only element, as a Python number."""
+        """The only element, as a Python number. Raises ValueError if there are several."""
         return self.asscalar().item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -134,8 +135,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """A copy with other elements; ``copy=False`` gives the array itself when nothing is to be
-        changed.
+        """A copy with elements of another dtype.
+
+        With ``copy=False`` an array that has the dtype already is returned itself.
         """
         name = dtype_name(dtype)
         if name == self._dtype_name:
@@ -148,7 +150,11 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return self.copyto(self.context)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copies into another array of the same shape, or to a context."""
+        """Copies the elements into `other`: an array of the same shape, or a context for a new
+        array.
+
+        Returns the copy. Raises :class:`mxrt.base.MXNetShapeError` if the shapes differ.
+        """
         if isinstance(other, Context):
             target = _empty(self.shape, other, self._dtype_name)
         elif isinstance(other, NDArray):
@@ -166,7 +172,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return target
 
     def as_in_context(self, context: Context) -> NDArray:
-        """The array itself when it lives there already, else a copy there."""
+        """The array itself if it is on `context` already, else a copy there."""
         return self if self.context == context else self.copyto(context)
 
     as_in_ctx = as_in_context
@@ -180,7 +186,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         raise MXNetNotImplementedError("mx.np arrays are not part of this build of mxrt")
 
     def detach(self) -> NDArray:
-        """Another array over the same elements."""
+        """A view of the same elements."""
         view: NDArray = self._view(0, list(self.shape))
         return view
 
@@ -379,8 +385,10 @@ def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
 
 
 def waitall() -> None:
-    """Waits until all operators pushed so far are done; raises failures that no wait has raised
-    yet.
+    """Waits until all operators pushed so far are done.
+
+    Raises the failures that no wait has raised yet: one as itself, several as
+    :class:`mxrt.base.MultipleErrors`.
     """
     _mxrt.wait_all()
 
@@ -403,9 +411,10 @@ def _empty(shape: tuple[int, ...], ctx: Context | str | None, dtype: str) -> NDA
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """An array from anything array-like: lists, numbers, numpy arrays, NDArrays.
+    """A new array with the values of `source_array`: a list, number, numpy array or NDArray.
 
-    The dtype is float32 unless `dtype` says otherwise; only an NDArray keeps its own.
+    `ctx` is its device, by default the current context. `dtype` is its element type, by default
+    float32, or that of the NDArray that is copied. Raises TypeError for values that are no array.
     """
     if isinstance(source_array, NDArray):
         copy = source_array.astype(source_array._dtype_name if dtype is None else dtype)

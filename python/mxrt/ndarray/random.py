@@ -38,7 +38,9 @@ def _extents(shape: Any) -> tuple[int, ...]:
 def _sample(
     kind: str, parameters: dict[str, Any], renamed: dict[str, str], shape: Any, dtype: Any, ctx: Any, out: Any
 ) -> Any:
-    """One distribution: with numbers for its parameters, or with arrays, one draw for each element."""
+    """One distribution: with numbers for its parameters, or with arrays, one draw for each
+    element.
+    """
     values = list(parameters.values())
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
     if all(isinstance(v, NDArray) for v in values):

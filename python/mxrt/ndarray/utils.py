@@ -19,19 +19,27 @@ def _path(fname: Any) -> str:
 
 
 def load(fname: str) -> Any:
-    """The arrays of a file: a list, or a dictionary when they have names. Every version of MXNet's format is read."""
+    """Loads the arrays of a file in any version of MXNet's format.
+
+    Returns a dictionary if the arrays have names, else a list. Raises
+    :class:`mxrt.base.MXNetDataError` for a damaged file.
+    """
     return _mxrt.load_arrays(_path(fname))
 
 
 def load_frombuffer(buf: bytes) -> Any:
-    """The arrays of such a file's content."""
+    """Loads the arrays of a file's content, as :func:`load` does."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
         raise TypeError("load_frombuffer required a string or bytes buffer")
     return _mxrt.load_buffer(bytes(buf))
 
 
 def save(fname: str, data: Any) -> None:
-    """Writes an array, a list of arrays, or a dictionary of arrays by name; the file is whole or does not appear."""
+    """Saves an array, a list of arrays, or a dictionary of arrays by name.
+
+    The file appears when it is complete, or not at all. Waits for the arrays, and raises the
+    failure of an array that failed.
+    """
     if isinstance(data, NDArray):
         data = [data]
     if isinstance(data, dict):
