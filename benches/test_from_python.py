@@ -1,4 +1,6 @@
-"""What calls cost from Python: `make bench`. Numbers for people; nothing here fails for being slow."""
+"""What calls cost from Python: `make bench`. Numbers for people; nothing here fails for being
+slow.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Look inside a built wheel: what it needs from the system, what it exports, what it carries and weighs.
+"""Look inside a built wheel: what it needs from the system, what it exports, what it carries and
+weighs.
 
     python scripts/check_wheel.py dist/mxrt-*.whl
 
-Needs readelf and nm (binutils). Prints one line per finding; exit status 1 when something is not as promised.
+Needs readelf and nm (binutils). Prints one line per finding; exit status 1 when something is not as
+promised.
 """
 
 import argparse

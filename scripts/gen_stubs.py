@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of the functions that mx.nd and mx.sym make out of the registry of operators.
+"""Writes the type stubs of the functions that mx.nd and mx.sym make out of the registry of
+operators.
 
     gen_stubs.py            write them
     gen_stubs.py --check    say whether they are up to date; exit status 1 when not

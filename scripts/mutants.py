@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Break the engine on purpose, one rule at a time, and see whether its tests notice.
 
-The list is crates/engine/mutants/*.mutant. Each mutant is applied to a scratch copy of the crate, the tests it names
-are built and run (a filter may follow the name, `loom` means the models, `sim/NAME` a test of the simulated device),
-then all the others until one fails. A mutant that does not compile or does not apply is an error of the list, not a
-kill. Nothing in the source tree is changed.
+The list is crates/engine/mutants/*.mutant. Each mutant is applied to a scratch copy of the crate,
+the tests it names are built and run (a filter may follow the name, `loom` means the models,
+`sim/NAME` a test of the simulated device), then all the others until one fails. A mutant that does
+not compile or does not apply is an error of the list, not a kill. Nothing in the source tree is
+changed.
 
     scripts/mutants.py                 all of them, and a table
     scripts/mutants.py token fork      those whose name contains one of the words
@@ -69,7 +70,9 @@ SIM_SEEDS = "200"
 
 @dataclass
 class Mutant:
-    """One way to break the engine: edits of the source, each replacing one place by another text."""
+    """One way to break the engine: edits of the source, each replacing one place by another
+    text.
+    """
 
     name: str
     rule: str = ""
@@ -113,7 +116,9 @@ def parse(path):
 
 
 def mutated(mutant):
-    """The changed files: path below the crate, new text. Raises if an edit does not apply exactly once."""
+    """The changed files: path below the crate, new text. Raises if an edit does not apply exactly
+    once.
+    """
     texts = {}
     for file, old, new in mutant.edits:
         text = texts.get(file) or (CRATE / file).read_text()
@@ -132,7 +137,9 @@ def write(path, text):
 
 
 class Scratch:
-    """A workspace of its own: the engine and the simulated device, without what their tests do not need."""
+    """A workspace of its own: the engine and the simulated device, without what their tests do not
+    need.
+    """
 
     def __init__(self, where):
         self.where = where

@@ -6,12 +6,12 @@
     make bench-peers PEERS_ARGS="--list"                 their names
     make bench-peers PEERS_ARGS="--table"                what has been measured so far, as one table
 
-Every engine is a process of its own that is driven over pipes, in an environment of its own (made the first time;
-about 1 GB). In each round every engine has its turn, and each round begins with another engine; one or two callers have
-many brief turns. A turn in which other programs took more than --quiet cores does not count and is repeated. Peers are
-tried in several settings for each number of callers, and the best is measured. All compute in float32 unless the row
-says otherwise; OpenVINO is told.
-Rows are kept as JSON in build/peers/results.
+Every engine is a process of its own that is driven over pipes, in an environment of its own (made
+the first time; about 1 GB). In each round every engine has its turn, and each round begins with
+another engine; one or two callers have many brief turns. A turn in which other programs took more
+than --quiet cores does not count and is repeated. Peers are tried in several settings for each
+number of callers, and the best is measured. All compute in float32 unless the row says otherwise;
+OpenVINO is told. Rows are kept as JSON in build/peers/results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a comparison needs on disk: an environment for each engine, the networks, the same networks as ONNX."""
+"""What a comparison needs on disk: an environment for each engine, the networks, the same networks
+as ONNX.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _base_python(older_than: tuple[int, int]) -> str:
 
 
 def interpreter(engine: str) -> str:
-    """The engine's own interpreter, made when missing or when its requirements changed; mxrt's is this one."""
+    """The engine's own interpreter, made when missing or when its requirements changed; mxrt's is
+    this one.
+    """
     if engine == "mxrt":
         return sys.executable
     requirements = ROOT / "requirements" / f"peer-{engine}.txt"
@@ -61,7 +65,9 @@ def interpreter(engine: str) -> str:
 
 
 def network(name: str) -> str:
-    """Prefix of the files of a network, computed when missing: -symbol.json, -0000.params, -input.npy."""
+    """Prefix of the files of a network, computed when missing: -symbol.json, -0000.params,
+    -input.npy.
+    """
     base = ZOO / name
     if not Path(f"{base}-input.npy").exists():
         say(f"computing the weights of {name} ...")

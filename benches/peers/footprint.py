@@ -20,7 +20,9 @@ PROCESSOR = 1
 
 
 def memory(bench: Bench, callers: int, goal: float) -> Result:
-    """Resident memory of a fresh process while so many callers ask, less their own inputs and outputs."""
+    """Resident memory of a fresh process while so many callers ask, less their own inputs and
+    outputs.
+    """
     cells, raw, notes = {}, {}, []
     for engine in ("mxrt", *bench.options.peers):
         lane = bench.lane(engine, "resnet18_v1")
@@ -80,7 +82,9 @@ def _activity(pid: int) -> tuple[int, int]:
 
 
 def load(bench: Bench) -> Result:
-    """From the files of resnet-50 to the first answer, in fresh processes; the file cache is warm."""
+    """From the files of resnet-50 to the first answer, in fresh processes; the file cache is
+    warm.
+    """
     name = "resnet50_v1"
     _touch_memory()
     totals: dict[str, list[float]] = {}
@@ -117,8 +121,8 @@ def load(bench: Bench) -> Result:
 def _touch_memory() -> None:
     """Uses half of the free memory once.
 
-    A virtual machine gets memory from its host when it first touches it, which takes some 2 ms a megabyte: many times
-    what an engine takes to fill it.
+    A virtual machine gets memory from its host when it first touches it, which takes some 2 ms a
+    megabyte: many times what an engine takes to fill it.
     """
     half = "import numpy, os; numpy.zeros(os.sysconf('SC_AVPHYS_PAGES') // 2 * 4096, 'u1')[::4096] = 1"
     subprocess.run([sys.executable, "-c", half], check=True)
@@ -142,7 +146,9 @@ def error(bench: Bench) -> Result:
 
 
 def one_core(bench: Bench, name: str) -> Result:
-    """Processor time of one image on one core, in turns: it leaves out what other programs take of the core."""
+    """Processor time of one image on one core, in turns: it leaves out what other programs take of
+    the core.
+    """
     calls, times = 6, {}
     lanes = {engine: bench.lane(engine, name, processors=(PROCESSOR,)) for engine in ("mxrt", *bench.options.peers)}
     for lane in lanes.values():

@@ -1,4 +1,6 @@
-"""Engines in turns: processes with a network loaded, and rounds in which other programs stayed out of the way."""
+"""Engines in turns: processes with a network loaded, and rounds in which other programs stayed out
+of the way.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,24 @@ from mxrt.bench.peers import PeerError, Process
 
 # A disturbed turn is repeated so often at most; then it counts, and the row says so.
 REPEATS = 6
-# What neighbours on the host take is in no counter of a virtual machine: its cores slow down to 0.6 times their speed,
-# or stop sharing a cache, for a tenth of a second to some. Many brief turns, of so many seconds behind so many that do
-# not count, meet that evenly; each round has so many of them.
+# What neighbours on the host take is in no counter of a virtual machine: its cores slow down to 0.6
+# times their speed, or stop sharing a cache, for a tenth of a second to some. Many brief turns, of
+# so many seconds behind so many that do not count, meet that evenly; each round has so many of
+# them.
 BRIEF_SECONDS, BRIEF_RAMP, BRIEF_TURNS = 0.15, 0.06, 12
 # With more callers an answer takes longer than a brief turn.
 BRIEF_CALLERS = 2
 # Ticks of the system's clock that others may have in a turn, however brief.
 TICKS = 2
-# A round counts as quiet if probes on both sides of it reached this part of the best tenth of all probes; rounds go on,
-# up to so many times as many, until as many of them were quiet as there would be without probes.
+# A round counts as quiet if probes on both sides of it reached this part of the best tenth of all
+# probes; rounds go on, up to so many times as many, until as many of them were quiet as there would
+# be without probes.
 QUIET_PART, MOST_TIMES = 0.95, 4
-# Answers that are off by more, as a part of the largest, are wrong. Rounding to bf16 moves those of resnet50_v1, whose
-# weights are random here, by a tenth on every engine.
+# Answers that are off by more, as a part of the largest, are wrong. Rounding to bf16 moves those of
+# resnet50_v1, whose weights are random here, by a tenth on every engine.
 WRONG = 0.2
-# So many turns each setting of a peer is tried before the best is measured, and so long is one with many callers.
+# So many turns each setting of a peer is tried before the best is measured, and so long is one with
+# many callers.
 TRIES, TRY_SECONDS = 5, 0.6
 
 Answer = dict[str, Any]
@@ -143,7 +148,9 @@ class Bench:
         environment: Mapping[str, str] | None = None,
         processors: Sequence[int] = (),
     ) -> Lane:
-        """The engine with the network loaded, asked for batches of this size; its answers are compared with MXNet's."""
+        """The engine with the network loaded, asked for batches of this size; its answers are
+        compared with MXNet's.
+        """
         say(f"starting {engine} with {network}")
         model = files(engine, network, batch)
         lane = Lane(self.process(engine, environment, processors), model, extra or {}, self.options.quiet)
@@ -154,7 +161,9 @@ class Bench:
         return lane
 
     def lanes(self, network: str, callers: int = 1, batch: int = 1, **kwargs: Any) -> dict[str, Lane]:
-        """mxrt and its peers, each in its best setting; what does not work is left out with a note."""
+        """mxrt and its peers, each in its best setting; what does not work is left out with a
+        note.
+        """
         found = {}
         for engine in ("mxrt", *self.options.peers):
             try:
@@ -180,7 +189,9 @@ class Bench:
         say(f"  off by {off:.1e} of the largest of MXNet's answers")
 
     def rounds(self, turns: Mapping[str, Turn], count: int | None = None, brief: bool = False) -> Rounds:
-        """Every turn in every round, each round beginning with another one; disturbed turns are repeated."""
+        """Every turn in every round, each round beginning with another one; disturbed turns are
+        repeated.
+        """
         names = list(turns)
         out = Rounds({name: [] for name in names})
         each = BRIEF_TURNS if brief else 1
@@ -200,7 +211,8 @@ class Bench:
         return out
 
     def probed_rounds(self, probe: Turn, turns: Mapping[str, Turn]) -> tuple[Rounds, Rounds]:
-        """Brief rounds between probes, which tell what no counter does: how fast the processors were for anybody.
+        """Brief rounds between probes, which tell what no counter does: how fast the processors
+        were for anybody.
 
         All of them, with the probe that ends each as `probe`, and those that neighbours left alone.
         """
@@ -223,13 +235,17 @@ class Bench:
 
 
 def between_good_ones(rates: Sequence[float]) -> list[int]:
-    """The rounds of which the probes before and after are good; round `i` lies between probes `i` and `i + 1`."""
+    """The rounds of which the probes before and after are good; round `i` lies between probes `i`
+    and `i + 1`.
+    """
     least = QUIET_PART * sorted(rates)[len(rates) * 9 // 10]
     return [i for i in range(len(rates) - 1) if min(rates[i], rates[i + 1]) >= least]
 
 
 def quietly(turn: Callable[[], Answer], limit: float) -> tuple[Answer, int, bool]:
-    """An answer while other programs took no more than so many cores, after how many repetitions, and whether it is."""
+    """An answer while other programs took no more than so many cores, after how many repetitions,
+    and whether it is.
+    """
     tick = 1 / os.sysconf("SC_CLK_TCK")
     for repeated in range(REPEATS + 1):
         time.sleep(PAUSE)

@@ -38,7 +38,9 @@ def _closed(bench: Bench, lane: Lane, callers: int) -> Turn:
 
 
 def poisson(bench: Bench) -> Result:
-    """Requests at random times, half as many as OpenVINO can answer; OpenVINO in each of its settings."""
+    """Requests at random times, half as many as OpenVINO can answer; OpenVINO in each of its
+    settings.
+    """
     capacity = bench.lane("openvino", "resnet18_v1")
     capacity.choose(8)
     rate = capacity.serve(8, 3.0)["images_per_second"] / 2

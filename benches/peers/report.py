@@ -51,7 +51,9 @@ def settings(lanes: dict[str, Lane]) -> list[str]:
 
 
 def against_best(row: str, what: str, lanes: dict[str, Lane], rounds: Rounds, goal: float, key: str) -> Result:
-    """A row whose goal is a ratio of rates to the best peer's: of medians, and of quartiles (bad moments and good)."""
+    """A row whose goal is a ratio of rates to the best peer's: of medians, and of quartiles (bad
+    moments and good).
+    """
     values = rounds.values(key)
     peers = [name for name in values if name != "mxrt"]
     cells = {name: best_and_median(seen) for name, seen in values.items()}

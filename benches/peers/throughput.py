@@ -11,7 +11,8 @@ from report import Result, against_best, best_and_median, disturbance
 # What each network should reach, as a multiple of the best peer's images per second.
 GOALS = {"resnet18_v1": 1.9, "vgg11_bn": 2.0, "resnet50_v1": 1.3, "resnet50_v2": 1.3}
 OTHER_GOAL = 1.1
-# Turns lie a tenth apart while neighbours disturb, so medians of nine differ by up to 7 % by chance.
+# Turns lie a tenth apart while neighbours disturb, so medians of nine differ by up to 7 % by
+# chance.
 EVEN_ROUNDS = 25
 
 
@@ -66,8 +67,8 @@ def avx2(bench: Bench) -> Result:
 def two_cores(bench: Bench) -> Result:
     """One caller on two cores against one core, in rounds that neighbours left alone.
 
-    Two processes that share nothing, each bound to a core of its own, are the probe between the rounds: they tell what
-    the cores have to give together.
+    Two processes that share nothing, each bound to a core of its own, are the probe between the
+    rounds: they tell what the cores have to give together.
     """
     two = bench.lane("mxrt", "resnet18_v1")
     other, one = (bench.lane("mxrt", "resnet18_v1", processors=(core,)) for core in (0, 1))
@@ -95,7 +96,9 @@ def _of_one_core(rounds: Rounds) -> tuple[float, float]:
 
 
 def _both(one: Lane, other: Lane) -> Answer:
-    """A brief turn of two lanes at once, each on a core of its own, which is no disturbance to the other."""
+    """A brief turn of two lanes at once, each on a core of its own, which is no disturbance to the
+    other.
+    """
     with ThreadPoolExecutor(2) as threads:
         answers = list(threads.map(lambda lane: lane.serve_briefly(1), (one, other)))
     return {

@@ -1,4 +1,5 @@
-"""`mxrt demo`: real MXNet models answering many threads at once, and what happens when a request is wrong.
+"""`mxrt demo`: real MXNet models answering many threads at once, and what happens when a request is
+wrong.
 
 Needs no network and no arguments. Uses the MXNet API only, so it reads as a user's program would.
 """
@@ -23,7 +24,8 @@ from .demo_term import Terminal, resident_megabytes
 
 DATA = demo_weights.DATA
 
-# The whole demo should take a minute and a half at most, also on two slow cores: the timed levels give way.
+# The whole demo should take a minute and a half at most, also on two slow cores: the timed levels
+# give way.
 BUDGET_SECONDS = 75.0
 LEVEL_SECONDS = 4.0
 

@@ -53,7 +53,9 @@ def _parameter(
 
 
 def parameters() -> Iterator[tuple[str, FloatArray]]:
-    """Every parameter as (name with `arg:` or `aux:`, value), in the order of the file MXNet would write."""
+    """Every parameter as (name with `arg:` or `aux:`, value), in the order of the file MXNet would
+    write.
+    """
     spec = json.loads((DATA / f"{MODEL}-shapes.json").read_text())
     with np.load(DATA / f"{MODEL}-calib.npz") as saved:
         measured = {name: saved[name] for name in saved.files}
@@ -70,7 +72,9 @@ def parameters() -> Iterator[tuple[str, FloatArray]]:
 
 
 def images() -> FloatArray:
-    """Four images of coloured patches, (4, 3, 224, 224), each with a grain and contrast of its own."""
+    """Four images of coloured patches, (4, 3, 224, 224), each with a grain and contrast of its
+    own.
+    """
     size = json.loads((DATA / f"{MODEL}-shapes.json").read_text())["input_size"]
     batch = np.zeros((IMAGES, 3, size, size), np.float32)
     for index, image in enumerate(batch):

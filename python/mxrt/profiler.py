@@ -51,8 +51,8 @@ _COLUMNS = {"total": 2, "count": 1, "min": 3, "max": 4, "avg": 5}
 
 
 def set_config(**kwargs: Any) -> None:
-    """Sets options. ``filename`` is where :func:`dump` writes; the ``profile_*`` options of MXNet are accepted: every
-    operator the engine runs is recorded.
+    """Sets options. ``filename`` is where :func:`dump` writes; the ``profile_*`` options of MXNet
+    are accepted: every operator the engine runs is recorded.
     """
     unknown = sorted(set(kwargs) - set(_OPTIONS))
     if unknown:
@@ -61,8 +61,8 @@ def set_config(**kwargs: Any) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """``"run"`` starts recording, ``"stop"`` ends it. What was submitted to a device until then is recorded when it is
-    complete there.
+    """``"run"`` starts recording, ``"stop"`` ends it. What was submitted to a device until then is
+    recorded when it is complete there.
     """
     global _running
     if state not in ("run", "stop"):
@@ -82,12 +82,13 @@ def resume(profile_process: str = "worker") -> None:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Writes what was recorded to the file of :func:`set_config`, for ``chrome://tracing`` or https://ui.perfetto.dev.
-    Every device is a process of its own there, with a lane for each of its streams.
+    """Writes what was recorded to the file of :func:`set_config`, for ``chrome://tracing`` or
+    https://ui.perfetto.dev. Every device is a process of its own there, with a lane for each of its
+    streams.
 
-    ``finished``: recording ends, what was submitted to devices is waited for, and what was written is forgotten. With
-    ``finished=False`` nothing is waited for: the file has what is complete now. What was called and not even submitted
-    yet is in neither; ``mx.nd.waitall()`` comes before that.
+    ``finished``: recording ends, what was submitted to devices is waited for, and what was written
+    is forgotten. With ``finished=False`` nothing is waited for: the file has what is complete now.
+    What was called and not even submitted yet is in neither; ``mx.nd.waitall()`` comes before that.
     """
     if finished:
         set_state("stop")
@@ -104,10 +105,11 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices and is complete now,
-    measured there.
+    """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices and
+    is complete now, measured there.
 
-    ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is forgotten.
+    ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is
+    forgotten.
     """
     if format not in ("table", "json"):
         raise MXNetValueError(f"profiler.dumps: format is {format!r}; expected 'table' or 'json'")

@@ -1,7 +1,9 @@
-"""`mxrt tune`: measures the convolutions of a model on this machine and saves which method was fastest.
+"""`mxrt tune`: measures the convolutions of a model on this machine and saves which method was
+fastest.
 
-Without such a table mxrt chooses by the shapes and the processor alone, so that a model gives the same bits on every
-run and every machine of a kind. With it (MXRT_TUNED=FILE) it gives the same bits wherever the same file is used.
+Without such a table mxrt chooses by the shapes and the processor alone, so that a model gives the
+same bits on every run and every machine of a kind. With it (MXRT_TUNED=FILE) it gives the same bits
+wherever the same file is used.
 """
 
 from __future__ import annotations
@@ -107,7 +109,9 @@ def tune(text: str, choices: list[Choice]) -> str:
 
 
 def read(table: Path) -> str:
-    """The text of the table as it is; empty when there is none yet. A damaged one is an error, not overwritten."""
+    """The text of the table as it is; empty when there is none yet. A damaged one is an error, not
+    overwritten.
+    """
     if not table.exists():
         return ""
     try:

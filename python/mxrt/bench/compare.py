@@ -1,4 +1,6 @@
-"""The peers of one comparison: which work, whether they answer the same, in which setting they are best."""
+"""The peers of one comparison: which work, whether they answer the same, in which setting they are
+best.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from .peer import engines, load
 
 __all__ = ["Task", "measure"]
 
-# Engines are compared in turns, at least so many. What shares the machine slows it down for tenths of a second to some,
-# which many brief turns meet evenly; none is briefer than so many seconds, or so many answers of a caller take.
+# Engines are compared in turns, at least so many. What shares the machine slows it down for tenths
+# of a second to some, which many brief turns meet evenly; none is briefer than so many seconds, or
+# so many answers of a caller take.
 TURNS, BRIEF_SECONDS, ANSWERS = 3, 0.2, 20
 # What becomes of the numbers of several turns.
 TOGETHER: dict[str, Callable[[Any], Any]] = {
@@ -92,7 +93,9 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
 
 
 def _caller(net: SymbolBlock, numbers: engines.Arrays) -> Callable[[], object]:
-    """Asks as a server does: from numpy arrays of its own, read where they lie as peers do, to numpy arrays."""
+    """Asks as a server does: from numpy arrays of its own, read where they lie as peers do, to
+    numpy arrays.
+    """
     own = [np.array(one) for one in numbers]
     return lambda: [one.asnumpy() for one in _listed(net(*[from_numpy(one) for one in own]))]
 
@@ -130,7 +133,9 @@ def _turns(
 
 
 def _how_many(seconds: float, answer: float) -> int:
-    """Into how many turns the seconds of a measurement are divided, where an answer takes so long."""
+    """Into how many turns the seconds of a measurement are divided, where an answer takes so
+    long.
+    """
     return max(TURNS, int(seconds / max(BRIEF_SECONDS, ANSWERS * answer)))
 
 

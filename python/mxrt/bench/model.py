@@ -49,7 +49,9 @@ def _nearby(folder: Path) -> str:
 
 
 def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) -> dict[str, Shape]:
-    """Shapes of what is no parameter, in the order of the symbol; those of labels follow from the others."""
+    """Shapes of what is no parameter, in the order of the symbol; those of labels follow from the
+    others.
+    """
     hints = graph._variable_attrs()
     if params_file is not None:
         held = {strip_kind(name) for name in named_arrays(str(params_file))}

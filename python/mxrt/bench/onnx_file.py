@@ -1,6 +1,8 @@
-"""ONNX files, written byte by byte: the few messages of the format that a network of one tensor type needs.
+"""ONNX files, written byte by byte: the few messages of the format that a network of one tensor
+type needs.
 
-The format is protobuf: a message is fields one after another, each a key (number and wire type) and a value.
+The format is protobuf: a message is fields one after another, each a key (number and wire type) and
+a value.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ __all__ = ["model_pieces", "node", "tensor", "value", "write"]
 
 # Numbers that ONNX gives to element types, by numpy's names.
 ELEMENT_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "float16": 10, "float64": 11}
-# The versions written: old enough for every peer still in use, new enough for all that is translated.
+# The versions written: old enough for every peer still in use, new enough for all that is
+# translated.
 IR_VERSION, OPERATOR_SET = 8, 17
 
 
@@ -73,7 +76,9 @@ def value(name: str, shape: Sequence[int], dtype: str) -> bytes:
 def model_pieces(
     name: str, nodes: Iterable[bytes], constants: Iterable[bytes], inputs: Iterable[bytes], outputs: Iterable[bytes]
 ) -> list[bytes]:
-    """The whole file in pieces, so that the constants, which may be a gigabyte, are not copied together."""
+    """The whole file in pieces, so that the constants, which may be a gigabyte, are not copied
+    together.
+    """
     graph = [_bytes(1, one) for one in nodes]
     graph.append(_bytes(2, name))
     graph += [_bytes(5, one) for one in constants]

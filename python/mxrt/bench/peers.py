@@ -1,4 +1,6 @@
-"""Other engines beside mxrt: each in a process of its own, with an interpreter that has it installed."""
+"""Other engines beside mxrt: each in a process of its own, with an interpreter that has it
+installed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class PeerError(Exception):
 
 
 def interpreters(given: Sequence[str]) -> dict[str, str]:
-    """The interpreter of each peer that can be had: of NAME=PATH, and this one for what is installed beside mxrt."""
+    """The interpreter of each peer that can be had: of NAME=PATH, and this one for what is
+    installed beside mxrt.
+    """
     found = {name: sys.executable for name in NAMES if importlib.util.find_spec(name) is not None}
     for text in given:
         name, equals, path = text.partition("=")

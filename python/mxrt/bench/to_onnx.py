@@ -1,7 +1,7 @@
 """A symbol with its parameters as an ONNX file, for engines that read nothing of MXNet's.
 
-Covers what convolutional networks and perceptrons are made of; whatever else a graph holds is refused by name.
-Shapes are written out, batch included, which is the form that peers run fastest.
+Covers what convolutional networks and perceptrons are made of; whatever else a graph holds is
+refused by name. Shapes are written out, batch included, which is the form that peers run fastest.
 """
 
 from __future__ import annotations

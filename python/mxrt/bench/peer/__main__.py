@@ -1,8 +1,9 @@
-"""One engine in a process of its own, driven over pipes: `python .../mxrt/bench/peer ENGINE [PROCESSOR ...]`.
+"""One engine in a process of its own, driven over pipes:
+`python .../mxrt/bench/peer ENGINE [PROCESSOR ...]`.
 
-With numbers of processors it stays on these. Needs numpy and the engine; of mxrt nothing, unless that is the engine.
-Reads a JSON request a line and answers with a JSON line; an answer with `error` says what went wrong, and the next
-request may follow.
+With numbers of processors it stays on these. Needs numpy and the engine; of mxrt nothing, unless
+that is the engine. Reads a JSON request a line and answers with a JSON line; an answer with `error`
+says what went wrong, and the next request may follow.
 
     {"task": "load", "model": {...}, "setting": {...}}   loads the model; the next loads are further settings of it
     {"task": "inputs", "shapes": [...] | "file": F}      what to ask; the answer says how many images a request has
@@ -75,7 +76,9 @@ class Worker:
         return dict(load.summary(seen, len(self.arrays[0])))
 
     def _caller(self, own: bool) -> Callable[[int], Callable[[], object]]:
-        """Callers with inputs of their own: numpy arrays as they come in, or `own`, in the engine's form."""
+        """Callers with inputs of their own: numpy arrays as they come in, or `own`, in the engine's
+        form.
+        """
 
         def make(_: int) -> Callable[[], object]:
             mine = self.now.own(self.arrays) if own else [np.array(one) for one in self.arrays]

@@ -1,4 +1,6 @@
-"""mxrt and the engines it is compared with, behind one interface. Imports the engine that is asked for and no other."""
+"""mxrt and the engines it is compared with, behind one interface. Imports the engine that is asked
+for and no other.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Arrays = list[np.ndarray[Any, Any]]
 
 
 class Model(TypedDict):
-    """What there is to run: files of MXNet, the same as ONNX where there is such a file, and the inputs' names."""
+    """What there is to run: files of MXNet, the same as ONNX where there is such a file, and the
+    inputs' names.
+    """
 
     symbol: str
     params: str | None
@@ -88,7 +92,9 @@ class _Wanted:
 
 
 class _MXNetApi:
-    """mxrt, or MXNet itself: the same program. Blocks of MXNet are not safe from threads: one at a time."""
+    """mxrt, or MXNet itself: the same program. Blocks of MXNet are not safe from threads: one at a
+    time.
+    """
 
     def __init__(self, module: str, model: Model, setting: dict[str, Any]) -> None:
         self._mx = mx = importlib.import_module(module)
@@ -112,7 +118,9 @@ class _MXNetApi:
 
 
 class _OnnxRuntime:
-    """Settings: `threads` of a request; `at_once`, so many requests compute at a time (0: no limit)."""
+    """Settings: `threads` of a request; `at_once`, so many requests compute at a time (0: no
+    limit).
+    """
 
     def __init__(self, model: Model, setting: dict[str, Any]) -> None:
         ort: Any = importlib.import_module("onnxruntime")
@@ -160,7 +168,9 @@ class _OpenVino:
 
 
 class _Inputs:
-    """Names for the inputs that an ONNX file has; labels, which only training reads, are left out of it."""
+    """Names for the inputs that an ONNX file has; labels, which only training reads, are left out
+    of it.
+    """
 
     def __init__(self, names: list[str], held: set[str]) -> None:
         self._places = [(name, place) for place, name in enumerate(names) if name in held]
@@ -184,7 +194,9 @@ ENGINES: dict[str, Callable[[Model, dict[str, Any]], Engine]] = {
 
 
 def settings(engine: str, callers: int, cores: int) -> dict[str, dict[str, Any]]:
-    """What may be an engine's best configuration for a number of callers. mxrt has one for all of them."""
+    """What may be an engine's best configuration for a number of callers. mxrt has one for all of
+    them.
+    """
     if engine == "openvino":
         shared = {"requests": min(callers, 64)}
         ways: dict[str, dict[str, Any]] = {

@@ -1,4 +1,6 @@
-"""Callers that keep an engine busy, and what they see. Needs numpy and nothing of mxrt: peers run it as well."""
+"""Callers that keep an engine busy, and what they see. Needs numpy and nothing of mxrt: peers run
+it as well.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,16 @@ MakeCaller = Callable[[int], Callable[[], object]]
 LOOK_SECONDS = 0.05
 # Above this share of one core, other programs are said to have disturbed a measurement.
 QUIET = 0.05
-# Before each turn everything is left alone for so many seconds, so that spinning threads of other engines go quiet.
+# Before each turn everything is left alone for so many seconds, so that spinning threads of other
+# engines go quiet.
 PAUSE = 0.05
 
 
 @dataclass
 class Load:
-    """What the callers of one run saw: (begin, end) of every request, and the window in which they count."""
+    """What the callers of one run saw: (begin, end) of every request, and the window in which they
+    count.
+    """
 
     begin: float = 0.0
     end: float = 0.0
@@ -42,9 +47,9 @@ def closed_loop(
 ) -> Load:
     """Threads that ask again as soon as they have an answer.
 
-    The window opens after `ramp` seconds, or later, when every caller has had an answer: from then on as many requests
-    end as begin. It lasts `seconds`, or longer, until every caller has had `each` answers in it. Neither is waited for
-    beyond `patience`.
+    The window opens after `ramp` seconds, or later, when every caller has had an answer: from then
+    on as many requests end as begin. It lasts `seconds`, or longer, until every caller has had
+    `each` answers in it. Neither is waited for beyond `patience`.
     """
     crowd = _Crowd(make_caller, callers)
     load = Load()
@@ -64,7 +69,8 @@ def closed_loop(
 
 
 def open_loop(make_caller: MakeCaller, clients: int, rate: float, seconds: float, ramp: float, seed: int) -> Load:
-    """Requests that arrive at random times (Poisson, the same for the same seed) whether or not others are answered.
+    """Requests that arrive at random times (Poisson, the same for the same seed) whether or not
+    others are answered.
 
     A request begins when it arrives, also when all `clients` are still busy with earlier ones.
     """
@@ -99,13 +105,16 @@ def open_loop(make_caller: MakeCaller, clients: int, rate: float, seconds: float
 
 
 def summary(load: Load, batch: int, times: bool = False) -> dict[str, Any]:
-    """Throughput and latency within the window of a load; with `times` those of every request as well."""
+    """Throughput and latency within the window of a load; with `times` those of every request as
+    well.
+    """
     begin, end = load.begin, load.end
     counted = [(a, b) for a, b in load.requests if begin <= a < end]
     if not counted:  # Every request takes longer than the window: take what there is.
         counted = load.requests
         begin, end = min(a for a, _ in counted), max(b for _, b in counted)
-    # A request that began before or ended after the window belongs to it with the part that lies inside.
+    # A request that began before or ended after the window belongs to it with the part that lies
+    # inside.
     share = sum(max(0.0, min(b, end) - max(a, begin)) / max(b - a, 1e-12) for a, b in load.requests)
     took = [(b - a) * 1e3 for a, b in counted]
     return {
@@ -166,7 +175,9 @@ class _Crowd:
 
     @contextmanager
     def started(self) -> Iterator[None]:
-        """Inside, all threads ask; afterwards all have had their last answer. Raises what one of them raised."""
+        """Inside, all threads ask; afterwards all have had their last answer. Raises what one of
+        them raised.
+        """
         old = threading.stack_size(512 << 10)  # a thousand threads need little
         try:
             for number, thread in enumerate(self._threads):
@@ -194,7 +205,9 @@ class _Crowd:
             raise self.errors[0]
 
     def sleep(self, seconds: float) -> None:
-        """Lets the threads work; looks at memory now and then, and returns at once when one has failed."""
+        """Lets the threads work; looks at memory now and then, and returns at once when one has
+        failed.
+        """
         end = time.perf_counter() + seconds
         while not self.errors and (left := end - time.perf_counter()) > 0:
             time.sleep(min(left, LOOK_SECONDS))
