@@ -22,6 +22,7 @@ _SOURCES = (".rs", ".py", ".pyi", ".toml", ".sh", ".md", ".h", ".c", "Makefile",
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _PATH = re.compile(r"[\w.*{},/-]+(?:\.(?:rs|py|pyi|md|mutant|sh|toml|h|c|supp)|/)")
+_MEMBER = re.compile(r"([A-Z]\w+)::(\w+)(?:\(\))?")
 _PAGE = re.compile(r"[\w./-]*\w\.md\b")
 
 
@@ -61,6 +62,20 @@ def _exists(path: str) -> bool:
     return any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, f"*/{pattern}") for name in names)
 
 
+@functools.cache
+def _rust() -> str:
+    return "\n".join((ROOT / name).read_text() for name in FILES if name.startswith("crates/") and name.endswith(".rs"))
+
+
+@functools.cache
+def _has(kind: str, member: str) -> bool:
+    """Whether a Rust type has a member of this name: a function or constant, or a field or variant."""
+    if re.search(rf"\b(?:fn|const) {member}\b|\b{kind}::{member}\b", _rust()):
+        return bool(re.search(rf"\b(?:struct|enum|trait|type) {kind}\b", _rust()))
+    bodies = re.findall(rf"\b(?:struct|enum|trait) {kind}\b[^;{{]*{{(.*?)^}}", _rust(), re.M | re.S)
+    return any(re.search(rf"\b{member}\b", body) for body in bodies)
+
+
 def _blocks(page: str) -> str:
     """The Python code of a page, at its own line numbers."""
     code: list[str] = []
@@ -97,6 +112,17 @@ def test_files_that_a_page_names_exist(page: str) -> None:
         for number, line, code in _lines(page)
         for quoted in ([] if code else re.findall(r"`([^`]+)`", line))
         if _PATH.fullmatch(quoted) and not _exists(quoted)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_members_that_a_page_names_exist(page: str) -> None:
+    wrong = [
+        f"{page}:{number}: there is no `{quoted}`"
+        for number, line, code in _lines(page)
+        for quoted in ([] if code else re.findall(r"`([^`]+)`", line))
+        if (named := _MEMBER.fullmatch(quoted)) and not _has(*named.groups())
     ]
     assert not wrong, "\n".join(wrong)
 
