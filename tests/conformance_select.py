@@ -1,9 +1,9 @@
 """Which of the recorded cases can be asked of the mxrt at hand, and why not of the others.
 
-A case is asked when every operator it names is registered and the kinds of storage and ways of running
-it uses exist. What statements need shows only when they run: they are left out when a name of the
-interface, an operator or a kind of storage turns out not to exist, and only then. Whatever is asked and
-answers wrongly is a failure.
+A case is asked when every operator it names is registered and the kinds of storage and ways of
+running it uses exist. What statements need shows only when they run: they are left out when a name
+of the interface, an operator or a kind of storage turns out not to exist, and only then. Whatever
+is asked and answers wrongly is a failure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Chooser:
         return name in self.operators
 
     def function_exists(self, dotted: str) -> bool:
-        """`contrib.box_nms` of mx.nd; where Python wraps operators of another name, one of those must exist too."""
+        """`contrib.box_nms` of mx.nd; where Python wraps operators of another name, one of those
+        must exist too.
+        """
         space, _, name = dotted.rpartition(".")
         wrapped = {"randn": "normal"}.get(name, name)
         behind = [f"_random_{wrapped}", f"_sample_{wrapped}", f"_{wrapped}"]

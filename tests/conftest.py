@@ -30,7 +30,9 @@ def sim(mx):
 
 @pytest.fixture(scope="session")
 def resnet18() -> Path:
-    """Folder with resnet18_v1-symbol.json, -0000.params and -input.npy, computed once per checkout (47 MB)."""
+    """Folder with resnet18_v1-symbol.json, -0000.params and -input.npy, computed once per checkout
+    (47 MB).
+    """
     return zoo_artifacts("resnet18_v1")
 
 

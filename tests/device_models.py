@@ -1,10 +1,12 @@
-"""A child of test_device_models.py and of `make soak-devices`: models on simulated devices give the CPU's bits.
+"""A child of test_device_models.py and of `make soak-devices`: models on simulated devices give the
+CPU's bits.
 
     device_models.py [--seeds N] [--threads N] [--zoo-dir DIR] NAME ...
 
-Every model runs on sim(0) and sim(1) at once, called from several threads, under as many seeds as asked for; each seed
-is another order of the devices' work, and the checker of the simulated devices says whether all of it was ordered. Then
-every operator of the graph runs by itself (Executor over all internal outputs). Prints one line of JSON.
+Every model runs on sim(0) and sim(1) at once, called from several threads, under as many seeds as
+asked for; each seed is another order of the devices' work, and the checker of the simulated devices
+says whether all of it was ordered. Then every operator of the graph runs by itself (Executor over
+all internal outputs). Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Model:
         return [one.asnumpy().tobytes() for one in (made if isinstance(made, list) else [made])]
 
     def numbers(self, thread: int, threads: int, seed: int) -> list[int]:
-        """Which batches a thread calls: all; of a full-size network the first, and one thread another."""
+        """Which batches a thread calls: all; of a full-size network the first, and one thread
+        another.
+        """
         if not self.case.zoo:
             return [(n + thread) % len(self.batches) for n in range(len(self.batches))]
         return [1 + seed % (len(self.batches) - 1) if thread == seed % threads else 0]
@@ -65,7 +69,9 @@ class Model:
             return sum(pool.map(work, range(threads)))
 
     def check_nodes(self) -> int:
-        """Every operator by itself, on the host and on a device; returns how many values were compared."""
+        """Every operator by itself, on the host and on a device; returns how many values were
+        compared.
+        """
         symbol = mx.sym.load(self.case.symbol)
         inner = symbol.get_internals()
         group = mx.sym.Group([inner[i] for i, n in enumerate(inner.list_outputs()) if n not in symbol.list_inputs()])

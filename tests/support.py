@@ -1,4 +1,6 @@
-"""What several test files share: where things are, child processes with a limit, a small model written by hand."""
+"""What several test files share: where things are, child processes with a limit, a small model
+written by hand.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,16 @@ KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
 def run_python(
     code: str, *args: object, timeout: float = 60, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `code` in a child; one that takes longer than `timeout` fails the test with the stacks of its threads."""
+    """Runs `code` in a child; one that takes longer than `timeout` fails the test with the stacks
+    of its threads.
+    """
     return run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, args)], timeout, env)
 
 
 def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a command without input and outside the repository, so that only what is installed is found."""
+    """Runs a command without input and outside the repository, so that only what is installed is
+    found.
+    """
     BUILD.mkdir(exist_ok=True)
     child = subprocess.Popen(
         command,
@@ -61,7 +67,9 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:
-    """Calls `work` with 0, 1, ... in as many threads at once, and waits for them; the first error is raised here."""
+    """Calls `work` with 0, 1, ... in as many threads at once, and waits for them; the first error
+    is raised here.
+    """
     with ThreadPoolExecutor(count) as pool:
         for done in [pool.submit(work, number) for number in range(count)]:
             done.result()
@@ -74,7 +82,9 @@ def last_json(result: subprocess.CompletedProcess[str]) -> dict:
 
 
 def zoo_artifacts(name: str) -> Path:
-    """Folder with NAME-symbol.json, NAME-0000.params and NAME-input.npy, computed once per checkout."""
+    """Folder with NAME-symbol.json, NAME-0000.params and NAME-input.npy, computed once per
+    checkout.
+    """
     folder = BUILD / "zoo"
     complete = folder / f"{name}.complete"
     if not complete.exists():
@@ -118,9 +128,11 @@ def params_bytes(arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def tiny_model() -> tuple[bytes, bytes, np.ndarray, np.ndarray]:
-    """Symbol JSON and parameters of a small network (2 KB at most each), an input and its answer by NumPy.
+    """Symbol JSON and parameters of a small network (2 KB at most each), an input and its answer by
+    NumPy.
 
-    Convolution 1x1, relu, 2x2 mean pooling, dense layer: a mistake in any of their attributes shows.
+    Convolution 1x1, relu, 2x2 mean pooling, dense layer: a mistake in any of their attributes
+    shows.
     """
     rng = np.random.RandomState(7)
     cw, cb = rng.randn(3, 2, 1, 1).astype("f4"), rng.randn(3).astype("f4")

@@ -1,4 +1,6 @@
-"""Whatever is wrong with a file or a call, it is an MXNetError that names the thing, never a crash or a hang."""
+"""Whatever is wrong with a file or a call, it is an MXNetError that names the thing, never a crash
+or a hang.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def image(mx):
 
 
 def message_of(mx, call) -> str:
-    """The text of the MXNetError that `call` must end in, at the call or when its result is awaited."""
+    """The text of the MXNetError that `call` must end in, at the call or when its result is
+    awaited.
+    """
     with pytest.raises(mx.base.MXNetError) as caught:
         result = call()
         for array in result if isinstance(result, (list, tuple)) else [result]:

@@ -115,7 +115,8 @@ def test_values_wait_for_the_shapes_of_inputs(mx, lib) -> None:
     net.initialize(mx.init.One())
     with pytest.raises(mx.gluon.DeferredInitializationError):
         net.a.weight.data()
-    # dense: 1 + 2 and no bias, three times that, two of these; batch normalisation changes nothing much
+    # dense: 1 + 2 and no bias, three times that, two of these; batch normalisation changes nothing
+    # much
     got = net(mx.nd.array([[1, 2]])).asnumpy()
     np.testing.assert_allclose(got, [[18, 36, 54, 72]], rtol=1e-4)
     assert net.a.weight.shape == (3, 2)

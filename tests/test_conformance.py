@@ -1,7 +1,8 @@
 """Recorded results of MXNet 1.9.1: every case whose operators are registered must agree.
 
 One test per family. The table at the end of the run says how many cases were asked and what the
-others wait for. Differences that are meant stand in conformance/known_differences.txt, each with its reason.
+others wait for. Differences that are meant stand in conformance/known_differences.txt, each with
+its reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the profiler says of devices.
 
-The devices of this process have threads and do their work at once. Children are given other kinds of engine, devices
-whose work waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``), or whose order a seed decides.
+The devices of this process have threads and do their work at once. Children are given other kinds
+of engine, devices whose work waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``),
+or whose order a seed decides.
 """
 
 from __future__ import annotations

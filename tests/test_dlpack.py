@@ -1,4 +1,6 @@
-"""Arrays are shared with other libraries through DLPack, here with numpy: without copies, and never freed too early."""
+"""Arrays are shared with other libraries through DLPack, here with numpy: without copies, and never
+freed too early.
+"""
 
 from __future__ import annotations
 

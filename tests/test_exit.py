@@ -1,4 +1,6 @@
-"""The end of the process and Ctrl-C: nothing crashes, nothing hangs, nothing is printed. More ways in test_exits.py."""
+"""The end of the process and Ctrl-C: nothing crashes, nothing hangs, nothing is printed. More ways
+in test_exits.py.
+"""
 
 from __future__ import annotations
 

@@ -208,7 +208,9 @@ def dense_and_norm(mx):
 
 
 def while_others_call(call, update, allowed: set[float]) -> None:
-    """Updates again and again; every element of every answer meanwhile must belong to one of the versions."""
+    """Updates again and again; every element of every answer meanwhile must belong to one of the
+    versions.
+    """
     wrong, stop = [], threading.Event()
 
     def caller() -> None:

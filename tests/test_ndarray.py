@@ -1,4 +1,6 @@
-"""Arrays from Python: indexing against numpy, views, assignment, conversion, failures that travel."""
+"""Arrays from Python: indexing against numpy, views, assignment, conversion, failures that
+travel.
+"""
 
 from __future__ import annotations
 

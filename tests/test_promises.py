@@ -1,7 +1,8 @@
 """What the two documents that mxrt implements promise, one script each, on every kind of engine.
 
-The documents are MXNet's designs for exceptions that travel along the data and for inference from many threads. The
-same program has to keep the promise whatever runs it; with the naive engine a failure is raised at the call.
+The documents are MXNet's designs for exceptions that travel along the data and for inference from
+many threads. The same program has to keep the promise whatever runs it; with the naive engine a
+failure is raised at the call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Raw weights that a model reads packed are released, and restored bit for bit when they are read."""
+"""Raw weights that a model reads packed are released, and restored bit for bit when they are
+read.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,15 @@ import pytest
 from support import KINDS, last_json, run_python
 
 MIB = 1 << 20
-# A 1x1 convolution with a BatchNorm to fold, a depthwise one (small: stays) and a dense layer: 2 and 16 MiB of weights.
+# A 1x1 convolution with a BatchNorm to fold, a depthwise one (small: stays) and a dense layer: 2
+# and 16 MiB of weights.
 LAYERS = {"conv_weight": (1024, 512, 1, 1), "dense_weight": (1024, 4096)}
 
 
 def weights(seed: int) -> dict[str, np.ndarray]:
-    """All parameters. Among the large ones are zeros of both signs and numbers below the normal ones."""
+    """All parameters. Among the large ones are zeros of both signs and numbers below the normal
+    ones.
+    """
     random = np.random.RandomState(seed)
     values = {
         "conv_weight": random.randn(1024, 512, 1, 1).astype("float32"),

@@ -1,4 +1,6 @@
-"""Calls of a network as requests: place in the queue, deadlines, cancelling, batches beside single calls, rest."""
+"""Calls of a network as requests: place in the queue, deadlines, cancelling, batches beside single
+calls, rest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Many threads, one process: every answer right, memory small, failures with whom they belong to."""
+"""Many threads, one process: every answer right, memory small, failures with whom they belong
+to.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from support import DIGITS, MODELS, block_of, digits, last_json, run_python
 
 
 def in_threads(count: int, body: Callable[[int], None]) -> None:
-    """Runs body(0..count) in threads started together; raises the first exception any of them had."""
+    """Runs body(0..count) in threads started together; raises the first exception any of them
+    had.
+    """
     gate = threading.Barrier(count)
     errors: list[BaseException] = []
 
@@ -34,7 +38,8 @@ def in_threads(count: int, body: Callable[[int], None]) -> None:
         raise AssertionError(f"{len(errors)} of {count} threads failed") from errors[0]
 
 
-# Each caller holds an input of its own; what is counted is everything else the process has in memory.
+# Each caller holds an input of its own; what is counted is everything else the process has in
+# memory.
 CROWD = """
 import json, resource, sys, threading, time
 import numpy as np
@@ -256,7 +261,7 @@ print(json.dumps(seen))
 
 @pytest.mark.skipif(not Path("/proc/thread-self/status").exists(), reason="needs Linux' /proc")
 def test_waiting_threads_sleep_until_they_are_woken() -> None:
-    # About a second. The main one, which looks up twenty times a second because of Ctrl-C, would wake 20 times; a few
-    # times are for Python's own lock.
+    # About a second. The main one, which looks up twenty times a second because of Ctrl-C, would
+    # wake 20 times; a few times are for Python's own lock.
     seen = last_json(run_python(SLEEPERS, env={"MXRT_CORES": "1"}))
     assert max(seen) <= 5, seen

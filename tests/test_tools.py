@@ -1,4 +1,6 @@
-"""What programs have around a model: initializers, schedules, drawings, callbacks, vocabularies, test utilities."""
+"""What programs have around a model: initializers, schedules, drawings, callbacks, vocabularies,
+test utilities.
+"""
 
 from __future__ import annotations
 

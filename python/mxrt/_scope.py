@@ -27,7 +27,9 @@ class Scope(threading.local):
 
 
 def deprecated(scope: Callable[[], Scope], name: str, instead: str) -> Any:
-    """The property of a class that MXNet had before there were functions: it reads and sets what is current."""
+    """The property of a class that MXNet had before there were functions: it reads and sets what is
+    current.
+    """
 
     def warn() -> None:
         warnings.warn(f"{name} has been deprecated. {instead}", DeprecationWarning, stacklevel=3)

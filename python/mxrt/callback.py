@@ -1,4 +1,6 @@
-"""Callbacks: functions that are called with ``epoch``, ``nbatch`` and ``eval_metric`` after every batch or epoch."""
+"""Callbacks: functions that are called with ``epoch``, ``nbatch`` and ``eval_metric`` after every
+batch or epoch.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ class Speedometer:
 
 
 class ProgressBar:
-    """A callback that logs which part of `total` batches is done, as a bar of `length` characters."""
+    """A callback that logs which part of `total` batches is done, as a bar of `length`
+    characters.
+    """
 
     def __init__(self, total: int, length: int = 80) -> None:
         self.bar_len = length

@@ -22,10 +22,11 @@ class _ContextType(type):
 
 
 class Context(metaclass=_ContextType):
-    """A device: ``Context('cpu', 0)``. As a ``with`` block it is where new arrays of this thread are made.
+    """A device: ``Context('cpu', 0)``. As a ``with`` block it is where new arrays of this thread
+    are made.
 
-    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory; an operator runs
-    where its inputs are.
+    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory;
+    an operator runs where its inputs are.
     """
 
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "cpu_pinned": 3, "cpu_shared": 5, **dict(_mxrt.device_kinds())}
@@ -86,8 +87,8 @@ class Context(metaclass=_ContextType):
             _mxrt.trim_device(self._device)
 
     def memory_info(self) -> dict[str, Any]:
-        """Memory of the device in bytes: ``total``, ``in_use`` by arrays, ``cached`` for the next ones, the ``peak`` of
-        what was in use, and the ``limit`` if there is one.
+        """Memory of the device in bytes: ``total``, ``in_use`` by arrays, ``cached`` for the next
+        ones, the ``peak`` of what was in use, and the ``limit`` if there is one.
         """
         if self._is_host():
             found = _mxrt.info()
@@ -149,8 +150,8 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def sim(device_id: int = 0) -> Context:
-    """A simulated device: it computes on the CPU what the CPU would, but in its own memory, later, and in any order
-    that the dependencies allow. For testing programs that are meant for GPUs.
+    """A simulated device: it computes on the CPU what the CPU would, but in its own memory, later,
+    and in any order that the dependencies allow. For testing programs that are meant for GPUs.
 
     There are two; ``MXRT_SIM_DEVICES`` changes that.
     """

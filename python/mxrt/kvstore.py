@@ -1,4 +1,6 @@
-"""Key-value stores can be named and created; what would exchange parameters or gradients is refused."""
+"""Key-value stores can be named and created; what would exchange parameters or gradients is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -97,8 +99,8 @@ class KVStore(KVStoreBase):
 def create(name: str = "local") -> KVStoreBase:
     """A store of one process, by name; one that spans machines is refused.
 
-    Raises TypeError for what is not a string, MXNetNotImplementedError for distributed kinds, ValueError for unknown
-    names.
+    Raises TypeError for what is not a string, MXNetNotImplementedError for distributed kinds,
+    ValueError for unknown names.
     """
     if not isinstance(name, str):
         raise TypeError("name must be a string")

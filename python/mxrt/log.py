@@ -28,7 +28,9 @@ class _Formatter(logging.Formatter):
 def get_logger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
-    """The logger of this name. The first call for a name gives it a level and a handler: a file, or stderr."""
+    """The logger of this name. The first call for a name gives it a level and a handler: a file, or
+    stderr.
+    """
     logger = logging.getLogger(name)
     if name is not None and not getattr(logger, "_init_done", False):
         logger._init_done = True  # type: ignore[attr-defined]  # remembers that the handler is there

@@ -1,4 +1,6 @@
-"""Learning rates by number of updates. Nothing is trained here; programs that name schedules still import."""
+"""Learning rates by number of updates. Nothing is trained here; programs that name schedules still
+import.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorSche
 class LRScheduler:
     """A learning rate that follows the number of updates; subclasses define ``__call__``.
 
-    In the first `warmup_steps` updates the rate rises linearly from `warmup_begin_lr` to `base_lr`, or stays at
-    `warmup_begin_lr` with ``warmup_mode='constant'``.
+    In the first `warmup_steps` updates the rate rises linearly from `warmup_begin_lr` to `base_lr`,
+    or stays at `warmup_begin_lr` with ``warmup_mode='constant'``.
     """
 
     def __init__(
@@ -158,7 +160,9 @@ class _Falling(LRScheduler):
 
 
 class PolyScheduler(_Falling):
-    """From `base_lr` to `final_lr` along a polynomial of power `pwr`, within `max_update` updates."""
+    """From `base_lr` to `final_lr` along a polynomial of power `pwr`, within `max_update`
+    updates.
+    """
 
     def __init__(
         self,

@@ -23,9 +23,10 @@ def _size(array: NDArray) -> NDArray:
 class Monitor:
     """Collects statistics of the arrays inside executors, every `interval` batches.
 
-    Between ``tic`` and ``toc`` each result of an operator whose name matches `pattern`, a regular expression, goes
-    through `stat_func`, which returns an array or a list of arrays: by default the root of its mean square. With
-    `monitor_all` so do the inputs of operators. `sort` orders the statistics by name.
+    Between ``tic`` and ``toc`` each result of an operator whose name matches `pattern`, a regular
+    expression, goes through `stat_func`, which returns an array or a list of arrays: by default the
+    root of its mean square. With `monitor_all` so do the inputs of operators. `sort` orders the
+    statistics by name.
     """
 
     def __init__(

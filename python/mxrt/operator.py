@@ -24,7 +24,9 @@ def get_all_registered_operators() -> list[str]:
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
-    """The arguments of an operator: arrays first, then attributes. MXNetKeyError for an unknown name."""
+    """The arguments of an operator: arrays first, then attributes. MXNetKeyError for an unknown
+    name.
+    """
     found = _mxrt.get_operator(op_name)
     if found is None:
         raise MXNetKeyError(f"Operator {op_name} is not registered; get_all_registered_operators lists those that are")

@@ -129,7 +129,9 @@ create = Optimizer.create_optimizer
 
 
 class _WithSettings(Optimizer):
-    """An optimizer whose own settings become attributes: those of `DEFAULTS`, in order, then those of Optimizer."""
+    """An optimizer whose own settings become attributes: those of `DEFAULTS`, in order, then those
+    of Optimizer.
+    """
 
     DEFAULTS: ClassVar[dict[str, Any]] = {}
 

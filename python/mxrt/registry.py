@@ -1,4 +1,6 @@
-"""Classes by name: how ``create`` of metrics, initializers and optimizers finds them, and how programs add theirs."""
+"""Classes by name: how ``create`` of metrics, initializers and optimizers finds them, and how
+programs add theirs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def get_registry(base_class: type) -> dict[str, type]:
 
 
 def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """A function that registers subclasses of `base_class`, under their own lower-case name or a given one."""
+    """A function that registers subclasses of `base_class`, under their own lower-case name or a
+    given one.
+    """
 
     def register(klass: type, name: str | None = None) -> type:
         if not issubclass(klass, base_class):
@@ -71,8 +75,8 @@ def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
 def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """A function that makes instances of registered classes.
 
-    It takes a name with the constructor's arguments, the JSON text that ``dumps`` writes, a dictionary that has the
-    name under `nickname`, or an instance, which it hands back.
+    It takes a name with the constructor's arguments, the JSON text that ``dumps`` writes, a
+    dictionary that has the name under `nickname`, or an instance, which it hands back.
     """
 
     def create(*args: Any, **kwargs: Any) -> Any:

@@ -115,7 +115,9 @@ def get_etol(etol: float | None = None) -> float:
 
 
 def get_tols(x: Any, y: Any, rtol: Any, atol: Any) -> tuple[float, float]:
-    """Tolerances for a comparison: those given, as numbers or by element type, or the larger ones of the two types."""
+    """Tolerances for a comparison: those given, as numbers or by element type, or the larger ones
+    of the two types.
+    """
     types = [np.dtype(v.dtype if hasattr(v, "dtype") else np.asarray(v).dtype) for v in (x, y)]
 
     def pick(given: Any, defaults: dict[Any, float]) -> float:
@@ -128,7 +130,8 @@ def get_tols(x: Any, y: Any, rtol: Any, atol: Any) -> tuple[float, float]:
 
 @contextmanager
 def environment(*args: Any) -> Iterator[None]:
-    """Environment variables within a ``with`` block: a name and a value, or a dictionary; None removes one.
+    """Environment variables within a ``with`` block: a name and a value, or a dictionary; None
+    removes one.
 
     mxrt reads its own variables once, when it is first used.
     """
@@ -209,7 +212,9 @@ def rand_ndarray(
     distribution: str | None = None,
     ctx: Context | None = None,
 ) -> NDArray:
-    """A normally distributed array; only dense ones, of storage type ``default``, are part of this build."""
+    """A normally distributed array; only dense ones, of storage type ``default``, are part of this
+    build.
+    """
     if stype != "default":
         raise MXNetNotImplementedError(f"arrays of storage type '{stype}' are not part of this build of mxrt")
     return array(random_arrays(shape), ctx=ctx or default_context(), dtype=dtype)
@@ -255,7 +260,9 @@ def almost_equal(
     equal_nan: bool = False,
     use_broadcast: bool = True,
 ) -> bool:
-    """Whether ``|a - b| <= atol + rtol * |b|`` everywhere; the tolerances are those of float64 unless given."""
+    """Whether ``|a - b| <= atol + rtol * |b|`` everywhere; the tolerances are those of float64
+    unless given.
+    """
     a, b = _plain(a), _plain(b)
     if not use_broadcast:
         _check_shapes(a, b)
@@ -272,9 +279,11 @@ def assert_almost_equal(
     use_broadcast: bool = True,
     mismatches: tuple[int, int] = (10, 10),
 ) -> None:
-    """AssertionError unless ``|a - b| <= atol + rtol * |b|`` everywhere; it says where the error is largest.
+    """AssertionError unless ``|a - b| <= atol + rtol * |b|`` everywhere; it says where the error is
+    largest.
 
-    Tolerances are those of the less exact element type unless given. `mismatches` says how many places are listed.
+    Tolerances are those of the less exact element type unless given. `mismatches` says how many
+    places are listed.
     """
     rtol, atol = get_tols(a, b, rtol, atol)
     a, b = _plain(a), _plain(b)
@@ -386,7 +395,9 @@ def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] |
 
 
 def np_reduce(dat: Any, axis: Any, keepdims: bool, numpy_reduce_func: Callable[..., Any]) -> Any:
-    """A numpy reduction along several axes, or all with None, one after another, the last axis first."""
+    """A numpy reduction along several axes, or all with None, one after another, the last axis
+    first.
+    """
     axes = range(dat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
     found = dat
     for one in sorted((place % dat.ndim for place in axes), reverse=True):
@@ -422,7 +433,9 @@ def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Whether two graphs have the same operators and attributes in the same places, whatever names they have."""
+    """Whether two graphs have the same operators and attributes in the same places, whatever names
+    they have.
+    """
     import json
 
     def structure(symbol: Symbol) -> Any:
@@ -469,8 +482,8 @@ def check_symbolic_forward(
 ) -> list[NDArray]:
     """AssertionError unless the outputs of a graph are as expected; returns them.
 
-    `location`, `aux_states` and `expected` are lists or dictionaries by name; `dtype` is that of the inputs, or
-    ``"asnumpy"`` for that of each array given.
+    `location`, `aux_states` and `expected` are lists or dictionaries by name; `dtype` is that of
+    the inputs, or ``"asnumpy"`` for that of each array given.
     """
     where = ctx or default_context()
     args = _named(sym.list_arguments(), location, "arguments", where, dtype)
@@ -499,9 +512,11 @@ def check_consistency(
     use_uniform: bool = False,
     rand_type: Any = np.float64,
 ) -> Any:
-    """AssertionError unless a graph gives the same outputs in every setting of `ctx_list`; gradients are not compared.
+    """AssertionError unless a graph gives the same outputs in every setting of `ctx_list`;
+    gradients are not compared.
 
-    A setting has ``ctx``, shapes of inputs by name, and ``type_dict``. Returns the outputs of the most exact one.
+    A setting has ``ctx``, shapes of inputs by name, and ``type_dict``. Returns the outputs of the
+    most exact one.
     """
     symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
     if grad_req != "null":
@@ -541,7 +556,9 @@ def check_speed(
     typ: str = "whole",
     **kwargs: Any,
 ) -> float:
-    """Seconds that a call of a graph takes, over `N` calls; only ``typ='forward'`` is part of this build."""
+    """Seconds that a call of a graph takes, over `N` calls; only ``typ='forward'`` is part of this
+    build.
+    """
     import time
 
     if typ != "forward":
@@ -584,7 +601,9 @@ def compare_optimizer(*args: Any, **kwargs: Any) -> NoReturn:
 def download(
     url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5
 ) -> str:
-    """The path of a file that is there already; nothing is downloaded, MXNetNotImplementedError where it is missing."""
+    """The path of a file that is there already; nothing is downloaded, MXNetNotImplementedError
+    where it is missing.
+    """
     path = os.path.join(dirname or "", fname or url.split("/")[-1])
     if os.path.exists(path) and not overwrite:
         return path

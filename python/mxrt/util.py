@@ -81,7 +81,9 @@ class _Switch:
 
 
 def np_shape(active: Any = True) -> _Switch:
-    """A ``with`` block with numpy shape semantics on or off; entering one with them on is refused."""
+    """A ``with`` block with numpy shape semantics on or off; entering one with them on is
+    refused.
+    """
     return _Switch(active, _SHAPE)
 
 
@@ -104,7 +106,9 @@ def _refused(target: _Wrapped, refusal: str) -> _Wrapped:
 
 
 def use_np_shape(func: _Wrapped) -> _Wrapped:
-    """Marks a function or class that needs numpy shape semantics: it is refused when it is called."""
+    """Marks a function or class that needs numpy shape semantics: it is refused when it is
+    called.
+    """
     return _refused(func, _SHAPE)
 
 
@@ -161,7 +165,9 @@ def getenv(name: str) -> str | None:
 
 
 def setenv(name: str, value: str | None) -> None:
-    """Sets an environment variable, or removes it with None. mxrt reads its own once, when it is first used."""
+    """Sets an environment variable, or removes it with None. mxrt reads its own once, when it is
+    first used.
+    """
     if value is None:
         os.environ.pop(name, None)
     else:

@@ -44,7 +44,8 @@ class _Summary:
         graph = json.loads(symbol.tojson())
         self.nodes: list[_Node] = graph["nodes"]
         self.shapes = None if shape is None else _shapes(symbol, shape)
-        # As MXNet has it: node, output and version of the first result, all taken for numbers of nodes.
+        # As MXNet has it: node, output and version of the first result, all taken for numbers of
+        # nodes.
         self.heads = set(graph["heads"][0])
 
     def _shape(self, place: int) -> tuple[int, ...]:
@@ -86,10 +87,12 @@ def print_summary(
     line_length: int = 120,
     positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0),
 ) -> None:
-    """Prints a table of layers: type, output shape, number of parameters, and where their inputs come from.
+    """Prints a table of layers: type, output shape, number of parameters, and where their inputs
+    come from.
 
-    `shape` has the shapes of inputs by name; without it there are no shapes, and no numbers that depend on them.
-    `positions` are where columns end, as parts of `line_length` or as numbers of characters.
+    `shape` has the shapes of inputs by name; without it there are no shapes, and no numbers that
+    depend on them. `positions` are where columns end, as parts of `line_length` or as numbers of
+    characters.
     """
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be Symbol")
@@ -218,10 +221,11 @@ def plot_network(
     node_attrs: Mapping[str, str] | None = None,
     hide_weights: bool = True,
 ) -> Any:
-    """A drawing of a graph: a ``graphviz.Digraph`` if that package is installed, else a :class:`Digraph` of our own.
+    """A drawing of a graph: a ``graphviz.Digraph`` if that package is installed, else a
+    :class:`Digraph` of our own.
 
-    `shape` and `dtype` of inputs, by name, put shapes and types on the edges; `node_attrs` are attributes of graphviz
-    for nodes. With `hide_weights` parameters are left out.
+    `shape` and `dtype` of inputs, by name, put shapes and types on the edges; `node_attrs` are
+    attributes of graphviz for nodes. With `hide_weights` parameters are left out.
     """
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be a Symbol")

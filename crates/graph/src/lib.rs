@@ -1,6 +1,7 @@
 //! From a symbol to answers: graph → passes → plan → [`CachedOp`].
 //!
-//! A graph knows operators only through their definitions; it reads no files but the text of symbols.
+//! A graph knows operators only through their definitions; it reads no files but the text of
+//! symbols.
 //!
 //! | module | does |
 //! | --- | --- |
@@ -11,8 +12,9 @@
 //! | `memory` | where a plan's values, constants and raw weights lie |
 //! | `run` | calls: plans by signature, batches in parts, requests on host and devices |
 //!
-//! A [`Plan`] is immutable and belongs to one signature (types of the inputs). What a single request needs (inputs, outputs,
-//! arena) is handed to it when it runs, so any number of requests run one plan at a time.
+//! A [`Plan`] is immutable and belongs to one signature (types of the inputs). What a single
+//! request needs (inputs, outputs, arena) is handed to it when it runs, so any number of requests
+//! run one plan at a time.
 #![forbid(unsafe_code)]
 
 mod compile;

@@ -1,5 +1,5 @@
-//! Calls and what may happen to them: parameters behind a gate, inputs and nodes that fail, priorities, deadlines, results
-//! that nobody wants, batches in parts.
+//! Calls and what may happen to them: parameters behind a gate, inputs and nodes that fail,
+//! priorities, deadlines, results that nobody wants, batches in parts.
 
 use mxrt_engine::{Config, Cost, Engine, EngineKind, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Symbol};
@@ -87,7 +87,8 @@ fn occupy(engine: &'static Engine) -> Busy {
     Busy { _cores: (0..engine.cores()).map(hold).collect() }
 }
 
-// ---- parameters -----------------------------------------------------------------------------------------------------
+// ---- parameters
+// -----------------------------------------------------------------------------------------------------
 
 /// x + a - b, where a and b are equal whenever nobody writes them
 fn difference() -> Symbol {
@@ -209,7 +210,8 @@ fn a_gate_is_gone_with_its_graph() {
     assert!(vars[1] < vars[0] + 40, "{vars:?}");
 }
 
-// ---- failures -------------------------------------------------------------------------------------------------------
+// ---- failures
+// -------------------------------------------------------------------------------------------------------
 
 /// relu(x) + w, and y * 2; w is a parameter
 fn two_branches() -> Symbol {
@@ -313,7 +315,8 @@ fn a_constant_that_cannot_be_computed_fails_what_reads_it() {
     }
 }
 
-// ---- place in the queue ---------------------------------------------------------------------------------------------
+// ---- place in the queue
+// ---------------------------------------------------------------------------------------------
 
 /// Large enough to go through the queue.
 fn slow_net() -> Symbol {
@@ -402,7 +405,8 @@ fn only_results_that_nobody_wants_any_more_are_not_computed() {
     }
 }
 
-// ---- batches --------------------------------------------------------------------------------------------------------
+// ---- batches
+// --------------------------------------------------------------------------------------------------------
 
 /// A network whose rows do not see each other.
 fn rows_apart() -> Symbol {
@@ -463,7 +467,8 @@ fn rows_that_depend_on_each_other_stay_together() {
     }
     let text = compile(engine, &sum(&[("axis", "1")])).plan_text(&types).expect("there is a plan");
     assert!(text.starts_with("3 rows"), "{text}");
-    // A second operand with as many rows that is no data has to be cut too, which nobody says: it stays together.
+    // A second operand with as many rows that is no data has to be cut too, which nobody says: it
+    // stays together.
     let flags = CachedOpFlags::parse([("data_indices", "(0,)"), ("param_indices", "(1, 2)")]).expect("they parse");
     let op = CachedOp::new(engine, &shifted, &flags).expect("the symbol compiles");
     let with =

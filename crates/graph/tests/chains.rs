@@ -1,5 +1,5 @@
-//! Chains of element-wise operators with operands that repeat over images: the bits of the operators one by one, plain and in
-//! blocks.
+//! Chains of element-wise operators with operands that repeat over images: the bits of the
+//! operators one by one, plain and in blocks.
 
 mod common;
 
@@ -92,14 +92,16 @@ fn chains_in_blocks_have_the_bits_of_plain_ones() {
         };
         let given: Vec<NDArray> = alone.list_inputs().iter().map(given).collect();
         assert!(bits(&values(&got[1])) == bits(&op_by_op(&alone, &given)[0]), "{data:?}: {text}");
-        // Nothing beyond the last channel reaches the next layer, whatever the chain makes of it there.
+        // Nothing beyond the last channel reaches the next layer, whatever the chain makes of it
+        // there.
         let inner = apply("relu", "r", &[], &[&layer("d", &chain(&first), data.len() - 2)]);
         let text = check_on(&inner, &inputs_of(&inner, data, &image), BuildOptions::default());
         assert_eq!(text.matches("_from_blocked").count(), 1, "{text}");
     }
 }
 
-/// The end of a block of a network that weighs its channels, with what the weights are computed from.
+/// The end of a block of a network that weighs its channels, with what the weights are computed
+/// from.
 fn weighed(x: &Symbol, dense: bool) -> Symbol {
     let inner = relu("r1", &norm("n1", &conv("c1", x, "20", &[])));
     let outer = norm("n2", &conv("c2", &inner, "20", &[]));

@@ -1,4 +1,5 @@
-//! Damaged and malicious parameter files: an error or a valid result, never a panic, never much memory.
+//! Damaged and malicious parameter files: an error or a valid result, never a panic, never much
+//! memory.
 
 mod common;
 
@@ -45,7 +46,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 const SLACK: usize = 64 << 20;
 
-/// Loads under each flag, checks what came, and returns the most memory that was in use beyond what was before.
+/// Loads under each flag, checks what came, and returns the most memory that was in use beyond what
+/// was before.
 fn try_load(bytes: &[u8]) -> usize {
     engine().memory().trim();
     let before = ALLOCATOR.used.load(Relaxed);

@@ -1,4 +1,5 @@
-//! `+`, `<` and the like: an operator for two arrays and one for an array and a number, chosen by the operand.
+//! `+`, `<` and the like: an operator for two arrays and one for an array and a number, chosen by
+//! the operand.
 
 use crate::ndarray::NDArrayBase;
 use crate::operator::{self, Call};
@@ -32,7 +33,8 @@ pub(crate) enum Sign {
     LesserEqual,
 }
 
-/// By sign: the operator of two arrays, and that of an array and a number. An array on the left is never reflected.
+/// By sign: the operator of two arrays, and that of an array and a number. An array on the left is
+/// never reflected.
 const NAMES: [(&str, &str); 16] = [
     ("broadcast_add", "_plus_scalar"),
     ("broadcast_sub", "_minus_scalar"),

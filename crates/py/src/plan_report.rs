@@ -4,7 +4,8 @@ use mxrt_graph::{BatchParts, PlanReport, StepReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// A plan with a dictionary for every step. Times are in microseconds, measured ones None where nothing was measured.
+/// A plan with a dictionary for every step. Times are in microseconds, measured ones None where
+/// nothing was measured.
 pub(crate) fn as_dict<'py>(py: Python<'py>, plan: &PlanReport) -> PyResult<Bound<'py, PyDict>> {
     let steps = plan.steps.iter().enumerate().map(|(i, step)| step_dict(py, i, step)).collect::<PyResult<Vec<_>>>()?;
     let facts = PyDict::new(py);

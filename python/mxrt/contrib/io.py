@@ -14,7 +14,8 @@ __all__ = ["DataLoaderIter"]
 class DataLoaderIter(DataIter):
     """Hands out what a loader yields, pairs of data and label, as batches for a Module.
 
-    A last batch that is smaller is filled up with copies of its first rows; ``getpad`` says how many.
+    A last batch that is smaller is filled up with copies of its first rows; ``getpad`` says how
+    many.
     """
 
     def __init__(

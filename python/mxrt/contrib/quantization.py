@@ -1,4 +1,6 @@
-"""Quantization of models can be named, and is refused; quantized models run where their operators are registered."""
+"""Quantization of models can be named, and is refused; quantized models run where their operators
+are registered.
+"""
 
 from __future__ import annotations
 

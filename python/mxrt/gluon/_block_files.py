@@ -61,7 +61,9 @@ def save_model(block: Block, prefix: str) -> None:
 
 
 def _describe(block: Block, number: list[int], into: dict[str, Any]) -> None:
-    """Adds a block to the description of its parent. Blocks are numbered in the order in which they are met."""
+    """Adds a block to the description of its parent. Blocks are numbered in the order in which they
+    are met.
+    """
     from .hybrid_block import HybridBlock
 
     entry: dict[str, Any] = {"orig_name": block.name}

@@ -16,7 +16,9 @@ __all__ = ["call_and_show"]
 
 
 def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Callable[..., Any], inputs_too: bool) -> Any:
-    """Runs a graph with every operator's outputs as results, calls back with each, and returns those of the graph."""
+    """Runs a graph with every operator's outputs as results, calls back with each, and returns
+    those of the graph.
+    """
     try:
         held = graph.every_input(args)
     except DeferredInitializationError:
@@ -52,7 +54,9 @@ def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Calla
 
 
 def _starts(nodes: list[str], single: list[bool], owners: list[str | None]) -> list[int]:
-    """Where the outputs of each node begin in the list of all, and behind the last where that ends."""
+    """Where the outputs of each node begin in the list of all, and behind the last where that
+    ends.
+    """
     found, place = [], 0
     for i, name in enumerate(nodes):
         found.append(place)

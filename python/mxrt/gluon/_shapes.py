@@ -11,8 +11,8 @@ __all__ = ["wrong_shapes"]
 def wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> dict[str, str]:
     """Which parameters contradict the graph or one another, with what is needed instead.
 
-    Much of a graph can only be checked when the number of axes of its inputs is known. It is not, so for each input the
-    number is taken under which most parameters fit.
+    Much of a graph can only be checked when the number of axes of its inputs is known. It is not,
+    so for each input the number is taken under which most parameters fit.
     """
     known = {name: shape for name, shape in shapes.items() if shape and 0 not in shape}
     wrong = _contradictions(graph, known, {})

@@ -1,6 +1,7 @@
 """Nested lists of arrays or symbols as arguments and results: flat lists and their formats.
 
-A format says what stands where: 0 for an array, n for a symbol of n outputs, -1 for None, a list for a list.
+A format says what stands where: 0 for an array, n for a symbol of n outputs, -1 for None, a list
+for a list.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def same_structure(given: list[Format], traced: list[Format]) -> bool:
 
 
 def survey(value: Any) -> tuple[bool, bool, list[Context]]:
-    """Whether a nested list holds symbols, whether it holds arrays, and the contexts of those in order."""
+    """Whether a nested list holds symbols, whether it holds arrays, and the contexts of those in
+    order.
+    """
     if isinstance(value, NDArray):
         return False, True, [value.context]
     if isinstance(value, Symbol):

@@ -18,7 +18,8 @@ __all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
     """Cuts an array into `num_slice` parts along an axis.
 
-    ValueError with `even_split` if they cannot be of the same size; without it the first ones are larger by one.
+    ValueError with `even_split` if they cannot be of the same size; without it the first ones are
+    larger by one.
     """
     size = data.shape[batch_axis]
     if even_split and size % num_slice:
@@ -74,7 +75,8 @@ def download(
     retries: int = 5,
     verify_ssl: bool = True,
 ) -> str:
-    """The file that was to be downloaded, if it is there already: mxrt loads nothing from the network.
+    """The file that was to be downloaded, if it is there already: mxrt loads nothing from the
+    network.
 
     Raises :class:`mxrt.base.MXNetNotImplementedError` that says where the file is expected.
     """

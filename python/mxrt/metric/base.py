@@ -18,7 +18,8 @@ Array = numpy.ndarray[Any, Any]
 
 
 def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
-    """Labels and predictions, if they are equally many (with `shape`: of one shape); else ValueError.
+    """Labels and predictions, if they are equally many (with `shape`: of one shape); else
+    ValueError.
 
     With `wrap` a single array becomes a list of one.
     """
@@ -52,9 +53,10 @@ def parts(value: Any) -> list[Any]:
 class EvalMetric:
     """A metric: ``update`` with the labels and predictions of each batch, then ``get``.
 
-    Subclasses define ``update``, which adds to ``sum_metric`` and ``num_inst``; those that keep a second pair,
-    ``global_sum_metric`` and ``global_num_inst``, which ``reset_local`` leaves alone, say ``has_global_stats=True``.
-    `output_names` and `label_names` choose what ``update_dict`` takes.
+    Subclasses define ``update``, which adds to ``sum_metric`` and ``num_inst``; those that keep a
+    second pair, ``global_sum_metric`` and ``global_num_inst``, which ``reset_local`` leaves alone,
+    say ``has_global_stats=True``. `output_names` and `label_names` choose what ``update_dict``
+    takes.
     """
 
     sum_metric: Any

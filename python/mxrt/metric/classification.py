@@ -15,7 +15,9 @@ __all__ = ["F1", "MCC", "PCC", "Accuracy", "TopKAccuracy"]
 @register
 @alias("acc")
 class Accuracy(Plain):
-    """Which part of the classes is right. A prediction that is not of the label's shape has scores along `axis`."""
+    """Which part of the classes is right. A prediction that is not of the label's shape has scores
+    along `axis`.
+    """
 
     def __init__(
         self,
@@ -38,7 +40,9 @@ class Accuracy(Plain):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(Plain):
-    """Which part of the labels is among the `top_k` classes with the highest scores, in two dimensions at most."""
+    """Which part of the labels is among the `top_k` classes with the highest scores, in two
+    dimensions at most.
+    """
 
     def __init__(
         self,
@@ -64,13 +68,17 @@ class TopKAccuracy(Plain):
 
 
 class _Counts:
-    """How often a binary decision was right and wrong: true and false positives, false and true negatives."""
+    """How often a binary decision was right and wrong: true and false positives, false and true
+    negatives.
+    """
 
     def __init__(self) -> None:
         self.cells = numpy.zeros(4, numpy.int64)
 
     def add(self, label: Array, pred: Array) -> None:
-        """Counts labels against the classes with the higher scores; ValueError for more than two classes."""
+        """Counts labels against the classes with the higher scores; ValueError for more than two
+        classes.
+        """
         label = label.astype("int32").ravel()
         check_label_shapes(label, pred)
         if len(numpy.unique(label)) > 2:
@@ -98,7 +106,9 @@ class _Counts:
 
 
 class _Binary(EvalMetric):
-    """A score of binary decisions: the mean over updates (``macro``) or that of all together (``micro``)."""
+    """A score of binary decisions: the mean over updates (``macro``) or that of all together
+    (``micro``).
+    """
 
     def __init__(self, name: str, output_names: list[str] | None, label_names: list[str] | None, average: str) -> None:
         self.average = average
@@ -183,7 +193,9 @@ class PCC(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=has_global_stats)
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Adds a batch: labels of shape (n,), and classes of shape (n,) or scores of shape (n, classes)."""
+        """Adds a batch: labels of shape (n,), and classes of shape (n,) or scores of shape (n,
+        classes).
+        """
         for label, pred in pairs(labels, preds):
             chosen = pred.argmax(axis=1) if pred.shape != label.shape else pred
             rows, columns = chosen.astype("int32").ravel(), label.astype("int32").ravel()

@@ -14,7 +14,9 @@ _create = registry.get_create_func(EvalMetric, "metric")
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> Any:
-    """A metric from a name, a function of label and prediction, or a list of these; a metric comes back as it is."""
+    """A metric from a name, a function of label and prediction, or a list of these; a metric comes
+    back as it is.
+    """
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
     if isinstance(metric, list):
@@ -134,7 +136,9 @@ class Caffe(Loss):
 
 @register
 class CustomMetric(EvalMetric):
-    """A metric by a function of label and prediction, numpy arrays, that returns a number, or a sum and its count."""
+    """A metric by a function of label and prediction, numpy arrays, that returns a number, or a sum
+    and its count.
+    """
 
     def __init__(
         self,

@@ -66,7 +66,9 @@ class RMSE(_Distance):
 @register
 @alias("pearsonr")
 class PearsonCorrelation(EvalMetric):
-    """Pearson's correlation: the mean over updates (``macro``) or that of all together (``micro``)."""
+    """Pearson's correlation: the mean over updates (``macro``) or that of all together
+    (``micro``).
+    """
 
     def __init__(
         self,
@@ -93,7 +95,9 @@ class PearsonCorrelation(EvalMetric):
                 self._join(pair)
 
     def _join(self, pair: Array) -> None:
-        """Takes more values into means and sums of products of deviations, without keeping the values."""
+        """Takes more values into means and sums of products of deviations, without keeping the
+        values.
+        """
         count = pair.shape[1]
         mean = pair.mean(axis=1)
         apart = mean - self._mean

@@ -10,7 +10,9 @@ __all__ = ["ndarray"]
 
 
 class ndarray(NDArray):
-    """The array of MXNet's numpy interface. No function of this build makes one, so no array is an instance."""
+    """The array of MXNet's numpy interface. No function of this build makes one, so no array is an
+    instance.
+    """
 
     __slots__ = ()
 

@@ -102,7 +102,9 @@ def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis:
 
 
 def _two(left: Any, right: Any, symbols: str, number: str, reflected: str, plain: Callable[[Any, Any], Any]) -> Any:
-    """Applies the operator that fits the operands; names follow MXNet: ``_maximum0``, ``_maximumscalar0``."""
+    """Applies the operator that fits the operands; names follow MXNet: ``_maximum0``,
+    ``_maximumscalar0``.
+    """
     if isinstance(left, Symbol) and isinstance(right, Symbol):
         return apply(symbols, symbols, [left, right], {})
     if isinstance(left, Symbol) and is_number(right):

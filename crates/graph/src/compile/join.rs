@@ -1,8 +1,9 @@
 //! Concatenation without copying: producers write straight into their part of the joined value.
 //!
-//! Where bytes of the output are those of an input, an input that a step makes is placed inside the output. What cannot be placed
-//! (arguments, constants, results, a value joined twice, channels that begin in the middle of a block) is copied by a step of its
-//! own. A joined value may itself lie inside a larger one.
+//! Where bytes of the output are those of an input, an input that a step makes is placed inside the
+//! output. What cannot be placed (arguments, constants, results, a value joined twice, channels
+//! that begin in the middle of a block) is copied by a step of its own. A joined value may itself
+//! lie inside a larger one.
 
 use crate::ir::{Graph, Value};
 use std::collections::{HashMap, HashSet};
@@ -31,13 +32,15 @@ pub struct JoinInput {
 pub struct Joined {
     /// the value around a value, and the offset in it
     inside: HashMap<Value, (Value, usize)>,
-    /// inputs that have to be copied, by joining node: position of the input and the value that stands for its place
+    /// inputs that have to be copied, by joining node: position of the input and the value that
+    /// stands for its place
     copies: HashMap<usize, Vec<(usize, Value)>>,
 }
 
 impl Joined {
-    /// Places what can be placed. `joins` are in execution order; `reads` are the values that each other step reads;
-    /// values in `fixed` have a place of their own, and `made` says which values steps make.
+    /// Places what can be placed. `joins` are in execution order; `reads` are the values that each
+    /// other step reads; values in `fixed` have a place of their own, and `made` says which values
+    /// steps make.
     pub fn new(joins: &[Join], reads: &[Vec<Value>], fixed: &HashSet<Value>, made: &dyn Fn(Value) -> bool) -> Joined {
         let mut joined = Joined::default();
         for join in joins {
@@ -64,7 +67,8 @@ impl Joined {
         if copies.len() == join.parts.len() && !self.any_overlap(&join.parts) {
             return;
         }
-        // A joining node has one output; the numbers behind it are free to name the places of its inputs.
+        // A joining node has one output; the numbers behind it are free to name the places of its
+        // inputs.
         let places = copies.into_iter().map(|(k, offset)| {
             let place = Value::Node(join.node, 1 + k);
             self.inside.insert(place, (out, offset));
@@ -74,7 +78,8 @@ impl Joined {
         self.copies.insert(join.node, places);
     }
 
-    /// Whether a step reads `out` and something inside `value`: a step cannot be given the same bytes twice.
+    /// Whether a step reads `out` and something inside `value`: a step cannot be given the same
+    /// bytes twice.
     fn read_together(&self, reads: &[Vec<Value>], value: Value, out: Value) -> bool {
         let part = |v: &Value| *v == value || self.lies_inside(*v, value);
         reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
@@ -85,8 +90,8 @@ impl Joined {
         parts.iter().any(|inner| parts.iter().any(|outer| self.lies_inside(inner.value, outer.value)))
     }
 
-    /// Whether `value`, or something inside it, is also written behind other channels: perhaps to the block that it ends in, and a
-    /// step cannot write where it reads.
+    /// Whether `value`, or something inside it, is also written behind other channels: perhaps to
+    /// the block that it ends in, and a step cannot write where it reads.
     fn is_merged(&self, join: &Join, value: Value) -> bool {
         let merged = join.parts.iter().filter(|part| !part.alone).map(|part| part.value);
         merged.into_iter().any(|v| v == value || self.lies_inside(v, value))
@@ -117,8 +122,8 @@ impl Joined {
     }
 }
 
-/// For every node that may be a step of its own, what it reads: all but `joins` whose output can be placed, which is not so if it
-/// is in `fixed`.
+/// For every node that may be a step of its own, what it reads: all but `joins` whose output can be
+/// placed, which is not so if it is in `fixed`.
 pub fn reads(graph: &Graph, joins: &[Join], fixed: &HashSet<Value>, root: &dyn Fn(Value) -> Value) -> Vec<Vec<Value>> {
     let joining: HashSet<usize> =
         joins.iter().map(|j| j.node).filter(|n| !fixed.contains(&Value::Node(*n, 0))).collect();

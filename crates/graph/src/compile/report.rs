@@ -119,8 +119,8 @@ fn report(step: &Step) -> StepReport {
 }
 
 impl fmt::Display for PlanReport {
-    /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes of packed weights,
-    /// estimated and, if there is one, measured time. Then the totals.
+    /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes
+    /// of packed weights, estimated and, if there is one, measured time. Then the totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(BatchParts { rows, each, side_by_side }) = self.parts {
             let how = if side_by_side { "several at a time, each on one core" } else { "each on all idle cores" };

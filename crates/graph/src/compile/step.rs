@@ -87,8 +87,8 @@ pub(crate) struct Step {
     pub needs: Vec<StepNeed>,
 }
 
-/// A value that is needed in another place than where it is: a result that is an argument, a constant or another
-/// result; a part of a joined value.
+/// A value that is needed in another place than where it is: a result that is an argument, a
+/// constant or another result; a part of a joined value.
 pub(crate) struct CopyKernel;
 
 /// Bytes of a chunk of a copy.

@@ -15,14 +15,16 @@ struct KnownType {
     dtype: Option<DType>,
 }
 
-/// Infers forwards and backwards until nothing new is learnt, then demands that everything is known.
+/// Infers forwards and backwards until nothing new is learnt, then demands that everything is
+/// known.
 pub fn infer(graph: &Graph, inputs: &[TensorType]) -> Result<Types, OpError> {
     let mut known: HashMap<Value, KnownType> = HashMap::new();
     for (i, t) in inputs.iter().enumerate() {
         known.insert(Value::Input(i), KnownType { shape: (&t.shape).into(), dtype: Some(t.dtype) });
     }
     let mut open: Vec<usize> = (0..graph.nodes.len()).collect();
-    // Most graphs are done after one round; graphs with unknown extents (a zero batch of a start state) take a few.
+    // Most graphs are done after one round; graphs with unknown extents (a zero batch of a start
+    // state) take a few.
     while !open.is_empty() {
         let mut learnt = false;
         let mut still_open = Vec::new();

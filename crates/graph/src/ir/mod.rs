@@ -86,7 +86,8 @@ pub struct GraphInput {
     pub constant: bool,
 }
 
-/// Nodes in execution order (a node reads only inputs and earlier nodes) and the values that leave the graph.
+/// Nodes in execution order (a node reads only inputs and earlier nodes) and the values that leave
+/// the graph.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// inputs, in the order of the caller's arguments
@@ -97,7 +98,8 @@ pub struct Graph {
     pub outputs: Vec<Value>,
 }
 
-/// Names under which operators take parameters; used where the caller did not say which inputs are parameters.
+/// Names under which operators take parameters; used where the caller did not say which inputs are
+/// parameters.
 const PARAMETER_SLOTS: &[&str] =
     &["weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "running_mean", "running_var", "parameters"];
 

@@ -37,7 +37,8 @@ fn collect_unknown<'a>(graph: &'a RawGraph, list: &mut Vec<UnknownOperator>, pla
     }
 }
 
-/// Positions of the nodes that the heads need, inputs first. Ids that point nowhere and cycles are errors.
+/// Positions of the nodes that the heads need, inputs first. Ids that point nowhere and cycles are
+/// errors.
 pub(super) fn order(graph: &RawGraph) -> Result<Vec<usize>, GraphError> {
     check_ids(graph)?;
     #[derive(Clone, Copy, PartialEq)]

@@ -41,7 +41,8 @@ impl Symbol {
     }
 }
 
-/// MXNet writes control characters inside strings as they are, which JSON forbids; this escapes them.
+/// MXNet writes control characters inside strings as they are, which JSON forbids; this escapes
+/// them.
 fn escape_controls(text: &str) -> Cow<'_, str> {
     let is_control = |b: u8| b < 0x20 && b != b'\n' && b != b'\r';
     if !text.bytes().any(is_control) {

@@ -1,4 +1,5 @@
-//! From text to what it says, key by key in the order of the text. Nothing is looked up or connected yet.
+//! From text to what it says, key by key in the order of the text. Nothing is looked up or
+//! connected yet.
 
 use crate::symbol::GraphError;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -274,7 +275,8 @@ impl<'de> Visitor<'de> for TextsVisitor {
     }
 }
 
-/// The graph's own attributes: the version that wrote it, and numpy's shape semantics; others mean nothing here.
+/// The graph's own attributes: the version that wrote it, and numpy's shape semantics; others mean
+/// nothing here.
 struct GraphAttrs;
 
 impl<'de> DeserializeSeed<'de> for GraphAttrs {

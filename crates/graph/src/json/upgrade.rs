@@ -53,7 +53,8 @@ fn parse(op: &'static OpDef, node: &RawNode) -> Result<Attrs, GraphError> {
     op.parse_attrs(given).map_err(|e| attr_error(e, op, &node.name, &node.attrs).into())
 }
 
-/// `lr_mult` becomes `__lr_mult__`; `weight_lr_mult` becomes `__lr_mult__` of the variable that is the input `weight`.
+/// `lr_mult` becomes `__lr_mult__`; `weight_lr_mult` becomes `__lr_mult__` of the variable that is
+/// the input `weight`.
 fn move_hidden_keys(graph: &mut RawGraph, at: usize) -> Result<(), GraphError> {
     let node = &mut graph.nodes[at];
     let concerned = |key: &str| HIDDEN_KEYS.iter().any(|k| key.starts_with(k) || key.ends_with(k));

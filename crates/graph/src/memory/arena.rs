@@ -100,7 +100,8 @@ impl<'a> ArenaLayout<'a> {
         reads.map(|(value, s)| (self.builder.joined.place_of(*value).0, s)).collect()
     }
 
-    /// The input that the output of a step can overwrite: no later step reads it, and both lie in the arena alone.
+    /// The input that the output of a step can overwrite: no later step reads it, and both lie in
+    /// the arena alone.
     fn overwritten(&self, s: usize, last_read: &HashMap<Value, usize>) -> Option<usize> {
         let draft = &self.drafts[s];
         let (output, operand) = (draft.outputs.first()?, draft.step.outputs.first()?);

@@ -1,7 +1,8 @@
 //! Release of raw weights that a plan reads in packed form only.
 //!
-//! When a plan has computed its constants, an op for each large parameter compares it with what its packing restores, and
-//! records the differences. A last op releases those that do ([`mxrt_tensor::ReleaseBatch`]). Requests go on meanwhile.
+//! When a plan has computed its constants, an op for each large parameter compares it with what its
+//! packing restores, and records the differences. A last op releases those that do
+//! ([`mxrt_tensor::ReleaseBatch`]). Requests go on meanwhile.
 
 use super::constants::{ConstBlock, ConstPlan, ConstSet, ConstSource, ValueKey};
 use super::restore::FoldInverse;
@@ -29,7 +30,8 @@ pub struct PackedParam {
 }
 
 impl Plan {
-    /// The parameters that went into packings which can be undone, and that no step reads as they are.
+    /// The parameters that went into packings which can be undone, and that no step reads as they
+    /// are.
     pub(crate) fn packed_params(&self, set: &ConstSet, inputs: &dyn GraphInputs) -> Vec<PackedParam> {
         let of_slot = |(slot, block): (usize, &Option<Arc<ConstBlock>>)| {
             let ConstSource::Pack(packing) = &self.consts.slots[slot].source else { return None };

@@ -1,8 +1,9 @@
 //! Weights from folded weights, bit for bit.
 //!
-//! Folding multiplies a row of weights by one number in double precision and rounds to single. Dividing by it gives each weight
-//! back but for its last bit; whether that bit is one too low or too high takes two bits to remember. Nothing is assumed about
-//! how a row was folded: a weight that does not come out within one is an exception and stored as it is.
+//! Folding multiplies a row of weights by one number in double precision and rounds to single.
+//! Dividing by it gives each weight back but for its last bit; whether that bit is one too low or
+//! too high takes two bits to remember. Nothing is assumed about how a row was folded: a weight
+//! that does not come out within one is an exception and stored as it is.
 
 /// Weights of a row that its factor is found from.
 const SAMPLE: usize = 512;
@@ -40,7 +41,8 @@ impl FoldInverse {
         }
     }
 
-    /// Compares the next row. False if there are too many exceptions by now for this to be worth it.
+    /// Compares the next row. False if there are too many exceptions by now for this to be worth
+    /// it.
     pub fn add_row(&mut self, raw: &[f32], folded: &[f32]) -> bool {
         let (first, inverse) = (self.inverses.len() * self.each, inverse(raw, folded));
         self.inverses.push(inverse);
@@ -99,7 +101,8 @@ fn guess(folded: f32, inverse: f64) -> f32 {
     if inverse == 1.0 { folded } else { (f64::from(folded) * inverse) as f32 }
 }
 
-/// One through the number that a row was multiplied by, which every pair of a weight and what became of it bounds from both sides.
+/// One through the number that a row was multiplied by, which every pair of a weight and what
+/// became of it bounds from both sides.
 fn inverse(raw: &[f32], folded: &[f32]) -> f64 {
     if raw.iter().zip(folded).all(|(r, f)| r.to_bits() == f.to_bits()) {
         return 1.0;
@@ -110,7 +113,8 @@ fn inverse(raw: &[f32], folded: &[f32]) -> f64 {
     for (raw, folded) in pairs {
         negative = raw.is_sign_negative() != folded.is_sign_negative();
         let (magnitude, raw) = (folded.abs(), f64::from(raw.abs()));
-        // Half of the distance to the next larger number, and a little for the rounding of the product.
+        // Half of the distance to the next larger number, and a little for the rounding of the
+        // product.
         let half = f64::from(f32::from_bits(magnitude.to_bits() + 1) - magnitude) * 0.500_001;
         low = low.max((f64::from(magnitude) - half) / raw);
         high = high.min((f64::from(magnitude) + half) / raw);
@@ -164,7 +168,8 @@ mod tests {
             raw.iter_mut().step_by(13).for_each(|r| *r = -*r);
             let folded: Vec<f32> = raw.chunks(each).zip(&rows).flat_map(|(raw, (factor, exponent))| fold(raw, factor * 2f64.powi(*exponent))).collect();
             let inverse = check(&raw, &folded, each).expect("worth it");
-            // Zeros whose sign the factor turned are none, unless there is nothing else in their row to see it by.
+            // Zeros whose sign the factor turned are none, unless there is nothing else in their
+            // row to see it by.
             let zeros = raw.chunks(each).filter(|row| row.iter().all(|r| *r == 0.0)).count() * each;
             prop_assert!(inverse.exceptions.len() <= raw.len() / 500 + zeros, "{} of {}", inverse.exceptions.len(), raw.len());
         }

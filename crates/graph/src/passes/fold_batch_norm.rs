@@ -1,12 +1,14 @@
 //! Folds an inference-time BatchNorm into the convolution or dense layer before it.
 //!
-//! The folded weights are computed by a node of constants (`_fold_batch_norm`), so a changed statistic is picked up by
-//! the next request, and a failure in the arithmetic belongs to that node.
+//! The folded weights are computed by a node of constants (`_fold_batch_norm`), so a changed
+//! statistic is picked up by the next request, and a failure in the arithmetic belongs to that
+//! node.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Value};
 use mxrt_engine::OpError;
 
-/// Rewrites `BatchNorm(Convolution(x, w[, b]))` to `Convolution(x, w', b')` where everything but x is constant.
+/// Rewrites `BatchNorm(Convolution(x, w[, b]))` to `Convolution(x, w', b')` where everything but x
+/// is constant.
 pub fn run(graph: Graph) -> Result<Graph, OpError> {
     let uses = graph.uses();
     let mut new = Rewriter::new(&graph);

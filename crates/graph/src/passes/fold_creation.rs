@@ -1,5 +1,5 @@
-//! Marks nodes that make their values of attributes alone (zeros, ranges) as constants, so that they, and what depends only on them
-//! and on parameters, are computed once.
+//! Marks nodes that make their values of attributes alone (zeros, ranges) as constants, so that
+//! they, and what depends only on them and on parameters, are computed once.
 
 use crate::ir::{Graph, GraphNode};
 use mxrt_engine::OpError;
@@ -9,7 +9,8 @@ use mxrt_tensor::PartialShape;
 /// What is larger takes as long to read as to make, and is not kept.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Marks what attributes say completely; what also depends on its readers, such as the rows of a batch, stays a step.
+/// Marks what attributes say completely; what also depends on its readers, such as the rows of a
+/// batch, stays a step.
 pub fn run(mut graph: Graph) -> Result<Graph, OpError> {
     for node in graph.nodes.iter_mut().filter(|node| node.inputs.is_empty() && !node.op.random) {
         node.made_once = bytes_made(node).is_some_and(|bytes| bytes <= MOST_BYTES);
@@ -17,7 +18,8 @@ pub fn run(mut graph: Graph) -> Result<Graph, OpError> {
     Ok(graph)
 }
 
-/// Bytes of the outputs; none where their types do not follow from the attributes. (What is wrong with these, building says.)
+/// Bytes of the outputs; none where their types do not follow from the attributes. (What is wrong
+/// with these, building says.)
 fn bytes_made(node: &GraphNode) -> Option<usize> {
     let count = node.op.num_outputs(&node.attrs);
     let (mut shapes, mut dtypes) = (vec![PartialShape::UNKNOWN; count], vec![None; count]);

@@ -1,13 +1,15 @@
 //! Folds numbers into the convolution or dense layer whose result they scale or shift.
 //!
-//! As for a BatchNorm, the new weights are computed by constant nodes, so a changed parameter is picked up by the next request,
-//! and a failure in the arithmetic belongs to the operator with the number.
+//! As for a BatchNorm, the new weights are computed by constant nodes, so a changed parameter is
+//! picked up by the next request, and a failure in the arithmetic belongs to the operator with the
+//! number.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Value};
 use mxrt_engine::OpError;
 use std::collections::HashMap;
 
-/// Numbers that one layer takes. Constants are computed recursively, so chains of them have to stay short.
+/// Numbers that one layer takes. Constants are computed recursively, so chains of them have to stay
+/// short.
 const MOST: usize = 8;
 
 /// A layer with numbers folded in.
@@ -20,8 +22,9 @@ struct ScaledLayer<'g> {
     numbers: usize,
 }
 
-/// Rewrites `layer(x, w[, b]) * number` to `layer(x, w * number[, b * number])`, likewise `/`, and `layer(x, w, b) + number` to
-/// `layer(x, w, b + number)`, likewise `-`, where everything but x is constant.
+/// Rewrites `layer(x, w[, b]) * number` to `layer(x, w * number[, b * number])`, likewise `/`, and
+/// `layer(x, w, b) + number` to `layer(x, w, b + number)`, likewise `-`, where everything but x is
+/// constant.
 pub fn run(graph: Graph) -> Result<Graph, OpError> {
     let (uses, constant) = (graph.uses(), graph.constant_nodes());
     let mut new = Rewriter::new(&graph);
@@ -93,13 +96,14 @@ fn fold<'g>(
     Ok(layer)
 }
 
-/// The attributes of an operator with a number. Whether it is whole matters to integers only, which layers do not compute with.
+/// The attributes of an operator with a number. Whether it is whole matters to integers only, which
+/// layers do not compute with.
 fn number(node: &GraphNode) -> Vec<(String, String)> {
     node.attr("scalar").map(|text| ("scalar".to_owned(), text.to_owned())).into_iter().collect()
 }
 
-/// The BatchNorm that was folded into parameters, with a factor more. What it makes is rounded once then, and the layer's own weights
-/// can still be derived from it (`memory/restore.rs`).
+/// The BatchNorm that was folded into parameters, with a factor more. What it makes is rounded once
+/// then, and the layer's own weights can still be derived from it (`memory/restore.rs`).
 fn with_factor(new: &Rewriter, node: &GraphNode, parameters: &[Value]) -> Result<Option<GraphNode>, OpError> {
     let number = node.attrs.float("scalar");
     let factor = match node.op.name {

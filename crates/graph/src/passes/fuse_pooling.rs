@@ -1,6 +1,8 @@
-//! Makes a large convolution and the pooling that alone reads it one step, so that what lies between stays in the cache.
+//! Makes a large convolution and the pooling that alone reads it one step, so that what lies
+//! between stays in the cache.
 //!
-//! Whether that pays depends on the kernel and the image; `with_pooling` knows. Both have to be blocked already.
+//! Whether that pays depends on the kernel and the image; `with_pooling` knows. Both have to be
+//! blocked already.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;

@@ -1,4 +1,5 @@
-//! An inference-time BatchNorm that could not be folded becomes one multiplication and addition, with a relu behind it.
+//! An inference-time BatchNorm that could not be folded becomes one multiplication and addition,
+//! with a relu behind it.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;
@@ -7,7 +8,8 @@ use mxrt_tensor::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Rewrites `[relu](BatchNorm(x, constants))` to `_scale_shift(x, scale, shift)`, the two computed from constants.
+/// Rewrites `[relu](BatchNorm(x, constants))` to `_scale_shift(x, scale, shift)`, the two computed
+/// from constants.
 pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
     let uses = graph.uses();
     // BatchNorm nodes by the relu that takes them over, if any.

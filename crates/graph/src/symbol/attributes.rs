@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// Keys that MXNet keeps as `__key__` and shows under both spellings.
 pub(crate) const HIDDEN_KEYS: [&str; 5] = ["ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"];
 
-/// The spelling under which a key is kept. `weight_lr_mult` and the like, once allowed on operators, are refused.
+/// The spelling under which a key is kept. `weight_lr_mult` and the like, once allowed on
+/// operators, are refused.
 pub(crate) fn hidden_key(key: &str, value: &str) -> Result<String, OpError> {
     for hidden in HIDDEN_KEYS {
         if key == hidden {
@@ -65,7 +66,8 @@ impl Symbol {
         all
     }
 
-    /// Sets an attribute of the node. The operator's own attributes and the name are fixed when the node is made.
+    /// Sets an attribute of the node. The operator's own attributes and the name are fixed when the
+    /// node is made.
     pub fn set_attr(&self, key: &str, value: &str) -> Result<(), GraphError> {
         let Some(node) = self.single_node() else {
             let message =

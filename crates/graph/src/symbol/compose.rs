@@ -17,8 +17,8 @@ impl Symbol {
         Symbol::from_entries(self.outputs().iter().map(|e| moved(e, &copies)).collect())
     }
 
-    /// A copy in which the named variables are replaced, as `sym(x=other)` makes it. `name` renames the first output's
-    /// node.
+    /// A copy in which the named variables are replaced, as `sym(x=other)` makes it. `name` renames
+    /// the first output's node.
     pub fn compose(&self, name: Option<&str>, arguments: Vec<(Option<String>, Symbol)>) -> Result<Symbol, GraphError> {
         let replacements = named(self, arguments)?;
         let head = self.outputs().first().map(|e| Arc::as_ptr(&e.node));

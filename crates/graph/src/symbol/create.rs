@@ -12,7 +12,8 @@ use std::sync::Arc;
 pub(crate) type Argument = (Option<String>, Symbol);
 
 impl Symbol {
-    /// A variable. Hidden keys among the attributes (`lr_mult`, `ctx_group`, ...) are kept as `__key__`.
+    /// A variable. Hidden keys among the attributes (`lr_mult`, `ctx_group`, ...) are kept as
+    /// `__key__`.
     pub fn variable(name: &str, attrs: BTreeMap<String, String>) -> Symbol {
         let kept = |key: String| if HIDDEN_KEYS.contains(&key.as_str()) { format!("__{key}__") } else { key };
         let attrs = attrs.into_iter().map(|(key, value)| (kept(key), value)).collect();
@@ -21,8 +22,8 @@ impl Symbol {
 
     /// Applies an operator.
     ///
-    /// Inputs that are missing become variables called `<name>_<input>`, with the attributes of the node. Operators
-    /// of any number of inputs get that number as an attribute.
+    /// Inputs that are missing become variables called `<name>_<input>`, with the attributes of the
+    /// node. Operators of any number of inputs get that number as an attribute.
     pub fn create(
         op: &'static OpDef,
         name: String,
@@ -120,7 +121,8 @@ fn match_arguments(
     Ok(slots.into_iter().zip(&names).map(|(slot, input)| slot.unwrap_or_else(|| own(input))).collect())
 }
 
-/// Brings the versions of the inputs up to date: an operator's states count one mutation more afterwards.
+/// Brings the versions of the inputs up to date: an operator's states count one mutation more
+/// afterwards.
 pub(crate) fn versioned(mut parts: NodeParts) -> Result<NodeParts, OpError> {
     let Some(op) = parts.op else { return Ok(parts) };
     for entry in parts.inputs.iter_mut() {

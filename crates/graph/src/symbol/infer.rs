@@ -69,9 +69,11 @@ impl<T> Inferred<T> {
 }
 
 impl Symbol {
-    /// Infers shapes from those of some variables. What cannot be known stays unknown in the result.
+    /// Infers shapes from those of some variables. What cannot be known stays unknown in the
+    /// result.
     ///
-    /// A complete shape given here wins over the variable's `__shape__`; a partial one is completed by it.
+    /// A complete shape given here wins over the variable's `__shape__`; a partial one is completed
+    /// by it.
     pub fn infer_shape(&self, known: &[(String, PartialShape)], partial: bool) -> Result<InferredShapes, GraphError> {
         let all = self.infer_all_shapes(known)?;
         let (args, outs, aux) = self.split(&all);
@@ -118,7 +120,8 @@ trait Property: Clone + PartialEq {
     /// What the variable's attributes say.
     fn hint(node: &Node) -> Result<Self, OpError>;
     fn is_complete(&self) -> bool;
-    /// Takes over what `other` knows; says whether that was anything, or in words that the two contradict.
+    /// Takes over what `other` knows; says whether that was anything, or in words that the two
+    /// contradict.
     fn learn(&mut self, other: &Self) -> Result<bool, String>;
     /// Asks the operator.
     fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError>;
@@ -259,8 +262,8 @@ impl<T: Property> Inference<T> {
         Ok(Inference { state: Inferred { nodes, values, first, position }, inputs, around, pending, num_pending })
     }
 
-    /// Sweeps forwards and backwards over the nodes that have news. Every visit but the first needs news, and values
-    /// only ever become more complete, so this ends.
+    /// Sweeps forwards and backwards over the nodes that have news. Every visit but the first needs
+    /// news, and values only ever become more complete, so this ends.
     fn run(mut self) -> Result<Inferred<T>, GraphError> {
         let n = self.state.nodes.len();
         let mut forward = true;
@@ -300,8 +303,8 @@ impl<T: Property> Inference<T> {
         Ok(())
     }
 
-    /// Something was learnt about a value: the nodes around it look again, also the one that taught it, as it may
-    /// conclude more from its own news.
+    /// Something was learnt about a value: the nodes around it look again, also the one that taught
+    /// it, as it may conclude more from its own news.
     fn wake(&mut self, place: usize) {
         for node in &self.around[place] {
             if !std::mem::replace(&mut self.pending[*node as usize], true) {

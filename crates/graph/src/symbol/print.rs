@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// The graph with one operator a line: `%3 = Convolution(data, w, b) {kernel=(3, 3)} 'conv0'`.
 ///
-/// Variables stand by their names; `%3.1` is the second output of `%3`. Hidden attributes are left out. The last line
-/// says what the graph returns.
+/// Variables stand by their names; `%3.1` is the second output of `%3`. Hidden attributes are left
+/// out. The last line says what the graph returns.
 pub fn text(symbol: &Symbol) -> String {
     let mut out = String::new();
     write_graph(symbol, 0, &mut out);

@@ -34,7 +34,8 @@ pub fn inputs(symbol: &Symbol, data: &[usize]) -> Vec<NDArray> {
     inputs_for(symbol, &[("data", data)])
 }
 
-/// Numbers between -1 and 1, or between 0.5 and 1.5 for what has to be positive; small for weights of wide layers.
+/// Numbers between -1 and 1, or between 0.5 and 1.5 for what has to be positive; small for weights
+/// of wide layers.
 pub fn inputs_for(symbol: &Symbol, known: &[(&str, &[usize])]) -> Vec<NDArray> {
     let known: Vec<_> = known.iter().map(|(n, s)| (n.to_string(), PartialShape::from(Shape::new(s)))).collect();
     let shapes = symbol.infer_shape(&known, false).expect("all shapes follow from those that are known");

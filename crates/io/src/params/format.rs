@@ -6,7 +6,8 @@ pub(super) const LIST_MAGIC: u64 = 0x112;
 pub(super) const RECORD_V2: u32 = 0xF993_FAC9;
 /// As V2, written under np-shape.
 pub(super) const RECORD_V3: u32 = 0xF993_FACA;
-/// A record without a storage type. Older ones have no magic number: they begin with the number of axes.
+/// A record without a storage type. Older ones have no magic number: they begin with the number of
+/// axes.
 pub(super) const RECORD_V1: u32 = 0xF993_FAC8;
 
 /// Bytes of the shortest possible record: a V2 record whose shape has no axes.

@@ -31,13 +31,15 @@ pub(super) struct Index {
     pub(super) names: Vec<String>,
 }
 
-/// Reads the table of contents. Everything that is wrong with the structure of the file is found here.
+/// Reads the table of contents. Everything that is wrong with the structure of the file is found
+/// here.
 pub(super) fn index(source: &Source<'_>, path: &str, np_shape: NpShape) -> Result<Index, ParamsError> {
     let mut reader =
         Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: Place::Header };
     let count = reader.header()?;
     let mut records = Vec::new();
-    // The first array that cannot be loaded. Its name comes at the end of the file, so the error waits for it.
+    // The first array that cannot be loaded. Its name comes at the end of the file, so the error
+    // waits for it.
     let mut unusable = None;
     for i in 0..count {
         reader.place = Place::Array { i, count };
@@ -216,7 +218,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Records of the first format begin with their number of axes; anything that cannot be one is a wrong magic number.
+    /// Records of the first format begin with their number of axes; anything that cannot be one is
+    /// a wrong magic number.
     fn legacy_rank(&self, rank: u32) -> Result<(), ParamsError> {
         if u64::from(rank) * 4 <= self.left() {
             return Ok(());

@@ -1,7 +1,8 @@
 //! Parameter lists, the `.params` files of `mx.nd.save` and `mx.nd.load`.
 //!
-//! A file is indexed first: every record and every name is checked against the size of the file before memory for
-//! content is taken. Then each array's bytes are read straight into the memory of its own array.
+//! A file is indexed first: every record and every name is checked against the size of the file
+//! before memory for content is taken. Then each array's bytes are read straight into the memory of
+//! its own array.
 
 mod error;
 mod format;
@@ -48,13 +49,15 @@ impl Params {
     }
 }
 
-/// Meaning of shapes: whether zero axes are a scalar (numpy's way) or nothing at all (MXNet's older way).
+/// Meaning of shapes: whether zero axes are a scalar (numpy's way) or nothing at all (MXNet's older
+/// way).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum NpShape {
     /// The older way; files written under np-shape are refused.
     #[default]
     Off,
-    /// np-shape for this thread (`with np_shape(True)`, `npx.set_np()`); files of the older way are refused.
+    /// np-shape for this thread (`with np_shape(True)`, `npx.set_np()`); files of the older way are
+    /// refused.
     ThreadLocal,
     /// np-shape for the whole process; files of both ways are accepted.
     Global,

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Saves arrays to a file, waiting for each.
 ///
-/// The file appears whole or not at all: it is written under another name in the same directory and then renamed.
-/// (A device such as `/dev/stdout` is written directly.) Under np-shape records are of version 3, otherwise 2.
-/// `poll` is called now and then while waiting; when it returns false the save is given up.
+/// The file appears whole or not at all: it is written under another name in the same directory and
+/// then renamed. (A device such as `/dev/stdout` is written directly.) Under np-shape records are
+/// of version 3, otherwise 2. `poll` is called now and then while waiting; when it returns false
+/// the save is given up.
 pub fn save(
     path: impl AsRef<Path>,
     params: &Params,
@@ -98,7 +99,8 @@ fn write_list(
             problem,
         })?;
         out.write_all(&head).map_err(failed)?;
-        // One array at a time: holding two read grants while a write waits between them would block both.
+        // One array at a time: holding two read grants while a write waits between them would block
+        // both.
         let guard = array.read_with(poll).map_err(ParamsError::Wait)?;
         out.write_all(guard.tensor().bytes()).map_err(failed)?;
     }
@@ -150,7 +152,8 @@ impl Temporary {
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let mut temporary = std::ffi::OsString::from(".");
-            // Names may be as long as the file system allows already; the temporary one stays short.
+            // Names may be as long as the file system allows already; the temporary one stays
+            // short.
             temporary.push(name.to_string_lossy().chars().take(40).collect::<String>());
             temporary.push(format!(".{}-{number}.tmp", std::process::id()));
             let path = target.with_file_name(temporary);
@@ -174,7 +177,8 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Nothing is to be done if it cannot be removed; the error that led here is the one to report.
+            // Nothing is to be done if it cannot be removed; the error that led here is the one to
+            // report.
             let _ = std::fs::remove_file(path);
         }
     }

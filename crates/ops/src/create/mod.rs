@@ -19,7 +19,8 @@ const DTYPE: AttrDef = AttrDef::new(
     "dtype of the result.",
 );
 
-/// The result has the shape that the attribute `shape` gives; extents of 0 are filled in from elsewhere.
+/// The result has the shape that the attribute `shape` gives; extents of 0 are filled in from
+/// elsewhere.
 pub(crate) fn shape_from_attr(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     match shapes.attrs.opt_ints("shape") {
         Some(dims) => shapes.set_output(0, PartialShape::from_zero_unknown(&extents("shape", dims)?)),

@@ -38,7 +38,8 @@ pub(crate) fn unsupported_dtype(dtype: DType, known: &str) -> OpError {
     type_error(format!("dtype {dtype} is not supported, only {known}; convert with astype"))
 }
 
-/// A call with other arrays than those given to `bind`: a defect of the caller, reported instead of a panic.
+/// A call with other arrays than those given to `bind`: a defect of the caller, reported instead of
+/// a panic.
 pub(crate) fn wrong_arity() -> OpError {
     OpError::new(FailureKind::Operator, "the kernel was called with another number of arrays than it was bound for")
 }

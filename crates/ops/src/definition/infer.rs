@@ -89,7 +89,8 @@ impl DTypes<'_> {
         Ok(())
     }
 
-    /// All inputs and outputs have one type, that of the first known; errors call the inputs by these names.
+    /// All inputs and outputs have one type, that of the first known; errors call the inputs by
+    /// these names.
     pub fn uniform(&mut self, names: &[&str]) -> Result<(), OpError> {
         let common = self.inputs.iter().chain(self.outputs.iter()).find_map(|d| *d);
         let Some(dtype) = common else { return Ok(()) };

@@ -8,7 +8,8 @@ use mxrt_kernels::Element;
 use mxrt_tensor::{DType, Shape, TensorMut, TensorRef};
 use std::borrow::Cow;
 
-/// Runs the expression with `$t` standing for an unsigned type of the same size: for kernels that only move elements.
+/// Runs the expression with `$t` standing for an unsigned type of the same size: for kernels that
+/// only move elements.
 macro_rules! dispatch_size {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype.size() {
@@ -33,7 +34,8 @@ macro_rules! dispatch_size {
 }
 pub(crate) use dispatch_size;
 
-/// Runs the expression with `$t` standing for the Rust type of `$dtype`, out of a named set of types.
+/// Runs the expression with `$t` standing for the Rust type of `$dtype`, out of a named set of
+/// types.
 macro_rules! dispatch {
     ($dtype:expr, all, $t:ident => $body:expr) => {
         $crate::prelude::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32, int64 and bool", $t => $body,
@@ -87,8 +89,8 @@ pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], 
     bytemuck::try_cast_slice_mut(bytes).map_err(|_| value_error("the workspace is not aligned"))
 }
 
-/// Whole numbers out of an array of any numeric dtype; fractions are cut off. Kernels that take indices are compiled for
-/// these alone.
+/// Whole numbers out of an array of any numeric dtype; fractions are cut off. Kernels that take
+/// indices are compiled for these alone.
 pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpError> {
     if array.dtype == DType::I64 {
         return elements(array).map(Cow::Borrowed);

@@ -90,8 +90,8 @@ fn bind_argsort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
     bind_positions(split, order, signature)
 }
 
-/// The positions of the first elements in order. Kernels are compiled for `f32`, the default, and `i64`; other dtypes are
-/// converted.
+/// The positions of the first elements in order. Kernels are compiled for `f32`, the default, and
+/// `i64`; other dtypes are converted.
 pub(crate) fn bind_positions(
     split: [usize; 3],
     order: Order,

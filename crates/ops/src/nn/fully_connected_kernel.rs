@@ -200,7 +200,8 @@ fn multiply_adds(size: [usize; 3]) -> u64 {
 }
 
 impl Epilogue {
-    /// What a product applies: all of it, but for the activation behind a residual, which is left to a second pass.
+    /// What a product applies: all of it, but for the activation behind a residual, which is left
+    /// to a second pass.
     fn of_product<'a>(&self, inputs: &[TensorRef<'a>], residual: bool) -> Result<gemm::Epilogue<'a>, OpError> {
         let activation = if residual { Activation::None } else { self.activation.fast() };
         Ok(gemm::Epilogue { bias: operand(inputs, self.bias.then_some(2))?, activation })

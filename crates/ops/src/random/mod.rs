@@ -1,4 +1,5 @@
-//! Random numbers. Every element has its own piece of the stream, so results do not depend on threads.
+//! Random numbers. Every element has its own piece of the stream, so results do not depend on
+//! threads.
 
 use crate::prelude::*;
 use mxrt_engine::{FailureKind, OpError};
@@ -47,7 +48,8 @@ impl Distribution {
         }
     }
 
-    /// Parameters that make no distribution are an error of the values: it comes when the operator runs.
+    /// Parameters that make no distribution are an error of the values: it comes when the operator
+    /// runs.
     pub fn check(self, a: f64, b: f64) -> Result<(), OpError> {
         let (good, want) = match self {
             Distribution::Uniform => (a <= b, "low must not exceed high"),
@@ -60,7 +62,8 @@ impl Distribution {
             }
             Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
         };
-        // The kind of a failed kernel, not of a bad argument: MXNet's class here is the plain MXNetError.
+        // The kind of a failed kernel, not of a bad argument: MXNet's class here is the plain
+        // MXNetError.
         if good { Ok(()) } else { Err(OpError::new(FailureKind::Operator, format!("{want}, got {a} and {b}"))) }
     }
 

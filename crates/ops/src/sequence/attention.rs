@@ -1,4 +1,5 @@
-//! `_contrib_interleaved_matmul_*`: the products of attention, on projections that lie interleaved by head.
+//! `_contrib_interleaved_matmul_*`: the products of attention, on projections that lie interleaved
+//! by head.
 
 use crate::prelude::*;
 use crate::shape::Strided;

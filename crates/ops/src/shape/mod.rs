@@ -35,7 +35,8 @@ pub mod transpose;
 /// Extents of which some are not known yet.
 pub(crate) type PartialDims = SmallVec<[Option<usize>; 6]>;
 
-/// The elements of input 0 in another order or number: where to start and how far to step along each axis.
+/// The elements of input 0 in another order or number: where to start and how far to step along
+/// each axis.
 pub(crate) struct Strided {
     /// element that the first output element is
     pub offset: usize,

@@ -44,7 +44,8 @@ pub struct ElementType {
     pub lanes: u16,
 }
 
-/// An array. The first element is `byte_offset` bytes behind `data`; strides count elements, null stands for row-major.
+/// An array. The first element is `byte_offset` bytes behind `data`; strides count elements, null
+/// stands for row-major.
 #[repr(C)]
 pub struct Tensor {
     pub data: *mut c_void,

@@ -12,7 +12,8 @@ use pyo3::types::PyInt;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-/// What the capsule points to, and what it needs: freed by the deleter. The first field is the one that crosses.
+/// What the capsule points to, and what it needs: freed by the deleter. The first field is the one
+/// that crosses.
 #[repr(C)]
 struct Exported<M> {
     managed: M,
@@ -44,9 +45,11 @@ fn nothing() -> Tensor {
 /// The deleter of both forms.
 ///
 /// # Safety
-/// `managed` is the first field of an [`Exported`] that was boxed by [`capsule`], and is not used any more.
+/// `managed` is the first field of an [`Exported`] that was boxed by [`capsule`], and is not used
+/// any more.
 unsafe extern "C" fn delete<M>(managed: *mut M) {
-    // SAFETY: the contract; the struct is laid out as in C, so its address is that of its first field.
+    // SAFETY: the contract; the struct is laid out as in C, so its address is that of its first
+    // field.
     drop(unsafe { Box::from_raw(managed.cast::<Exported<M>>()) });
 }
 
@@ -88,7 +91,8 @@ impl Form for ManagedVersioned {
 
 /// Frees a capsule that no consumer has taken.
 unsafe extern "C" fn free_capsule<M: Form>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule it was made for, attached. A taken capsule has another name.
+    // SAFETY: Python calls this with the capsule it was made for, attached. A taken capsule has
+    // another name.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) == 1 {
             M::delete(ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast());
@@ -105,8 +109,8 @@ fn capsule<M: Form>(py: Python<'_>, shared: Shared, device: Device, flags: u64) 
     let dtype = ElementType::of(exported.shared.array().dtype());
     *exported.managed.tensor() = Tensor { data, device, ndim, dtype, shape, strides, byte_offset: 0 };
     let pointer = Box::into_raw(exported);
-    // SAFETY: the name is static; the pointer is freed once, by the deleter or with the capsule; on an error it is freed
-    // here. A new capsule is a new reference.
+    // SAFETY: the name is static; the pointer is freed once, by the deleter or with the capsule; on
+    // an error it is freed here. A new capsule is a new reference.
     unsafe {
         let made = ffi::PyCapsule_New(pointer.cast(), M::NAME.as_ptr(), Some(free_capsule::<M>));
         if made.is_null() {
@@ -116,7 +120,8 @@ fn capsule<M: Form>(py: Python<'_>, shared: Shared, device: Device, flags: u64) 
     }
 }
 
-/// DLPack's kind and number of the device of an array. No device that this build has is known to others.
+/// DLPack's kind and number of the device of an array. No device that this build has is known to
+/// others.
 fn device(array: &NDArray) -> Device {
     match array.context().device() {
         None => Device { kind: abi::CPU, number: 0 },
@@ -154,7 +159,8 @@ fn wants_version(max_version: Option<(u32, u32)>) -> bool {
     max_version.is_some_and(|(major, _)| major >= abi::VERSION.0)
 }
 
-/// A capsule with the memory of an array, after waiting for its value. `writable`: also for all its readers.
+/// A capsule with the memory of an array, after waiting for its value. `writable`: also for all its
+/// readers.
 ///
 /// `stream` is the consumer's. `copied` says that the array was copied for this.
 #[pyfunction]

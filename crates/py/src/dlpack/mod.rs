@@ -1,6 +1,7 @@
 //! DLPack: arrays shared with other libraries without copying.
 //!
-//! `export` makes the capsule that another library takes, `import` takes one. What crosses is in `abi`.
+//! `export` makes the capsule that another library takes, `import` takes one. What crosses is in
+//! `abi`.
 
 mod abi;
 mod export;

@@ -45,7 +45,8 @@ class _TokenEmbedding(Vocabulary):
     ) -> None:
         """Reads a text file with a token and its vector in every line.
 
-        A first line of two words is taken for a header. A token that comes again is left out, with a warning.
+        A first line of two words is taken for a header. A token that comes again is left out, with
+        a warning.
         """
         path = os.path.expanduser(path)
         if not os.path.isfile(path):
@@ -82,7 +83,9 @@ class _TokenEmbedding(Vocabulary):
         self._idx_to_token.append(token)
 
     def _follow(self, vocabulary: Vocabulary | None, embeddings: Sequence[_TokenEmbedding]) -> None:
-        """Takes over the tokens of a vocabulary, with the vectors that the embeddings have for them, side by side."""
+        """Takes over the tokens of a vocabulary, with the vectors that the embeddings have for
+        them, side by side.
+        """
         if vocabulary is None:
             return
         if not isinstance(vocabulary, Vocabulary):
@@ -102,7 +105,8 @@ class _TokenEmbedding(Vocabulary):
         self._reserved_tokens = None if reserved is None else list(reserved)
 
     def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> NDArray:
-        """The vector of a token, or one row for each of a list of tokens; unknown ones have vector 0.
+        """The vector of a token, or one row for each of a list of tokens; unknown ones have vector
+        0.
 
         With `lower_case_backup` an unknown token is looked up in lower case.
         """
@@ -167,7 +171,8 @@ def _folder(name: str, root: str | None) -> str:
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
-    """The files that lie in ``$MXNET_HOME/embeddings/NAME``: a list for a name, else a dictionary of lists.
+    """The files that lie in ``$MXNET_HOME/embeddings/NAME``: a list for a name, else a dictionary
+    of lists.
 
     KeyError for a name that is not registered.
     """
@@ -198,7 +203,9 @@ class _Local(_TokenEmbedding):
 
 @register
 class GloVe(_Local):
-    """GloVe vectors, from a file in ``embedding_root/glove``; `embedding_root` is ``$MXNET_HOME/embeddings``."""
+    """GloVe vectors, from a file in ``embedding_root/glove``; `embedding_root` is
+    ``$MXNET_HOME/embeddings``.
+    """
 
     def __init__(
         self,
@@ -214,7 +221,9 @@ class GloVe(_Local):
 
 @register
 class FastText(_Local):
-    """fastText vectors, from a file in ``embedding_root/fasttext``; `embedding_root` is ``$MXNET_HOME/embeddings``."""
+    """fastText vectors, from a file in ``embedding_root/fasttext``; `embedding_root` is
+    ``$MXNET_HOME/embeddings``.
+    """
 
     def __init__(
         self,
@@ -229,7 +238,8 @@ class FastText(_Local):
 
 
 class CustomEmbedding(_TokenEmbedding):
-    """Vectors from any text file that has a token and its numbers in every line, separated by `elem_delim`.
+    """Vectors from any text file that has a token and its numbers in every line, separated by
+    `elem_delim`.
 
     With a vocabulary, its tokens and no others are numbered.
     """

@@ -10,10 +10,11 @@ __all__ = ["Vocabulary"]
 
 
 class Vocabulary:
-    """Numbers tokens: first the unknown one, then those reserved, then those counted, the most frequent first.
+    """Numbers tokens: first the unknown one, then those reserved, then those counted, the most
+    frequent first.
 
-    Of tokens counted equally often the smaller one is first. `most_freq_count` bounds how many counted tokens are
-    numbered, `min_freq` how often they must occur.
+    Of tokens counted equally often the smaller one is first. `most_freq_count` bounds how many
+    counted tokens are numbered, `min_freq` how often they must occur.
     """
 
     def __init__(
@@ -76,7 +77,9 @@ class Vocabulary:
         return [self._token_to_idx.get(token, 0) for token in tokens]
 
     def to_tokens(self, indices: Any) -> Any:
-        """The token of a number, or a list of tokens for a list of numbers; ValueError for one that is too large."""
+        """The token of a number, or a list of tokens for a list of numbers; ValueError for one that
+        is too large.
+        """
         if isinstance(indices, list):
             return [self.to_tokens(index) for index in indices]
         if not isinstance(indices, int) or indices >= len(self):

@@ -11,7 +11,9 @@ __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
 
 
 class Activation(HybridBlock):
-    """An activation function, by name: ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` or ``softsign``."""
+    """An activation function, by name: ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` or
+    ``softsign``.
+    """
 
     def __init__(self, activation: str, **kwargs: Any) -> None:
         self._act_type = activation
@@ -46,7 +48,9 @@ class LeakyReLU(HybridBlock):
 
 
 class PReLU(HybridBlock):
-    """``x`` where it is positive, else ``alpha * x`` with a learnt `alpha`: one, or one for each channel."""
+    """``x`` where it is positive, else ``alpha * x`` with a learnt `alpha`: one, or one for each
+    channel.
+    """
 
     def __init__(self, alpha_initializer: Any = None, in_channels: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)

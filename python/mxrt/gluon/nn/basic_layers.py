@@ -216,7 +216,9 @@ class Flatten(HybridBlock):
 
 
 class Lambda(Block):
-    """A function as a block: the name of one in ``mx.nd``, or anything that can be called with arrays."""
+    """A function as a block: the name of one in ``mx.nd``, or anything that can be called with
+    arrays.
+    """
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
@@ -238,7 +240,9 @@ class Lambda(Block):
 
 
 class HybridLambda(HybridBlock):
-    """A function as a block: the name of one in ``mx.nd`` and ``mx.sym``, or anything to be called as ``f(F, x)``."""
+    """A function as a block: the name of one in ``mx.nd`` and ``mx.sym``, or anything to be called
+    as ``f(F, x)``.
+    """
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)

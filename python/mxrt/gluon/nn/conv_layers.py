@@ -80,7 +80,9 @@ class _Conv(HybridBlock):
         return "conv"
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
-        """Shape of x with ``channels`` channels, and other extents as stride and padding make them."""
+        """Shape of x with ``channels`` channels, and other extents as stride and padding make
+        them.
+        """
         arrays = (x, weight) if bias is None else (x, weight, bias)
         out = getattr(F, self._op_name)(*arrays, name="fwd", **self._kwargs)
         return out if self.act is None else self.act(out)

@@ -179,7 +179,8 @@ class LayerNorm(_Norm):
 
 
 class GroupNorm(_Norm):
-    """Normalises groups of channels of every row; ``gamma`` and ``beta`` have an element for each group.
+    """Normalises groups of channels of every row; ``gamma`` and ``beta`` have an element for each
+    group.
 
     Parameters
     ----------
