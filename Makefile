@@ -1,7 +1,7 @@
 # Everything a developer types. `make` alone lists the targets.
 #
-# Set-up happens by itself and once: a virtual environment in .venv, tools of pinned versions in it, one cargo target
-# directory for everything, stamps in build/stamps that say what is up to date.
+# Set-up happens by itself and once: a virtual environment in .venv, tools of pinned versions in it,
+# one cargo target directory for everything, stamps in build/stamps that say what is up to date.
 #
 # Recipes name files relative to this folder, so that any path to it will do, also one with spaces.
 #
@@ -147,8 +147,8 @@ bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and Op
 	$(PY) benches/peers/compare.py $(PEERS_ARGS)
 
 # ---- prove ---------------------------------------------------------------------------------------
-# docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in runs or seeds is given as many
-# as were measured to take so long on two cores.
+# docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in
+# runs or seeds is given as many as were measured to take so long on two cores.
 
 # count DEFAULT,SECONDS-OF-DEFAULT: DEFAULT, or as many as SECONDS allow, at least one.
 count = $(if $(SECONDS),$(shell echo $$((($(1) * $(SECONDS) + $(2) - 1) / $(2)))),$(1))
@@ -215,7 +215,8 @@ memcheck: | check-tools ## some of the tests of engine and kernels under valgrin
 check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
-# What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and after changes of kernels or engine.
+# What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and
+# after changes of kernels or engine.
 .PHONY: prove
 prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds and exits, mutants (four hours)
 	$(MAKE) asan-kernels

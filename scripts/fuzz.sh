@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# The fuzz targets (fuzz/fuzz_targets) on the stable compiler: libFuzzer, guided by the coverage that LLVM counts.
+# The fuzz targets (fuzz/fuzz_targets) on the stable compiler: libFuzzer, guided by the coverage
+# that LLVM counts.
 #
 #   scripts/fuzz.sh run SECONDS [TARGET...]   each target for so long, in parallel on all cores
 #   scripts/fuzz.sh replay [TARGET...]        each target once over the seeds and what was found before
 #
-# Seeds are files of the tests; what a run finds new grows in fuzz/corpus/TARGET. An input that breaks a target ends the
-# script with status 1 and stays in fuzz/artifacts/TARGET; `replay` shows it again.
+# Seeds are files of the tests; what a run finds new grows in fuzz/corpus/TARGET. An input that
+# breaks a target ends the script with status 1 and stays in fuzz/artifacts/TARGET; `replay` shows
+# it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 action=${1:?run SECONDS or replay}
@@ -26,7 +28,8 @@ command -v c++ >/dev/null || { echo "missing: a C++ compiler (c++), for libFuzze
 
 folder="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
 host=$(rustc -vV | sed -n 's/^host: //p')
-# What cargo-fuzz passes, without its sanitizer, which only the nightly compiler knows. With a target build scripts are left alone.
+# What cargo-fuzz passes, without its sanitizer, which only the nightly compiler knows. With a
+# target build scripts are left alone.
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks" \
   cargo build --manifest-path fuzz/Cargo.toml --locked --release --target "$host" --target-dir "$folder"
 

@@ -7,13 +7,15 @@
 #   scripts/sanitize.sh address-kernels      the kernels' tests on every instruction set there is
 #   scripts/sanitize.sh memcheck-kernels     those of them that take seconds; valgrind knows no AVX-512
 #
-# First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then random programs for 20
-# seconds. With SECONDS all runs together take that long, builds not counted: tests for which there is no time are named,
-# and random programs take what is left. Kernels start no threads, so ThreadSanitizer has nothing to see in them.
-# Anything reported ends the script with status 1; the reports are in build/sanitize/. Where the compiler has no
-# sanitizers the script says so and ends with status 0.
+# First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then
+# random programs for 20 seconds. With SECONDS all runs together take that long, builds not counted:
+# tests for which there is no time are named, and random programs take what is left. Kernels start
+# no threads, so ThreadSanitizer has nothing to see in them. Anything reported ends the script with
+# status 1; the reports are in build/sanitize/. Where the compiler has no sanitizers the script says
+# so and ends with status 0.
 set -euo pipefail
-# The cache of the backtrace is behind a lock of the prebuilt standard library, which ThreadSanitizer does not see.
+# The cache of the backtrace is behind a lock of the prebuilt standard library, which
+# ThreadSanitizer does not see.
 export RUST_BACKTRACE=0
 cd "$(dirname "$0")/.."
 name=${1:?thread, address, memcheck, address-kernels or memcheck-kernels}
@@ -69,11 +71,12 @@ if [ "$kind" != memcheck ]; then
   fi
 fi
 
-# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test edges` or `mxrt-kernels --lib`.
+# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test edges` or
+# `mxrt-kernels --lib`.
 executable() {
   local package=$1
-  # With a target scripts of dependencies are built without the sanitizer. Valgrind takes the programs of `make test`, which have the
-  # features that all crates together ask of others.
+  # With a target scripts of dependencies are built without the sanitizer. Valgrind takes the
+  # programs of `make test`, which have the features that all crates together ask of others.
   local which=(-p "$package" --target "$target")
   [ "$kind" = memcheck ] && which=(--workspace)
   shift

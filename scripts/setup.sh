@@ -5,8 +5,9 @@
 #   scripts/setup.sh venv STAMP   makes .venv, or makes it again where PYTHON is another interpreter; touches STAMP then
 #   scripts/setup.sh clean        removes .venv
 #
-# PYTHON in the environment chooses the interpreter. Without it the interpreter of .venv stays, or the first one found that
-# is new enough makes it. A .venv that the Makefile did not make is never changed or removed.
+# PYTHON in the environment chooses the interpreter. Without it the interpreter of .venv stays, or
+# the first one found that is new enough makes it. A .venv that the Makefile did not make is never
+# changed or removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python_minimum=3.10

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Runs a program; a test binary that takes too long is ended, after what its threads and engines do was printed.
+# Runs a program; a test binary that takes too long is ended, after what its threads and engines do
+# was printed.
 #
-# cargo and cargo-nextest run everything through this script (.cargo/config.toml). A test has 100 seconds where it has a
-# process of its own (nextest), a whole binary 600; MXRT_TEST_SECONDS sets another time, 0 none. Stacks come from gdb or
-# eu-stack; where neither is installed, or may not look into the process, there are each thread's name, state and system
-# call. An engine's own account comes from the signal that MXRT_DEBUG makes it listen to.
+# cargo and cargo-nextest run everything through this script (.cargo/config.toml). A test has 100
+# seconds where it has a process of its own (nextest), a whole binary 600; MXRT_TEST_SECONDS sets
+# another time, 0 none. Stacks come from gdb or eu-stack; where neither is installed, or may not
+# look into the process, there are each thread's name, state and system call. An engine's own
+# account comes from the signal that MXRT_DEBUG makes it listen to.
 set -u
 limit=${MXRT_TEST_SECONDS:-$([ -n "${NEXTEST:-}" ] && echo 100 || echo 600)}
 # Only what cargo builds as a test lies there, and benchmarks, which take their time.
@@ -39,7 +41,8 @@ by_debugger() {
   return 1
 }
 
-# What the kernel says of every thread. Reading it is allowed to this process, the parent, where it may not be to others.
+# What the kernel says of every thread. Reading it is allowed to this process, the parent, where it
+# may not be to others.
 by_kernel() {
   local task name state call line
   for task in /proc/$child/task/*; do
