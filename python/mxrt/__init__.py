@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         operator,
         optimizer,
         registry,
+        rnn,
         test_utils,
         visualization,
     )
@@ -128,6 +129,7 @@ __all__ = [
     "random",
     "registry",
     "rnd",
+    "rnn",
     "runtime",
     "set_memory_limit",
     "set_np_shape",
@@ -154,10 +156,10 @@ __mxnet_version__ = "1.9.1"
 # Modules that are imported when a program first asks for them.
 _LAZY = (
     *("callback", "contrib", "kvstore", "libinfo", "log", "lr_scheduler", "metric", "monitor", "numpy"),
-    *("numpy_extension", "operator", "optimizer", "registry", "test_utils", "visualization"),
+    *("numpy_extension", "operator", "optimizer", "registry", "rnn", "test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.
-_ABSENT = ("rnn", "image", "library", "onnx", "recordio", "rtc", "th", "torch")
+_ABSENT = ("image", "library", "onnx", "recordio", "rtc", "th", "torch")
 
 # Later calls and waits are refused, and threads that still wait stay where they are, before the interpreter ends.
 _atexit.register(_mxrt.close)

@@ -375,9 +375,9 @@ def check_call(ret: int) -> None:
         raise MXNetError(f"a C function returned {ret}")
 
 
-def py_str(x: bytes) -> str:
-    """UTF-8 bytes as text."""
-    return x.decode("utf-8")
+def py_str(x: bytes | str) -> str:
+    """UTF-8 bytes as text; text as it is, since callbacks get names as text here."""
+    return x if isinstance(x, str) else x.decode("utf-8")
 
 
 def c_str(string: str) -> ctypes.c_char_p:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _mxrt
-from .base import MXNetNotImplementedError, MXNetShapeError, dtype_name, no_training
+from ._watch import Watch
+from .base import MXNetShapeError, dtype_name, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
+from .symbol._training import training_operators
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -26,12 +29,22 @@ class Executor:
     Every ``forward`` makes new output arrays, so earlier results are never overwritten.
     """
 
-    def __init__(self, symbol: Symbol, ctx: Context, args: dict[str, NDArray], aux: dict[str, NDArray]) -> None:
+    def __init__(
+        self,
+        symbol: Symbol,
+        ctx: Context,
+        args: dict[str, NDArray],
+        aux: dict[str, NDArray],
+        grads: Mapping[str, NDArray | None] | None = None,
+    ) -> None:
         self._symbol = symbol
         self._ctx = ctx
         self.arg_dict = args
         self.aux_dict = aux
-        self.grad_dict: dict[str, NDArray | None] = dict.fromkeys(args)
+        self.grad_dict: dict[str, NDArray | None] = {name: (grads or {}).get(name) for name in args}
+        # Operators that would compute something else while training; not looked for before somebody trains.
+        self._differing: list[str] | None = None
+        self._watch: Watch | None = None
         self._names = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         self._op = CachedOp(symbol)
@@ -53,7 +66,7 @@ class Executor:
 
     @property
     def grad_arrays(self) -> list[NDArray | None]:
-        """None for every argument: there are no gradients."""
+        """The arrays given as ``args_grad``, None for others. Nothing is ever written to them."""
         return list(self.grad_dict.values())
 
     @property
@@ -77,16 +90,33 @@ class Executor:
         return dict(zip(self._output_names, self.outputs, strict=True))
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
-        """Runs the graph; arrays given by name are copied to the arguments first."""
+        """Runs the graph; arrays given by name are copied to the arguments first.
+
+        ``is_train=True`` is refused where an operator, such as Dropout, would compute something else.
+        """
         if is_train:
-            raise no_training("Executor.forward(is_train=True)")
+            self._refuse_training()
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
         made = self._bind(given)(*[given[n] for n in self._names if n in given])
         outputs = made if isinstance(made, list) else [made]
         self._mine.outputs = self._outputs = outputs
+        self.show()
         return outputs
+
+    def show(self) -> None:
+        """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays give."""
+        if self._watch is not None:
+            self._watch.run({**self.arg_dict, **self.aux_dict})
+
+    def _refuse_training(self) -> None:
+        """TrainingNotSupportedError if an operator computes something else while training."""
+        if self._differing is None:
+            self._differing = training_operators(self._symbol)
+        if self._differing:
+            listed = ", ".join(self._differing[:5])
+            raise no_training(f"Executor.forward(is_train=True) with operators that differ in training ({listed})")
 
     def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp:
         """The graph with the arrays that are not given."""
@@ -131,7 +161,7 @@ class Executor:
                     raise ValueError(f'Find name "{name}" that is not in the {what}')
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
-        """An executor for inputs of other shapes that shares all arrays whose shape stays."""
+        """An executor for inputs of other shapes that shares the memory of all arrays that do not grow."""
         arguments, _, aux = self._symbol.infer_shape(**kwargs)
         if arguments is None:
             raise ValueError("Insufficient argument shapes provided.")
@@ -143,7 +173,11 @@ class Executor:
             name: self._resized(name, array, shape, partial_shaping, allow_up_sizing)
             for (name, array), shape in zip(self.aux_dict.items(), aux, strict=True)
         }
-        return Executor(self._symbol, self._ctx, args, states)
+        grads = {
+            name: array if array is None else self._resized(name, array, args[name].shape, True, allow_up_sizing)
+            for name, array in self.grad_dict.items()
+        }
+        return Executor(self._symbol, self._ctx, args, states, grads)
 
     def _resized(self, name: str, array: NDArray, shape: tuple[int, ...], may_change: bool, may_grow: bool) -> NDArray:
         if array.shape == shape:
@@ -154,7 +188,11 @@ class Executor:
                 "parameters with the old one. Please check for error in network. If this is intended, set "
                 "partial_shaping=True to suppress this warning."
             )
-        if int(np.prod(shape)) > array.size and not may_grow:
+        size = math.prod(shape)
+        if size <= array.size:
+            begin: NDArray = array._view(0, list(shape))
+            return begin
+        if not may_grow:
             raise MXNetShapeError(
                 f"New shape of arg: {name} is larger than original: {shape} against {array.shape}. First making a big "
                 "executor and then down sizing it is more efficient than the reverse. If you really want to up size, "
@@ -162,9 +200,13 @@ class Executor:
             )
         return empty(shape, array.context, array.dtype)
 
-    def set_monitor_callback(self, callback: Any, monitor_all: bool = False) -> NoReturn:
-        """Refused: compiled plans have no results in between to be shown."""
-        raise MXNetNotImplementedError("set_monitor_callback is not part of this build of mxrt")
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], Any] | None, monitor_all: bool = False) -> None:
+        """Calls `callback` with name and array of every operator's result after each ``forward``; None ends that.
+
+        With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then computes the graph twice:
+        once as it is compiled, once operator by operator.
+        """
+        self._watch = None if callback is None else Watch(self._symbol, callback, monitor_all)
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> NoReturn:
         """Refused: gradients are for training."""
@@ -199,13 +241,22 @@ def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:
     return found
 
 
-def bind(symbol: Symbol, ctx: Context, args: Any, aux_states: Any) -> Executor:
+def bind(symbol: Symbol, ctx: Context, args: Any, aux_states: Any, args_grad: Any = None) -> Executor:
     """An executor over given arrays."""
     if not isinstance(ctx, Context):
         raise TypeError("Context type error")
     arguments = _by_name(args, symbol.list_arguments(), "args")
     states = _by_name(aux_states or {}, symbol.list_auxiliary_states(), "aux_states")
-    return Executor(symbol, ctx, arguments, states)
+    return Executor(symbol, ctx, arguments, states, _gradients(args_grad, list(arguments)))
+
+
+def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
+    """The arrays for gradients, which a dictionary may leave out and a list may have None for."""
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    if len(given) != len(names):
+        raise ValueError(f"Length of args_grad does not match the number of arguments: {len(given)}, {len(names)}")
+    return dict(zip(names, given, strict=True))
 
 
 def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any]) -> Executor:

@@ -18,6 +18,7 @@ from .ndarray import NDArray, load
 __all__ = [
     "Bilinear",
     "Constant",
+    "FusedRNN",
     "InitDesc",
     "Initializer",
     "LSTMBias",
@@ -319,6 +320,48 @@ class LSTMBias(Initializer):
         quarter = arr.shape[0] // 4
         arr[:] = 0.0
         arr[quarter : 2 * quarter] = self.forget_bias
+
+
+@register
+class FusedRNN(Initializer):
+    """The parameters of a fused recurrent layer: each part as `init` fills it, or the network's initializer."""
+
+    def __init__(
+        self,
+        init: Any,
+        num_hidden: int,
+        num_layers: int,
+        mode: str,
+        bidirectional: bool = False,
+        forget_bias: float = 1.0,
+    ) -> None:
+        inner = create(init)
+        self._shape: dict[str, Any] = {
+            "num_hidden": num_hidden,
+            "num_layers": num_layers,
+            "mode": mode,
+            "bidirectional": bidirectional,
+        }
+        written = None if inner is None else inner.dumps()
+        super().__init__(init=written, forget_bias=forget_bias, **self._shape)
+        self._init = inner
+        self._forget_bias = forget_bias
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        from .rnn import FusedRNNCell
+
+        whole = getattr(name, "global_init", None)
+        cell = FusedRNNCell(forget_bias=self._forget_bias, prefix="", **self._shape)
+        parts = cell.unpack_weights({"parameters": arr})
+        for part, value in parts.items():
+            if cell._mode == "lstm" and part.endswith("_f_bias"):
+                value[:] = self._forget_bias
+                continue
+            fill = whole if self._init is None else self._init
+            if fill is None:
+                raise MXNetValueError("FusedRNN: init is None, and the parameter's name brings no initializer along")
+            fill(InitDesc(part, global_init=whole), value)
+        arr[:] = cell.pack_weights(parts)["parameters"]
 
 
 class Load:

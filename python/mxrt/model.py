@@ -1,19 +1,33 @@
-"""Checkpoints: a symbol file and a parameter file side by side."""
+"""Checkpoints: a symbol file and a parameter file side by side; and the oldest kind of model."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from . import symbol as symbols
-from .base import MXNetValueError
+from .base import MXNetValueError, no_training
+from .context import Context, cpu
 from .ndarray import NDArray, save
 from .ndarray import load as load_arrays
 
 if TYPE_CHECKING:
+    from .module import Module
     from .symbol import Symbol
 
-__all__ = ["load_checkpoint", "load_params", "save_checkpoint"]
+__all__ = ["BatchEndParam", "FeedForward", "get_updater", "load_checkpoint", "load_params", "save_checkpoint"]
+
+
+class BatchEndParam(NamedTuple):
+    """What callbacks get."""
+
+    epoch: int
+    nbatch: int
+    eval_metric: Any
+    locals: dict[str, Any]
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
@@ -63,3 +77,143 @@ def save_checkpoint(
     values = {f"arg:{name}": array for name, array in arg_params.items()}
     values.update({f"aux:{name}": array for name, array in aux_params.items()})
     save(f"{prefix}-{epoch:04d}.params", values)
+
+
+def get_updater(optimizer: Any) -> Any:
+    """``mx.optimizer.get_updater``: an optimizer with states, which refuses to update."""
+    from .optimizer import get_updater
+
+    return get_updater(optimizer)
+
+
+class FeedForward:
+    """A symbol with its parameters, as the oldest programs have it: ``load``, ``predict``, ``score``, ``save``.
+
+    Module has taken its place. ``predict`` and ``score`` may be called from several threads.
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        ctx: Context | list[Context] | None = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Any = None,
+        numpy_batch_size: int = 128,
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
+        begin_epoch: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        warnings.warn(
+            "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self.symbol = symbol
+        self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx or [cpu()])
+        self.num_epoch = num_epoch
+        self.begin_epoch = begin_epoch
+        self.numpy_batch_size = numpy_batch_size
+        arguments = set(symbol.list_arguments())
+        # Files of whole networks may be used for parts of them.
+        self.arg_params = {n: a for n, a in (arg_params or {}).items() if not allow_extra_params or n in arguments}
+        self.aux_params = dict(aux_params or {})
+
+    @staticmethod
+    def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
+        """A model from a checkpoint."""
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        return FeedForward(symbol, ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
+
+    def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
+        """Writes ``prefix-symbol.json`` and ``prefix-%04d.params``."""
+        number = self.num_epoch if epoch is None else epoch
+        if number is None:
+            raise AssertionError("FeedForward.save: give epoch, the number in the file's name")
+        save_checkpoint(prefix, number, self.symbol, self.arg_params, self.aux_params, remove_amp_cast)
+
+    def _iterator(self, data: Any) -> Any:
+        """Batches of an array, or the iterator itself."""
+        from .io import DataIter, NDArrayIter
+
+        if isinstance(data, (np.ndarray, NDArray)):
+            rows = data.shape[0]
+            return NDArrayIter(data, np.zeros(rows, "float32"), min(rows, self.numpy_batch_size))
+        if not isinstance(data, DataIter):
+            raise TypeError("X must be DataIter, NDArray or numpy.ndarray")
+        return data
+
+    def _module(self, batches: Any) -> Module:
+        from .module import Module
+
+        data_names = [one[0] for one in batches.provide_data]
+        known = {*data_names, *self.arg_params}
+        labels = [name for name in self.symbol.list_arguments() if name not in known]
+        module = Module(self.symbol, data_names, labels, context=self.ctx)
+        module.bind(batches.provide_data)
+        module.set_params(self.arg_params, self.aux_params)
+        return module
+
+    def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
+        """The outputs for an array, or for the batches of an iterator, as numpy arrays: a list, or a single one.
+
+        With `return_data` also data and labels.
+        """
+        batches = self._iterator(X)
+        if reset:
+            batches.reset()
+        module = self._module(batches)
+        parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+        for number, batch in enumerate(batches):
+            if number == num_batch:
+                break
+            module.forward(batch, is_train=False)
+            rows = batch.data[0].shape[0] - (batch.pad or 0)
+            for part, arrays in zip(parts, (module.get_outputs(), batch.data, batch.label or []), strict=True):
+                part.append([array[:rows].asnumpy() for array in arrays])
+        outputs, data, label = (_joined(part) for part in parts)
+        return (outputs, data, label) if return_data else outputs
+
+    def score(
+        self,
+        X: Any,
+        eval_metric: Any = "acc",
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        reset: bool = True,
+    ) -> Any:
+        """The value of a metric over the batches of an iterator."""
+        from .metric import create
+
+        batches, metric = self._iterator(X), create(eval_metric)
+        if reset:
+            batches.reset()
+        module = self._module(batches)
+        for number, batch in enumerate(batches):
+            if number == num_batch:
+                break
+            module.forward(batch, is_train=False)
+            metric.update(batch.label, module.get_outputs())
+            if batch_end_callback is not None:
+                callbacks = batch_end_callback if isinstance(batch_end_callback, list) else [batch_end_callback]
+                for callback in callbacks:
+                    callback(BatchEndParam(0, number, metric, locals()))
+        return metric.get()[1]
+
+    def fit(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: mxrt does not train."""
+        raise no_training("FeedForward.fit")
+
+    @staticmethod
+    def create(*args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: mxrt does not train."""
+        raise no_training("FeedForward.create")
+
+
+def _joined(batches: list[list[Any]]) -> Any:
+    """Lists of arrays, one for each batch, joined along the first axis; a single array as itself."""
+    joined = [np.concatenate(arrays) for arrays in zip(*batches, strict=True)]
+    return joined[0] if len(joined) == 1 else joined

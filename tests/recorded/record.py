@@ -186,7 +186,94 @@ def initializers() -> list:
     return found
 
 
-for function in (metrics, schedules, drawings, vocabularies, initializers):
+def filled(shapes: list) -> list:
+    """Arrays of numbers that a test makes again."""
+    return [np.sin(np.arange(np.prod(shape)) * 0.3 + place).reshape(shape) for place, shape in enumerate(shapes)]
+
+
+def cell_cases() -> list:
+    """How a cell is made, with `rnn` the module; the shape of its inputs for one step; and arguments of unroll."""
+    fused = "rnn.FusedRNNCell(4, num_layers=2, mode='{}', bidirectional={}, prefix='f_').unfuse()"
+    return [
+        ("rnn.RNNCell(4)", (3, 5), {}),
+        ("rnn.RNNCell(4, activation='relu', prefix='r_')", (3, 5), {"merge_outputs": True}),
+        ("rnn.LSTMCell(4)", (3, 5), {"layout": "TNC", "merge_outputs": True}),
+        ("rnn.LSTMCell(4, forget_bias=2.0)", (3, 5), {"merge_outputs": False}),
+        ("rnn.GRUCell(4)", (3, 5), {"merge_outputs": True}),
+        ("rnn.ResidualCell(rnn.GRUCell(5))", (3, 5), {"merge_outputs": True}),
+        ("rnn.ResidualCell(rnn.GRUCell(5))", (3, 5), {}),
+        ("rnn.ZoneoutCell(rnn.RNNCell(4), 0.3, 0.2)", (3, 5), {"merge_outputs": True}),
+        ("rnn.BidirectionalCell(rnn.LSTMCell(2, prefix='l_'), rnn.GRUCell(3, prefix='r_'))", (3, 5), {}),
+        (
+            "rnn.BidirectionalCell(rnn.LSTMCell(2, prefix='l_'), rnn.GRUCell(3, prefix='r_'))",
+            (3, 5),
+            {"merge_outputs": True},
+        ),
+        (fused.format("lstm", True), (3, 5), {"merge_outputs": True}),
+        (fused.format("gru", False), (3, 5), {}),
+        (fused.format("rnn_relu", False), (3, 5), {"merge_outputs": True, "layout": "TNC"}),
+        ("rnn.ConvRNNCell((1, 2, 6, 6), 3)", (2, 2, 6, 6), {}),
+        ("rnn.ConvLSTMCell((1, 2, 6, 6), 3, h2h_kernel=(5, 5), i2h_stride=(2, 2))", (2, 2, 6, 6), {}),
+        ("rnn.ConvGRUCell((1, 2, 6, 6), 3, activation='tanh')", (2, 2, 6, 6), {}),
+    ]
+
+
+def cells() -> list:
+    found = []
+    for make, shape, arguments in cell_cases():
+        with mx.name.NameManager():
+            cell = eval(make, {"rnn": mx.rnn})
+            image = len(shape) == 4
+            layout = arguments.get("layout", "NTC")
+            place = layout.find("T")
+            whole = (*shape[:place], 3, *shape[place:])
+            if image:
+                inputs = [mx.sym.var(f"x{step}") for step in range(3)]
+                known = {f"x{step}": shape for step in range(3)}
+            else:
+                inputs, known = mx.sym.var("data"), {"data": whole}
+            begin = None
+            if image:
+                # Given, since the batch of a first state follows from that of a convolution's result only in MXNet.
+                begin = [mx.sym.var(f"state{place}") for place in range(len(cell.state_info))]
+                known.update({f"state{place}": (2, *cell.state_shape[0][1:]) for place in range(len(begin))})
+            outputs, states = cell.unroll(3, inputs, begin, **arguments)
+            flat = [one for state in states for one in (state if isinstance(state, list) else [state])]
+            symbol = mx.sym.Group([*(outputs if isinstance(outputs, list) else [outputs]), *flat])
+        shapes, _, _ = symbol.infer_shape(**known)
+        names = symbol.list_arguments()
+        values = dict(zip(names, map(mx.nd.array, filled(shapes)), strict=True))
+        results = symbol.bind(mx.cpu(), values).forward()
+        found.append(
+            {
+                "make": make,
+                "known": known,
+                "arguments": arguments,
+                "names": names,
+                "shapes": shapes,
+                "outputs": symbol.list_outputs(),
+                "nodes": [node["name"] for node in json.loads(symbol.tojson())["nodes"]],
+                "inits": {n: a["__init__"] for n, a in symbol.attr_dict().items() if "__init__" in a},
+                "values": [np.round(one.asnumpy(), 6).ravel().tolist() for one in results],
+            }
+        )
+    return found
+
+
+def packed() -> list:
+    """The one array of a fused cell, and how it lies in single cells."""
+    found = []
+    for mode, layers, both in (("lstm", 2, True), ("gru", 1, False), ("rnn_tanh", 3, False)):
+        cell = mx.rnn.FusedRNNCell(2, layers, mode, bidirectional=both)
+        gates, sides = len(cell._gate_names), 1 + both
+        size = sides * gates * 2 * (3 + 2 + 2) + (layers - 1) * sides * gates * 2 * (2 * sides + 2 + 2)
+        parts = cell.unpack_weights({f"{mode}_parameters": mx.nd.arange(size)})
+        shown = {name: listed(part.asnumpy()) for name, part in parts.items()}
+        found.append({"mode": mode, "layers": layers, "both": both, "size": size, "parts": shown})
+    return found
+
+
+for function in (cells, packed, metrics, schedules, drawings, vocabularies, initializers):
     path = HERE / f"{function.__name__}.json"
     path.write_text(json.dumps(function(), separators=(",", ":")) + "\n")
     print(path, path.stat().st_size)

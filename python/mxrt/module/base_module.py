@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import MXNetNotImplementedError, no_training
+from ..base import no_training
 from ..io import DataBatch, DataIter
+from ..model import BatchEndParam
 from ..ndarray import NDArray
 
 __all__ = ["BaseModule"]
@@ -89,12 +90,47 @@ class BaseModule:
         merged = [nd.concatenate([outputs[i] for outputs in lists]) for i in range(len(lists[0]))]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
-    def score(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: it needs ``mx.metric``."""
-        raise MXNetNotImplementedError(
-            "Module.score needs mx.metric, which is not part of this build of mxrt; use predict and compute the score "
-            "with numpy"
-        )
+    def score(
+        self,
+        eval_data: DataIter,
+        eval_metric: Any,
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        score_end_callback: Any = None,
+        reset: bool = True,
+        epoch: int = 0,
+        sparse_row_id_fn: Any = None,
+    ) -> list[tuple[str, Any]]:
+        """The metric over all batches, as pairs of name and value.
+
+        `eval_metric` is one, or what ``mx.metric.create`` takes. The callbacks, functions or lists of them, get
+        ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``: after every batch, and at the end.
+        """
+        from ..metric import create
+
+        metric = create(eval_metric)
+        metric.reset()
+        count = 0
+        for number, batch in self._batches(eval_data, num_batch, reset):
+            self.prepare(batch, sparse_row_id_fn)
+            self.forward(batch, is_train=False)
+            if isinstance(batch, list):
+                self.update_metric(metric, [one.label for one in batch], pre_sliced=True)
+            else:
+                self.update_metric(metric, batch.label)
+            _call(batch_end_callback, BatchEndParam(epoch, number, metric, locals()))
+            count = number + 1
+        _call(score_end_callback, BatchEndParam(epoch, count, metric, locals()))
+        found: list[tuple[str, Any]] = metric.get_name_value()
+        return found
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Adds the results of the last ``forward``, and these labels, to a metric."""
+        raise NotImplementedError
+
+    def install_monitor(self, mon: Any) -> None:
+        """Shows a monitor what the module computes."""
+        raise NotImplementedError(f"{type(self).__name__} has no install_monitor")
 
     # ---- training ----------------------------------------------------------------------------------------------
 
@@ -122,13 +158,12 @@ class BaseModule:
         """Refused: mxrt does not train."""
         raise no_training("Module.get_input_grads")
 
-    def update_metric(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: it needs ``mx.metric``."""
-        raise MXNetNotImplementedError("update_metric needs mx.metric, which is not part of this build of mxrt")
-
-    def install_monitor(self, mon: Any) -> NoReturn:
-        """Refused: compiled plans have no results in between to be shown."""
-        raise MXNetNotImplementedError("install_monitor is not part of this build of mxrt")
-
     def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
         """Accepted: there is nothing to prepare."""
+
+
+def _call(callbacks: Any, param: BatchEndParam) -> None:
+    """Calls one callback, or each of a list."""
+    for callback in callbacks if isinstance(callbacks, list) else [callbacks]:
+        if callback is not None:
+            callback(param)

@@ -19,13 +19,14 @@ from ..base import (
     no_training,
 )
 from ..context import Context, cpu
+from ..executor import Executor
 from ..io import DataDesc
 from ..model import load_checkpoint, save_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
 from .base_module import BaseModule
 
-__all__ = ["BucketingModule", "Module"]
+__all__ = ["Module"]
 
 
 class NotBoundError(MXNetError, AssertionError):
@@ -65,8 +66,10 @@ class Module(BaseModule):
     ) -> None:
         super().__init__(logger)
         contexts = [context] if isinstance(context, Context) else list(context or [cpu()])
-        if len(contexts) != 1:
-            raise MXNetNotImplementedError("a Module over several contexts is not part of this build of mxrt")
+        if len(set(contexts)) != 1 and not all(one._is_host() for one in contexts):
+            raise MXNetNotImplementedError(
+                "a Module over several devices is not part of this build of mxrt; several cpu contexts are one"
+            )
         if state_names:
             raise MXNetNotImplementedError("state_names of Module are not part of this build of mxrt")
         self._context: Context = contexts[0]
@@ -85,12 +88,15 @@ class Module(BaseModule):
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
         self._values: dict[str, NDArray] = {}
+        # Those of the module that the values were borrowed from.
+        self._lender: dict[str, NDArray] | None = None
         # The graph with the values that a forward has used last.
         self._bound: tuple[CachedOp, dict[str, NDArray], _mxrt.BoundOp] | None = None
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
         self._outputs: list[NDArray] | None = None
         self._mine = threading.local()
+        self._monitored: Executor | None = None
 
     def _check_names(self, names: list[str], kind: str, required: bool) -> None:
         for name in names:
@@ -261,6 +267,20 @@ class Module(BaseModule):
         self._aux_params = {n: taken[n] for n in self._aux_names}
         self.params_initialized = True
 
+    def _borrow(self, other: Module) -> None:
+        """Takes over the parameters of another module, which has all of them: the arrays themselves."""
+        if other is self or (self._lender is not None and self._lender is other._values):
+            return
+        names = [*self._param_names, *self._aux_names]
+        missing = [name for name in names if name not in other._values]
+        if missing:
+            raise self._misfit(missing, [])
+        self._values = {name: other._values[name] for name in names}
+        self._arg_params = {name: self._values[name] for name in self._param_names}
+        self._aux_params = {name: self._values[name] for name in self._aux_names}
+        self._lender = other._values
+        self.params_initialized = True
+
     def _misfit(self, missing: list[str], wrong: list[str]) -> MXNetError:
         parts = []
         if missing:
@@ -367,6 +387,8 @@ class Module(BaseModule):
         made = bound(*arrays, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
         outputs = made if isinstance(made, list) else [made]
         self._mine.outputs = self._outputs = outputs
+        if self._monitored is not None:
+            self._show(dict(zip(free, arrays, strict=True)))
         self._follow(inputs, data_batch)
 
     def _bind_values(self) -> tuple[_mxrt.BoundOp, list[str]]:
@@ -438,6 +460,30 @@ class Module(BaseModule):
             raise NotBoundError("Module.get_outputs: call forward first")
         return outputs
 
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Adds the results of the last ``forward``, and these labels, to a metric.
+
+        With `pre_sliced` the labels are in a list for each context, of which there is one here.
+        """
+        given = labels[0] if pre_sliced else labels
+        names = [d.name for d in self._label_shapes] if self._label_shapes else self._label_names
+        outputs = dict(zip(self._output_names, self.get_outputs(), strict=True))
+        eval_metric.update_dict(dict(zip(names, given or [], strict=False)), outputs)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Shows a monitor what each ``forward`` computes inside."""
+        self._need_bind("install_monitor")
+        self._monitored = Executor(self._symbol, self._context, {}, {})
+        mon.install(self._monitored)
+
+    def _show(self, inputs: Mapping[str, NDArray]) -> None:
+        """Tells the monitor what was computed for these inputs and the present parameters."""
+        held, values = self._monitored, {**self._values, **inputs}
+        assert held is not None
+        held.arg_dict = {name: values[name] for name in self._arguments}
+        held.aux_dict = {name: values[name] for name in self._aux_names}
+        held.show()
+
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The states: there are none."""
         return []
@@ -445,12 +491,3 @@ class Module(BaseModule):
     def borrow_optimizer(self, shared_module: Any) -> NoReturn:
         """Refused: mxrt does not train."""
         raise no_training("Module.borrow_optimizer")
-
-
-class BucketingModule(BaseModule):
-    """Not part of this build."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise MXNetNotImplementedError(
-            "BucketingModule is not part of this build of mxrt; one Module or SymbolBlock serves inputs of any shape"
-        )

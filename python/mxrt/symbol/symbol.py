@@ -187,7 +187,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """An executor over the given arrays: a dictionary, or a list in the order of ``list_arguments()``."""
         from ..executor import bind
 
-        return bind(self, ctx, args, aux_states)
+        return bind(self, ctx, args, aux_states, args_grad)
 
     def simple_bind(
         self,

@@ -1,0 +1,67 @@
+"""Results in between: running every operator of a graph for its own sake, and telling them to a callback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import _mxrt
+from .ndarray import CachedOp, NDArray
+from .symbol import Group, Symbol
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Tells a callback the results of all operators of a graph, in order; with `monitor_all` their inputs too.
+
+    Compiled graphs have no results in between, so a watched graph is computed once more, operator by operator.
+    """
+
+    def __init__(self, symbol: Symbol, callback: Callable[[str, NDArray], Any], monitor_all: bool) -> None:
+        self._callback = callback
+        self._all = monitor_all
+        self._nodes: list[dict[str, Any]] = json.loads(symbol.tojson())["nodes"]
+        internals = symbol.get_internals()
+        inputs = set(internals.list_inputs())
+        places = {name: place for place, name in enumerate(internals.list_outputs()) if name not in inputs}
+        self._names = list(places)
+        everything = Group([internals[place] for place in places.values()])
+        self._inputs = everything.list_inputs()
+        self._op = CachedOp(everything)
+
+    def run(self, arrays: Mapping[str, NDArray]) -> None:
+        """Computes everything for the arrays of the variables, and calls the callback with name and array."""
+        made = self._op(*[arrays[name] for name in self._inputs])
+        found = dict(zip(self._names, made if isinstance(made, list) else [made], strict=True))
+        for node in self._nodes:
+            if node["op"] == "null":
+                continue
+            if self._all:
+                self._tell_inputs(node, {**arrays, **found})
+            for name in self._outputs(node):
+                if name in found:
+                    self._callback(name, found[name])
+
+    def _outputs(self, node: dict[str, Any]) -> list[str]:
+        """The names of a node's outputs."""
+        prefix = f"{node['name']}_"
+        own = [f"{prefix}output"]
+        others = [
+            name for name in self._names if name.startswith(f"{prefix}output") and name[len(prefix) + 6 :].isdigit()
+        ]
+        return own if own[0] in self._names else others
+
+    def _tell_inputs(self, node: dict[str, Any], known: Mapping[str, NDArray]) -> None:
+        operator = _mxrt.get_operator(node["op"])
+        names = list(operator.inputs) if operator is not None and operator.variadic is None else []
+        for place, (source, index, *_) in enumerate(node["inputs"]):
+            before = self._nodes[source]
+            if before["op"] == "null":
+                array = known[before["name"]]
+                self._callback(before["name"], array)
+            else:
+                array = known[self._outputs(before)[index]]
+            own = names[place] if place < len(names) else f"arg{place}"
+            self._callback(f"{node['name']}_{own}", array)

@@ -1,0 +1,291 @@
+"""BucketingModule: one set of parameters, and a symbol for each length of input."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..base import MXNetValueError, no_training
+from ..model import load_checkpoint, save_checkpoint
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base_module import BaseModule
+from .module import Module, NotBoundError
+
+__all__ = ["BucketingModule"]
+
+_Made = tuple[Symbol, Sequence[str], Sequence[str]]
+
+
+class BucketingModule(BaseModule):
+    """Modules by bucket, a key such as the length of a sentence, that share their parameters.
+
+    `sym_gen` makes symbol, names of data and names of labels for a key. `default_bucket_key` is that of the largest
+    bucket: its symbol has all parameters. ``forward`` takes the module of the batch's ``bucket_key``, and may be used
+    from several threads: each gets the outputs of its own ``forward``.
+    """
+
+    def __init__(
+        self,
+        sym_gen: Callable[[Any], _Made],
+        default_bucket_key: Any = None,
+        logger: Any = logging,
+        context: Any = None,
+        work_load_list: Any = None,
+        fixed_param_names: Any = None,
+        state_names: Any = None,
+        group2ctxs: Any = None,
+        compression_params: Any = None,
+    ) -> None:
+        super().__init__(logger)
+        if default_bucket_key is None:
+            raise AssertionError("BucketingModule: give default_bucket_key, the key of the largest bucket")
+        self._sym_gen = sym_gen
+        self._default_key = default_bucket_key
+        self._settings = {"logger": logger, "context": context, "state_names": state_names}
+        self._buckets: dict[Any, Module] = {}
+        self._lock = threading.Lock()
+        # The module that a thread used last, for what it asks afterwards.
+        self._mine = threading.local()
+        self._current: Module | None = None
+        self._held: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+
+    @staticmethod
+    def load(
+        prefix: str,
+        epoch: int,
+        sym_gen: Callable[[Any], _Made] | None = None,
+        default_bucket_key: Any = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
+        """A module from a checkpoint; its parameters are set when it is bound.
+
+        Without `sym_gen` every bucket has the symbol of the checkpoint.
+        """
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        return BucketingModule._loaded(
+            sym_gen or _same(symbol), default_bucket_key, arg_params, aux_params, default_bucket_key or 0, kwargs
+        )
+
+    @staticmethod
+    def load_dict(
+        sym_dict: Mapping[Any, Symbol] | None = None,
+        sym_gen: Callable[[Any], _Made] | None = None,
+        default_bucket_key: Any = None,
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
+        """A module from symbols by key, or a function that makes them, and parameters."""
+        if sym_gen is None:
+            if not sym_dict:
+                raise AssertionError("BucketingModule.load_dict: give sym_dict or sym_gen")
+            symbols = dict(sym_dict)
+
+            def sym_gen(key: Any) -> _Made:
+                if key not in symbols:
+                    raise MXNetValueError(f"there is no symbol for bucket {key!r}; known: {list(symbols)}")
+                return symbols[key], ("data",), ("softmax_label",)
+
+        return BucketingModule._loaded(
+            sym_gen, default_bucket_key, dict(arg_params or {}), dict(aux_params or {}), None, kwargs
+        )
+
+    @staticmethod
+    def _loaded(
+        sym_gen: Callable[[Any], _Made],
+        key: Any,
+        args: dict[str, NDArray],
+        aux: dict[str, NDArray],
+        otherwise: Any,
+        kwargs: dict[str, Any],
+    ) -> BucketingModule:
+        module = BucketingModule(sym_gen, otherwise if key is None else key, **kwargs)
+        module._held = (args, aux)
+        module.params_initialized = True
+        return module
+
+    # ---- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def _module(self) -> Module:
+        """The module that this thread used last."""
+        found: Module | None = getattr(self._mine, "module", self._current)
+        if found is None:
+            raise NotBoundError("BucketingModule: call bind(data_shapes=...) first")
+        return found
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the inputs."""
+        if self.binded:
+            return self._module.data_names
+        return list(self._sym_gen(self._default_key)[1])
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the results."""
+        return self._module.output_names if self.binded else self._sym_gen(self._default_key)[0].list_outputs()
+
+    @property
+    def data_shapes(self) -> Any:
+        """Descriptions of the inputs of the present bucket."""
+        return self._module.data_shapes
+
+    @property
+    def label_shapes(self) -> Any:
+        """Descriptions of the labels of the present bucket."""
+        return self._module.label_shapes
+
+    @property
+    def output_shapes(self) -> Any:
+        """Name and shape of every result of the present bucket."""
+        return self._module.output_shapes
+
+    @property
+    def symbol(self) -> Symbol:
+        """The graph of the present bucket."""
+        return self._module.symbol
+
+    # ---- buckets -----------------------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool | None = None,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Fixes the shapes of the default bucket's inputs. Binds for inference, which is all there is."""
+        if shared_module is not None:
+            raise AssertionError("shared_module for BucketingModule is not supported")
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        module = self._made(self._default_key)
+        module.bind(data_shapes, label_shapes, for_training, inputs_need_grad)
+        if self._buckets and self.params_initialized:
+            self._held = self.get_params()
+        self._buckets = {self._default_key: module}
+        self._current, self._mine = module, threading.local()
+        self.binded = True
+        if self._held is not None:
+            module.set_params(*self._held)
+            self._held = None
+
+    def _made(self, key: Any) -> Module:
+        symbol, data_names, label_names = self._sym_gen(key)
+        return Module(symbol, data_names, label_names, **self._settings)
+
+    def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
+        """Makes a bucket the present one of this thread; binds it if this is the first time."""
+        self._mine.module = self._current = self._bucket(bucket_key, data_shapes, label_shapes)
+
+    def _bucket(self, key: Any, data_shapes: Any, label_shapes: Any) -> Module:
+        if not self.binded:
+            raise NotBoundError("BucketingModule: call bind(data_shapes=...) before switching buckets")
+        with self._lock:
+            module = self._buckets.get(key)
+            if module is None:
+                module = self._made(key)
+                module.bind(data_shapes, label_shapes)
+                self._buckets[key] = module
+            if self.params_initialized:
+                module._borrow(self._buckets[self._default_key])
+            return module
+
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
+        """Binds the bucket of a batch that comes later."""
+        self._bucket(data_batch.bucket_key, data_batch.provide_data, data_batch.provide_label)
+
+    # ---- parameters --------------------------------------------------------------------------------------------
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Arguments and auxiliary states by name."""
+        return self._default().get_params()
+
+    def _default(self) -> Module:
+        if not self.binded:
+            raise NotBoundError("BucketingModule: call bind(data_shapes=...) first")
+        return self._buckets[self._default_key]
+
+    def set_params(
+        self,
+        arg_params: Mapping[str, NDArray] | None,
+        aux_params: Mapping[str, NDArray] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Gives the parameters values, for all buckets."""
+        self._default().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self.params_initialized = True
+
+    def init_params(
+        self,
+        initializer: Any = None,
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Gives parameters first values: those given, others as the initializer makes them."""
+        if self.params_initialized and not force_init:
+            return
+        self._default().init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self.params_initialized = True
+
+    def load_params(self, fname: str) -> None:
+        """Reads values for all parameters from a file."""
+        self._default().load_params(fname)
+        self.params_initialized = True
+
+    def save_params(self, fname: str) -> None:
+        """Writes the values of all parameters to a file."""
+        self._default().save_params(fname)
+
+    def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
+        """Writes ``prefix-symbol.json``, of the default bucket, and ``prefix-%04d.params``."""
+        save_checkpoint(prefix, epoch, self._default().symbol, *self.get_params(), remove_amp_cast)
+
+    # ---- running -----------------------------------------------------------------------------------------------
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Runs the module of the batch's ``bucket_key``; ``get_outputs`` gives the results."""
+        if is_train:
+            raise no_training("BucketingModule.forward(is_train=True)")
+        key = getattr(data_batch, "bucket_key", None)
+        self.switch_bucket(
+            self._default_key if key is None else key,
+            data_batch.provide_data or self._default().data_shapes,
+            data_batch.provide_label,
+        )
+        self._module.forward(data_batch)
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
+        """The results of the last ``forward`` of this thread, or, if it made none, of the module."""
+        return self._module.get_outputs(merge_multi_context)
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The states: there are none."""
+        return []
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Adds the results of the last ``forward``, and these labels, to a metric."""
+        self._module.update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Shows a monitor what the buckets that are bound compute."""
+        for module in self._buckets.values():
+            module.install_monitor(mon)
+
+
+def _same(symbol: Symbol) -> Callable[[Any], _Made]:
+    """The same symbol for every bucket."""
+    return lambda key: (symbol, ("data",), ("softmax_label",))

@@ -1,0 +1,314 @@
+"""Executors: shapes that change, gradients' arrays, forward while training, and looking inside."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from support import DIGITS, digits, in_threads
+
+
+def test_an_executor_of_smaller_shape_keeps_the_contents(mx) -> None:
+    symbol = mx.sym.var("a") + 1
+    grads = mx.nd.ones((4, 3))
+    first = symbol.bind(mx.cpu(), {"a": mx.nd.arange(12).reshape((4, 3))}, args_grad={"a": grads})
+    smaller = first.reshape(a=(2, 3))
+    assert smaller.arg_dict["a"].asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert smaller.grad_dict["a"].shape == (2, 3)
+    other = first.reshape(a=(2, 2))
+    other.arg_dict["a"][:] = 7
+    assert first.arg_dict["a"].asnumpy().ravel().tolist() == [7, 7, 7, 7, *range(4, 12)]
+    assert other.forward()[0].asnumpy().tolist() == [[8, 8], [8, 8]]
+    with pytest.raises(mx.base.MXNetError, match="allow_up_sizing=True"):
+        first.reshape(a=(5, 3))
+    assert first.reshape(allow_up_sizing=True, a=(5, 3)).arg_dict["a"].shape == (5, 3)
+
+
+def test_arrays_for_gradients_are_handed_back(mx) -> None:
+    symbol = mx.sym.var("a") * mx.sym.var("b")
+    args = {"a": mx.nd.ones(2), "b": mx.nd.ones(2)}
+    grad = mx.nd.zeros(2)
+    assert symbol.bind(mx.cpu(), args, args_grad={"b": grad}).grad_dict == {"a": None, "b": grad}
+    assert symbol.bind(mx.cpu(), args, args_grad=[grad, None]).grad_arrays == [grad, None]
+    assert symbol.bind(mx.cpu(), args).grad_arrays == [None, None]
+    with pytest.raises(ValueError, match="args_grad"):
+        symbol.bind(mx.cpu(), args, args_grad=[grad])
+
+
+def test_forward_in_training_runs_where_nothing_differs(mx) -> None:
+    data = mx.sym.var("data")
+    same = {
+        "dense": mx.sym.FullyConnected(data, num_hidden=2),
+        "fixed": mx.sym.BatchNorm(data, use_global_stats=True),
+        "nothing dropped": mx.sym.Dropout(data, p=0),
+        "leaky": mx.sym.LeakyReLU(data, act_type="leaky"),
+    }
+    for name, symbol in same.items():
+        executor = symbol.simple_bind(mx.cpu(), data=(2, 3))
+        assert len(executor.forward(is_train=True)) == len(symbol), name
+    for name, symbol in {
+        "drop": mx.sym.Dropout(data, name="drop"),
+        "norm": mx.sym.BatchNorm(data, name="norm"),
+    }.items():
+        executor = (symbol + 1).simple_bind(mx.cpu(), data=(2, 3))
+        with pytest.raises(mx.base.TrainingNotSupportedError, match=f"'{name}'"):
+            executor.forward(is_train=True)
+        executor.forward(is_train=False)
+
+
+def watched_network(mx):
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, no_bias=True, name="fc")
+    parts = mx.sym.split(net, num_outputs=2, axis=1, name="parts")
+    return mx.sym.Concat(parts[0] * parts[1], parts[1], name="joined")
+
+
+def test_a_callback_hears_every_result(mx) -> None:
+    executor = watched_network(mx).simple_bind(mx.cpu(), data=(2, 3))
+    executor.arg_dict["data"][:] = 1
+    executor.arg_dict["fc_weight"][:] = mx.nd.arange(12).reshape((4, 3))
+    heard = []
+    executor.set_monitor_callback(lambda name, array: heard.append((name, array.asnumpy())))
+    result = executor.forward()[0].asnumpy()
+    names = ["fc_output", "parts_output0", "parts_output1", "_mul0_output", "joined_output"]
+    assert ["_mul0_output" if name.startswith("_mul") else name for name, _ in heard] == names
+    found = dict(heard)
+    assert np.array_equal(found["joined_output"], result)
+    assert found["fc_output"].tolist() == [[3, 12, 21, 30]] * 2
+
+    heard.clear()
+    executor.set_monitor_callback(lambda name, array: heard.append((name, array.shape)), monitor_all=True)
+    executor.forward()
+    assert heard[:4] == [("data", (2, 3)), ("fc_data", (2, 3)), ("fc_weight", (4, 3)), ("fc_weight", (4, 3))]
+    assert ("joined_arg1", (2, 2)) in heard
+
+    heard.clear()
+    executor.set_monitor_callback(None)
+    executor.forward()
+    assert heard == []
+
+
+def test_a_monitor_collects_statistics_now_and_then(mx, caplog: pytest.LogCaptureFixture) -> None:
+    monitor = mx.mon.Monitor(2, pattern=".*output|fc_weight", sort=True)
+    executor = watched_network(mx).simple_bind(mx.cpu(), data=(1, 3))
+    executor.arg_dict["data"][:] = 1
+    executor.arg_dict["fc_weight"][:] = 2
+    monitor.install(executor)
+    seen = []
+    for _ in range(3):
+        monitor.tic()
+        executor.forward()
+        seen.append(monitor.toc())
+    assert [len(rows) for rows in seen] == [6, 0, 6]
+    rows = {name: text for _, name, text in seen[0]}
+    assert rows["fc_output"] == "6.0\t"
+    assert rows["fc_weight"] == "2.0\t"
+    assert [name for _, name, _ in seen[0]] == sorted(rows)
+    assert {step for step, _, _ in seen[2]} == {3}
+    with caplog.at_level(logging.INFO):
+        monitor.tic()
+        executor.forward()
+        monitor.tic()
+        executor.forward()
+        monitor.toc_print()
+    assert "fc_output 6.0" in caplog.text
+
+
+def test_a_module_is_monitored_and_scored(mx) -> None:
+    images, labels = digits(60)
+    symbol, args, aux = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    net = mx.sym.SoftmaxOutput(symbol, name="softmax")
+    module = mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)])
+    batches = mx.io.NDArrayIter(images, labels, 20)
+    module.bind(batches.provide_data, batches.provide_label)
+    module.set_params(args, aux)
+    heard: list[tuple[int, int]] = []
+    found = module.score(
+        batches, ["acc", "ce"], batch_end_callback=lambda param: heard.append((param.epoch, param.nbatch)), epoch=7
+    )
+    answers = module.predict(batches).asnumpy()
+    assert heard == [(7, 0), (7, 1), (7, 2)]
+    assert dict(found)["accuracy"] == (answers.argmax(axis=1) == labels).mean()
+    want = -np.log(answers[np.arange(60), labels.astype(int)] + 1e-12).mean()
+    np.testing.assert_allclose(dict(found)["cross-entropy"], want, rtol=1e-4)
+    assert module.score(batches, "acc", num_batch=1)[0][1] == (answers[:20].argmax(axis=1) == labels[:20]).mean()
+
+    monitor = mx.mon.Monitor(1, stat_func=mx.nd.max, pattern="softmax_output|.*net_conv0.*_output")
+    module.install_monitor(monitor)
+    monitor.tic()
+    batches.reset()
+    module.forward(next(batches))
+    rows = {name: float(text) for _, name, text in monitor.toc()}
+    np.testing.assert_allclose(rows["softmax_output"], answers[:20].max(), rtol=1e-5)
+    assert len(rows) == 2
+
+
+def test_the_oldest_kind_of_model_answers(mx) -> None:
+    images, labels = digits(30)
+    with pytest.warns(DeprecationWarning, match="FeedForward has been deprecated"):
+        model = mx.model.FeedForward.load(str(DIGITS / "digits_cnn"), 0, ctx=mx.cpu(), numpy_batch_size=8)
+    symbol, args, aux = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    module = mx.mod.Module(symbol, label_names=None)
+    module.bind([("data", images.shape)])
+    module.set_params(args, aux)
+    want = module.predict(mx.nd.array(images)).asnumpy()
+    np.testing.assert_allclose(model.predict(images), want, rtol=1e-4, atol=1e-5)
+    batches = mx.io.NDArrayIter(images, labels, 8)
+    outputs, data, label = model.predict(batches, return_data=True)
+    assert (outputs.shape, np.array_equal(data, images), np.array_equal(label, labels)) == ((30, 10), True, True)
+    assert model.score(mx.io.NDArrayIter(images, labels, 10)) == (want.argmax(axis=1) == labels).mean()
+    with pytest.raises(mx.base.TrainingNotSupportedError):
+        model.fit(images, labels)
+    with pytest.raises(TypeError, match="X must be"):
+        model.predict("images")
+
+
+# ---- several modules as one ------------------------------------------------------------------------------------------
+
+
+def bucketing(mx, **settings):
+    """A model of sentences: the mean over words of an embedding, and a dense layer."""
+
+    def make(length: int):
+        words = mx.sym.var("data")
+        mean = mx.sym.mean(mx.sym.Embedding(words, input_dim=20, output_dim=6, name="embed"), axis=1)
+        # What one bucket has and another does not is allowed for results, not for parameters.
+        net = mx.sym.FullyConnected(mean * length, num_hidden=3, name="fc")
+        return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+
+    return mx.mod.BucketingModule(make, default_bucket_key=9, **settings)
+
+
+def sentence(mx, length: int, seed: int):
+    words = np.random.RandomState(seed).randint(0, 20, (2, length))
+    return mx.io.DataBatch(
+        [mx.nd.array(words)],
+        [mx.nd.zeros(2)],
+        bucket_key=length,
+        provide_data=[("data", (2, length))],
+        provide_label=[("softmax_label", (2,))],
+    )
+
+
+def expected(params: dict, batch) -> np.ndarray:
+    words = batch.data[0].asnumpy().astype(int)
+    values = {name: array.asnumpy() for name, array in params.items()}
+    mean = values["embed_weight"][words].mean(axis=1) * words.shape[1]
+    raw = mean @ values["fc_weight"].T + values["fc_bias"]
+    raised = np.exp(raw - raw.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def test_buckets_share_their_parameters(mx, tmp_path) -> None:
+    module = bucketing(mx)
+    assert module.data_names == ["data"]
+    with pytest.raises(AssertionError, match="bind"):
+        module.get_params()
+    module.bind([("data", (2, 9))], [("softmax_label", (2,))])
+    module.init_params(mx.init.Uniform(1.0))
+    for length in (9, 4, 6, 4):
+        batch = sentence(mx, length, length)
+        module.prepare(batch)
+        module.forward(batch)
+        np.testing.assert_allclose(
+            module.get_outputs()[0].asnumpy(), expected(module.get_params()[0], batch), rtol=1e-4
+        )
+        assert module.data_shapes[0].shape == (2, length)
+    # New values reach buckets that were used before.
+    args, aux = module.get_params()
+    module.set_params({name: array * 2 for name, array in args.items()}, aux)
+    batch = sentence(mx, 4, 1)
+    module.forward(batch)
+    np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), expected(module.get_params()[0], batch), rtol=1e-4)
+    metric = mx.metric.create("acc")
+    module.update_metric(metric, batch.label)
+    assert metric.num_inst == 2
+
+    prefix = str(tmp_path / "words")
+    module.save_checkpoint(prefix, 1)
+    again = mx.mod.BucketingModule.load(prefix, 1, bucketing(mx)._sym_gen, default_bucket_key=9)
+    again.bind([("data", (2, 9))], [("softmax_label", (2,))])
+    again.forward(batch)
+    np.testing.assert_allclose(again.get_outputs()[0].asnumpy(), expected(module.get_params()[0], batch), rtol=1e-4)
+
+
+def test_buckets_are_used_from_many_threads(mx) -> None:
+    module = bucketing(mx)
+    module.bind([("data", (2, 9))], [("softmax_label", (2,))])
+    module.init_params(mx.init.Uniform(1.0))
+    params = module.get_params()[0]
+
+    def call(number: int) -> None:
+        for step in range(10):
+            batch = sentence(mx, 2 + (number + step) % 8, number * 100 + step)
+            module.forward(batch)
+            np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), expected(params, batch), rtol=1e-4, atol=1e-6)
+
+    in_threads(16, call)
+
+
+def test_a_bucket_with_other_parameters_is_refused(mx) -> None:
+    def make(length: int):
+        net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name=f"fc{length}")
+        return net, ("data",), ()
+
+    module = mx.mod.BucketingModule(make, default_bucket_key=3)
+    module.bind([("data", (1, 3))])
+    module.init_params()
+    batch = mx.io.DataBatch([mx.nd.zeros((1, 2))], bucket_key=2, provide_data=[("data", (1, 2))])
+    with pytest.raises(mx.base.MXNetError, match="fc2_weight"):
+        module.forward(batch)
+
+
+def test_modules_in_a_row_are_one(mx) -> None:
+    first = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name="fc1"), act_type="relu")
+    second = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc2"), name="softmax")
+    row = mx.mod.SequentialModule()
+    row.add(mx.mod.Module(first, label_names=[])).add(mx.mod.Module(second), take_labels=True, auto_wiring=True)
+    row.bind([("data", (5, 6))], [("softmax_label", (5,))])
+    row.init_params(mx.init.Uniform(1.0))
+    x = np.random.RandomState(1).randn(5, 6).astype("float32")
+    row.forward(mx.io.DataBatch([mx.nd.array(x)], [mx.nd.zeros(5)]))
+    args, _ = row.get_params()
+    p = {name: array.asnumpy() for name, array in args.items()}
+    hidden = np.maximum(x @ p["fc1_weight"].T + p["fc1_bias"], 0)
+    raw = np.exp(hidden @ p["fc2_weight"].T + p["fc2_bias"])
+    answers = row.get_outputs()[0].asnumpy()
+    np.testing.assert_allclose(answers, raw / raw.sum(axis=1, keepdims=True), rtol=1e-4)
+    assert row.output_shapes == [("softmax_output", (5, 3))]
+    metric = mx.metric.create("acc")
+    row.update_metric(metric, [mx.nd.array(answers.argmax(axis=1))])
+    assert metric.get()[1] == 1.0
+    with pytest.raises(AssertionError, match='Unknown meta "take_label"'):
+        row.add(mx.mod.Module(first, label_names=[]), take_label=True)
+    twice = mx.mod.SequentialModule()
+    for _ in range(2):
+        net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=6, name="same")
+        twice.add(mx.mod.Module(net, label_names=[]), auto_wiring=True)
+    twice.bind([("data", (5, 6))])
+    with pytest.raises(AssertionError, match='Duplicated parameter names: "same_weight"'):
+        twice.init_params()
+
+
+def test_a_module_written_in_python_stands_in_a_row(mx) -> None:
+    class Doubled(mx.mod.PythonModule):
+        def _compute_output_shapes(self):
+            return [("twice_output", self._data_shapes[0][1])]
+
+        def forward(self, data_batch, is_train=None):
+            self.result = [data_batch.data[0] * 2]
+
+        def get_outputs(self, merge_multi_context=True):
+            return self.result
+
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    row = mx.mod.SequentialModule()
+    row.add(mx.mod.Module(net, label_names=[]))
+    row.add(Doubled(["data"], None, ["twice_output"]), auto_wiring=True)
+    row.add(mx.mod.PythonLossModule(), auto_wiring=True, take_labels=True)
+    row.bind([("data", (1, 3))], [("softmax_label", (1,))])
+    row.init_params(mx.init.One())
+    row.forward(mx.io.DataBatch([mx.nd.array([[1, 2, 3]])], [mx.nd.zeros(1)]))
+    assert row.get_outputs()[0].asnumpy().tolist() == [[12, 12]]
+    assert row.output_names == ["pyloss_output"]
