@@ -1,5 +1,16 @@
-"""Names that programs look for in ``mx.gluon.contrib``."""
+"""Layers that MXNet has under ``gluon.contrib``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from ..symbol_block import SymbolBlockThreadSafe
 
-__all__ = ["SymbolBlockThreadSafe"]
+__all__ = ["SymbolBlockThreadSafe", "nn"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("cnn", "nn", "rnn"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

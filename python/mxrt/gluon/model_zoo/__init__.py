@@ -1,0 +1,5 @@
+"""Well-known architectures: ``mx.gluon.model_zoo``."""
+
+from . import model_store, vision
+
+__all__ = ["model_store", "vision"]
