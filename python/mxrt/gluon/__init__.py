@@ -24,6 +24,7 @@ __all__ = [
     "SymbolBlockThreadSafe",
     "Trainer",
     "contrib",
+    "model_zoo",
     "nn",
     "utils",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError, dtype_name, no_training
 from ..context import Context, cpu, current_context
-from ..initializer import Initializer, Uniform, create
+from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros
 from ..symbol import Symbol, var
 
@@ -362,11 +362,10 @@ class Parameter:
 def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:
     """Writes the first value of a parameter, in MXNet's way: its initializer counts, not what its name ends with."""
     chosen = create(init)
-    weight = getattr(chosen, "_init_weight", None)
-    if weight is None:  # such as Mixed and Load, which go by the name
-        chosen(name, value)
-        return
-    weight(name, value)
+    if hasattr(chosen, "_init_weight"):
+        create(default_init)(InitDesc(name, {"__init__": chosen}), value)
+    else:  # such as Mixed and Load, which go by the name
+        chosen(InitDesc(name), value)
 
 
 class _ConstantValue(Initializer):

@@ -246,7 +246,7 @@ resnet_spec: dict[int, tuple[str, list[int], list[int]]] = {
     152: ("bottle_neck", [3, 8, 36, 3], [*_LARGE]),
 }
 resnet_net_versions = [ResNetV1, ResNetV2]
-resnet_block_versions = [
+resnet_block_versions: list[dict[str, type[HybridBlock]]] = [
     {"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1},
     {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2},
 ]
