@@ -6,6 +6,8 @@ import importlib
 from typing import Any, NoReturn
 
 from ..base import no_training
+from ..ndarray import NDArray
+from ..symbol import Symbol
 from . import utils
 from .block import Block
 from .hybrid_block import HybridBlock
@@ -24,10 +26,15 @@ __all__ = [
     "SymbolBlockThreadSafe",
     "Trainer",
     "contrib",
+    "loss",
     "model_zoo",
     "nn",
+    "rnn",
     "utils",
 ]
+
+# What blocks take and give.
+tensor_types = (Symbol, NDArray)
 
 # Imported when they are first used.
 _LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..symbol_block import SymbolBlockThreadSafe
 
-__all__ = ["SymbolBlockThreadSafe", "nn"]
+__all__ = ["SymbolBlockThreadSafe", "cnn", "nn", "rnn"]
 
 
 def __getattr__(name: str) -> Any:

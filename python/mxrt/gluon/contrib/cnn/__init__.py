@@ -1,0 +1,5 @@
+"""Further convolutions: ``mx.gluon.contrib.cnn``."""
+
+from .conv_layers import DeformableConvolution, ModulatedDeformableConvolution
+
+__all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]

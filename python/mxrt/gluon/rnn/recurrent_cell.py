@@ -1,0 +1,128 @@
+"""Cells: one step of a recurrent network at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ndarray
+from ..block import Block
+from ..hybrid_block import HybridBlock
+from ..nn import LeakyReLU
+from ._sequences import first_states, format_sequence, mask_sequence
+
+__all__ = ["HybridRecurrentCell", "RecurrentCell", "make_state"]
+
+
+class RecurrentCell(Block):
+    """A cell: a call takes input and states of a step, and gives its output and the states behind it."""
+
+    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        # A modifier was put around the cell, and is to be called instead of it.
+        self._modified = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Starts counting steps anew; only the names of operators depend on it."""
+        self._init_counter = -1
+        self._counter = -1
+        for cell in self._children.values():
+            reset = getattr(cell, "reset", None)
+            if reset is not None:
+                reset()
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        raise NotImplementedError(f"{type(self).__name__} has no state_info")
+
+    def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
+        """The states before the first step: what `func` makes of shape and name, zeros without it.
+
+        The other keywords are handed on to `func`.
+        """
+        self._refuse_modified()
+        make = ndarray.zeros if func is None else func
+        states = []
+        for info in self.state_info(batch_size):
+            self._init_counter += 1
+            name = f"{self._prefix}begin_state_{self._init_counter}"
+            states.append(make_state(make, name, {**info, **kwargs}))
+        return states
+
+    def _refuse_modified(self) -> None:
+        if self._modified:
+            raise AssertionError(
+                "After applying modifier cells (e.g. ZoneoutCell) the base cell cannot be called directly. Call the "
+                "modifier cell instead."
+            )
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        """Runs all steps of a sequence.
+
+        Parameters
+        ----------
+        length : number of steps
+        inputs : one array in `layout`, or a list of an array ``(n, c)`` for every step
+        begin_state : states before the first step; zeros without them
+        layout : ``NTC`` or ``TNC``
+        merge_outputs : True: outputs as one array, False: as a list, None: as they come
+        valid_length : ``(n,)``, how many steps of each row count: outputs behind are zero, states are those of the last
+            that counts
+
+        Returns the outputs and the states behind the last step.
+        """
+        self.reset()
+        inputs, axis, F, batch = format_sequence(length, inputs, layout, False)
+        states = first_states(self, F, begin_state, inputs, batch)
+        outputs: Any = []
+        every: list[Any] = []
+        for step in range(length):
+            output, states = self(inputs[step], states)
+            outputs.append(output)
+            every.append(states)
+        if valid_length is not None:
+            states = [
+                F.SequenceLast(F.stack(*one, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0)
+                for one in zip(*every, strict=True)
+            ]
+            outputs = mask_sequence(F, outputs, length, valid_length, axis, True)
+        return format_sequence(length, outputs, layout, merge_outputs)[0], states
+
+    def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+        """An activation: by name, as a layer, or as a function."""
+        if activation in ("tanh", "relu", "sigmoid", "softsign"):
+            return getattr(F, activation)(inputs, **kwargs)
+        if isinstance(activation, str):
+            return F.Activation(inputs, act_type=activation, **kwargs)
+        if isinstance(activation, LeakyReLU):
+            return F.LeakyReLU(inputs, act_type="leaky", slope=activation._alpha, **kwargs)
+        return activation(inputs, **kwargs)
+
+    def forward(self, inputs: Any, states: Any, **options: Any) -> Any:
+        """Output and states of a step."""
+        self._counter += 1
+        return super().forward(inputs, states, **options)
+
+
+def make_state(make: Any, name: str, info: dict[str, Any]) -> Any:
+    """A state. Functions that make arrays have no use for names and layouts."""
+    if getattr(make, "__module__", "").partition(".")[2].startswith("ndarray"):
+        info = {key: value for key, value in info.items() if key != "__layout__"}
+        return make(**info)
+    return make(name=name, **info)
+
+
+class HybridRecurrentCell(RecurrentCell, HybridBlock):  # type: ignore[misc]
+    """A cell that can be hybridised."""
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Output and states of a step; to be defined by the class."""
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
