@@ -162,6 +162,8 @@ class ModulatedDeformableConvolution(_Deformable):
     def _alias(self) -> str:
         return "modulated_deformable_conv"
 
+    __repr__ = HybridBlock.__repr__
+
     def _order(self, offset: tuple[Any, ...], convolution: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return [convolution, offset]
 
