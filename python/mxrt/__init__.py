@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         optimizer,
         registry,
         rnn,
+        subgraph,
         test_utils,
         visualization,
     )
@@ -134,6 +135,7 @@ __all__ = [
     "set_memory_limit",
     "set_np_shape",
     "sim",
+    "subgraph",
     "sym",
     "symbol",
     "test_utils",
@@ -156,7 +158,7 @@ __mxnet_version__ = "1.9.1"
 # Modules that are imported when a program first asks for them.
 _LAZY = (
     *("callback", "contrib", "kvstore", "libinfo", "log", "lr_scheduler", "metric", "monitor", "numpy"),
-    *("numpy_extension", "operator", "optimizer", "registry", "rnn", "test_utils", "visualization"),
+    *("numpy_extension", "operator", "optimizer", "registry", "rnn", "subgraph", "test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.
 _ABSENT = ("image", "library", "onnx", "recordio", "rtc", "th", "torch")

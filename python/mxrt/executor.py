@@ -217,8 +217,11 @@ class Executor:
         return self._symbol.debug_str()
 
     def get_optimized_symbol(self) -> Symbol:
-        """The symbol; optimising happens in the compiled form, which is not a symbol."""
-        return self._symbol
+        """The symbol, as ``MXNET_SUBGRAPH_BACKEND`` rewrites it.
+
+        Other optimising happens in the compiled form, which is no symbol.
+        """
+        return self._op.sym
 
 
 def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
@@ -18,6 +19,8 @@ class CachedOp:
     """A graph, compiled once per signature of its inputs; any number of threads may call it at the
     same time.
 
+    ``sym`` is the graph, as the backend named by ``MXNET_SUBGRAPH_BACKEND`` rewrites it.
+
     Called with arrays in the order of ``sym.list_inputs()``; returns at once, with one array or a
     list of them. ``out`` gives arrays to be overwritten. ``priority``, ``deadline`` and
     ``cancel_on_drop`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
@@ -28,6 +31,10 @@ class CachedOp:
     def __init__(self, sym: Symbol, flags: Any = (), thread_safe: bool = True) -> None:
         if not isinstance(sym, _mxrt.SymbolBase):
             raise MXNetTypeError(f"CachedOp: the graph must be a Symbol, got {type(sym)}; mx.sym.load reads one")
+        if "MXNET_SUBGRAPH_BACKEND" in os.environ:
+            from ..subgraph import from_environment
+
+            sym = from_environment(sym)
         self.sym = sym
         self._op = _mxrt.CachedOp(sym, dict(flags))
 

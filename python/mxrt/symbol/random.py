@@ -9,7 +9,19 @@ from ..base import dtype_name, is_number
 from ._make import make as _make
 from .symbol import Symbol, apply
 
-__all__ = ["normal", "uniform"]
+__all__ = [
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "multinomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "randint",
+    "randn",
+    "shuffle",
+    "uniform",
+]
 
 if TYPE_CHECKING:
     from ._signatures.random import *  # noqa: F403
@@ -38,3 +50,59 @@ def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, *
 def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Normally distributed around `loc` with deviation `scale`."""
     return _sample("normal", {"loc": loc, "scale": scale}, shape, dtype, kwargs)
+
+
+def randn(*shape: int, **kwargs: Any) -> Symbol:
+    """Normally distributed around `loc` with deviation `scale`, 0 and 1 unless given; the shape as arguments."""
+    dtype = kwargs.pop("dtype", None)
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or None, dtype, **kwargs)
+
+
+def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Poisson distributed with mean `lam`."""
+    return _sample("poisson", {"lam": lam}, shape, dtype, kwargs)
+
+
+def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Exponentially distributed with mean `scale`."""
+    return _sample("exponential", {"lam": 1.0 / scale}, shape, dtype, kwargs)
+
+
+def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Gamma distributed with shape `alpha` and scale `beta`."""
+    return _sample("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, kwargs)
+
+
+def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """How often one fails before `k` successes that have probability `p` each."""
+    return _sample("negative_binomial", {"k": k, "p": p}, shape, dtype, kwargs)
+
+
+def generalized_negative_binomial(
+    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any
+) -> Symbol:
+    """Negative binomial with mean `mu` and dispersion `alpha`."""
+    return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)
+
+
+def randint(low: int, high: int, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Whole numbers from `low` to `high`, which is left out; numbers only."""
+    if isinstance(low, Symbol) or isinstance(high, Symbol):
+        raise ValueError("Distribution parameters of randint must be numbers.")
+    return _sample("randint", {"low": low, "high": high}, shape, dtype, kwargs)
+
+
+def multinomial(data: Symbol, shape: Any = None, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
+    """Numbers of classes drawn with the probabilities in the last axis of `data`; with `get_prob` also the logarithms
+    of the probabilities of those drawn."""
+    attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
+    if shape is not None:
+        attrs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
+    name = kwargs.pop("name", None)
+    return apply("_sample_multinomial", "_sample_multinomial", [data], {**attrs, **kwargs}, name)
+
+
+def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
+    """The parts of `data` along its first axis in random order."""
+    name = kwargs.pop("name", None)
+    return apply("_shuffle", "_shuffle", [data], kwargs, name)

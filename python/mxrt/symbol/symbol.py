@@ -210,11 +210,35 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """The outputs for these arrays."""
         return self.bind(current_context() if ctx is None else ctx, kwargs).forward()
 
-    def optimize_for(self, backend: str, *args: Any, **kwargs: Any) -> Symbol:
-        """Accepted for compatibility: every graph is optimised when it is compiled."""
-        return self
+    def optimize_for(
+        self,
+        backend: str,
+        args: dict[str, Any] | None = None,
+        aux: dict[str, Any] | None = None,
+        ctx: Context | None = None,
+        shape_dict: Any = None,
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Symbol:
+        """The graph that a backend of :mod:`mxrt.subgraph` makes of this one.
 
-    get_backend_symbol = optimize_for
+        `args` and `aux` are parameters by name: what the new graph needs is added to them, what it does not have is
+        taken out. Other keywords are options of the backend. Every graph is optimised when it is compiled, so that no
+        backend is needed for speed.
+
+        Raises MXNetKeyError, which lists the backends, for an unknown name.
+        """
+        from ..subgraph import optimize
+
+        if not isinstance(backend, str):
+            raise AssertionError(f"optimize_for: the backend must be a string, got {type(backend)}")
+        return optimize(self, backend, args, aux, ctx, **kwargs)
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """The graph that a backend of :mod:`mxrt.subgraph` makes of this one, without parameters."""
+        return self.optimize_for(backend)
 
     def gradient(self, wrt: Any) -> NoReturn:
         """Refused: there are no gradients."""
