@@ -336,3 +336,59 @@ def test_a_data_loader_feeds_a_module(mx) -> None:
         rows.append(net(batch.data[0]).asnumpy()[: 4 - batch.pad])
     assert pads == [0, 0, 2]
     np.testing.assert_allclose(np.concatenate(rows), want, rtol=1e-4, atol=1e-5)
+
+
+# ---- images and operators of programs --------------------------------------------------------------------------------
+
+
+def test_images_are_cut_and_normalised_but_not_decoded(mx) -> None:
+    image = mx.nd.arange(7 * 9 * 3).reshape((7, 9, 3))
+    cut, place = mx.img.center_crop(image, (4, 3))
+    assert place == (2, 2, 4, 3)
+    assert np.array_equal(cut.asnumpy(), image.asnumpy()[2:5, 2:6])
+    cut, (x, y, width, height) = mx.img.random_crop(image, (4, 3))
+    assert np.array_equal(cut.asnumpy(), image.asnumpy()[y : y + 3, x : x + 4])
+    assert (width, height) == (4, 3)
+    assert mx.img.scale_down((640, 480), (720, 120)) == (640, 106)
+    assert mx.img.scale_down((360, 1000), (480, 500)) == (360, 375)
+    assert [mx.img.image._get_interp_method(9, (8, 8, new, new)) for new in (9, 7, 8)] == [2, 3, 1]
+    found = mx.img.color_normalize(mx.nd.ones((2, 2, 3)), mx.nd.array([0, 1, 2]), mx.nd.array([1, 1, 2]))
+    assert found.asnumpy()[0, 0].tolist() == [1, 0, -0.5]
+    for refused in (
+        lambda: mx.img.imread("a.jpg"),
+        lambda: mx.img.imdecode(b""),
+        lambda: mx.img.center_crop(image, (20, 20)),
+        lambda: mx.img.ImageIter(1, (3, 8, 8)),
+    ):
+        with pytest.raises(NotImplementedError, match="Pillow or OpenCV"):
+            refused()
+
+    class Brighter(mx.image.Augmenter):
+        def __init__(self, by):
+            super().__init__(by=by)
+
+    assert Brighter(mx.nd.array([1, 2])).dumps() == '["brighter", {"by": [1.0, 2.0]}]'
+
+
+def test_operators_of_programs_are_defined_but_not_run(mx) -> None:
+    class Twice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("twice_of_a_test")
+    class TwiceProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Twice()
+
+    prop = TwiceProp()
+    assert (prop.list_arguments(), prop.list_outputs(), prop.infer_shape([(2, 3)])[1]) == (
+        ["data"],
+        ["output"],
+        ((2, 3),),
+    )
+    out = mx.nd.ones(2)
+    for req, want in (("null", 1), ("write", 6), ("add", 12)):
+        prop.create_operator(mx.cpu(), [(2,)], ["float32"]).forward(False, [req], [mx.nd.array([3, 3])], [out], [])
+        assert out.asnumpy().tolist() == [want, want]
+    with pytest.raises(mx.base.MXNetTypeError, match="expected a subclass of CustomOpProp"):
+        mx.operator.register("wrong")(Twice)

@@ -52,22 +52,27 @@ if TYPE_CHECKING:
     from . import (
         callback,
         contrib,
+        image,
         kvstore,
         libinfo,
+        library,
         log,
         lr_scheduler,
         metric,
         monitor,
         numpy,
         numpy_extension,
+        onnx,
         operator,
         optimizer,
         registry,
         rnn,
+        rtc,
         subgraph,
         test_utils,
         visualization,
     )
+    from . import image as img
     from . import kvstore as kv
     from . import monitor as mon
     from . import numpy as np
@@ -97,6 +102,8 @@ __all__ = [
     "executor",
     "gluon",
     "gpu",
+    "image",
+    "img",
     "init",
     "initializer",
     "install_as_mxnet",
@@ -106,6 +113,7 @@ __all__ = [
     "kv",
     "kvstore",
     "libinfo",
+    "library",
     "log",
     "lr_scheduler",
     "metric",
@@ -124,6 +132,7 @@ __all__ = [
     "num_gpus",
     "numpy",
     "numpy_extension",
+    "onnx",
     "operator",
     "optimizer",
     "profiler",
@@ -131,6 +140,7 @@ __all__ = [
     "registry",
     "rnd",
     "rnn",
+    "rtc",
     "runtime",
     "set_memory_limit",
     "set_np_shape",
@@ -157,11 +167,12 @@ __mxnet_version__ = "1.9.1"
 
 # Modules that are imported when a program first asks for them.
 _LAZY = (
-    *("callback", "contrib", "kvstore", "libinfo", "log", "lr_scheduler", "metric", "monitor", "numpy"),
-    *("numpy_extension", "operator", "optimizer", "registry", "rnn", "subgraph", "test_utils", "visualization"),
+    *("callback", "contrib", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler", "metric", "monitor"),
+    *("numpy", "numpy_extension", "onnx", "operator", "optimizer", "registry", "rnn", "rtc", "subgraph"),
+    *("test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.
-_ABSENT = ("image", "library", "onnx", "recordio", "rtc", "th", "torch")
+_ABSENT = ("recordio", "th", "torch")
 
 # Later calls and waits are refused, and threads that still wait stay where they are, before the interpreter ends.
 _atexit.register(_mxrt.close)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _mxrt, attribute
 from .. import name as naming
 from .._methods import OperatorMethods
-from ..base import MXNetError, NotImplementedForSymbol, dtype_class, dtype_name, is_number, no_training
+from ..base import (
+    MXNetError,
+    MXNetNotImplementedError,
+    NotImplementedForSymbol,
+    dtype_class,
+    dtype_name,
+    is_number,
+    no_training,
+)
 from ..context import Context, current_context
 
 if TYPE_CHECKING:
@@ -297,6 +305,14 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return self._named("dot", args, kwargs)
 
     # ---- methods of arrays that a symbol cannot have -----------------------------------------------------------
+
+    def as_nd_ndarray(self) -> Symbol:
+        """The symbol itself."""
+        return self
+
+    def as_np_ndarray(self) -> NoReturn:
+        """Refused: there are no ``mx.np`` symbols."""
+        raise MXNetNotImplementedError("mx.np symbols are not part of this build of mxrt")
 
     def wait_to_read(self) -> NoReturn:
         """Refused: a symbol has no value."""

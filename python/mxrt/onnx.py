@@ -1,0 +1,5 @@
+"""``mx.onnx``: the newer place of ``mx.contrib.onnx``, where writing ONNX files is refused."""
+
+from .contrib.onnx import export_model, get_model_metadata
+
+__all__ = ["export_model", "get_model_metadata"]
