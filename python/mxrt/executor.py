@@ -29,6 +29,10 @@ class Executor:
     Every ``forward`` makes new output arrays, so earlier results are never overwritten.
     """
 
+    arg_dict: dict[str, NDArray]
+    aux_dict: dict[str, NDArray]
+    grad_dict: dict[str, NDArray | None]
+
     def __init__(
         self,
         symbol: Symbol,
@@ -41,7 +45,7 @@ class Executor:
         self._ctx = ctx
         self.arg_dict = args
         self.aux_dict = aux
-        self.grad_dict: dict[str, NDArray | None] = {name: (grads or {}).get(name) for name in args}
+        self.grad_dict = {name: (grads or {}).get(name) for name in args}
         # Operators that would compute something else while training; not looked for before somebody trains.
         self._differing: list[str] | None = None
         self._watch: Watch | None = None
