@@ -299,7 +299,7 @@ TRAINING = {
     "autograd.record": lambda mx: mx.autograd.record().__enter__(),
     "attach_grad": lambda mx: mx.nd.ones((2,)).attach_grad(),
     "backward": lambda mx: mx.nd.ones((2,)).backward(),
-    "Trainer": lambda mx: mx.gluon.Trainer({}, "sgd"),
+    "Trainer.step": lambda mx: mx.gluon.Trainer({}, "sgd").step(1),
 }
 
 

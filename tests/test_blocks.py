@@ -375,3 +375,42 @@ def test_parameters_asked_for_again_must_agree(mx) -> None:
     assert constant.data().asnumpy().tolist() == [1, 2]
     with pytest.raises(AssertionError, match="same name"):
         params.update({"p_w": mx.gluon.Parameter("p_w")})
+
+
+def test_weights_that_change_count_in_plain_layers_too(mx) -> None:
+    net = mx.gluon.nn.Dense(1, in_units=2)
+    net.initialize(mx.init.One())
+    x = mx.nd.ones((1, 2))
+    assert [net(x).asscalar() for _ in range(3)] == [2, 2, 2]
+    net.weight.set_data(mx.nd.ones((1, 2)) * 3)
+    assert net(x).asscalar() == 6
+    net.weight.initialize(mx.init.Constant(5), force_reinit=True)
+    assert net(x).asscalar() == 10
+
+    class Doubled(mx.gluon.nn.Dense):
+        def hybrid_forward(self, F, x, weight, bias=None):
+            return super().hybrid_forward(F, x, weight * 2, bias)
+
+    net = Doubled(1, in_units=2)
+    net.initialize(mx.init.One())
+    assert net(x).asscalar() == 4
+
+
+def test_sparse_parameters_are_for_their_layers(mx) -> None:
+    layer = mx.gluon.contrib.nn.SparseEmbedding(4, 2)
+    layer.initialize(mx.init.One())
+    assert layer(mx.nd.array([1, 3])).asnumpy().tolist() == [[1, 1], [1, 1]]
+    for read in (layer.weight.data, layer.weight.list_data):
+        with pytest.raises(RuntimeError, match="storage type is row_sparse"):
+            read()
+    with pytest.raises(AssertionError, match="row_sparse"):
+        mx.gluon.SymbolBlock(mx.sym.var("x") * mx.sym.var("w", stype="row_sparse"), [mx.sym.var("x")])
+
+
+def test_a_trainer_can_be_made_and_trains_nothing(mx) -> None:
+    net = mx.gluon.nn.Dense(1, in_units=2)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    with pytest.raises(NotImplementedError, match=r"Trainer\.step"):
+        trainer.step(1)
+    with pytest.raises(ValueError, match="Parameters"):
+        mx.gluon.Trainer([1], "sgd")

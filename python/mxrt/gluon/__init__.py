@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, NoReturn
+from typing import Any
 
-from ..base import no_training
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import utils
@@ -14,6 +13,7 @@ from .hybrid_block import HybridBlock
 from .parameter import Constant, DeferredInitializationError, Parameter
 from .parameter_dict import ParameterDict
 from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
+from .trainer import Trainer
 
 __all__ = [
     "Block",
@@ -49,14 +49,3 @@ def __getattr__(name: str) -> Any:
                 raise
             raise AttributeError(f"mx.gluon.{name} is not part of this build of mxrt") from None
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-class Trainer:
-    """Not available: mxrt runs models, it does not train them."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise no_training("gluon.Trainer")

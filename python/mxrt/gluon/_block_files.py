@@ -22,7 +22,7 @@ def save_parameters(block: Block, filename: str, deduplicate: bool) -> None:
     if deduplicate:
         last = {id(parameter): name for name, parameter in params.items()}
         params = {name: params[name] for name in last.values()}
-    save_arrays(filename, {name: parameter.list_data()[0] for name, parameter in params.items()})
+    save_arrays(filename, {name: parameter._reduce() for name, parameter in params.items()})
 
 
 def load_parameters(

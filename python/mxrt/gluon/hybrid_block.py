@@ -57,7 +57,8 @@ class HybridBlock(Block, PlanMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was compiled is made anew where the copy is used.
-        return {**self.__dict__, "_compiled": None, "_flat": -1}
+        kept = {key: None if isinstance(value, CompiledGraph) else value for key, value in self.__dict__.items()}
+        return {**kept, "_flat": -1}
 
     def _clear_cached_op(self) -> None:
         """Forgets the graph: the next call makes it anew."""
@@ -104,7 +105,7 @@ class HybridBlock(Block, PlanMethods):
         clear: bool = True,
         static_alloc: bool = False,
         static_shape: bool = False,
-        inline_limit: int | None = None,
+        inline_limit: int = 2,
         forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None,
         **kwargs: Any,
@@ -251,7 +252,7 @@ class HybridBlock(Block, PlanMethods):
         clear: bool = False,
         static_alloc: bool = False,
         static_shape: bool = False,
-        inline_limit: int | None = None,
+        inline_limit: int = 2,
         forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None,
         **kwargs: Any,

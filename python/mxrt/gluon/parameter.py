@@ -177,8 +177,10 @@ class Parameter:
         return list(self._arrays) or None
 
     def _reduce(self) -> NDArray:
-        """A copy of the value on the host."""
-        return self.list_data()[0].copyto(cpu())
+        """The value on the host."""
+        if not self._arrays:
+            raise self._missing()
+        return next(iter(self._arrays.values())).as_in_context(cpu())
 
     def _missing(self) -> RuntimeError:
         if self._deferred is not None:
@@ -195,6 +197,19 @@ class Parameter:
 
     def data(self, ctx: Context | None = None) -> NDArray:
         """The array on a context (without one: on the only, or the current, context)."""
+        if self._stype != "default":
+            raise self._sparse("data")
+        return self._held(ctx)
+
+    def _sparse(self, name: str) -> RuntimeError:
+        return MXNetError(
+            f"Cannot return a copy of Parameter '{self.name}' via {name}() because its storage type is {self._stype}. "
+            "Such parameters are for layers like contrib.nn.SparseEmbedding; give the parameter stype='default' to "
+            "read it"
+        )
+
+    def _held(self, ctx: Context | None) -> NDArray:
+        """The array on a context, whatever storage the parameter was asked to have."""
         held = self._arrays
         if ctx is None:
             if len(held) == 1:
@@ -212,6 +227,8 @@ class Parameter:
 
     def list_data(self) -> list[NDArray]:
         """The arrays on all contexts."""
+        if self._stype != "default":
+            raise self._sparse("list_data")
         if not self._arrays:
             raise self._missing()
         return list(self._arrays.values())
@@ -227,8 +244,8 @@ class Parameter:
     def row_sparse_data(self, row_id: NDArray) -> NoReturn:
         """Refused: parameters are stored densely."""
         raise MXNetNotImplementedError(
-            f"Parameter '{self.name}': row_sparse_data reads rows of a sparse parameter, which belongs to training; "
-            "data() has the whole array"
+            f"Cannot return a copy of Parameter '{self.name}' via row_sparse_data(): it reads rows of a sparse "
+            "parameter, which belongs to training"
         )
 
     def list_row_sparse_data(self, row_id: NDArray) -> NoReturn:

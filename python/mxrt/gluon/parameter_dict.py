@@ -170,7 +170,7 @@ class ParameterDict:
                     f"start with '{strip_prefix}'. A block that shares parameters of others, or children made outside "
                     "of 'with self.name_scope()', have names like this; save_parameters does not depend on them"
                 )
-            values[name[len(strip_prefix) :]] = parameter.list_data()[0]
+            values[name[len(strip_prefix) :]] = parameter._reduce()
         save_arrays(filename, values)
 
     def load(

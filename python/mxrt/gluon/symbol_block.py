@@ -52,6 +52,11 @@ class SymbolBlock(HybridBlock):
             self._params = ParameterDict("", given)
         aux = self._symbol.list_auxiliary_states()
         hints = self._symbol._variable_attrs()
+        for name, attrs in hints.items():
+            if attrs.get("__storage_type__") == "1":
+                raise AssertionError(
+                    f"SymbolBlock doesn't support Parameter '{name}' because its storage type is 'row_sparse'."
+                )
         # Arguments, then auxiliary states: the order that programs and saved files of MXNet have.
         for name in [*self._symbol.list_arguments(), *aux]:
             if name in self._input_names:
@@ -175,7 +180,7 @@ class SymbolBlock(HybridBlock):
         clear: bool = True,
         static_alloc: bool = False,
         static_shape: bool = False,
-        inline_limit: int | None = None,
+        inline_limit: int = 2,
         forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None,
         **kwargs: Any,

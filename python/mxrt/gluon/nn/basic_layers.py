@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import ndarray, symbol
 from ..block import Block, _shown
 from ..hybrid_block import HybridBlock
+from ._weight_layer import WeightLayer
 from .activations import Activation
 from .norm_layers import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
 
@@ -93,7 +94,7 @@ class HybridSequential(_Stack, HybridBlock):
         return x
 
 
-class Dense(HybridBlock):
+class Dense(WeightLayer):
     """A fully connected layer: ``activation(x * weight^T + bias)``.
 
     Parameters
@@ -133,10 +134,13 @@ class Dense(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
         """Shape ``(n, units)``; without `flatten` ``(..., units)``."""
-        out = F.FullyConnected(
+        out = self._apply_operator(F, x, weight, bias)
+        return out if self.act is None else self.act(out)
+
+    def _operator(self, F: Any, x: Any, weight: Any, bias: Any) -> Any:
+        return F.FullyConnected(
             x, weight, bias, no_bias=bias is None, num_hidden=self._units, flatten=self._flatten, name="fwd"
         )
-        return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
         shape = self.weight.shape or (None, None)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...base import numeric_types
 from ..hybrid_block import HybridBlock
+from ._weight_layer import WeightLayer
 from .activations import Activation
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "ReflectionPad2D"]
@@ -19,7 +20,7 @@ def per_axis(value: Any, axes: int, name: str) -> tuple[int, ...]:
     return found
 
 
-class _Conv(HybridBlock):
+class _Conv(WeightLayer):
     """A convolution of any number of axes."""
 
     def __init__(
@@ -83,9 +84,12 @@ class _Conv(HybridBlock):
         """Shape of x with ``channels`` channels, and other extents as stride and padding make
         them.
         """
-        arrays = (x, weight) if bias is None else (x, weight, bias)
-        out = getattr(F, self._op_name)(*arrays, name="fwd", **self._kwargs)
+        out = self._apply_operator(F, x, weight, bias)
         return out if self.act is None else self.act(out)
+
+    def _operator(self, F: Any, x: Any, weight: Any, bias: Any) -> Any:
+        arrays = (x, weight) if bias is None else (x, weight, bias)
+        return getattr(F, self._op_name)(*arrays, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
         shape = self.weight.shape or (None, None)

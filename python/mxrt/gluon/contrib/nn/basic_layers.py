@@ -73,7 +73,7 @@ class SparseEmbedding(Block):
 
     def forward(self, x: Any) -> Any:
         """Shape of x with ``output_dim`` behind it."""
-        return ndarray.Embedding(x, self.weight.data(x.context), **self._kwargs)
+        return ndarray.Embedding(x, self.weight._held(x.context), **self._kwargs)
 
     def __repr__(self) -> str:
         shown = self._kwargs
