@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from support import last_json, run_python
 
 
 def batches(iterator) -> list:
@@ -76,3 +80,107 @@ def test_csviter_names_a_missing_file(mx, tmp_path: Path) -> None:
     with pytest.raises(mx.base.MXNetError, match=r"nowhere\.csv"):
         for _ in mx.io.CSVIter(data_csv=str(tmp_path / "nowhere.csv"), data_shape=(2,), batch_size=1):
             pass
+
+
+def test_an_iterator_is_a_class_with_signature_and_documentation(mx, csv: Path) -> None:
+    cls = mx.io.CSVIter
+    assert issubclass(cls, mx.io.MXDataIter) and issubclass(cls, mx.io.DataIter)
+    assert (cls.__name__, cls.__module__) == ("CSVIter", "mxrt.io")
+    parameters = inspect.signature(cls).parameters
+    assert list(parameters)[:5] == ["data_csv", "data_shape", "label_csv", "label_shape", "batch_size"]
+    assert parameters["data_csv"].default is inspect.Parameter.empty
+    assert parameters["round_batch"].default is True
+    assert parameters["prefetch_buffer"].default == 4
+    assert parameters["data_name"].default == "data"
+    assert "data_shape : Shape(tuple), required\n    Extents of one sample" in cls.__doc__
+    assert "CSVIter" in mx.io.__all__
+
+
+def test_csviter_describes_its_batches_and_numbers_its_rows(mx, csv: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("".join(f"{k}\n" for k in range(5)))
+    iterator = mx.io.CSVIter(csv, (2, 2), labels, batch_size=2, dtype=np.float32, data_name="x", label_name="y")
+    assert iterator.batch_size == 2
+    assert [(d.name, d.shape, d.dtype) for d in iterator.provide_data] == [("x", (2, 2, 2), np.float32)]
+    assert [(d.name, d.shape) for d in iterator.provide_label] == [("y", (2,))]
+    batch = next(iterator)
+    assert batch.index.dtype == np.uint64
+    assert batch.index.tolist() == [0, 1]
+    assert batch.label[0].asnumpy().tolist() == [0, 1]
+    with pytest.raises(mx.base.MXNetError, match="there is no current batch"):
+        mx.io.CSVIter(csv, 4, batch_size=2).getdata()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"batch_size": 0}, "batch_size must be a positive number, not 0"),
+        ({}, "Required parameter batch_size of int is not presented"),
+        ({"batch_size": 1, "data_shape": (2, 0)}, r"CSVIter: the shape \(2, 0\) must consist of positive numbers"),
+        ({"batch_size": 1, "data_shape": "x"}, "Invalid Parameter format for data_shape expect Shape"),
+        ({"batch_size": 1, "shuffle": True}, "Cannot find argument 'shuffle'"),
+        ({"batch_size": 1, "num_parts": 2}, "num_parts of CSVIter is not part of this build"),
+        ({"batch_size": 1, "dtype": "float16"}, "float16 is not supported for CSVIter; supported: float32, int32"),
+        ({"batch_size": 2**40}, "a batch of .* could not be made"),
+    ],
+)
+def test_csviter_names_the_argument_that_is_wrong(mx, csv: Path, arguments: dict, expected: str) -> None:
+    with pytest.raises(mx.base.MXNetError, match=expected):
+        mx.io.CSVIter(data_csv=csv, **{"data_shape": (4,), **arguments})
+
+
+def test_csviter_says_a_positional_argument_twice(mx, csv: Path) -> None:
+    with pytest.raises(TypeError, match="multiple values for argument 'data_csv'"):
+        mx.io.CSVIter(csv, (4,), data_csv=csv, batch_size=1)
+    with pytest.raises(TypeError, match="takes at most"):
+        mx.io.CSVIter(*[1] * 20)
+
+
+def test_batches_count_against_the_memory_limit(csv: Path) -> None:
+    code = """
+    import json, resource, sys
+    import mxrt as mx
+    mx._mxrt.set_memory_limit(100 << 20)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        mx.io.CSVIter(data_csv=sys.argv[1], data_shape=(1000_000_000,), batch_size=1)
+        text = "no error"
+    except MemoryError as error:
+        text = str(error)
+    print(json.dumps([text, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+    """
+    text, grown_kib = last_json(run_python(code, csv))
+    assert "a batch of float32(1, 1000000000) could not be made" in text
+    assert grown_kib < 50_000
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "mx.nd.load(path)",
+        "mx.sym.load(path)",
+        "mx.gluon.SymbolBlock.imports(path, ['data'])",
+        "next(mx.io.CSVIter(data_csv=path, data_shape=(1,), batch_size=1))",
+    ],
+    ids=["nd.load", "sym.load", "imports", "CSVIter"],
+)
+def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path: Path, call: str, kind: str) -> None:
+    path = {"a pipe": tmp_path / "pipe", "a device": Path("/dev/zero"), "a folder": tmp_path}[kind]
+    if kind == "a pipe":
+        os.mkfifo(path)
+    code = f"""
+    import json, sys
+    import mxrt as mx
+    path = sys.argv[1]
+    try:
+        {call}
+        text = "no error"
+    except mx.base.MXNetError as error:
+        text = str(error)
+    print(json.dumps(text))
+    """
+    text = last_json(run_python(code, path, timeout=30))
+    wanted = {"a pipe": "Not an ordinary file", "a device": "Not an ordinary file", "a folder": "director"}[kind]
+    assert wanted in text or (kind == "a folder" and "Cannot find any files" in text)
+    assert str(path) in text

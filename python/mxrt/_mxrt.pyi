@@ -10,8 +10,8 @@ from .ndarray import NDArray
 
 __all__ = [
     "VERSION",
+    "BatchReader",
     "BoundOp",
-    "CSVReader",
     "CachedOp",
     "NDArrayBase",
     "Operator",
@@ -39,6 +39,7 @@ __all__ = [
     "info",
     "invoke",
     "is_ready",
+    "iterators",
     "load_arrays",
     "load_buffer",
     "load_json",
@@ -52,6 +53,7 @@ __all__ = [
     "profiler_switch",
     "profiler_thread",
     "profiler_totals",
+    "read_file",
     "save_arrays",
     "scatter",
     "seed",
@@ -200,19 +202,11 @@ class BoundOp:
     ) -> Any: ...
 
 @final
-class CSVReader:
-    def __new__(
-        cls,
-        data_csv: str,
-        data_shape: list[int],
-        label_csv: str | None,
-        label_shape: list[int],
-        batch_size: int,
-        round_batch: bool,
-        prefetch_buffer: int,
-        dtype: str | None,
-    ) -> CSVReader: ...
-    def next(self) -> tuple[Any, Any, int, list[int]] | None: ...
+class BatchReader:
+    def __new__(cls, name: str, parameters: dict[str, Any]) -> BatchReader: ...
+    @property
+    def types(self) -> tuple[list[int], list[int], str]: ...
+    def next(self) -> tuple[NDArray, NDArray, int, _Array] | None: ...
     def reset(self) -> None: ...
 
 @final
@@ -232,6 +226,8 @@ def copy_region(
 ) -> None: ...
 def gather(source: NDArrayBase, at: _Array) -> Any: ...
 def scatter(target: NDArrayBase, at: _Array, source: NDArrayBase) -> None: ...
+def iterators() -> list[tuple[str, str, list[tuple[str, str, str | None, str]]]]: ...
+def read_file(path: str | PathLike[str]) -> bytes: ...
 def get_operator(name: str) -> Operator | None: ...
 def operator_names() -> list[str]: ...
 def invoke(

@@ -1,6 +1,6 @@
 //! What can go wrong while data is read.
 
-use crate::prefetch::Problem;
+use crate::iterators::prefetch::Problem;
 use mxrt_engine::{FailureKind, OpError};
 use std::io;
 
@@ -54,8 +54,8 @@ pub enum DataError {
     /// Something is not supported.
     #[error("{0}")]
     Unsupported(String),
-    /// No memory for a batch.
-    #[error("a batch could not be made: {0}")]
+    /// No memory for a batch or a file.
+    #[error("{0}")]
     Memory(String),
     /// The prefetcher itself could not go on.
     #[error("{0}")]

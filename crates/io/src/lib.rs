@@ -1,14 +1,11 @@
-//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]) and data iterators ([`csv`]), which share the
-//! way they make batches ([`batch`]) and run ahead in the background ([`prefetch`]).
+//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]) and data iterators ([`iterators`]).
 #![forbid(unsafe_code)]
 
-pub mod batch;
-pub mod csv;
 mod error;
+mod file;
+pub mod iterators;
 pub mod params;
-pub mod prefetch;
 pub mod recordio;
-mod text;
 
 pub use error::{DataError, FileError};
-pub use text::read_text;
+pub use file::{open_file, read_file, read_text};

@@ -3,6 +3,7 @@
 //! A record is stored as one part, or, where the magic number occurs in it at a multiple of four bytes, as several: the
 //! number is left out between them and put back when reading.
 
+use crate::file::{open_file, read_file};
 use crate::{DataError, FileError};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -34,12 +35,7 @@ impl RecordReader {
     pub fn open(path: impl AsRef<Path>) -> Result<RecordReader, DataError> {
         let path = path.as_ref();
         let shown = path.to_string_lossy().into_owned();
-        let failed = |error: std::io::Error| FileError::open(&shown, &error);
-        if path.is_dir() {
-            return Err(failed(std::io::Error::new(std::io::ErrorKind::IsADirectory, "Is a directory")).into());
-        }
-        let file = File::open(path).map_err(failed)?;
-        let size = file.metadata().map_err(failed)?.len();
+        let (file, size) = open_file(path)?;
         Ok(RecordReader { path: shown, file: BufReader::with_capacity(1 << 16, file), position: 0, size })
     }
 
@@ -180,7 +176,7 @@ impl RecordWriter {
 /// Reads an `.idx` file: the key and position of each record, in the order of the file.
 pub fn read_index(path: impl AsRef<Path>) -> Result<Vec<(u64, u64)>, DataError> {
     let shown = path.as_ref().to_string_lossy();
-    let text = std::fs::read(&path).map_err(|error| FileError::io("reading", &shown, &error))?;
+    let text = read_file(&path)?;
     let mut index = Vec::new();
     for (i, line) in text.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
         let fields = std::str::from_utf8(line).ok().and_then(|line| line.split_once('\t'));

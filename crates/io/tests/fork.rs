@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{Directory, engine, values};
-use mxrt_io::csv::{CsvIter, CsvParams};
+use common::{Csv, Directory, values};
+use mxrt_io::iterators::batch::BatchIter;
 use std::time::{Duration, Instant};
 
 /// What the child does; its answer is the exit code.
-fn child(iter: CsvIter) -> i32 {
+fn child(iter: BatchIter) -> i32 {
     match iter.next() {
         Err(error) if error.to_string().contains("forked") => {}
         _ => return 1,
@@ -27,7 +27,7 @@ fn child(iter: CsvIter) -> i32 {
 fn a_forked_process_is_told_and_can_begin_a_new_epoch() {
     let directory = Directory::new();
     let path = directory.file("data.csv", "0\n1\n2\n3\n4\n5\n");
-    let iter = CsvIter::new(engine(), CsvParams::new(path.to_string_lossy(), [1], 2)).expect("an iterator");
+    let iter = Csv::new(&path, "1", 2).iter();
     iter.next().expect("a batch");
     // SAFETY: the child only runs code that is written for being forked, and leaves by `_exit`.
     let process = unsafe { libc::fork() };

@@ -1,6 +1,6 @@
 //! The background prefetcher, seen by its consumer.
 
-use mxrt_io::prefetch::{Prefetcher, Problem, Producer};
+use mxrt_io::iterators::prefetch::{Prefetcher, Problem, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

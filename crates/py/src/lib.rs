@@ -12,6 +12,7 @@ mod devices;
 mod dlpack;
 mod errors;
 mod files;
+mod iterators;
 mod ndarray;
 mod notify;
 mod operator;
@@ -37,7 +38,9 @@ mod _mxrt {
     #[pymodule_export]
     use crate::dlpack::{dlpack_device, export_dlpack, import_dlpack, share_numpy};
     #[pymodule_export]
-    use crate::files::{CSVReader, load_arrays, load_buffer, save_arrays};
+    use crate::files::{load_arrays, load_buffer, read_file, save_arrays};
+    #[pymodule_export]
+    use crate::iterators::{BatchReader, iterators};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
     #[pymodule_export]

@@ -4,6 +4,7 @@
 //! operators.
 
 mod array;
+pub mod attrs;
 mod context;
 mod device;
 mod dtype;

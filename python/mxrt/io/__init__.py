@@ -1,5 +1,8 @@
 """Data iterators: ``mx.io``."""
 
-from .io import CSVIter, DataBatch, DataDesc, DataIter, NDArrayIter, ResizeIter
+from . import _iterators
+from ._iterators import *  # noqa: F403
+from .io import DataBatch, DataDesc, DataIter, MXDataIter, NDArrayIter, ResizeIter
 
-__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "NDArrayIter", "ResizeIter"]
+__all__ = ["DataBatch", "DataDesc", "DataIter", "MXDataIter", "NDArrayIter", "ResizeIter"]
+__all__ += _iterators.__all__

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from ..base import MXNetNotImplementedError, MXNetValueError, dtype_class, dtype_name
+from ..base import MXNetValueError, dtype_class
 from ..ndarray import NDArray, array
 
-__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "NDArrayIter", "ResizeIter"]
+__all__ = ["DataBatch", "DataDesc", "DataIter", "MXDataIter", "NDArrayIter", "ResizeIter"]
 
 _NameAndShape = namedtuple("_NameAndShape", ["name", "shape"])
 
@@ -311,55 +311,31 @@ class NDArrayIter(DataIter):
         return self._pad
 
 
-class CSVIter(DataIter):
-    """Batches of rows of CSV files, read ahead in the background."""
+class MXDataIter(DataIter):
+    """Batches that an iterator of the Rust side makes, read ahead in the background.
 
-    def __init__(
-        self,
-        data_csv: str,
-        data_shape: Any,
-        label_csv: str | None = None,
-        label_shape: Any = (1,),
-        batch_size: int = 0,
-        round_batch: bool = True,
-        prefetch_buffer: int = 4,
-        dtype: Any = None,
-        data_name: str = "data",
-        label_name: str = "softmax_label",
-        **kwargs: Any,
-    ) -> None:
-        unknown = set(kwargs) - {"ctx", "num_parts", "part_index"}
-        if unknown:
-            raise MXNetValueError(f"Cannot find argument '{', '.join(sorted(unknown))}' of CSVIter")
-        if kwargs.get("num_parts", 1) not in (0, 1):
-            raise MXNetNotImplementedError("num_parts of CSVIter is not part of this build of mxrt")
-        super().__init__(int(batch_size))
-        self._data_shape = _extents(data_shape)
-        self._label_shape = _extents(label_shape)
-        self._dtype = dtype_class(dtype_name(dtype))
-        self._names = (data_name, label_name)
-        self._reader = _mxrt.CSVReader(
-            str(data_csv),
-            list(self._data_shape),
-            None if label_csv in (None, "NULL") else str(label_csv),
-            list(self._label_shape),
-            self.batch_size,
-            bool(round_batch),
-            int(prefetch_buffer),
-            None if dtype is None else dtype_name(dtype),
+    Its subclasses, such as ``CSVIter``, are made of what the Rust side knows of their parameters.
+    """
+
+    def __init__(self, name: str, parameters: dict[str, Any], data_name: str, label_name: str) -> None:
+        self._reader = _mxrt.BatchReader(name, parameters)
+        data, label, dtype = self._reader.types
+        super().__init__(data[0])
+        self._descriptions = (
+            DataDesc(data_name, tuple(data), dtype_class(dtype)),
+            DataDesc(label_name, tuple(label), dtype_class(dtype)),
         )
-        self._batch: Any = None
+        self._batch: tuple[NDArray, NDArray, int, Any] | None = None
 
     @property
     def provide_data(self) -> list[DataDesc]:
         """Description of the data."""
-        return [DataDesc(self._names[0], (self.batch_size, *self._data_shape), self._dtype)]
+        return [self._descriptions[0]]
 
     @property
     def provide_label(self) -> list[DataDesc]:
         """Description of the labels."""
-        inner = () if self._label_shape == (1,) else self._label_shape
-        return [DataDesc(self._names[1], (self.batch_size, *inner), self._dtype)]
+        return [self._descriptions[1]]
 
     def reset(self) -> None:
         """Begins again."""
@@ -371,39 +347,29 @@ class CSVIter(DataIter):
         self._batch = self._reader.next()
         return self._batch is not None
 
-    def _current(self) -> Any:
+    def _current(self) -> tuple[NDArray, NDArray, int, Any]:
         if self._batch is None:
-            raise MXNetValueError("CSVIter: there is no current batch; call next() first")
+            raise MXNetValueError(f"{type(self).__name__}: there is no current batch; call next() first")
         return self._batch
 
     def getdata(self) -> NDArray:
         """Data of the current batch."""
-        found: NDArray = self._current()[0]
-        return found
+        return self._current()[0]
 
     def getlabel(self) -> NDArray:
         """Labels of the current batch."""
-        found: NDArray = self._current()[1]
-        return found
+        return self._current()[1]
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
-        return int(self._current()[2])
+        return self._current()[2]
 
     def getindex(self) -> Any:
-        """Numbers of the samples of the current batch; None where they are not known."""
-        return np.array(self._current()[3], np.uint64)
+        """Numbers of the samples of the current batch, as a numpy array of uint64."""
+        return self._current()[3]
 
     def next(self) -> DataBatch:
         """The next batch; StopIteration at the end."""
         if self.iter_next():
             return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
         raise StopIteration
-
-
-def _extents(shape: Any) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
-    for n in extents:
-        if int(n) < 1:
-            raise MXNetValueError(f"CSVIter: the shape {extents} must consist of positive numbers")
-    return tuple(int(n) for n in extents)

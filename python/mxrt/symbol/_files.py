@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
+from .. import _mxrt
 from ..base import MXNetDataError
 
 
@@ -25,11 +26,7 @@ def _failed(fname: str, error: OSError) -> MXNetDataError:
 def read(fname: str) -> str:
     """The text of a symbol file."""
     path = _path(fname)
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise _failed(path, error) from None
+    content = _mxrt.read_file(path)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 //! Bytes of known length that can be read anywhere: a file or a buffer.
 
 use super::ParamsError;
-use crate::FileError;
+use crate::file::open_file;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -18,18 +18,7 @@ pub(super) enum Source<'a> {
 impl Source<'_> {
     /// Opens an ordinary file.
     pub(super) fn open(path: &Path) -> Result<Source<'static>, ParamsError> {
-        let shown = path.to_string_lossy();
-        let failed = |error: io::Error| FileError::open(&shown, &error);
-        // Looked at before opening: opening a pipe would wait for a writer.
-        let metadata = std::fs::metadata(path).map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "Is a directory")).into());
-        }
-        if !metadata.is_file() {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "Not an ordinary file")).into());
-        }
-        let file = File::open(path).map_err(failed)?;
-        let size = file.metadata().map_err(failed)?.len();
+        let (file, size) = open_file(path)?;
         Ok(Source::File(file, size))
     }
 

@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use mxrt_engine::{Config, Engine};
+use mxrt_io::DataError;
+use mxrt_io::iterators::IterDef;
+use mxrt_io::iterators::batch::BatchIter;
 use mxrt_tensor::{Context, DType, NDArray, TensorType};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -27,6 +30,38 @@ pub fn floats(shape: &[usize], values: &[f32]) -> NDArray {
 pub fn values(array: &NDArray) -> Vec<f32> {
     let guard = array.read().expect("a value");
     guard.tensor().as_slice::<f32>().expect("float32").to_vec()
+}
+
+/// Parameters of `CSVIter`, by name.
+#[derive(Clone)]
+pub struct Csv(Vec<(&'static str, String)>);
+
+impl Csv {
+    /// Batches of samples with these extents, written like `3,2`.
+    pub fn new(files: impl AsRef<Path>, extents: &str, batch_size: usize) -> Csv {
+        let csv = Csv(Vec::new()).with("data_csv", files.as_ref().to_string_lossy());
+        csv.with("data_shape", format!("({extents},)")).with("batch_size", batch_size.to_string())
+    }
+
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Csv {
+        self.0.push((name, value.into()));
+        self
+    }
+
+    pub fn start(&self) -> Result<BatchIter, DataError> {
+        let definition = IterDef::find("CSVIter").expect("a row for it");
+        definition.start(engine(), self.0.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// An iterator of parameters that can work.
+    pub fn iter(&self) -> BatchIter {
+        self.start().expect("an iterator")
+    }
+
+    /// Why it cannot start.
+    pub fn refusal(&self) -> DataError {
+        self.start().err().expect("an error")
+    }
 }
 
 /// A directory that is removed at the end.

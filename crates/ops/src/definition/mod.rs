@@ -1,18 +1,17 @@
 //! What an operator is: its names, attributes, inputs and outputs, inference, and how it is found by name.
 
-mod attrs;
 mod axes;
 mod errors;
 mod infer;
 mod op_def;
 mod registry;
 
-pub use attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub(crate) use axes::{Dims, checked_product, extents, resolve_axes, resolve_axis};
 pub(crate) use errors::{
     kernel_error, not_implemented, shape_error, type_error, unsupported_dtype, value_error, wrong_arity,
 };
 pub(crate) use infer::infer_with_outputs;
 pub use infer::{DTypes, Shapes, infer_types};
+pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use op_def::{Bind, Inputs, JoinPart, OpDef, Outputs};
 pub use registry::{Registry, registry};

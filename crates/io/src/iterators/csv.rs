@@ -1,89 +1,56 @@
 //! `CSVIter`: rows of comma-separated numbers as batches.
 
-use crate::batch::{BatchIter, BatchParams, Samples};
-use crate::{DataError, FileError};
-use mxrt_engine::Engine;
+use super::batch::Samples;
+use super::{IterDef, Source, dtype, extents};
+use crate::{DataError, FileError, open_file};
+use mxrt_tensor::attrs::{AttrDef, AttrKind, Attrs};
 use mxrt_tensor::{DType, Shape};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// The arguments of `CSVIter`.
-#[derive(Clone, Debug)]
-pub struct CsvParams {
-    /// a file, a directory of files, or several of them with `;` between
-    pub data_csv: String,
-    /// extents of one sample
-    pub data_shape: Shape,
-    /// the same for labels; without, labels are 0
-    pub label_csv: Option<String>,
-    /// extents of one label
-    pub label_shape: Shape,
-    /// samples in a batch
-    pub batch_size: usize,
-    /// whether a last, short batch is filled up from the beginning
-    pub round_batch: bool,
-    /// batches made ahead
-    pub prefetch_buffer: usize,
-    /// float32 (also when not given), int32 or int64
-    pub dtype: Option<DType>,
-}
+const NAME: &str = "CSVIter";
 
-impl CsvParams {
-    /// These files with everything else as MXNet's defaults are.
-    pub fn new(data_csv: impl Into<String>, data_shape: impl Into<Shape>, batch_size: usize) -> CsvParams {
-        CsvParams {
-            data_csv: data_csv.into(),
-            data_shape: data_shape.into(),
-            label_csv: None,
-            label_shape: Shape::from([1]),
-            batch_size,
-            round_batch: true,
-            prefetch_buffer: 4,
-            dtype: None,
-        }
-    }
-}
+pub(super) static CSV_ITER: IterDef = IterDef {
+    name: NAME,
+    doc: "Batches of rows of CSV files, read ahead in the background.",
+    parameters: &[
+        AttrDef::required(
+            "data_csv",
+            AttrKind::Str,
+            "A file, a directory of files, or several of them with ';' between.",
+        ),
+        AttrDef::required("data_shape", AttrKind::Shape, "Extents of one sample; a row has as many numbers."),
+        AttrDef::new("label_csv", AttrKind::Str, "NULL", "The same for labels; without it labels are 0."),
+        AttrDef::new("label_shape", AttrKind::Shape, "(1,)", "Extents of one label."),
+    ],
+    source,
+};
 
-/// Iterates over CSV files.
-pub type CsvIter = BatchIter<CsvSamples>;
-
-impl CsvIter {
-    /// Starts reading. Missing files are reported here, errors in their content by `next`.
-    pub fn new(engine: &'static Engine, params: CsvParams) -> Result<CsvIter, DataError> {
-        let dtype = params.dtype.unwrap_or(DType::F32);
-        if !matches!(dtype, DType::F32 | DType::I32 | DType::I64) {
-            let message = format!("{dtype} is not supported for CSVIter; supported: float32, int32, int64");
-            return Err(DataError::Unsupported(message));
-        }
-        let batch = BatchParams {
-            batch_size: params.batch_size,
-            round_batch: params.round_batch,
-            prefetch_buffer: params.prefetch_buffer,
-            dtype,
-            data_shape: params.data_shape.clone(),
-            label_shape: params.label_shape.clone(),
+fn source(parameters: &Attrs) -> Result<Source, DataError> {
+    let dtype = dtype(NAME, parameters, &[DType::F32, DType::I32, DType::I64])?;
+    let data_shape = extents(NAME, parameters, "data_shape")?;
+    let label_shape = extents(NAME, parameters, "label_shape")?;
+    let data_csv = parameters.str("data_csv").to_owned();
+    let label_csv = Some(parameters.str("label_csv")).filter(|uri| !matches!(*uri, "NULL" | "None")).map(str::to_owned);
+    let (data, label) = (data_shape.clone(), label_shape.clone());
+    let open = move || {
+        let rows = |uri: &str, shape: &Shape| Ok::<_, DataError>(Rows::new(files(uri)?, shape.clone(), dtype));
+        let samples = CsvSamples {
+            data: rows(&data_csv, &data)?,
+            label: label_csv.as_ref().map(|uri| rows(uri, &label)).transpose()?,
+            number: 0,
         };
-        BatchIter::start(engine, batch, move || CsvSamples::open(&params, dtype))
-    }
+        Ok(Box::new(samples) as Box<dyn Samples>)
+    };
+    Ok(Source { dtype, data_shape, label_shape, open: Box::new(open) })
 }
 
 /// The rows of CSV files, with labels from other CSV files.
-pub struct CsvSamples {
+struct CsvSamples {
     data: Rows,
     label: Option<Rows>,
     number: u64,
-}
-
-impl CsvSamples {
-    fn open(params: &CsvParams, dtype: DType) -> Result<CsvSamples, DataError> {
-        let rows = |uri: &str, shape: &Shape| Ok::<_, DataError>(Rows::new(files(uri)?, shape.clone(), dtype));
-        Ok(CsvSamples {
-            data: rows(&params.data_csv, &params.data_shape)?,
-            label: params.label_csv.as_ref().map(|uri| rows(uri, &params.label_shape)).transpose()?,
-            number: 0,
-        })
-    }
 }
 
 impl Samples for CsvSamples {
@@ -128,6 +95,8 @@ fn files(uri: &str) -> Result<Vec<PathBuf>, DataError> {
         if path.is_dir() {
             found.extend(files_in(path)?);
         } else if path.exists() {
+            // Pipes and devices are refused now, not when the first row is asked for.
+            open_file(path)?;
             found.push(path.to_owned());
         } else {
             return Err(DataError::NoFiles(part.to_owned()));
@@ -161,23 +130,25 @@ struct Rows {
     /// How many of the files were opened.
     opened: usize,
     reader: Option<BufReader<File>>,
-    /// What `reader` gave last: usually one line, more where lines end in a carriage return only.
+    /// The line read last.
     text: Vec<u8>,
-    /// Where the next line starts in `text`.
-    start: usize,
     line: u64,
+    /// The last line ended in a carriage return; a newline behind it belongs to it.
+    after_return: bool,
+    /// Bytes that a line may have: far more than its numbers need. What is longer is no line of numbers.
+    longest: usize,
 }
 
 impl Rows {
     fn new(files: Vec<PathBuf>, shape: Shape, dtype: DType) -> Rows {
-        Rows { files, shape, dtype, opened: 0, reader: None, text: Vec::new(), start: 0, line: 0 }
+        let longest = shape.iter().fold(64_usize, |bytes, n| bytes.saturating_mul(*n)).saturating_add(1 << 20);
+        let text = Vec::new();
+        Rows { files, shape, dtype, opened: 0, reader: None, text, line: 0, after_return: false, longest }
     }
 
     fn rewind(&mut self) {
         self.opened = 0;
         self.reader = None;
-        self.text.clear();
-        self.start = 0;
         self.line = 0;
     }
 
@@ -191,49 +162,73 @@ impl Rows {
 
     /// Parses the next row into `to`; false at the end.
     fn next(&mut self, to: &mut [u8]) -> Result<bool, DataError> {
-        loop {
-            while self.start < self.text.len() {
-                let rest = &self.text[self.start..];
-                let length = rest.iter().position(|b| matches!(b, b'\r' | b'\n')).unwrap_or(rest.len());
-                let line = self.start..self.start + length;
-                // A line may end in both; the empty line that seems to be between them is no line.
-                let pair = rest.get(length..length + 2) == Some(b"\r\n");
-                self.start += length + if pair { 2 } else { 1 };
-                self.line += 1;
-                if !self.text[line.clone()].trim_ascii().is_empty() {
-                    self.parse(line, to)?;
-                    return Ok(true);
-                }
-            }
-            if !self.read_more()? {
-                return Ok(false);
+        while self.read_line()? {
+            if !self.text.trim_ascii().is_empty() {
+                self.parse(to)?;
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 
-    /// Refills `text`, from the next file if need be; false behind the last one.
-    fn read_more(&mut self) -> Result<bool, DataError> {
+    /// Reads the next line without its end into `text`, from the next file if need be; false behind the last one.
+    fn read_line(&mut self) -> Result<bool, DataError> {
         loop {
-            self.text.clear();
-            self.start = 0;
-            if let Some(reader) = &mut self.reader {
-                let path = &self.files[self.opened - 1];
-                let failed = |error| FileError::io("reading", &path.to_string_lossy(), &error);
-                if reader.read_until(b'\n', &mut self.text).map_err(failed)? > 0 {
-                    return Ok(true);
-                }
+            if self.reader.is_some() && self.read_line_of_file()? {
+                return Ok(true);
             }
             let Some(path) = self.files.get(self.opened) else { return Ok(false) };
-            let failed = |error| FileError::open(&path.to_string_lossy(), &error);
-            self.reader = Some(BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?));
+            self.reader = Some(BufReader::with_capacity(1 << 16, open_file(path)?.0));
             self.opened += 1;
             self.line = 0;
+            self.after_return = false;
         }
     }
 
-    fn parse(&self, line: std::ops::Range<usize>, to: &mut [u8]) -> Result<(), DataError> {
-        let line = &self.text[line];
-        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    /// As `read_line`; false at the end of the file.
+    fn read_line_of_file(&mut self) -> Result<bool, DataError> {
+        let Some(reader) = &mut self.reader else { return Ok(false) };
+        let path = &self.files[self.opened - 1];
+        self.text.clear();
+        let mut begun = false;
+        loop {
+            let failed = |error| FileError::io("reading", &path.to_string_lossy(), &error);
+            let mut bytes = reader.fill_buf().map_err(failed)?;
+            let skipped = usize::from(std::mem::take(&mut self.after_return) && bytes.first() == Some(&b'\n'));
+            bytes = &bytes[skipped..];
+            if bytes.is_empty() && skipped == 0 {
+                self.line += u64::from(begun);
+                return Ok(begun);
+            }
+            let end = bytes.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            if self.text.len() + part.len() > self.longest {
+                let problem = format!(
+                    "the line is longer than {} bytes, which no row of this data_shape is; is this a CSV file?",
+                    self.longest
+                );
+                return Err(DataError::Content {
+                    place: format!("{} line {}", path.display(), self.line + 1),
+                    problem,
+                });
+            }
+            self.text.try_reserve(part.len()).map_err(|_| {
+                DataError::Memory(format!("{} line {}: there is no memory for it", path.display(), self.line + 1))
+            })?;
+            self.text.extend_from_slice(part);
+            begun |= !part.is_empty() || end.is_some();
+            self.after_return = end.is_some_and(|end| bytes[end] == b'\r');
+            let used = skipped + part.len() + usize::from(end.is_some());
+            reader.consume(used);
+            if end.is_some() {
+                self.line += 1;
+                return Ok(true);
+            }
+        }
+    }
+
+    fn parse(&self, to: &mut [u8]) -> Result<(), DataError> {
+        let line = self.text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.text);
         let width = self.dtype.size();
         let (mut columns, mut numbers, mut bad) = (0, 0, None);
         // A comma at the very end does not begin another column.

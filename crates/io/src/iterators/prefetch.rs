@@ -164,7 +164,7 @@ impl<P: Producer> Prefetcher<P> {
 impl<P: Producer> Running<P> {
     fn start(producer: P, capacity: usize) -> Result<Running<P>, P::Error> {
         let state = State {
-            queue: VecDeque::with_capacity(capacity),
+            queue: VecDeque::new(),
             epoch: 0,
             resets: Vec::new(),
             delivered: 0,

@@ -1,8 +1,9 @@
 //! From samples to batches: what all data iterators do alike.
 
+use super::OpenSamples;
+use super::prefetch::{Prefetcher, Problem, Producer};
 use crate::DataError;
-use crate::prefetch::{Prefetcher, Problem, Producer};
-use mxrt_engine::Engine;
+use mxrt_engine::{Engine, memory::Block};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 
 /// A batch as the user sees it.
@@ -19,7 +20,7 @@ pub struct DataBatch {
 }
 
 /// A sequence of samples that can be begun again.
-pub trait Samples: Send + 'static {
+pub trait Samples: Send {
     /// Writes the next sample and its label, as elements of the type that was promised, and gives its number; `None` at
     /// the end. On an error the content of both buffers is arbitrary.
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, DataError>;
@@ -30,7 +31,7 @@ pub trait Samples: Send + 'static {
 
 /// How samples become batches.
 #[derive(Clone, Debug)]
-pub struct BatchParams {
+pub(super) struct BatchParams {
     /// samples in a batch
     pub batch_size: usize,
     /// whether a last, short batch is filled up from the beginning
@@ -45,16 +46,29 @@ pub struct BatchParams {
     pub label_shape: Shape,
 }
 
+impl BatchParams {
+    /// Types of the data and the labels of a batch.
+    fn types(&self) -> (TensorType, TensorType) {
+        let batch = |sample: &[usize]| {
+            let shape = std::iter::once(self.batch_size).chain(sample.iter().copied()).collect::<Shape>();
+            TensorType { dtype: self.dtype, shape }
+        };
+        // MXNet gives single labels without an axis of their own.
+        let label: &[usize] = if self.label_shape[..] == [1] { &[] } else { &self.label_shape };
+        (batch(&self.data_shape), batch(label))
+    }
+}
+
 /// Joins samples into batches.
-struct Batches<S> {
+struct Batches {
     engine: &'static Engine,
-    samples: S,
+    samples: Box<dyn Samples>,
     params: BatchParams,
     data_type: TensorType,
     label_type: TensorType,
     /// Content of the batch in the making. Rows that a short last batch does not fill keep what they held.
-    data: Vec<u8>,
-    label: Vec<u8>,
+    data: Block,
+    label: Block,
     index: Vec<u64>,
     /// Batches made since the last reset.
     made: u64,
@@ -63,22 +77,19 @@ struct Batches<S> {
     wrapped: Option<u64>,
 }
 
-impl<S: Samples> Batches<S> {
-    fn new(engine: &'static Engine, samples: S, params: BatchParams) -> Result<Batches<S>, DataError> {
-        let data_type = batch_type(&params, &params.data_shape);
-        // MXNet gives single labels without an axis of their own.
-        let flat = params.label_shape[..] == [1];
-        let label_type = batch_type(&params, if flat { &[] } else { &params.label_shape });
-        let index = vec![0; params.batch_size];
-        let (data, label) = (buffer(&data_type)?, buffer(&label_type)?);
+impl Batches {
+    fn new(engine: &'static Engine, samples: Box<dyn Samples>, params: BatchParams) -> Result<Batches, DataError> {
+        let (data_type, label_type) = params.types();
+        let (data, label) = (buffer(engine, &data_type)?, buffer(engine, &label_type)?);
+        let index = numbers(params.batch_size, std::iter::repeat_n(0, params.batch_size))?;
         Ok(Batches { engine, samples, params, data_type, label_type, data, label, index, made: 0, wrapped: None })
     }
 
     fn fill(&mut self, row: usize) -> Result<bool, DataError> {
         let size = self.params.batch_size;
         let (data_row, label_row) = (self.data.len() / size, self.label.len() / size);
-        let data = &mut self.data[row * data_row..(row + 1) * data_row];
-        let label = &mut self.label[row * label_row..(row + 1) * label_row];
+        let data = &mut self.data.as_mut_slice()[row * data_row..(row + 1) * data_row];
+        let label = &mut self.label.as_mut_slice()[row * label_row..(row + 1) * label_row];
         match self.samples.next(data, label)? {
             Some(number) => {
                 self.index[row] = number;
@@ -91,13 +102,13 @@ impl<S: Samples> Batches<S> {
     fn batch(&self, pad: usize) -> Result<DataBatch, DataError> {
         let array = |tensor: &TensorType, bytes: &[u8]| {
             NDArray::from_bytes(self.engine, Context::cpu(0), tensor.clone(), bytes)
-                .map_err(|error| DataError::Memory(error.to_string()))
+                .map_err(|error| no_batch(tensor, &error.message))
         };
         Ok(DataBatch {
-            data: array(&self.data_type, &self.data)?,
-            label: array(&self.label_type, &self.label)?,
+            data: array(&self.data_type, self.data.as_slice())?,
+            label: array(&self.label_type, self.label.as_slice())?,
             pad,
-            index: self.index.clone(),
+            index: numbers(self.index.len(), self.index.iter().copied())?,
         })
     }
 
@@ -118,7 +129,7 @@ impl<S: Samples> Batches<S> {
     }
 }
 
-impl<S: Samples> Producer for Batches<S> {
+impl Producer for Batches {
     type Item = DataBatch;
     type Error = DataError;
 
@@ -155,40 +166,50 @@ impl<S: Samples> Producer for Batches<S> {
     }
 }
 
-fn batch_type(params: &BatchParams, sample: &[usize]) -> TensorType {
-    let shape = std::iter::once(params.batch_size).chain(sample.iter().copied()).collect::<Shape>();
-    TensorType { dtype: params.dtype, shape }
+/// Memory of the engine's pool, zeroed.
+fn buffer(engine: &'static Engine, tensor: &TensorType) -> Result<Block, DataError> {
+    let bytes = tensor.checked_bytes().ok_or_else(|| no_batch(tensor, "no memory is that large"))?;
+    let mut block = engine.memory().alloc(bytes).map_err(|refusal| no_batch(tensor, &refusal.to_string()))?;
+    block.as_mut_slice().fill(0);
+    Ok(block)
 }
 
-fn buffer(tensor: &TensorType) -> Result<Vec<u8>, DataError> {
-    let too_large = || DataError::Memory(format!("a batch of {tensor} is larger than the memory"));
-    let bytes = tensor.checked_bytes().ok_or_else(too_large)?;
-    let mut buffer = Vec::new();
-    buffer.try_reserve_exact(bytes).map_err(|_| too_large())?;
-    buffer.resize(bytes, 0);
-    Ok(buffer)
+/// Numbers of as many samples.
+fn numbers(count: usize, values: impl Iterator<Item = u64>) -> Result<Vec<u64>, DataError> {
+    let mut numbers = Vec::new();
+    numbers
+        .try_reserve_exact(count)
+        .map_err(|_| DataError::Memory(format!("there is no memory for the numbers of {count} samples")))?;
+    numbers.extend(values);
+    Ok(numbers)
+}
+
+fn no_batch(tensor: &TensorType, reason: &str) -> DataError {
+    DataError::Memory(format!("a batch of {tensor} could not be made: {reason}"))
 }
 
 /// Batches of samples, made ahead in the background. Shared by threads; each batch goes to one caller.
-pub struct BatchIter<S: Samples> {
-    prefetcher: Prefetcher<Batches<S>>,
+pub struct BatchIter {
+    prefetcher: Prefetcher<Batches>,
+    data_type: TensorType,
+    label_type: TensorType,
 }
 
-impl<S: Samples> BatchIter<S> {
-    /// Starts reading. `make` opens the samples (again in a forked process that goes on iterating).
-    pub fn start(
+impl BatchIter {
+    pub(super) fn start(
         engine: &'static Engine,
         params: BatchParams,
-        make: impl Fn() -> Result<S, DataError> + Send + Sync + 'static,
-    ) -> Result<BatchIter<S>, DataError> {
-        for (name, value) in [("batch_size", params.batch_size), ("prefetch_buffer", params.prefetch_buffer)] {
-            if value == 0 {
-                return Err(DataError::Argument(format!("{name} must be a positive number, not 0")));
-            }
-        }
+        open: Box<OpenSamples>,
+    ) -> Result<BatchIter, DataError> {
+        let (data_type, label_type) = params.types();
         let prefetcher =
-            Prefetcher::start(params.prefetch_buffer, move || Batches::new(engine, make()?, params.clone()))?;
-        Ok(BatchIter { prefetcher })
+            Prefetcher::start(params.prefetch_buffer, move || Batches::new(engine, open()?, params.clone()))?;
+        Ok(BatchIter { prefetcher, data_type, label_type })
+    }
+
+    /// Types of the data and the labels of every batch.
+    pub fn types(&self) -> (&TensorType, &TensorType) {
+        (&self.data_type, &self.label_type)
     }
 
     /// The next batch, or `None` at the end of the epoch. An error comes behind the batches before it and then with

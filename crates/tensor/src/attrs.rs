@@ -1,9 +1,9 @@
-//! Attributes: strings in files and calls, typed values for operators.
+//! Attributes: strings in files and calls, typed values for operators and data iterators.
 //!
 //! The accepted spellings are those of MXNet's parameter parser.
 
+use crate::DType;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_tensor::DType;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -165,15 +165,15 @@ impl Attrs {
         Ok(Attrs { defs: Defs(defs), values })
     }
 
-    /// The value of a declared attribute. Asking for one that the operator did not declare is a defect of the operator.
+    /// The value of a declared attribute. Asking for one that was not declared is a defect of the program.
     pub fn get(&self, name: &str) -> &AttrValue {
         match self.defs.0.iter().position(|d| d.name == name) {
             Some(i) => &self.values[i],
-            None => panic!("operator does not declare the attribute '{name}'"),
+            None => panic!("the attribute '{name}' is not declared"),
         }
     }
 
-    /// True when the operator declares such an attribute.
+    /// True when there is such a declaration.
     pub fn declares(&self, name: &str) -> bool {
         self.defs.0.iter().any(|d| d.name == name)
     }

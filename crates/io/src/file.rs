@@ -1,0 +1,47 @@
+//! Opening files to read: ordinary ones only, whose size is known.
+
+use crate::{DataError, FileError};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Opens an ordinary file, and gives its size when it was opened. Directories, pipes and devices are refused: reading
+/// them fails, waits for another process, or never ends.
+pub fn open_file(path: impl AsRef<Path>) -> Result<(File, u64), FileError> {
+    let path = path.as_ref();
+    let failed = |error: io::Error| FileError::open(&path.to_string_lossy(), &error);
+    // Looked at before opening: opening a pipe would wait for a process that writes.
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "Is a directory")));
+    }
+    if !metadata.is_file() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "Not an ordinary file")));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    Ok((file, size))
+}
+
+/// Reads a whole ordinary file.
+pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, DataError> {
+    let path = path.as_ref();
+    let (file, size) = open_file(path)?;
+    let shown = path.to_string_lossy();
+    let mut content = Vec::new();
+    usize::try_from(size).ok().and_then(|size| content.try_reserve_exact(size).ok()).ok_or_else(|| {
+        DataError::Memory(format!("'{shown}' cannot be read: there is no memory for its {size} bytes"))
+    })?;
+    // A file that grows meanwhile is read up to the size that was reserved.
+    file.take(size).read_to_end(&mut content).map_err(|error| FileError::io("reading", &shown, &error))?;
+    Ok(content)
+}
+
+/// Reads a whole text file, such as a symbol's JSON.
+pub fn read_text(path: impl AsRef<Path>) -> Result<String, DataError> {
+    let path = path.as_ref();
+    String::from_utf8(read_file(path)?).map_err(|error| DataError::Content {
+        place: format!("{} byte {}", path.to_string_lossy(), error.utf8_error().valid_up_to()),
+        problem: "the file is not UTF-8 text".to_owned(),
+    })
+}

@@ -1,0 +1,133 @@
+//! Data iterators: one file and one row each.
+//!
+//! An iterator is a table of parameters and a function that makes a [`Source`] of samples out of them. Batches
+//! ([`batch`]), running ahead in the background ([`prefetch`]), the parameters of [`BATCH_PARAMETERS`] and the classes of
+//! `mx.io` are the same for all.
+
+pub mod batch;
+mod csv;
+pub mod prefetch;
+
+use crate::DataError;
+use batch::{BatchIter, BatchParams, Samples};
+use mxrt_engine::Engine;
+use mxrt_tensor::attrs::{AttrDef, AttrKind, Attrs};
+use mxrt_tensor::{DType, Shape};
+use std::sync::LazyLock;
+
+/// Every iterator.
+pub static ITERATORS: &[&IterDef] = &[&csv::CSV_ITER];
+
+/// One data iterator.
+pub struct IterDef {
+    /// name, as in `mx.io`
+    pub name: &'static str,
+    /// documentation: a sentence, more behind an empty line
+    pub doc: &'static str,
+    /// its own parameters; those of [`BATCH_PARAMETERS`] come behind them
+    pub parameters: &'static [AttrDef],
+    /// checks the parameters and says what the samples will be
+    pub source: fn(&Attrs) -> Result<Source, DataError>,
+}
+
+/// What an iterator makes batches of.
+pub struct Source {
+    /// element type of data and labels
+    pub dtype: DType,
+    /// extents of one sample
+    pub data_shape: Shape,
+    /// extents of one label
+    pub label_shape: Shape,
+    /// opens the samples: once when the iterator is made, and again in a forked process that goes on iterating
+    pub open: Box<OpenSamples>,
+}
+
+/// Opens samples.
+pub type OpenSamples = dyn Fn() -> Result<Box<dyn Samples>, DataError> + Send + Sync;
+
+/// What every iterator takes.
+pub static BATCH_PARAMETERS: &[AttrDef] = &[
+    AttrDef::required("batch_size", AttrKind::Int, "Samples in a batch."),
+    AttrDef::new(
+        "round_batch",
+        AttrKind::Bool,
+        "True",
+        "Fill a short last batch up from the beginning; the next epoch goes on behind these samples.",
+    ),
+    AttrDef::new("prefetch_buffer", AttrKind::Int, "4", "Batches made ahead in the background."),
+    AttrDef::new(
+        "dtype",
+        AttrKind::DType(DTYPES),
+        "None",
+        "Element type of data and labels; None is the iterator's own.",
+    ),
+    AttrDef::new("ctx", AttrKind::Str, "cpu", "Accepted and ignored: batches are made in memory of the host."),
+    AttrDef::new("num_parts", AttrKind::Int, "1", "Parts that the samples are divided in; 1 is the only number yet."),
+    AttrDef::new("part_index", AttrKind::Int, "0", "Which of the parts is read."),
+];
+
+const DTYPES: &[&str] = &["None", "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"];
+
+/// Own parameters and those of batches, for each of [`ITERATORS`].
+static PARAMETERS: LazyLock<Vec<Vec<AttrDef>>> =
+    LazyLock::new(|| ITERATORS.iter().map(|def| [def.parameters, BATCH_PARAMETERS].concat()).collect());
+
+impl IterDef {
+    /// The iterator of this name.
+    pub fn find(name: &str) -> Option<&'static IterDef> {
+        ITERATORS.iter().copied().find(|def| def.name == name)
+    }
+
+    /// All parameters, in the order of the signature.
+    pub fn all_parameters(&self) -> &'static [AttrDef] {
+        let place = ITERATORS.iter().position(|def| def.name == self.name);
+        place.map_or(&[], |place| &PARAMETERS[place])
+    }
+
+    /// Starts reading. What can be found wrong with parameters and files is reported here, errors in the content of files
+    /// by [`BatchIter::next`].
+    pub fn start<'a>(
+        &self,
+        engine: &'static Engine,
+        given: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<BatchIter, DataError> {
+        let parameters =
+            Attrs::parse(self.all_parameters(), given).map_err(|error| DataError::Argument(error.message.clone()))?;
+        if !matches!(parameters.int("num_parts"), 0 | 1) {
+            let message = format!("num_parts of {} is not part of this build of mxrt", self.name);
+            return Err(DataError::Unsupported(message));
+        }
+        let positive = |name: &str| match usize::try_from(parameters.int(name)) {
+            Ok(value @ 1..) => Ok(value),
+            _ => {
+                let message = format!("{name} must be a positive number, not {}", parameters.int(name));
+                Err(DataError::Argument(message))
+            }
+        };
+        let (batch_size, prefetch_buffer) = (positive("batch_size")?, positive("prefetch_buffer")?);
+        let Source { dtype, data_shape, label_shape, open } = (self.source)(&parameters)?;
+        let round_batch = parameters.bool("round_batch");
+        let batch = BatchParams { batch_size, round_batch, prefetch_buffer, dtype, data_shape, label_shape };
+        BatchIter::start(engine, batch, open)
+    }
+}
+
+/// The extents that a parameter gives: positive numbers.
+fn extents(iterator: &str, parameters: &Attrs, name: &str) -> Result<Shape, DataError> {
+    let given = parameters.ints(name);
+    let extent = |n: &i64| usize::try_from(*n).ok().filter(|n| *n > 0);
+    given.iter().map(extent).collect::<Option<Shape>>().ok_or_else(|| {
+        let shown = parameters.get(name);
+        DataError::Argument(format!("{iterator}: the shape {shown} must consist of positive numbers"))
+    })
+}
+
+/// The element type that was asked for: one of `supported`, whose first is what `None` means.
+fn dtype(iterator: &str, parameters: &Attrs, supported: &[DType]) -> Result<DType, DataError> {
+    let dtype = parameters.opt_dtype("dtype").unwrap_or(supported[0]);
+    if supported.contains(&dtype) {
+        return Ok(dtype);
+    }
+    let known = supported.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
+    Err(DataError::Unsupported(format!("{dtype} is not supported for {iterator}; supported: {known}")))
+}

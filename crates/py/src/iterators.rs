@@ -1,0 +1,76 @@
+//! Data iterators: what is known about them, and reading batches.
+
+use crate::ndarray::wrap;
+use crate::operator::attr_pairs;
+use crate::{errors, runtime};
+use mxrt_engine::{FailureKind, OpError, WaitError};
+use mxrt_io::DataError;
+use mxrt_io::iterators::batch::BatchIter;
+use mxrt_io::iterators::prefetch::Problem;
+use mxrt_io::iterators::{ITERATORS, IterDef};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Name, type, default as files spell it (`None` when it has to be given), documentation.
+type Parameter = (&'static str, String, Option<&'static str>, &'static str);
+
+/// All data iterators: name, documentation, parameters.
+#[pyfunction]
+pub(crate) fn iterators() -> Vec<(&'static str, &'static str, Vec<Parameter>)> {
+    let parameters =
+        |def: &IterDef| def.all_parameters().iter().map(|p| (p.name, p.kind.describe(), p.default, p.doc)).collect();
+    ITERATORS.iter().map(|def| (def.name, def.doc, parameters(def))).collect()
+}
+
+/// Batches of samples, made ahead in the background.
+#[pyclass(frozen, module = "mxrt._mxrt")]
+pub(crate) struct BatchReader {
+    iter: BatchIter,
+}
+
+/// Data, label, number of rows at the end that do not count, and numbers of the rows.
+type Batch<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyAny>);
+
+#[pymethods]
+impl BatchReader {
+    /// Starts the iterator of this name.
+    #[new]
+    fn new(py: Python<'_>, name: &str, parameters: &Bound<'_, PyDict>) -> PyResult<BatchReader> {
+        let engine = runtime::runtime()?.engine;
+        let pairs = attr_pairs(Some(parameters))?;
+        let given = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let made = match IterDef::find(name) {
+            Some(definition) => runtime::detached(py, || definition.start(engine, given))?.map_err(OpError::from),
+            None => {
+                let message = format!("Cannot find iterator {name}: this build of mxrt does not have it");
+                Err(OpError::new(FailureKind::NotImplemented, message))
+            }
+        };
+        Ok(BatchReader { iter: made.map_err(|e| errors::from_op(py, &e))? })
+    }
+
+    /// Shape of the data and of the labels of a batch, and the element type of both.
+    #[getter]
+    fn types(&self) -> (Vec<usize>, Vec<usize>, &'static str) {
+        let (data, label) = self.iter.types();
+        (data.shape.to_vec(), label.shape.to_vec(), data.dtype.name())
+    }
+
+    /// The next batch; `None` at the end.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Batch<'py>>> {
+        let next = runtime::wait(py, |poll| match self.iter.next_with(poll) {
+            Err(DataError::Prefetch(Problem::Interrupted)) => Err(WaitError::Interrupted),
+            other => Ok(other),
+        })?;
+        let Some(batch) = next.map_err(|e| errors::from_op(py, &OpError::from(e)))? else { return Ok(None) };
+        let index = PyArray1::from_vec(py, batch.index).into_any();
+        Ok(Some((wrap(py, batch.data)?, wrap(py, batch.label)?, batch.pad, index)))
+    }
+
+    /// Begins again; also the way out of an error.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let done = runtime::detached(py, || self.iter.reset())?;
+        done.map_err(|e| errors::from_op(py, &OpError::from(e)))
+    }
+}
