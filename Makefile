@@ -38,7 +38,7 @@ NEXTEST_PROFILE := $(if $(CI),ci,default)
 # Make cannot name a file with a space; there is none that belongs to the package.
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -not -path '* *' \( -name '*.rs' -o -name Cargo.toml -o -path '*/tests/data/*' -type f \))
 PYTHON_SOURCES := $(shell find python -not -path '* *' -type f -not -name '_mxrt*.so' -not -path '*/__pycache__/*')
-WHEEL_SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(PYTHON_SOURCES)
+WHEEL_SOURCES := pyproject.toml README.md LICENSE LICENSE-THIRD-PARTY $(RUST_SOURCES) $(PYTHON_SOURCES)
 
 .PHONY: help
 help: ## list the targets
@@ -74,6 +74,7 @@ $(STAMPS)/test-tools: requirements/test.txt $(STAMPS)/build-tools
 # A module left in the source tree by `maturin develop` would be taken for part of the package.
 $(STAMPS)/wheel: $(WHEEL_SOURCES) $(STAMPS)/build-tools | check-tools
 	@rm -f python/mxrt/_mxrt*.so dist/mxrt-*.whl
+	@echo "building the wheel: some three minutes from nothing on two cores; the last crate, mxrt-py, is silent for one of them"
 	$(PY) -m maturin build --release --locked --out dist
 	@touch $@
 
@@ -109,12 +110,13 @@ test: lint test-rust loom test-python check-types ## everything: formatting, lin
 	@echo "make test: all passed"
 
 .PHONY: lint
-lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff
+lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo doc --quiet --workspace --no-deps --locked
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) scripts/licenses.py --check
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and documentation tests

@@ -30,6 +30,7 @@ MUST_CARRY = (
     r"mxrt/_demo_data/README\.md",
     r"mxrt-[^/]+\.dist-info/entry_points\.txt",
     r"mxrt-[^/]+\.dist-info/licenses/LICENSE",
+    r"mxrt-[^/]+\.dist-info/licenses/LICENSE-THIRD-PARTY",
 )
 
 

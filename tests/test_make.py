@@ -28,7 +28,15 @@ def program(path: Path, text: str) -> Path:
 
 def checkout(folder: Path) -> Path:
     """As much of the repository as the set-up of the Makefile needs, in a folder that need not exist."""
-    sources = ["pyproject.toml", "README.md", "LICENSE", "Cargo.toml", "Cargo.lock", "crates/py/Cargo.toml"]
+    sources = [
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "LICENSE-THIRD-PARTY",
+        "Cargo.toml",
+        "Cargo.lock",
+        "crates/py/Cargo.toml",
+    ]
     tools = ["Makefile", "scripts/setup.sh", *(f"requirements/{name}.txt" for name in ("build", "test"))]
     for name in sources + tools:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -20,9 +20,21 @@ def files() -> set[str]:
 def test_types_licence_and_demo_data_are_there(mx, files: set[str]) -> None:
     for wanted in ("mxrt/py.typed", "mxrt/_demo_data/digits_cnn-0000.params", "mxrt/_demo_data/README.md"):
         assert wanted in files
-    assert any(re.fullmatch(r"mxrt-.*\.dist-info/licenses/LICENSE", name) for name in files)
+    for name in ("LICENSE", "LICENSE-THIRD-PARTY"):
+        assert any(re.fullmatch(rf"mxrt-.*\.dist-info/licenses/{name}", path) for path in files), name
     assert any(name.endswith(".pyi") for name in files)
     assert not [name for name in files if not name.startswith(("mxrt/", "mxrt-", "../"))]
+
+
+def test_the_licence_of_every_crate_that_is_compiled_in_comes_along(mx) -> None:
+    [path] = [p for p in importlib.metadata.files("mxrt") or [] if p.name == "LICENSE-THIRD-PARTY"]
+    text = path.read_text()
+    lock = (ROOT / "Cargo.lock").read_text()
+    for crate in ("pyo3", "numpy", "serde_json", "parking_lot", "half", "smallvec"):
+        version = re.search(rf'name = "{crate}"\nversion = "(.+)"', lock)
+        assert version, crate
+        assert f"{crate} {version[1]} (" in text
+    assert "Permission is hereby granted, free of charge" in text
 
 
 def test_it_needs_numpy_only(mx) -> None:
