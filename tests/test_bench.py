@@ -343,6 +343,19 @@ def test_what_peers_and_pictures_need_is_said_before_anything_is_measured(mx, ar
     assert result.stdout == ""
 
 
+def test_a_parameter_that_the_file_lacks_is_named(mx, tmp_path: Path) -> None:
+    symbol = tmp_path / "net-symbol.json"
+    symbol.write_bytes((DIGITS / "digits_cnn-symbol.json").read_bytes())
+    held = mx.nd.load(str(DIGITS / "digits_cnn-0000.params"))
+    absent = sorted(held)[0]
+    mx.nd.save(str(tmp_path / "net-0000.params"), {name: array for name, array in held.items() if name != absent})
+    result = mxrt("bench", str(tmp_path / "net"), "--shape", "data=1,1,8,8")
+    assert result.returncode == 2
+    assert f"lacks 1 parameters of the symbol: {absent.partition(':')[2]}. Is it" in result.stderr
+    assert "net-0000.params" in result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
+
+
 def test_a_folder_is_no_model_and_the_message_lists_those_inside(mx) -> None:
     result = mxrt("bench", str(DIGITS))
     assert result.returncode == 2

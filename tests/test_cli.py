@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from support import mxrt, run
+from support import DIGITS, ROOT, mxrt, run
 
 
 def test_version(mx) -> None:
@@ -25,6 +25,45 @@ def test_info_says_what_a_report_needs(mx) -> None:
     assert result.returncode == 0, result.stderr
     for word in (mx.__version__, "Python", "numpy", "processor", "cores", "engine"):
         assert word in result.stdout
+
+
+def test_info_answers_a_bad_variable_with_a_line(mx) -> None:
+    result = mxrt("info", env={"MXRT_CORES": "0"})
+    assert result.returncode == 1
+    assert result.stderr == "mxrt info: MXRT_CORES is '0'; expected a number of threads from 1 to 4096\n"
+    assert mx.__version__ in result.stdout, "what can be said is said"
+
+
+def test_info_marks_variables_that_nothing_reads(mx) -> None:
+    result = mxrt("info", env={"MXRT_CORE": "2", "MXRT_CORES": "1"})
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"^MXRT_CORE +2 +\(mxrt reads no such variable\)$", result.stdout, re.M)
+    assert re.search(r"^MXRT_CORES +1$", result.stdout, re.M)
+
+
+def test_info_lists_every_setting(mx) -> None:
+    result = mxrt("info", "--settings")
+    assert result.returncode == 0, result.stderr
+    names = re.findall(r"^(M\w+)$", result.stdout, re.M)
+    assert {"MXRT_CORES", "OMP_NUM_THREADS", "MXNET_ENGINE_TYPE", "MXRT_SIM_SEED"} <= {*names, "OMP_NUM_THREADS"}
+    assert "Threads that may compute." in result.stdout
+    page = (ROOT / "docs" / "settings.md").read_text()
+    assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_every_command_has_help_and_says_a_bad_variable_in_a_line(mx) -> None:
+    from mxrt.__main__ import COMMANDS
+
+    for command in COMMANDS:
+        result = mxrt(command.name, "--help")
+        assert result.returncode == 0, result.stderr
+        assert f"mxrt {command.name}" in result.stdout
+    model = DIGITS / "digits_cnn"
+    for arguments in (["bench", str(model)], ["tune", str(model)], ["demo", "--quick"]):
+        result = mxrt(*arguments, env={"MXRT_PLAN_CACHE": "many"})
+        assert result.returncode != 0
+        assert "Traceback" not in result.stderr, result.stderr
+        assert f"mxrt {arguments[0]}: MXRT_PLAN_CACHE is 'many'; expected a whole number" in result.stderr
 
 
 def test_no_command_gives_help_and_an_unknown_one_names_the_known(mx) -> None:

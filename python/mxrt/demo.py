@@ -6,6 +6,7 @@ Needs no network and no arguments. Uses the MXNet API only, so it reads as a use
 
 from __future__ import annotations
 
+import argparse
 import json
 import tempfile
 import threading
@@ -310,12 +311,17 @@ def still_works(term: Terminal) -> bool:
     return good
 
 
-def main(quick: bool = False) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    parser.add_argument("--quick", action="store_true", help="a tenth of the callers and of the time")
+
+
+def main(args: argparse.Namespace) -> int:
     """Runs all parts; returns the exit status."""
     term = Terminal()
     start = time.perf_counter()
     term.say(f"mxrt {mx.__version__}: MXNet models, answered by many threads")
-    results = [classify_digits(term), serve_resnet(term, quick)]
+    results = [classify_digits(term), serve_resnet(term, args.quick)]
     results += [part(term) for part in (one_bad_request, impossible_numbers, wrong_csv, still_works)]
     failed = results.count(False)
     seconds = time.perf_counter() - start

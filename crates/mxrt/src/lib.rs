@@ -24,7 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod devices;
-mod settings;
+pub mod settings;
 
 pub use mxrt_engine::{
     Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, MAX_CORES, OpError, PushSite, RequestScope,

@@ -45,7 +45,7 @@ pub(crate) fn with_number(engine: &'static Engine, number: i32) -> Option<Device
 #[pyfunction]
 pub(crate) fn device_count(py: Python<'_>, name: &str) -> PyResult<usize> {
     let kind = kind(name).map_err(|e| errors::from_op(py, &e))?;
-    let settings = runtime::settings().map_err(|message| errors::plain("value", message))?;
+    let settings = runtime::environment().map_err(|message| errors::plain("value", message))?;
     Ok(settings.engine.drivers.iter().find(|driver| driver.kind() == kind).map_or(0, |driver| driver.count()))
 }
 

@@ -55,13 +55,13 @@ pub(crate) fn started() -> Option<&'static Engine> {
 }
 
 /// What the environment says, read once.
-pub(crate) fn settings() -> Result<&'static Settings, &'static String> {
+pub(crate) fn environment() -> Result<&'static Settings, &'static String> {
     static SETTINGS: OnceLock<Result<Settings, String>> = OnceLock::new();
     SETTINGS.get_or_init(|| Settings::from_environment(&|name| std::env::var(name).ok())).as_ref()
 }
 
 fn start() -> Result<Runtime, String> {
-    let mut settings = settings()?.clone();
+    let mut settings = environment()?.clone();
     // Not Python's warnings: they run Python code, and this runs once under a lock.
     settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
     if let Some(kind) = control::chosen_kind() {
@@ -203,6 +203,12 @@ pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     facts.set_item("memory_cached", memory.cached)?;
     facts.set_item("memory_limit", memory.limit)?;
     Ok(facts)
+}
+
+/// Every environment variable that is read: name, what it may be, default, what it decides, subject.
+#[pyfunction]
+pub(crate) fn settings() -> Vec<(&'static str, &'static str, &'static str, &'static str, &'static str)> {
+    mxrt::settings::SETTINGS.iter().map(|s| (s.name, s.expects, s.default, s.doc, s.subject)).collect()
 }
 
 fn dtype_names() -> Vec<&'static str> {

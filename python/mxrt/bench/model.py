@@ -53,9 +53,17 @@ def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) 
     others.
     """
     hints = graph._variable_attrs()
+    shaped = {text.rpartition("=")[0] for text in given}
     if params_file is not None:
         held = {strip_kind(name) for name in named_arrays(str(params_file))}
         names = [name for name in graph.list_inputs() if name not in held and not name.endswith("label")]
+        lacking = [name for name in names if _looks_like_parameter(name) and name not in shaped]
+        if lacking:
+            raise UsageError(
+                f"'{params_file}' lacks {len(lacking)} parameters of the symbol: {', '.join(lacking[:8])}"
+                f"{', ...' if len(lacking) > 8 else ''}. Is it the file of another model? --params names the right "
+                f"one; an input of that name needs --shape {lacking[0]}=..."
+            )
     else:
         names = [name for name in graph.list_arguments() if not _looks_like_parameter(name)]
     named = {}

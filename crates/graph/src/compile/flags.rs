@@ -42,6 +42,11 @@ pub(crate) enum Accuracy {
 }
 
 impl CachedOpFlags {
+    /// Every flag: name, type, default and meaning.
+    pub fn definitions() -> &'static [AttrDef] {
+        FLAGS
+    }
+
     /// Parses (name, text) pairs; unknown names and bad values are errors.
     pub fn parse<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<CachedOpFlags, OpError> {
         let attrs = Attrs::parse(FLAGS, given).map_err(|e| e.op("CachedOp"))?;

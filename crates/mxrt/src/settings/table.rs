@@ -1,0 +1,322 @@
+//! Every environment variable: one row each. Reading, error texts, `mxrt info` and docs/settings.md follow from it.
+
+use super::Reading;
+use crate::devices::SimWork;
+use crate::{ConvTable, EngineKind, Isa, KernelOptions, MAX_CORES, PassChoice};
+use std::str::FromStr;
+
+/// One environment variable.
+pub struct Setting {
+    /// the variable
+    pub name: &'static str,
+    /// what it may be; errors say "expected" before it
+    pub expects: &'static str,
+    /// what holds when it is not set or empty
+    pub default: &'static str,
+    /// what it decides
+    pub doc: &'static str,
+    /// what it belongs to: a heading of the documentation
+    pub subject: &'static str,
+    /// takes the value over
+    pub(super) read: fn(&mut Reading, &str) -> Result<(), Wrong>,
+}
+
+/// Why a value is refused.
+pub(super) enum Wrong {
+    /// It is not what the row expects.
+    Unexpected,
+    /// It is not for this reason.
+    Because(String),
+}
+
+const CPU: &str = "Threads and memory";
+const MODELS: &str = "Models";
+const OPERATORS: &str = "Engine";
+const SIM: &str = "Simulated devices";
+
+/// What [`super::Settings::from_environment`] reads, in this order.
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        name: "MXRT_CORES",
+        expects: "a number of threads from 1 to 4096",
+        default: "all cores that the process may use",
+        doc: "Threads that may compute.",
+        subject: CPU,
+        read: |to, text| {
+            to.cores = Some(number(text).ok().filter(|n| (1..=MAX_CORES).contains(n)).ok_or(Wrong::Unexpected)?);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "OMP_NUM_THREADS",
+        expects: "a number of threads, 1 or more",
+        default: "not set",
+        doc: "Threads that may compute where `MXRT_CORES` is not set, times `MXNET_CPU_WORKER_NTHREADS`, at most all \
+              cores. Another value is ignored with a warning. Of a list the first number counts.",
+        subject: CPU,
+        read: |to, text| {
+            to.openmp_threads = to.threads("OMP_NUM_THREADS", text);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXNET_CPU_WORKER_NTHREADS",
+        expects: "a number of threads, 1 or more",
+        default: "1",
+        doc: "The other factor. Without `OMP_NUM_THREADS` it bounds nothing, as in MXNet.",
+        subject: CPU,
+        read: |to, text| {
+            to.workers = to.threads("MXNET_CPU_WORKER_NTHREADS", text);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_MEMORY_LIMIT_MB",
+        expects: "a whole number",
+        default: "no limit",
+        doc: "Memory of arrays, weights and intermediate results on the host, in MiB. What does not fit is a `MemoryError`.",
+        subject: CPU,
+        read: |to, text| {
+            to.settings.engine.memory_limit = Some(mebibytes(text)?);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXNET_ENGINE_TYPE",
+        expects: "a kind of engine",
+        default: "ThreadedEnginePerDevice",
+        doc: "`NaiveEngine` runs every operator at its call. `ThreadedEngine` and `ThreadedEnginePerDevice` run them in the \
+              background; with `Async` behind the name they do not wait for devices between operators.",
+        subject: OPERATORS,
+        read: |to, text| {
+            to.settings.engine.kind = text.parse::<EngineKind>().map_err(because)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXNET_EXEC_BULK_EXEC_INFERENCE",
+        expects: "a whole number",
+        default: "0",
+        doc: "1: small operators of a thread are joined and run together. 0: they run at once in the calling thread.",
+        subject: OPERATORS,
+        read: |to, text| {
+            to.joins = Some(number::<usize>(text)? != 0);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN",
+        expects: "a whole number",
+        default: "15 where they are joined",
+        doc: "How many small operators are joined; set alone it also switches joining on.",
+        subject: OPERATORS,
+        read: |to, text| {
+            to.bulk_size = Some(number(text)?);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_DEBUG",
+        expects: "0 or 1",
+        default: "0",
+        doc: "1: errors name the line that called the operator, and the signal `SIGUSR1` prints what runs and waits.",
+        subject: OPERATORS,
+        read: |to, text| {
+            to.settings.debug = text != "0";
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_PLAN_CACHE",
+        expects: "a whole number",
+        default: "64",
+        doc: "Plans kept for each model: one for each signature of inputs.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.cache.plans = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_PLAN_CACHE_MB",
+        expects: "a whole number",
+        default: "1024",
+        doc: "Memory of the plans of a model and of their folded and packed weights, in MiB.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.cache.bytes = mebibytes(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_PASSES",
+        expects: "names of passes, a minus before each and commas between",
+        default: "all passes",
+        doc: "Switches passes over graphs off; `-all` all of them. A wrong name is answered with a list.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.passes = PassChoice::parse(text).map_err(because)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_ISA",
+        expects: "portable, avx2 or avx512",
+        default: "the best that the processor has",
+        doc: "Instruction set of the kernels.",
+        subject: MODELS,
+        read: |to, text| {
+            let isa = text.parse::<Isa>().map_err(because)?;
+            if !isa.is_available() {
+                return Err(Wrong::Because(format!("this processor does not have it; its best is {}", Isa::detect())));
+            }
+            to.settings.plans.kernel.isa = isa;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_CONV_WINOGRAD",
+        expects: "0 (off), 2, 4 or 1 (default)",
+        default: "1",
+        doc: "Transforms for convolutions: 0 none, 2 for tiles of 2x2 outputs only, 4 all, 1 what is the default.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.kernel.winograd = match number(text) {
+                Ok(1) => KernelOptions::default().winograd,
+                Ok(tile @ (0 | 2 | 4)) => tile as u8,
+                _ => return Err(Wrong::Unexpected),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_TUNED",
+        expects: "a file",
+        default: "the table of the package",
+        doc: "Table of measured convolutions, written by `mxrt tune`.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.kernel.tuned = Some(tuned(text).map_err(because)?);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_DEVICES",
+        expects: "a whole number",
+        default: "2",
+        doc: "How many `mx.sim(i)` there are.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.devices = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_GPUS",
+        expects: "a whole number",
+        default: "0",
+        doc: "How many `mx.gpu(i)` are simulated.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.gpus = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_MODE",
+        expects: "one of threaded, pumped, scheduled",
+        default: "threaded",
+        doc: "`threaded`: a thread for each stream. `pumped`: one thread, in an order that the seed decides. `scheduled`: \
+              no thread; a thread that waits for a device does its work, in an order that the seed decides.",
+        subject: SIM,
+        read: |to, text| {
+            let known = SimWork::WORDS.iter().find(|(word, _)| *word == text);
+            to.settings.devices.sim.work = known.ok_or(Wrong::Unexpected)?.1;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_SEED",
+        expects: "a whole number",
+        default: "0",
+        doc: "Of the random numbers that choose that order, and pauses.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.seed = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_DELAY_US",
+        expects: "a whole number",
+        default: "0",
+        doc: "Longest random pause before a piece of work, with threads, in microseconds.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.max_delay_us = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_MEMORY_MB",
+        expects: "a whole number",
+        default: "4096",
+        doc: "Memory of each device, in MiB.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.memory = Some(mebibytes(text)?);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_CHECK",
+        expects: "0 or 1",
+        default: "0",
+        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names what nothing ordered.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.record = text != "0";
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_SIM_IGNORE_WAITS",
+        expects: "0 or 1",
+        default: "0",
+        doc: "1: streams do not wait for events. Shows that tests and checker notice it.",
+        subject: SIM,
+        read: |to, text| {
+            to.settings.devices.sim.ignore_waits = text != "0";
+            Ok(())
+        },
+    },
+];
+
+impl Setting {
+    /// Takes a value over, or says in a line what is wrong with it.
+    pub(super) fn apply(&self, to: &mut Reading, text: &str) -> Result<(), String> {
+        (self.read)(to, text.trim()).map_err(|wrong| match wrong {
+            Wrong::Unexpected => format!("{} is '{text}'; expected {}", self.name, self.expects),
+            Wrong::Because(reason) => format!("{} is '{text}': {reason}", self.name),
+        })
+    }
+}
+
+fn because(error: impl ToString) -> Wrong {
+    Wrong::Because(error.to_string())
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, Wrong> {
+    text.parse().map_err(|_| Wrong::Unexpected)
+}
+
+/// As many bytes.
+fn mebibytes(text: &str) -> Result<usize, Wrong> {
+    Ok(number::<usize>(text)?.saturating_mul(1 << 20))
+}
+
+/// The table of measured convolutions in a file; it stays for as long as the process.
+fn tuned(path: &str) -> Result<&'static ConvTable, String> {
+    let text = mxrt_io::read_text(path).map_err(|e| e.to_string())?;
+    Ok(Box::leak(Box::new(text.parse()?)))
+}

@@ -1,0 +1,102 @@
+//! docs/settings.md says what the tables say.
+//!
+//! `MXRT_WRITE_DOCS=1 cargo test -p mxrt --test settings_page` writes it.
+
+use mxrt::CachedOpFlags;
+use mxrt::settings::SETTINGS;
+use std::fmt::Write;
+use std::path::Path;
+
+const WIDTH: usize = 100;
+
+/// One entry of a list, wrapped and indented below its first line.
+fn entry(text: &str) -> String {
+    let mut lines = vec![String::from("-")];
+    for word in text.split_whitespace() {
+        if lines.last().is_some_and(|line| line.len() + 1 + word.len() > WIDTH) {
+            lines.push(String::from(" "));
+        }
+        let line = lines.last_mut().expect("a line");
+        line.push(' ');
+        line.push_str(word);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Settings\n\n\
+         Written by crates/mxrt/tests/settings_page.rs from the tables of the program; do not edit.\n\n\
+         ## Environment variables\n\n\
+         mxrt reads them once, when it is first used. A variable that is set to nothing counts as not set. A\n\
+         value that is refused is an error that names the variable. `mxrt info` prints what is set and names\n\
+         variables that mxrt does not read; `mxrt info --settings` prints this list.\n",
+    );
+    let mut subjects: Vec<&str> = Vec::new();
+    for setting in SETTINGS {
+        if !subjects.contains(&setting.subject) {
+            subjects.push(setting.subject);
+        }
+    }
+    for subject in subjects {
+        writeln!(page, "\n### {subject}\n").expect("text");
+        for setting in SETTINGS.iter().filter(|setting| setting.subject == subject) {
+            let end = format!("Value: {}. Default: {}.", setting.expects, setting.default);
+            page += &entry(&format!("`{}`: {} {end}", setting.name, setting.doc));
+        }
+    }
+    page += "\n## Options of a model\n\n\
+             `net.hybridize(...)`, `CachedOp(symbol, flags)` and `CachedOpFlags::parse` take them by name.\n\n";
+    for flag in CachedOpFlags::definitions() {
+        let default = match flag.default {
+            None => "It has to be given.".to_owned(),
+            Some("") => "Default: empty.".to_owned(),
+            Some(default) => format!("Default: `{default}`."),
+        };
+        page += &entry(&format!("`{}` ({}): {}. {default}", flag.name, flag.kind.describe(), flag.doc));
+    }
+    page
+}
+
+#[test]
+fn the_page_of_settings_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    if std::env::var_os("MXRT_WRITE_DOCS").is_some() {
+        std::fs::write(&path, page()).expect("a page");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == page(),
+        "docs/settings.md is not up to date; write it with MXRT_WRITE_DOCS=1 cargo test -p mxrt --test settings_page"
+    );
+}
+
+#[test]
+fn every_variable_has_one_row() {
+    for (i, setting) in SETTINGS.iter().enumerate() {
+        assert!(SETTINGS[..i].iter().all(|other| other.name != setting.name), "{} occurs twice", setting.name);
+        for text in [setting.expects, setting.default, setting.doc, setting.subject] {
+            assert!(!text.is_empty(), "{} lacks a text", setting.name);
+        }
+    }
+}
+
+/// A default that is a number is what an empty environment gives.
+#[test]
+fn defaults_in_the_table_are_those_of_the_program() {
+    let without = mxrt::Settings::from_environment(&|_| None).expect("settings");
+    for setting in
+        SETTINGS.iter().filter(|setting| setting.default.parse::<u64>().is_ok() || setting.name.ends_with("_MODE"))
+    {
+        let find = |name: &str| (name == setting.name).then(|| setting.default.to_owned());
+        let with = mxrt::Settings::from_environment(&find).expect(setting.name);
+        let shown = |settings: &mxrt::Settings| {
+            let sim = mxrt::devices::SimSettings { memory: None, ..settings.devices.sim.clone() };
+            format!("{:?} {:?} {:?} {sim:?}", settings.plans, settings.debug, settings.engine.bulk_size)
+        };
+        assert_eq!(shown(&with), shown(&without), "{}", setting.name);
+    }
+    let find = |name: &str| (name == "MXNET_ENGINE_TYPE").then(|| "ThreadedEnginePerDevice".to_owned());
+    let with = mxrt::Settings::from_environment(&find).expect("settings");
+    assert_eq!(with.engine.kind, without.engine.kind);
+}
