@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import symbol as symbols
-from ..gluon.parameter import named_arrays, strip_kind
+from ..gluon.parameter_dict import named_arrays, strip_kind
 from ..symbol import Symbol
 
 __all__ = ["UsageError", "find", "input_shapes"]
