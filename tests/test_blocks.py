@@ -414,3 +414,36 @@ def test_a_trainer_can_be_made_and_trains_nothing(mx) -> None:
         trainer.step(1)
     with pytest.raises(ValueError, match="Parameters"):
         mx.gluon.Trainer([1], "sgd")
+
+
+@pytest.mark.parametrize("kind", ["HybridBlock", "SymbolBlock"])
+def test_blocks_run_rewritten_graphs(mx, tmp_path: Path, kind: str) -> None:
+    @mx.subgraph.register("scaled")
+    def scaled(symbol, args, ctx, by=1.0):
+        args["by"] = mx.nd.array([by], ctx=ctx)
+        return mx.sym.broadcast_mul(symbol, mx.sym.var("by"))
+
+    net = mx.gluon.nn.Dense(1, prefix="fc_")
+    net.initialize(mx.init.One())
+    x = mx.nd.ones((1, 2))
+    if kind == "SymbolBlock":
+        net(x)
+        symbols = mx.gluon.SymbolBlock(net(mx.sym.var("q")), [mx.sym.var("q")], params=net.collect_params())
+        net = symbols
+    try:
+        with pytest.raises(ValueError, match="backend"):
+            net.optimize_for(x)
+        with pytest.raises(mx.base.MXNetError, match="nonsense is not found"):
+            net.optimize_for(x, backend="nonsense")
+        net.optimize_for(x, backend="scaled", by=3.0)
+        in_threads(16, lambda number: np.testing.assert_array_equal(net(x).asnumpy(), [[6]]))
+        net.hybridize(clear=False, static_alloc=True)
+        assert net(x).asscalar() == 6
+        net.export(str(tmp_path / "net"))
+        name = "q" if kind == "SymbolBlock" else "data"
+        files = [str(tmp_path / "net-symbol.json"), name, str(tmp_path / "net-0000.params")]
+        assert mx.gluon.SymbolBlock.imports(*files)(x).asscalar() == 6
+        net.hybridize()
+        assert net(x).asscalar() == 2
+    finally:
+        mx.subgraph._BACKENDS.pop("scaled")

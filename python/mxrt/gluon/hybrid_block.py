@@ -63,6 +63,8 @@ class HybridBlock(Block, PlanMethods):
     def _clear_cached_op(self) -> None:
         """Forgets the graph: the next call makes it anew."""
         self._traced: Traced | None = None
+        # Parameters that a rewrite of the graph added.
+        self._added: dict[str, Parameter] = {}
         self._drop_compiled()
 
     def _drop_compiled(self) -> None:
@@ -182,7 +184,7 @@ class HybridBlock(Block, PlanMethods):
                 return found
             traced = self._traced or self._trace(args)
             names = [str(one.name) for one in traced.inputs]
-            params = dict(self.collect_params().items())
+            params = {**self.collect_params()._params, **self._added}
             self._check_inputs(traced.out, names, params)
             if self._backend is not None:
                 traced, params = self._rewritten(traced, params, args)
@@ -234,13 +236,13 @@ class HybridBlock(Block, PlanMethods):
         order = traced.out.list_inputs()
         if any(name in params and params[name]._deferred is not None for name in order):
             self._finish_deferred(args, traced)
-        values = {**named, **{name: params[name].data() for name in order if name in params}}
-        aux = {name: values.pop(name) for name in traced.out.list_auxiliary_states() if name in values}
         context = next(iter(named.values())).context
+        values = {**named, **{name: params[name].data(context) for name in order if name in params}}
+        aux = {name: values.pop(name) for name in traced.out.list_auxiliary_states() if name in values}
         out = traced.out.optimize_for(str(self._backend), values, aux, context, **self._backend_opts)
         added = {name: value for name, value in {**values, **aux}.items() if name not in params and name not in named}
         for name, value in added.items():
-            params[name] = Parameter(name, dtype=value.dtype)
+            params[name] = self._added[name] = Parameter(name, dtype=value.dtype)
             params[name]._load_init(value, value.context)
         return traced._replace(out=out), params
 

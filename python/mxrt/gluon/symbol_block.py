@@ -125,7 +125,7 @@ class SymbolBlock(HybridBlock):
 
     @property
     def _cached_graph(self) -> tuple[Any, ...]:
-        traced = self._trace(())
+        traced = self._traced or self._trace(())
         return traced.inputs, traced.out
 
     def _checked(self, args: tuple[Any, ...]) -> None:
