@@ -392,3 +392,46 @@ def test_operators_of_programs_are_defined_but_not_run(mx) -> None:
         assert out.asnumpy().tolist() == [want, want]
     with pytest.raises(mx.base.MXNetTypeError, match="expected a subclass of CustomOpProp"):
         mx.operator.register("wrong")(Twice)
+
+
+def test_random_numbers_are_checked_against_their_distribution(mx) -> None:
+    pytest.importorskip("scipy")
+    utils = mx.test_utils
+    rng = np.random.RandomState(2)
+    buckets, probs = utils.gen_buckets_probs_with_ppf(lambda part: 2 * part, 4)
+    assert (buckets, probs) == ([(0, 0.5), (0.5, 1), (1, 1.5), (1.5, 2)], [0.25] * 4)
+    utils.verify_generator(lambda count: rng.uniform(0, 2, count), buckets, probs, nsamples=20000)
+    with pytest.raises(AssertionError, match="Generator test fails"):
+        utils.verify_generator(lambda count: rng.uniform(0, 1.9, count), buckets, probs, nsamples=20000)
+    utils.verify_generator(lambda count: rng.randint(0, 3, count), [0, 1, 2], [1 / 3] * 3, nsamples=20000)
+    assert utils.mean_check(lambda count: rng.normal(1, 2, count), 1, 2, 20000)
+    assert not utils.mean_check(lambda count: rng.normal(1.2, 2, count), 1, 2, 20000)
+    assert utils.var_check(lambda count: rng.normal(1, 2, count), 2, 20000)
+    assert not utils.var_check(lambda count: rng.normal(1, 2.2, count), 2, 20000)
+
+
+def test_what_is_imported_with_a_star_is_what_mxnets_tests_use(mx) -> None:
+    scope: dict = {}
+    exec("from mxrt.test_utils import *", scope)
+    assert scope["mx"] is mx
+    assert scope["np"] is np
+    assert {"os", "sys", "npt", "Context", "assert_almost_equal"} <= set(scope)
+
+
+def test_an_array_as_initial_value_is_written_as_numbers(mx) -> None:
+    for value in (mx.nd.ones((2, 1)), np.ones((2, 1))):
+        made = mx.init.Constant(value)
+        assert made.dumps() == '["constant", {"value": [[1.0], [1.0]]}]'
+        array = mx.nd.zeros((2, 1))
+        mx.init.create(made.dumps())("w", array)
+        assert array.asnumpy().tolist() == [[1], [1]]
+
+
+def test_features_are_told_under_mxnets_names(mx) -> None:
+    features = mx.runtime.Features()
+    assert features is mx.runtime.Features()
+    assert {"CUDA", "MKLDNN", "OPENCV", "DEBUG", "PROFILER"} <= set(features)
+    assert not features.is_enabled("cuda")
+    assert features.is_enabled("PROFILER")
+    with pytest.raises(RuntimeError, match="NONSENSE"):
+        features.is_enabled("nonsense")

@@ -172,7 +172,9 @@ class Constant(Initializer):
     def dumps(self) -> str:
         """Name and value as JSON."""
         value = self.value.asnumpy() if isinstance(self.value, NDArray) else self.value
-        return json.dumps(["constant", {"value": value if np.isscalar(value) else np.asarray(value).tolist()}])
+        if not np.isscalar(value):
+            self._kwargs["value"] = np.asarray(value).tolist()
+        return super().dumps()
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = self.value

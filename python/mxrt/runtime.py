@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from . import _mxrt
 
@@ -19,17 +19,34 @@ class Feature(NamedTuple):
         return f"{'✔' if self.enabled else '✖'} {self.name}"
 
 
-_ABSENT = ("CUDA", "CUDNN", "TENSORRT", "OPENCV", "DIST_KVSTORE", "LAPACK", "MKLDNN", "OPENMP", "INT64_TENSOR_SIZE")
+# What MXNet asks for and this build does not have, under MXNet's names.
+_ABSENT = (
+    *("CUDA", "CUDNN", "NCCL", "CUDA_RTC", "TENSORRT", "OPENMP", "JEMALLOC", "BLAS_OPEN", "BLAS_ATLAS", "BLAS_MKL"),
+    *("BLAS_APPLE", "LAPACK", "MKLDNN", "OPENCV", "CAFFE", "DIST_KVSTORE", "CXX14", "INT64_TENSOR_SIZE", "DEBUG"),
+    "TVM_OP",
+)
 
 
 def feature_list() -> list[Feature]:
     """All features MXNet asks for, and the CPU's."""
     found = [Feature(name.upper().replace(".", "_"), True) for name in info()["cpu_features"]]
-    return [*found, Feature("SIGNAL_HANDLER", True), *(Feature(name, False) for name in _ABSENT)]
+    return [
+        *found,
+        Feature("SIGNAL_HANDLER", True),
+        Feature("PROFILER", True),
+        *(Feature(name, False) for name in _ABSENT),
+    ]
 
 
 class Features(dict[str, Feature]):
-    """Features by name."""
+    """Features by name. There is one instance, since they do not change."""
+
+    _instance: ClassVar[Features | None] = None
+
+    def __new__(cls) -> Features:
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+        return cls._instance
 
     def __init__(self) -> None:
         super().__init__((feature.name, feature) for feature in feature_list())

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import functools
+import json
+import logging
 import numbers
 import os
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.testing as npt
 
+from ._test_random import (
+    chi_square_check,
+    create_2d_tensor,
+    create_vector,
+    gen_buckets_probs_with_ppf,
+    mean_check,
+    rand_coord_2d,
+    rand_ndarray,
+    rand_shape_2d,
+    rand_shape_3d,
+    rand_shape_nd,
+    random_arrays,
+    random_sample,
+    random_uniform_arrays,
+    var_check,
+    verify_generator,
+)
 from .base import MXNetNotImplementedError, no_training
 from .context import Context, current_context
 from .ndarray import NDArray, array, waitall
@@ -31,6 +53,7 @@ __all__ = [
     "check_speed",
     "check_symbolic_backward",
     "check_symbolic_forward",
+    "chi_square_check",
     "compare_ndarray_tuple",
     "compare_optimizer",
     "create_2d_tensor",
@@ -41,12 +64,14 @@ __all__ = [
     "default_rtols",
     "download",
     "environment",
+    "gen_buckets_probs_with_ppf",
     "get_atol",
     "get_etol",
     "get_rtol",
     "get_tols",
     "getenv",
     "list_gpus",
+    "mean_check",
     "np_reduce",
     "numeric_grad",
     "rand_coord_2d",
@@ -65,7 +90,13 @@ __all__ = [
     "setenv",
     "simple_forward",
     "use_np",
+    "var_check",
+    "verify_generator",
 ]
+# MXNet's module has no __all__: programs that import * from it use its own imports as well.
+__all__ += ["Context", "Symbol", "array", "current_context", "json", "logging", "mx", "np", "npt", "os", "sys", "time"]
+
+mx = sys.modules["mxrt"]
 
 _FLOATS = {np.dtype(np.float16): (1e-2, 1e-1), np.dtype(np.float32): (1e-4, 1e-3), np.dtype(np.float64): (1e-5, 1e-20)}
 _EXACT = [np.dtype(name) for name in ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")]
@@ -151,83 +182,6 @@ def list_gpus() -> list[int]:
     from .context import num_gpus
 
     return list(range(num_gpus()))
-
-
-# ---- random inputs ---------------------------------------------------------------------------------------------------
-
-
-def random_arrays(*shapes: tuple[int, ...]) -> Any:
-    """Normally distributed numpy arrays of float32: a list, or a single one."""
-    arrays = [np.asarray(np.random.randn(*shape), dtype=default_dtype()) for shape in shapes]
-    return arrays[0] if len(arrays) == 1 else arrays
-
-
-def random_uniform_arrays(
-    *shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: Any = np.float32
-) -> list[Any]:
-    """Evenly distributed numpy arrays."""
-    return [np.random.uniform(low, high, size=shape).astype(dtype) for shape in shapes]
-
-
-def random_sample(population: list[Any], k: int) -> list[Any]:
-    """`k` elements of a list, in random order."""
-    if not 0 <= k <= len(population):
-        raise AssertionError(f"random_sample: {k} elements of {len(population)}")
-    mixed = list(population)
-    np.random.shuffle(mixed)
-    return mixed[:k]
-
-
-def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
-    """A random shape of two axes; extents up to those given."""
-    return _rand_shape((dim0, dim1), allow_zero_size)
-
-
-def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
-    """A random shape of three axes; extents up to those given."""
-    return _rand_shape((dim0, dim1, dim2), allow_zero_size)
-
-
-def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
-    """A random shape; extents up to `dim`."""
-    return _rand_shape((dim,) * num_dim, allow_zero_size)
-
-
-def _rand_shape(most: tuple[int, ...], allow_zero_size: bool) -> tuple[int, ...]:
-    return tuple(int(np.random.randint(0 if allow_zero_size else 1, dim + 1)) for dim in most)
-
-
-def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
-    """A random pair of whole numbers."""
-    return int(np.random.randint(x_low, x_high)), int(np.random.randint(y_low, y_high))
-
-
-def rand_ndarray(
-    shape: tuple[int, ...],
-    stype: str = "default",
-    density: float | None = None,
-    dtype: Any = None,
-    modifier_func: Callable[[Any], Any] | None = None,
-    shuffle_csr_indices: bool = False,
-    distribution: str | None = None,
-    ctx: Context | None = None,
-) -> NDArray:
-    """A normally distributed array; only dense ones, of storage type ``default``, are part of this
-    build.
-    """
-    if stype != "default":
-        raise MXNetNotImplementedError(f"arrays of storage type '{stype}' are not part of this build of mxrt")
-    return array(random_arrays(shape), ctx=ctx or default_context(), dtype=dtype)
-
-
-def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:
-    """An array of shape (rows, columns) that holds the number of the row."""
-    return array(np.repeat(np.arange(rows)[:, None], columns, axis=1), dtype=dtype)
-
-
-def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
-    """0, 1, 2 and so on."""
-    return array(np.arange(size), dtype=dtype)
 
 
 # ---- comparisons -----------------------------------------------------------------------------------------------------
@@ -436,7 +390,6 @@ def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
     """Whether two graphs have the same operators and attributes in the same places, whatever names
     they have.
     """
-    import json
 
     def structure(symbol: Symbol) -> Any:
         graph = json.loads(symbol.tojson())
@@ -559,8 +512,6 @@ def check_speed(
     """Seconds that a call of a graph takes, over `N` calls; only ``typ='forward'`` is part of this
     build.
     """
-    import time
-
     if typ != "forward":
         raise no_training(f"test_utils.check_speed(typ='{typ}')")
     where = ctx or default_context()

@@ -92,6 +92,10 @@ def np_array(active: Any = True) -> _Switch:
     return _Switch(active, _ARRAY)
 
 
+# Names of these that MXNet's own programs use.
+_NumpyShapeScope, _NumpyArrayScope = np_shape, np_array
+
+
 def _refused(target: _Wrapped, refusal: str) -> _Wrapped:
     """A function that is refused when it is called, or a class whose instances cannot be made."""
     if isinstance(target, type):
