@@ -1,4 +1,6 @@
-"""Results in between: running every operator of a graph for its own sake, and telling them to a callback."""
+"""Results in between: running every operator of a graph for its own sake, and telling them to a
+callback.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Tells a callback the results of all operators of a graph, in order; with `monitor_all` their inputs too.
+    """Tells a callback the results of all operators of a graph, in order; with `monitor_all` their
+    inputs too.
 
-    Compiled graphs have no results in between, so a watched graph is computed once more, operator by operator.
+    Compiled graphs have no results in between, so a watched graph is computed once more, operator
+    by operator.
     """
 
     def __init__(self, symbol: Symbol, callback: Callable[[str, NDArray], Any], monitor_all: bool) -> None:
@@ -32,7 +36,9 @@ class Watch:
         self._op = CachedOp(everything)
 
     def run(self, arrays: Mapping[str, NDArray]) -> None:
-        """Computes everything for the arrays of the variables, and calls the callback with name and array."""
+        """Computes everything for the arrays of the variables, and calls the callback with name and
+        array.
+        """
         made = self._op(*[arrays[name] for name in self._inputs])
         found = dict(zip(self._names, made if isinstance(made, list) else [made], strict=True))
         for node in self._nodes:

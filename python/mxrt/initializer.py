@@ -53,9 +53,11 @@ _FIXED = {
 
 
 class InitDesc(str):
-    """The name of a parameter, with the attributes of its variable and the initializer of the whole network.
+    """The name of a parameter, with the attributes of its variable and the initializer of the whole
+    network.
 
-    An attribute ``__init__``, the text that ``dumps`` writes, overrules the initializer and the name.
+    An attribute ``__init__``, the text that ``dumps`` writes, overrules the initializer and the
+    name.
     """
 
     attrs: dict[str, str]
@@ -71,8 +73,8 @@ class InitDesc(str):
 class Initializer:
     """Fills arrays by the names of their parameters.
 
-    Biases, betas and means become 0, gammas and variances 1, everything else is what ``_init_weight`` of the subclass
-    makes of it.
+    Biases, betas and means become 0, gammas and variances 1, everything else is what
+    ``_init_weight`` of the subclass makes of it.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -81,7 +83,9 @@ class Initializer:
         self._print_func: Callable[[NDArray], str] = _size
 
     def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None) -> Initializer:
-        """Whether every array that is filled is logged, with what `print_func` says of it: by default its size."""
+        """Whether every array that is filled is logged, with what `print_func` says of it: by
+        default its size.
+        """
         self._verbose = verbose
         self._print_func = print_func or _size
         return self
@@ -157,7 +161,9 @@ def register(klass: type) -> Any:
 
 
 def create(init: Any, **kwargs: Any) -> Any:
-    """An initializer from its name, or from the text that ``dumps`` writes; anything else comes back as it is."""
+    """An initializer from its name, or from the text that ``dumps`` writes; anything else comes
+    back as it is.
+    """
     return _create(init, **kwargs) if isinstance(init, str) else init
 
 
@@ -238,7 +244,9 @@ class Normal(Initializer):
 
 @register
 class Orthogonal(Initializer):
-    """Rows, or columns if there are fewer, that are orthogonal and of length `scale`, in a random direction."""
+    """Rows, or columns if there are fewer, that are orthogonal and of length `scale`, in a random
+    direction.
+    """
 
     def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
         super().__init__(scale=scale, rand_type=rand_type)
@@ -259,10 +267,12 @@ class Orthogonal(Initializer):
 
 @register
 class Xavier(Initializer):
-    """Random values whose variance is `magnitude` over the number of inputs and outputs of a neuron.
+    """Random values whose variance is `magnitude` over the number of inputs and outputs of a
+    neuron.
 
-    `factor_type` says which: ``in``, ``out``, or their average ``avg``; `rnd_type` the distribution: ``uniform``,
-    within ``sqrt(magnitude / factor)``, or ``gaussian``, with that deviation.
+    `factor_type` says which: ``in``, ``out``, or their average ``avg``; `rnd_type` the
+    distribution: ``uniform``, within ``sqrt(magnitude / factor)``, or ``gaussian``, with that
+    deviation.
     """
 
     def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
@@ -326,7 +336,9 @@ class LSTMBias(Initializer):
 
 @register
 class FusedRNN(Initializer):
-    """The parameters of a fused recurrent layer: each part as `init` fills it, or the network's initializer."""
+    """The parameters of a fused recurrent layer: each part as `init` fills it, or the network's
+    initializer.
+    """
 
     def __init__(
         self,
@@ -367,7 +379,9 @@ class FusedRNN(Initializer):
 
 
 class Load:
-    """Fills arrays from a file, or a dictionary of arrays; those that are missing there by `default_init`."""
+    """Fills arrays from a file, or a dictionary of arrays; those that are missing there by
+    `default_init`.
+    """
 
     def __init__(self, param: Any, default_init: Any = None, verbose: bool = False) -> None:
         found = load(param) if isinstance(param, str) else param
@@ -397,7 +411,9 @@ class Load:
 
 
 class Mixed:
-    """The initializer of the first pattern, a regular expression, that the beginning of the name matches."""
+    """The initializer of the first pattern, a regular expression, that the beginning of the name
+    matches.
+    """
 
     def __init__(self, patterns: list[str], initializers: list[Any]) -> None:
         if len(patterns) != len(initializers):

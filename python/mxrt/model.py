@@ -58,7 +58,9 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """The symbol of ``prefix-symbol.json``, and arguments and auxiliary states of ``prefix-%04d.params``."""
+    """The symbol of ``prefix-symbol.json``, and arguments and auxiliary states of
+    ``prefix-%04d.params``.
+    """
     symbol = symbols.load(f"{prefix}-symbol.json")
     return (symbol, *load_params(prefix, epoch))
 
@@ -87,7 +89,8 @@ def get_updater(optimizer: Any) -> Any:
 
 
 class FeedForward:
-    """A symbol with its parameters, as the oldest programs have it: ``load``, ``predict``, ``score``, ``save``.
+    """A symbol with its parameters, as the oldest programs have it: ``load``, ``predict``,
+    ``score``, ``save``.
 
     Module has taken its place. ``predict`` and ``score`` may be called from several threads.
     """
@@ -158,7 +161,8 @@ class FeedForward:
         return module
 
     def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
-        """The outputs for an array, or for the batches of an iterator, as numpy arrays: a list, or a single one.
+        """The outputs for an array, or for the batches of an iterator, as numpy arrays: a list, or
+        a single one.
 
         With `return_data` also data and labels.
         """
@@ -214,6 +218,8 @@ class FeedForward:
 
 
 def _joined(batches: list[list[Any]]) -> Any:
-    """Lists of arrays, one for each batch, joined along the first axis; a single array as itself."""
+    """Lists of arrays, one for each batch, joined along the first axis; a single array as
+    itself.
+    """
     joined = [np.concatenate(arrays) for arrays in zip(*batches, strict=True)]
     return joined[0] if len(joined) == 1 else joined

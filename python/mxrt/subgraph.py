@@ -40,9 +40,9 @@ _BACKENDS: dict[str, Callable[..., Symbol]] = {"MKLDNN": _as_it_is}
 def register(name: str) -> Callable[[_Function], _Function]:
     """A decorator that makes a function the backend of this name.
 
-    The function takes a symbol and returns one; it must not change the one it gets. It may also take ``args`` and
-    ``aux``, dictionaries of parameters by name, to which it adds what the new graph needs; ``ctx``; and the options
-    given to ``optimize_for``, all by keyword.
+    The function takes a symbol and returns one; it must not change the one it gets. It may also
+    take ``args`` and ``aux``, dictionaries of parameters by name, to which it adds what the new
+    graph needs; ``ctx``; and the options given to ``optimize_for``, all by keyword.
     """
     if not isinstance(name, str) or not name:
         raise MXNetTypeError(f"subgraph.register: the name must be a string, got {name!r}")
@@ -78,8 +78,8 @@ def optimize(
 
     Parameters that the new graph does not have are taken out of `args` and `aux`.
 
-    Raises MXNetKeyError for an unknown name, MXNetTypeError where the backend returns something else than a symbol or
-    does not take an option. What the backend itself raises comes as it is.
+    Raises MXNetKeyError for an unknown name, MXNetTypeError where the backend returns something
+    else than a symbol or does not take an option. What the backend itself raises comes as it is.
     """
     function = _backend(backend)
     offered = {"args": args, "aux": aux, "ctx": ctx or current_context()}
@@ -111,9 +111,11 @@ def _drop(before: list[str], after: list[str], values: dict[str, Any] | None) ->
 
 
 def from_environment(symbol: Symbol) -> Symbol:
-    """The graph that the backend named by ``MXNET_SUBGRAPH_BACKEND`` makes of a symbol; without it, the symbol itself.
+    """The graph that the backend named by ``MXNET_SUBGRAPH_BACKEND`` makes of a symbol; without it,
+    the symbol itself.
 
-    Such a rewrite must keep the inputs and their order, since a caller goes by those: MXNetValueError otherwise.
+    Such a rewrite must keep the inputs and their order, since a caller goes by those:
+    MXNetValueError otherwise.
     """
     name = os.environ.get("MXNET_SUBGRAPH_BACKEND", "NONE")
     if name in ("", "NONE", "MKLDNN"):

@@ -192,7 +192,9 @@ def filled(shapes: list) -> list:
 
 
 def cell_cases() -> list:
-    """How a cell is made, with `rnn` the module; the shape of its inputs for one step; and arguments of unroll."""
+    """How a cell is made, with `rnn` the module; the shape of its inputs for one step; and
+    arguments of unroll.
+    """
     fused = "rnn.FusedRNNCell(4, num_layers=2, mode='{}', bidirectional={}, prefix='f_').unfuse()"
     return [
         ("rnn.RNNCell(4)", (3, 5), {}),
@@ -234,7 +236,8 @@ def cells() -> list:
                 inputs, known = mx.sym.var("data"), {"data": whole}
             begin = None
             if image:
-                # Given, since the batch of a first state follows from that of a convolution's result only in MXNet.
+                # Given, since the batch of a first state follows from that of a convolution's
+                # result only in MXNet.
                 begin = [mx.sym.var(f"state{place}") for place in range(len(cell.state_info))]
                 known.update({f"state{place}": (2, *cell.state_shape[0][1:]) for place in range(len(begin))})
             outputs, states = cell.unroll(3, inputs, begin, **arguments)

@@ -1,7 +1,8 @@
 """Losses, forward only: ``mx.gluon.loss``.
 
-Every loss gives one number for each row of the batch, unless it says otherwise. `weight` is multiplied to all of them;
-the argument ``sample_weight`` of a call, shape ``(n, 1)`` for one number a row, to each.
+Every loss gives one number for each row of the batch, unless it says otherwise. `weight` is
+multiplied to all of them; the argument ``sample_weight`` of a call, shape ``(n, 1)`` for one number
+a row, to each.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ class L1Loss(Loss):
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
-    """Cross entropy of probabilities of yes and no; `from_sigmoid`: these are given, not what sigmoid makes them of."""
+    """Cross entropy of probabilities of yes and no; `from_sigmoid`: these are given, not what
+    sigmoid makes them of.
+    """
 
     def __init__(
         self, from_sigmoid: bool = False, weight: float | None = None, batch_axis: int = 0, **kwargs: Any
@@ -163,7 +166,9 @@ SoftmaxCELoss = SoftmaxCrossEntropyLoss
 
 
 class KLDivLoss(Loss):
-    """The Kullback-Leibler divergence; `from_logits`: predictions are logarithms of probabilities already."""
+    """The Kullback-Leibler divergence; `from_logits`: predictions are logarithms of probabilities
+    already.
+    """
 
     def __init__(
         self,
@@ -266,7 +271,9 @@ class SquaredHingeLoss(HingeLoss):
 
 
 class LogisticLoss(Loss):
-    """The logistic loss; labels are -1 and 1 with `label_format` ``signed``, 0 and 1 with ``binary``."""
+    """The logistic loss; labels are -1 and 1 with `label_format` ``signed``, 0 and 1 with
+    ``binary``.
+    """
 
     def __init__(
         self, weight: float | None = None, batch_axis: int = 0, label_format: str = "signed", **kwargs: Any
@@ -331,7 +338,9 @@ class PoissonNLLLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """1 minus the cosine of two vectors where the label is 1; where it is -1, the cosine above `margin`."""
+    """1 minus the cosine of two vectors where the label is 1; where it is -1, the cosine above
+    `margin`.
+    """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, margin: float = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -357,10 +366,11 @@ def _number(F: Any, value: float) -> Any:
 
 
 class SDMLLoss(Loss):
-    """Smoothed deep metric learning: row i of one batch belongs to row i of the other, and to no other row.
+    """Smoothed deep metric learning: row i of one batch belongs to row i of the other, and to no
+    other row.
 
-    `smoothing_parameter` is the probability given to the other rows together. Not for symbols: the size of the batch
-    must be known.
+    `smoothing_parameter` is the probability given to the other rows together. Not for symbols: the
+    size of the batch must be known.
     """
 
     def __init__(

@@ -51,7 +51,9 @@ class BaseModule:
     def iter_predict(
         self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True, sparse_row_id_fn: Any = None
     ) -> Iterator[tuple[list[NDArray], int, Any]]:
-        """Outputs, number and batch, for every batch; rows that only fill a batch up are left out."""
+        """Outputs, number and batch, for every batch; rows that only fill a batch up are left
+        out.
+        """
         for number, batch in self._batches(eval_data, num_batch, reset):
             self.forward(batch, is_train=False)
             yield self._without_pad(batch), number, batch
@@ -103,8 +105,9 @@ class BaseModule:
     ) -> list[tuple[str, Any]]:
         """The metric over all batches, as pairs of name and value.
 
-        `eval_metric` is one, or what ``mx.metric.create`` takes. The callbacks, functions or lists of them, get
-        ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``: after every batch, and at the end.
+        `eval_metric` is one, or what ``mx.metric.create`` takes. The callbacks, functions or lists
+        of them, get ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``: after every batch, and
+        at the end.
         """
         from ..metric import create
 

@@ -22,9 +22,10 @@ _Made = tuple[Symbol, Sequence[str], Sequence[str]]
 class BucketingModule(BaseModule):
     """Modules by bucket, a key such as the length of a sentence, that share their parameters.
 
-    `sym_gen` makes symbol, names of data and names of labels for a key. `default_bucket_key` is that of the largest
-    bucket: its symbol has all parameters. ``forward`` takes the module of the batch's ``bucket_key``, and may be used
-    from several threads: each gets the outputs of its own ``forward``.
+    `sym_gen` makes symbol, names of data and names of labels for a key. `default_bucket_key` is
+    that of the largest bucket: its symbol has all parameters. ``forward`` takes the module of the
+    batch's ``bucket_key``, and may be used from several threads: each gets the outputs of its own
+    ``forward``.
     """
 
     def __init__(
@@ -161,7 +162,9 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the default bucket's inputs. Binds for inference, which is all there is."""
+        """Fixes the shapes of the default bucket's inputs. Binds for inference, which is all there
+        is.
+        """
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
@@ -269,7 +272,9 @@ class BucketingModule(BaseModule):
         self._module.forward(data_batch)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
-        """The results of the last ``forward`` of this thread, or, if it made none, of the module."""
+        """The results of the last ``forward`` of this thread, or, if it made none, of the
+        module.
+        """
         return self._module.get_outputs(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:

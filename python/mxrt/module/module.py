@@ -48,7 +48,8 @@ def _fits(needed: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 class Module(BaseModule):
     """A symbol with its parameters.
 
-    ``forward`` and ``get_outputs`` may be used from several threads: each gets the outputs of its own ``forward``.
+    ``forward`` and ``get_outputs`` may be used from several threads: each gets the outputs of its
+    own ``forward``.
     """
 
     def __init__(
@@ -193,7 +194,8 @@ class Module(BaseModule):
     ) -> None:
         """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one.
 
-        Where MXNet binds for training unless told otherwise, this binds for inference, which is all there is.
+        Where MXNet binds for training unless told otherwise, this binds for inference, which is all
+        there is.
         """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
@@ -237,7 +239,9 @@ class Module(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Gives the parameters values. All that are missing or of a wrong shape are listed in one error."""
+        """Gives the parameters values. All that are missing or of a wrong shape are listed in one
+        error.
+        """
         self._need_bind("set_params")
         if self.params_initialized and not force_init:
             warnings.warn("Parameters already initialized and force_init=False. set_params call ignored.", stacklevel=2)
@@ -261,14 +265,17 @@ class Module(BaseModule):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
             taken[name] = self._first_value(name, shapes.get(name) or ())
-        # In one step: a forward of another thread meanwhile uses either all old values or all new ones.
+        # In one step: a forward of another thread meanwhile uses either all old values or all new
+        # ones.
         self._values = taken
         self._arg_params = {n: taken[n] for n in self._param_names}
         self._aux_params = {n: taken[n] for n in self._aux_names}
         self.params_initialized = True
 
     def _borrow(self, other: Module) -> None:
-        """Takes over the parameters of another module, which has all of them: the arrays themselves."""
+        """Takes over the parameters of another module, which has all of them: the arrays
+        themselves.
+        """
         if other is self or (self._lender is not None and self._lender is other._values):
             return
         names = [*self._param_names, *self._aux_names]
@@ -296,7 +303,9 @@ class Module(BaseModule):
         return dict(zip(names, [*arg_shapes, *aux_shapes], strict=True))
 
     def _first_value(self, name: str, shape: tuple[int, ...]) -> NDArray:
-        """For a parameter that is not given: its earlier value, else zeros (labels and the like do not matter)."""
+        """For a parameter that is not given: its earlier value, else zeros (labels and the like do
+        not matter).
+        """
         for held in (self._arg_params, self._aux_params):
             if held and name in held:
                 return held[name]
@@ -376,7 +385,8 @@ class Module(BaseModule):
     ) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results.
 
-        ``priority``, ``deadline`` and ``cancel_on_drop`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
+        ``priority``, ``deadline`` and ``cancel_on_drop`` are those of
+        :meth:`mxrt.gluon.SymbolBlock.forward`.
         """
         self._need_params("forward")
         if is_train:
@@ -428,7 +438,9 @@ class Module(BaseModule):
         return inputs
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
-        """Where a batch that ran has other shapes than the module was bound to, the module is bound anew."""
+        """Where a batch that ran has other shapes than the module was bound to, the module is bound
+        anew.
+        """
         if all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes):
             return
         self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
@@ -442,7 +454,8 @@ class Module(BaseModule):
     def _label(self, name: str, inputs: Mapping[str, NDArray]) -> NDArray:
         """A label that is not given: zeros, since at inference its value does not matter.
 
-        Its shape is worked out from the other inputs of the same call: other threads may use other batch sizes.
+        Its shape is worked out from the other inputs of the same call: other threads may use other
+        batch sizes.
         """
         shapes, _, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in inputs.items()})
         shape = dict(zip(self._arguments, shapes, strict=True)).get(name) or ()
@@ -453,7 +466,9 @@ class Module(BaseModule):
         return nd.zeros(shape, ctx=self._context)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
-        """The results of the last ``forward`` of this thread, or, if it made none, of the module."""
+        """The results of the last ``forward`` of this thread, or, if it made none, of the
+        module.
+        """
         self._need_params("get_outputs")
         outputs: list[NDArray] | None = getattr(self._mine, "outputs", self._outputs)
         if outputs is None:

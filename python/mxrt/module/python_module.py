@@ -14,7 +14,9 @@ __all__ = ["PythonLossModule", "PythonModule"]
 
 
 class PythonModule(BaseModule):
-    """A module without parameters; subclasses define ``forward``, ``get_outputs`` and ``_compute_output_shapes``."""
+    """A module without parameters; subclasses define ``forward``, ``get_outputs`` and
+    ``_compute_output_shapes``.
+    """
 
     def __init__(
         self,

@@ -31,8 +31,8 @@ class SequentialModule(BaseModule):
     def add(self, module: Any, **kwargs: Any) -> SequentialModule:
         """Adds a module behind the others, and returns this one.
 
-        ``take_labels=True``: the labels go to this module. ``auto_wiring=True``: what comes from the module before gets
-        the names of this one's inputs.
+        ``take_labels=True``: the labels go to this module. ``auto_wiring=True``: what comes from
+        the module before gets the names of this one's inputs.
         """
         unknown = set(kwargs) - {self.META_TAKE_LABELS, self.META_AUTO_WIRING}
         if unknown:
@@ -83,7 +83,9 @@ class SequentialModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the inputs, module by module. Binds for inference, which is all there is."""
+        """Fixes the shapes of the inputs, module by module. Binds for inference, which is all there
+        is.
+        """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -124,7 +126,9 @@ class SequentialModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Gives the parameters of all modules first values; AssertionError if two have one of the same name."""
+        """Gives the parameters of all modules first values; AssertionError if two have one of the
+        same name.
+        """
         if self.params_initialized and not force_init:
             return
         owners: dict[str, int] = {}

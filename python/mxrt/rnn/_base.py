@@ -19,7 +19,8 @@ _Arrays = dict[str, NDArray]
 def as_sequence(
     length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
 ) -> tuple[Any, int]:
-    """Inputs of all steps as one symbol (`merge`), as a list (not `merge`) or as they are (None); and the axis of time.
+    """Inputs of all steps as one symbol (`merge`), as a list (not `merge`) or as they are (None);
+    and the axis of time.
 
     Where a symbol has to be cut, `length` says into how many steps.
     """
@@ -61,10 +62,11 @@ class RNNParams:
 
 
 class BaseRNNCell:
-    """A step of a recurrent network: called with inputs and states it gives an output and the next states.
+    """A step of a recurrent network: called with inputs and states it gives an output and the next
+    states.
 
-    ``unroll`` makes a network of many steps. Subclasses define ``__call__`` and ``state_info``, and ``_gate_names`` if
-    their weights are those of several gates, one behind another.
+    ``unroll`` makes a network of many steps. Subclasses define ``__call__`` and ``state_info``, and
+    ``_gate_names`` if their weights are those of several gates, one behind another.
     """
 
     _num_hidden: int
@@ -140,7 +142,9 @@ class BaseRNNCell:
         return found
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> _Arrays:
-        """The parameters of a model, with the gates of this cell joined, as the network wants them."""
+        """The parameters of a model, with the gates of this cell joined, as the network wants
+        them.
+        """
         found = dict(args)
         names = self._gate_names
         for group in ("i2h", "h2h") if names else ():
@@ -159,8 +163,8 @@ class BaseRNNCell:
     ) -> tuple[Any, list[Any]]:
         """A network of `length` steps: outputs and last states.
 
-        Inputs are a symbol with an axis of time, as `layout` says, or a list. Outputs are one symbol with
-        ``merge_outputs=True``, else a list.
+        Inputs are a symbol with an axis of time, as `layout` says, or a list. Outputs are one
+        symbol with ``merge_outputs=True``, else a list.
         """
         self.reset()
         steps, _ = as_sequence(length, inputs, layout, False)

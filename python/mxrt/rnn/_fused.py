@@ -26,8 +26,9 @@ _GATES = {
 class FusedRNNCell(BaseRNNCell):
     """Layers of recurrent cells as one operator ``RNN``, whose parameters are one array.
 
-    `mode` is ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``. It can only be unrolled, fastest in the layout TNC;
-    ``unfuse`` makes single cells of it that take the same weights, once they are unpacked.
+    `mode` is ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``. It can only be unrolled, fastest in
+    the layout TNC; ``unfuse`` makes single cells of it that take the same weights, once they are
+    unpacked.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class FusedRNNCell(BaseRNNCell):
         return _GATES[self._mode]
 
     def _parts(self, num_input: int) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the weights and biases, in the order in which they lie in the one array."""
+        """Names and shapes of the weights and biases, in the order in which they lie in the one
+        array.
+        """
         hidden = self._num_hidden
         found: dict[str, tuple[int, ...]] = {}
         sides = [(layer, side) for layer in range(self._num_layers) for side in self._directions]
@@ -97,7 +100,9 @@ class FusedRNNCell(BaseRNNCell):
         return found
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """The parameters of a model, with the one array of this cell cut into weights and biases of gates."""
+        """The parameters of a model, with the one array of this cell cut into weights and biases of
+        gates.
+        """
         found = dict(args)
         array = found.pop(f"{self._params._prefix}parameters")
         sides, gates, hidden = len(self._directions), len(self._gate_names), self._num_hidden
@@ -107,7 +112,9 @@ class FusedRNNCell(BaseRNNCell):
         return found
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """The parameters of a model, with the weights and biases of this cell's gates as one array."""
+        """The parameters of a model, with the weights and biases of this cell's gates as one
+        array.
+        """
         found = dict(args)
         first = found[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
         parts = [found.pop(name).reshape((-1,)) for name in self._parts(first.shape[1])]

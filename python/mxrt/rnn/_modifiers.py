@@ -230,7 +230,9 @@ class ModifierCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Zoneout: while training, outputs and states sometimes stay what they were; at inference they do not."""
+    """Zoneout: while training, outputs and states sometimes stay what they were; at inference they
+    do not.
+    """
 
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
         from ._fused import FusedRNNCell

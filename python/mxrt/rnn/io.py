@@ -25,8 +25,9 @@ def encode_sentences(
 ) -> tuple[list[list[int]], dict[str, int]]:
     """Sentences as numbers of words, and the number of every word.
 
-    Without `vocab` words are numbered from `start_label` on, leaving `invalid_label` out, which is the number of
-    `invalid_key`. With it all words must have a number, or `unknown_token` takes the place of those that have none.
+    Without `vocab` words are numbered from `start_label` on, leaving `invalid_label` out, which is
+    the number of `invalid_key`. With it all words must have a number, or `unknown_token` takes the
+    place of those that have none.
     """
     fresh = vocab is None
     numbers = {invalid_key: invalid_label} if vocab is None else vocab
@@ -49,11 +50,13 @@ def encode_sentences(
 
 
 class BucketSentenceIter(DataIter):
-    """Batches of sentences of about the same length, for language models: the label of a word is the next word.
+    """Batches of sentences of about the same length, for language models: the label of a word is
+    the next word.
 
-    A sentence goes to the smallest bucket it fits in and is filled up with `invalid_label`; sentences longer than the
-    largest bucket are left out. Without `buckets` every length of which there is a batch is one. Batches have the shape
-    (batch size, length), or the other way round with ``layout='TN'``, and come in random order.
+    A sentence goes to the smallest bucket it fits in and is filled up with `invalid_label`;
+    sentences longer than the largest bucket are left out. Without `buckets` every length of which
+    there is a batch is one. Batches have the shape (batch size, length), or the other way round
+    with ``layout='TN'``, and come in random order.
     """
 
     def __init__(

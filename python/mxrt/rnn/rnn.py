@@ -51,7 +51,9 @@ def save_rnn_checkpoint(
 def load_rnn_checkpoint(
     cells: _Cells, prefix: str, epoch: int
 ) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """Symbol, arguments and auxiliary states of a checkpoint, with the gates of the cells joined."""
+    """Symbol, arguments and auxiliary states of a checkpoint, with the gates of the cells
+    joined.
+    """
     symbol, args, aux = load_checkpoint(prefix, epoch)
     for cell in _listed(cells):
         args = cell.pack_weights(args)

@@ -65,8 +65,9 @@ def default_root() -> str:
 def get_model_file(name: str, root: str | None = None) -> str:
     """The parameter file of a pretrained model in a folder (:func:`default_root` without one).
 
-    It is ``<name>-<hash>.params`` as Apache MXNet published it, or ``<name>.params``, weights of one's own.
-    :class:`mxrt.base.MXNetNotImplementedError` says where a file that is missing is expected; nothing is downloaded.
+    It is ``<name>-<hash>.params`` as Apache MXNet published it, or ``<name>.params``, weights of
+    one's own. :class:`mxrt.base.MXNetNotImplementedError` says where a file that is missing is
+    expected; nothing is downloaded.
     """
     folder = default_root() if root is None else os.path.expanduser(root)
     published = os.path.join(folder, f"{name}-{short_hash(name)}.params")

@@ -24,7 +24,8 @@ def as_list(value: Any) -> list[Any]:
 def format_sequence(
     length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
 ) -> tuple[Any, int, Any, int]:
-    """A sequence in the form asked for, its axis of time, ``mx.nd`` or ``mx.sym``, and the size of the batch.
+    """A sequence in the form asked for, its axis of time, ``mx.nd`` or ``mx.sym``, and the size of
+    the batch.
 
     With `merge` it becomes one array, with False a list, with None it stays what it is.
     """
@@ -85,7 +86,9 @@ def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, axis: int, 
 
 
 def reverse_sequence(steps: list[Any], length: int, valid_length: Any = None) -> list[Any]:
-    """The steps in reverse; with lengths, each row's valid ones in reverse and the rest where it is."""
+    """The steps in reverse; with lengths, each row's valid ones in reverse and the rest where it
+    is.
+    """
     F: Any = symbol if isinstance(steps[0], Symbol) else ndarray
     if valid_length is None:
         return steps[::-1]

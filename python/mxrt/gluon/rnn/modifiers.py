@@ -57,7 +57,9 @@ class DropoutCell(HybridRecurrentCell):
 
 
 class ModifierCell(HybridRecurrentCell):
-    """A cell around another one, whose parameters it has; the other one is not to be called any more."""
+    """A cell around another one, whose parameters it has; the other one is not to be called any
+    more.
+    """
 
     def __init__(self, base_cell: Any) -> None:
         if base_cell._modified:
@@ -95,7 +97,9 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Keeps outputs and states of the step before while training, with the given probabilities; else nothing."""
+    """Keeps outputs and states of the step before while training, with the given probabilities;
+    else nothing.
+    """
 
     def __init__(self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
         if isinstance(base_cell, BidirectionalCell):
@@ -123,7 +127,8 @@ class ZoneoutCell(ModifierCell):
         """Output and states of the cell inside."""
         output, after = self.base_cell(inputs, states)
         if F is ndarray:
-            # Nothing is trained, hence nothing kept back, and threads share no output of a step before.
+            # Nothing is trained, hence nothing kept back, and threads share no output of a step
+            # before.
             return output, after
 
         def mask(rate: float, like: Any) -> Any:
@@ -216,7 +221,9 @@ class BidirectionalCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs all steps of a sequence in both directions; the outputs of both are joined along the last axis."""
+        """Runs all steps of a sequence in both directions; the outputs of both are joined along the
+        last axis.
+        """
         self.reset()
         steps, axis, F, batch = format_sequence(length, inputs, layout, False)
         states = first_states(self, F, begin_state, steps, batch)

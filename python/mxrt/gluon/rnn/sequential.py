@@ -61,7 +61,9 @@ class _Stack(_Base):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs all steps of a sequence through one cell after the other; see :meth:`RecurrentCell.unroll`."""
+        """Runs all steps of a sequence through one cell after the other; see
+        :meth:`RecurrentCell.unroll`.
+        """
         self.reset()
         inputs, _, F, batch = format_sequence(length, inputs, layout, None)
         states = first_states(self, F, begin_state, inputs, batch)

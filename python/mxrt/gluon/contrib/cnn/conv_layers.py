@@ -144,7 +144,9 @@ class DeformableConvolution(_Deformable):
         offset_bias: Any = None,
         deformable_conv_bias: Any = None,
     ) -> Any:
-        """Shape of x with ``channels`` channels, and other extents as stride and padding make them."""
+        """Shape of x with ``channels`` channels, and other extents as stride and padding make
+        them.
+        """
         arrays = self._arrays(deformable_conv_weight, deformable_conv_bias)
         offset = self._offsets(F, x, offset_weight, offset_bias)
         operator = F.contrib.DeformableConvolution
@@ -152,7 +154,8 @@ class DeformableConvolution(_Deformable):
 
 
 class ModulatedDeformableConvolution(_Deformable):
-    """A convolution whose windows take their elements from learnt places, multiplied by learnt factors.
+    """A convolution whose windows take their elements from learnt places, multiplied by learnt
+    factors.
 
     The parameters are those of :class:`DeformableConvolution`.
     """
@@ -176,7 +179,9 @@ class ModulatedDeformableConvolution(_Deformable):
         offset_bias: Any = None,
         deformable_conv_bias: Any = None,
     ) -> Any:
-        """Shape of x with ``channels`` channels, and other extents as stride and padding make them."""
+        """Shape of x with ``channels`` channels, and other extents as stride and padding make
+        them.
+        """
         both = self._offsets(F, x, offset_weight, offset_bias)
         offset = F.slice_axis(both, axis=1, begin=0, end=self.offset_split_index)
         mask = F.sigmoid(F.slice_axis(both, axis=1, begin=self.offset_split_index, end=None)) * 2

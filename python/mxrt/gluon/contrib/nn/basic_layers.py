@@ -35,7 +35,9 @@ class Concurrent(Sequential):
 
 
 class HybridConcurrent(HybridSequential):
-    """Blocks that can be hybridised side by side: all get the input, and their results are joined along an axis."""
+    """Blocks that can be hybridised side by side: all get the input, and their results are joined
+    along an axis.
+    """
 
     def __init__(self, axis: int = -1, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -55,7 +57,9 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Block):
-    """Rows of a matrix ``(input_dim, output_dim)`` by their numbers. Here the matrix is stored densely."""
+    """Rows of a matrix ``(input_dim, output_dim)`` by their numbers. Here the matrix is stored
+    densely.
+    """
 
     def __init__(
         self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None, **kwargs: Any
@@ -81,7 +85,8 @@ class SparseEmbedding(Block):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Batch normalisation that training synchronises between devices: outside of training the same as BatchNorm.
+    """Batch normalisation that training synchronises between devices: outside of training the same
+    as BatchNorm.
 
     `num_devices` and the other arguments that concern training are accepted.
     """
@@ -118,7 +123,9 @@ class SyncBatchNorm(BatchNorm):
 
 
 class PixelShuffle1D(HybridBlock):
-    """Lengthens a row by taking its elements from several channels: ``(n, f * c, w)`` to ``(n, c, w * f)``."""
+    """Lengthens a row by taking its elements from several channels: ``(n, f * c, w)`` to
+    ``(n, c, w * f)``.
+    """
 
     def __init__(self, factor: int) -> None:
         super().__init__()
@@ -136,7 +143,8 @@ class PixelShuffle1D(HybridBlock):
 class PixelShuffle2D(HybridBlock):
     """Enlarges an image by taking its pixels from several channels.
 
-    ``(n, f1 * f2 * c, h, w)`` becomes ``(n, c, h * f1, w * f2)``; `factor` is a number, or one for each axis.
+    ``(n, f1 * f2 * c, h, w)`` becomes ``(n, c, h * f1, w * f2)``; `factor` is a number, or one for
+    each axis.
     """
 
     def __init__(self, factor: Any) -> None:
@@ -157,8 +165,8 @@ class PixelShuffle2D(HybridBlock):
 class PixelShuffle3D(HybridBlock):
     """Enlarges a volume by taking its elements from several channels.
 
-    ``(n, f1 * f2 * f3 * c, d, h, w)`` becomes ``(n, c, d * f1, h * f2, w * f3)``; `factor` is a number, or one for each
-    axis.
+    ``(n, f1 * f2 * f3 * c, d, h, w)`` becomes ``(n, c, d * f1, h * f2, w * f3)``; `factor` is a
+    number, or one for each axis.
     """
 
     def __init__(self, factor: Any) -> None:
@@ -168,7 +176,8 @@ class PixelShuffle3D(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Shape ``(n, c, d * f1, h * f2, w * f3)``."""
         f1, f2, f3 = self._factors
-        # One axis after the other takes its factor out of the channels: operators know up to six axes at once.
+        # One axis after the other takes its factor out of the channels: operators know up to six
+        # axes at once.
         x = F.reshape(x, (0, -4, -1, f1 * f2 * f3, 0, 0, 0))
         x = F.swapaxes(x, 2, 3)
         x = F.reshape(x, (0, 0, 0, -4, f1, f2 * f3, 0, 0))

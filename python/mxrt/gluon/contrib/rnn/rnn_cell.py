@@ -1,4 +1,6 @@
-"""LSTM with a projection, dropout that stays the same for all steps, and unrolling as one operator."""
+"""LSTM with a projection, dropout that stays the same for all steps, and unrolling as one
+operator.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
 
 class VariationalDropoutCell(ModifierCell):
-    """Dropout around a cell, the same elements in all steps, while training; else it changes nothing.
+    """Dropout around a cell, the same elements in all steps, while training; else it changes
+    nothing.
 
     Parameters
     ----------
@@ -65,7 +68,8 @@ class VariationalDropoutCell(ModifierCell):
 
 
 class LSTMPCell(HybridRecurrentCell):
-    """A long short-term memory cell whose output is projected to another width; its states are output and memory.
+    """A long short-term memory cell whose output is projected to another width; its states are
+    output and memory.
 
     Parameters
     ----------

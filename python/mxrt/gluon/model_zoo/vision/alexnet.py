@@ -31,6 +31,8 @@ class AlexNet(Classifier):
 
 
 def alexnet(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> AlexNet:
-    """AlexNet; the keywords are those of the class. With `pretrained` the weights are read from a file in `root`."""
+    """AlexNet; the keywords are those of the class. With `pretrained` the weights are read from a
+    file in `root`.
+    """
     net: AlexNet = with_weights(AlexNet(**kwargs), "alexnet", pretrained, ctx, root)
     return net

@@ -134,6 +134,8 @@ class Inception3(Classifier):
 
 
 def inception_v3(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> Inception3:
-    """Inception v3; the keywords are those of the class. With `pretrained` the weights come from a file in `root`."""
+    """Inception v3; the keywords are those of the class. With `pretrained` the weights come from a
+    file in `root`.
+    """
     net: Inception3 = with_weights(Inception3(**kwargs), "inceptionv3", pretrained, ctx, root)
     return net

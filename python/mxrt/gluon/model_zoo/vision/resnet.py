@@ -95,7 +95,9 @@ class BottleneckV1(_BlockV1):
 
 
 class _BlockV2(HybridBlock):
-    """Normalisation and relu come before each convolution; what was made is added to what came in."""
+    """Normalisation and relu come before each convolution; what was made is added to what came
+    in.
+    """
 
     _steps: tuple[tuple[str, str], ...]
 
@@ -215,7 +217,9 @@ class ResNetV1(_ResNet):
 
 
 class ResNetV2(_ResNet):
-    """He's residual network with normalisation before the convolutions; the parameters are those of ResNetV1."""
+    """He's residual network with normalisation before the convolutions; the parameters are those of
+    ResNetV1.
+    """
 
     def __init__(
         self,
@@ -260,7 +264,9 @@ def get_resnet(
     root: str | None = None,
     **kwargs: Any,
 ) -> ResNetV1 | ResNetV2:
-    """The ResNet of a version, 1 or 2, and of 18, 34, 50, 101 or 152 layers; other keywords are those of the class."""
+    """The ResNet of a version, 1 or 2, and of 18, 34, 50, 101 or 152 layers; other keywords are
+    those of the class.
+    """
     if num_layers not in resnet_spec:
         raise AssertionError(f"Invalid number of layers: {num_layers}. Options are {list(resnet_spec)}")
     if version not in (1, 2):

@@ -11,7 +11,8 @@ from ._classifier import Classifier, stack
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 
-# Channels of the first convolution, its kernel, and then the fires by what they squeeze to; 0 is a pooling.
+# Channels of the first convolution, its kernel, and then the fires by what they squeeze to; 0 is a
+# pooling.
 _PLANS = {
     "1.0": (96, 7, (0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64)),
     "1.1": (64, 3, (0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64)),
