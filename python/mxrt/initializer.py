@@ -357,7 +357,7 @@ class FusedRNN(Initializer):
             "bidirectional": bidirectional,
         }
         written = None if inner is None else inner.dumps()
-        super().__init__(init=written, forget_bias=forget_bias, **self._shape)
+        super().__init__(init=written, **self._shape, forget_bias=forget_bias)
         self._init = inner
         self._forget_bias = forget_bias
 
