@@ -128,3 +128,12 @@ def test_batches_are_split(mx, tmp_path: Path) -> None:
     file.write_bytes(b"abc")
     assert utils.check_sha1(str(file), "a9993e364706816aba3e25717850c26c9cd0d89d")
     assert utils.download("https://example.org/model.zip", path=str(tmp_path)) == str(file)
+
+
+def test_packages_add_models_of_their_own(mx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = mx.gluon.model_zoo.model_store
+    monkeypatch.setitem(store._model_sha1, "mine", "a9993e364706816aba3e25717850c26c9cd0d89d")
+    (tmp_path / "mine-a9993e36.params").write_bytes(b"abc")
+    assert store.get_model_file("mine", root=str(tmp_path)) == str(tmp_path / "mine-a9993e36.params")
+    store.purge(str(tmp_path))
+    assert not list(tmp_path.iterdir())

@@ -10,8 +10,9 @@ from ..utils import check_sha1
 
 __all__ = ["get_model_file", "purge"]
 
-# SHA-1 of the files that Apache MXNet published; the first eight digits are part of their names.
-_SHA1 = {
+# SHA-1 of the files that Apache MXNet published; the first eight digits are part of their names. Other packages, such
+# as GluonNLP, add theirs.
+_model_sha1 = {
     "alexnet": "44335d1f0046b328243b32a26a4fbd62d9057b45",
     "densenet121": "f27dbf2dbd5ce9a80b102d89c7483342cd33cb31",
     "densenet161": "b6c8a95717e3e761bd88d145f4d0a214aaa515dc",
@@ -51,9 +52,9 @@ _SHA1 = {
 
 def short_hash(name: str) -> str:
     """The part of a file name that tells which weights these are."""
-    if name not in _SHA1:
+    if name not in _model_sha1:
         raise ValueError(f"Pretrained model for {name} is not available.")
-    return _SHA1[name][:8]
+    return _model_sha1[name][:8]
 
 
 def default_root() -> str:
@@ -73,11 +74,11 @@ def get_model_file(name: str, root: str | None = None) -> str:
     published = os.path.join(folder, f"{name}-{short_hash(name)}.params")
     own = os.path.join(folder, f"{name}.params")
     if os.path.exists(published):
-        if check_sha1(published, _SHA1[name]):
+        if check_sha1(published, _model_sha1[name]):
             return published
         raise MXNetValueError(
-            f"'{published}' is not the published file: its SHA-1 is not {_SHA1[name]}. Rename it to '{own}' if it has "
-            "weights of your own"
+            f"'{published}' is not the published file: its SHA-1 is not {_model_sha1[name]}. Rename it to '{own}' if it "
+            "has weights of your own"
         )
     if os.path.exists(own):
         return own
