@@ -447,3 +447,32 @@ def test_blocks_run_rewritten_graphs(mx, tmp_path: Path, kind: str) -> None:
         assert net(x).asscalar() == 2
     finally:
         mx.subgraph._BACKENDS.pop("scaled")
+
+
+def test_hybridised_blocks_show_their_plan(mx, lib) -> None:
+    net, x = lib.Net(), mx.nd.ones((1, 2))
+    net.initialize()
+    with pytest.raises(RuntimeError, match="hybridize"):
+        net.plan(x)
+    with pytest.raises(RuntimeError, match="hybridize"):
+        net.plan_cache_info()
+    net.hybridize()
+    assert "FullyConnected" in net.plan(x, measure=False)
+    assert net.plan_report(x, measure=False)["steps"]
+    net(x)
+    assert net.plan_cache_info()["plans"] >= 1
+
+
+def test_hybridizing_while_others_call(mx, lib, eager_switching) -> None:
+    net, x = lib.Net(), mx.nd.ones((1, 2))
+    net.initialize(mx.init.Normal(0.5))
+    net.hybridize()
+    want = net(x).asnumpy()
+
+    def call(number: int) -> None:
+        for turn in range(20):
+            if number == 0:
+                net.hybridize(active=turn % 3 != 0)
+            np.testing.assert_allclose(net(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+    in_threads(8, call)

@@ -12,6 +12,7 @@ from ..context import Context
 from ..ndarray import NDArray, save
 from ..symbol import Symbol
 from . import parameter as parameters
+from ._structure import Format
 from .parameter import Parameter
 
 __all__ = ["FLAGS", "CompiledGraph", "checked_flags", "finish_deferred", "infer_parameter_shapes"]
@@ -52,6 +53,10 @@ class CompiledGraph:
         picks = [place for place in self.arguments if place is not None]
         self._picks = None if picks == list(range(len(self.input_names))) else picks
         self._flags = dict(flags)
+        # Structure of the arguments and of the result, and the number of arguments if both are plain, else -1.
+        self.in_format: Format = [0] * len(self.input_names)
+        self.out_format: Format = 0
+        self.flat = -1
         self._op: _mxrt.CachedOp | None = None
         self._lock = threading.Lock()
         # For every device the graph with the parameters there, and the generation of parameters that these are of.

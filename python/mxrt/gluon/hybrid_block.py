@@ -57,8 +57,7 @@ class HybridBlock(Block, PlanMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was compiled is made anew where the copy is used.
-        kept = {key: None if isinstance(value, CompiledGraph) else value for key, value in self.__dict__.items()}
-        return {**kept, "_flat": -1}
+        return {key: None if isinstance(value, CompiledGraph) else value for key, value in self.__dict__.items()}
 
     def _clear_cached_op(self) -> None:
         """Forgets the graph: the next call makes it anew."""
@@ -69,8 +68,6 @@ class HybridBlock(Block, PlanMethods):
 
     def _drop_compiled(self) -> None:
         self._compiled: CompiledGraph | None = None
-        # Number of arguments of the compiled graph if these are plain arrays, as are the results; else -1.
-        self._flat = -1
 
     # Names of MXNet that programs read.
 
@@ -189,13 +186,16 @@ class HybridBlock(Block, PlanMethods):
             if self._backend is not None:
                 traced, params = self._rewritten(traced, params, args)
             found = CompiledGraph(traced.out, names, params, self._flags)
+            found.in_format, found.out_format = traced.in_format, traced.out_format
             plain = traced.in_format == [0] * len(names) and _flat_result(traced.out_format) and self._callback is None
+            found.flat = len(names) if plain else -1
             self._traced = traced
             self._compiled = found
-            self._flat = len(names) if plain else -1
             return found
 
     def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
+        if not self._active and self._compiled is None:
+            raise RuntimeError(f"{self.name} is not compiled: call hybridize() first")
         graph = self._compile(args)
         arrays = [value for value in flatten(args, "input")[0] if value is not None]
         try:
@@ -323,7 +323,7 @@ class HybridBlock(Block, PlanMethods):
         with _tracing:
             self._callback = callback
             self._monitor_all = monitor_all
-            self._flat = -1
+            self._drop_compiled()
         super().register_op_hook(callback, monitor_all)
 
     # ---- calls -------------------------------------------------------------------------------------------------
@@ -336,15 +336,14 @@ class HybridBlock(Block, PlanMethods):
         Arguments are arrays, None, or nested lists of them, all on one context. ``priority``, ``deadline`` and
         ``cancel_on_drop`` are for hybridised blocks, see :meth:`SymbolBlock.forward`.
         """
-        if self._flat == 1 + len(args):
-            graph = self._compiled
+        graph = self._compiled
+        if graph is not None and graph.flat == 1 + len(args):
             given = (x, *args)
             for value in given:
                 if not isinstance(value, NDArray):
                     break
             else:
-                if graph is not None:
-                    return graph.call(given, priority, deadline, cancel_on_drop)
+                return graph.call(given, priority, deadline, cancel_on_drop)
         symbols, arrays, contexts = survey((x, *args))
         if symbols and arrays:
             raise ValueError(
@@ -382,14 +381,11 @@ class HybridBlock(Block, PlanMethods):
 
     def _call_compiled(self, args: tuple[Any, ...], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
         graph = self._compiled or self._compile(args)
-        traced = self._traced
-        if traced is None:  # another thread changed the structure meanwhile
-            return self._call_compiled(args, priority, deadline, cancel_on_drop)
         flat, form = flatten(args, "input")
-        if not same_structure(form, traced.in_format):
+        if not same_structure(form, graph.in_format):
             raise ValueError(
                 "The argument structure of HybridBlock does not match the cached version. Stored format = "
-                f"{traced.in_format}, input format = {form}. Call hybridize() again to make the graph anew"
+                f"{graph.in_format}, input format = {form}. Call hybridize() again to make the graph anew"
             )
         arrays = [value for value in flat if value is not None]
         if self._callback is not None:
@@ -398,7 +394,7 @@ class HybridBlock(Block, PlanMethods):
             out = call_and_show(graph, arrays, self._callback, self._monitor_all)
         else:
             out = graph.call(arrays, priority, deadline, cancel_on_drop)
-        return regroup([out] if isinstance(out, NDArray) else list(out), traced.out_format)
+        return regroup([out] if isinstance(out, NDArray) else list(out), graph.out_format)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """What the block computes with the operators of `F`; to be defined by the class.

@@ -138,6 +138,7 @@ class SymbolBlock(HybridBlock):
 
     def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
         self._checked(args)
+        self._compile(args)
         return super()._graph_for_plan(args)
 
     def _compiled_graph(self) -> CompiledGraph:

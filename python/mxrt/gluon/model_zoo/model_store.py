@@ -77,8 +77,8 @@ def get_model_file(name: str, root: str | None = None) -> str:
         if check_sha1(published, _model_sha1[name]):
             return published
         raise MXNetValueError(
-            f"'{published}' is not the published file: its SHA-1 is not {_model_sha1[name]}. Rename it to '{own}' if it "
-            "has weights of your own"
+            f"'{published}' is not the published file: its SHA-1 is not {_model_sha1[name]}. Rename it to '{own}' if "
+            "it has weights of your own"
         )
     if os.path.exists(own):
         return own
