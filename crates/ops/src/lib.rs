@@ -25,17 +25,16 @@ mod testing;
 
 pub use crate::blocked::convolution::with_pooling;
 pub use crate::definition::{
-    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, JoinPart, OpDef, Outputs, Registry, Shapes, infer_types,
-    registry,
+    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, OpDef, Outputs, Registry, Shapes, infer_types, registry,
 };
 pub use crate::execution::{
     BoundOperatorCache, CallAttrs, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelOptions, Packing,
-    RandomKey, RandomState, Signature, Unpack, binary_picoseconds, costed_kernel_fn, elementwise_ns,
+    RandomKey, RandomState, Signature, Unpack, binary_picoseconds, bind_kernel, costed_kernel_fn, elementwise_ns,
     in_place_kernel_fn, invoke, invoke_cached, kernel_fn, program_picoseconds, streaming_ns, unary_picoseconds,
 };
 pub use crate::rewrite::{
-    BlockedForm, BlockedLayout, Elementwise, ElementwiseProgram, Layout, MAX_PROGRAM_STEPS, OperandBroadcast,
-    StepInput, layout_attrs, program_step,
+    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, Layout, MAX_PROGRAM_STEPS,
+    OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
 };
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};

@@ -101,7 +101,7 @@ impl OpTest {
         let inputs: Vec<TensorType> = self.inputs.iter().map(|a| a.tensor.clone()).collect();
         let outputs = infer_types(self.def, &attrs, &inputs)?;
         let signature = Signature { inputs: &inputs, outputs: &outputs, options: KernelOptions::default() };
-        let kernel = (self.def.bind)(&attrs, &signature)?;
+        let kernel = bind_kernel(self.def, &attrs, &signature)?;
         let refs: Vec<TensorRef<'_>> =
             self.inputs.iter().map(|a| TensorRef::new(a.tensor.dtype, &a.tensor.shape, a.memory.bytes())).collect();
         let packed = match kernel.packing() {

@@ -3,7 +3,7 @@
 use mxrt_kernels::par::Serial;
 use mxrt_ops::{
     AttrDef, AttrKind, Attrs, DTypes, Inputs, Kernel, KernelCall, KernelOptions, OpDef, RandomKey, Shapes, Signature,
-    infer_types, registry,
+    bind_kernel, infer_types, registry,
 };
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef, TensorType};
 use std::collections::HashMap;
@@ -150,7 +150,7 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
     assert!(outputs > 0 && op.total_outputs(attrs) >= outputs, "{}", op.name);
     assert!(op.aux.iter().all(|i| *i < inputs), "{}", op.name);
     (0..outputs).for_each(|i| assert!(!op.output_name(attrs, i).is_empty()));
-    (op.is_identity)(attrs);
+    (op.rewrites.is_identity)(attrs);
 
     let mut unknown_in = vec![PartialShape::UNKNOWN; inputs];
     let mut unknown_out = vec![PartialShape::UNKNOWN; outputs];
@@ -175,8 +175,8 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
                 continue;
             }
             let signature = Signature { inputs: &complete, outputs: &types, options: KernelOptions::default() };
-            (op.blocked)(attrs, &signature);
-            if let Ok(kernel) = (op.bind)(attrs, &signature) {
+            (op.rewrites.blocked_form)(attrs, &signature);
+            if let Ok(kernel) = bind_kernel(op, attrs, &signature) {
                 assert!(!kernel.describe().is_empty() && kernel.cost_ns() > 0, "{}", op.name);
                 run_on_zeros(&*kernel, &signature);
                 bound += 1;

@@ -8,7 +8,7 @@ use crate::memory::constants::{ConstCache, ConstNode, ConstPack, ConstPlan, Cons
 use crate::memory::offsets::ALIGN;
 use crate::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{ConvSignature, JoinPart, Kernel, KernelOptions, Signature};
+use mxrt_ops::{ConcatenatedInput, ConvSignature, Kernel, KernelOptions, Signature, bind_kernel};
 use mxrt_tensor::{Shape, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl<'a> PlanBuilder<'a> {
         let constant = graph.constant_nodes();
         let mut alias: HashMap<Value, Value> = HashMap::new();
         for (n, node) in graph.nodes.iter().enumerate() {
-            if (node.op.is_identity)(&node.attrs) && !constant[n] && !node.inputs.is_empty() {
+            if (node.op.rewrites.is_identity)(&node.attrs) && !constant[n] && !node.inputs.is_empty() {
                 let root = alias.get(&node.inputs[0]).copied().unwrap_or(node.inputs[0]);
                 alias.insert(Value::Node(n, 0), root);
             }
@@ -182,7 +182,7 @@ impl<'a> PlanBuilder<'a> {
         let node = &self.graph.nodes[n];
         let (ins, outs) = self.signature_types(n)?;
         let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
-        let kernel = (node.op.bind)(&node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
+        let kernel = bind_kernel(node.op, &node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
         Ok(BoundNode { kernel, inputs: ins, outputs: outs })
     }
 
@@ -226,12 +226,12 @@ impl<'a> PlanBuilder<'a> {
         let mut joins = Vec::new();
         for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.is_step(*n)) {
             let Some(parts) = self.join_parts(n)? else { continue };
-            let aligned = |p: &JoinPart| {
+            let aligned = |p: &ConcatenatedInput| {
                 !p.bytes.is_empty() && [p.bytes.start, p.bytes.end].iter().all(|b| b.is_multiple_of(ALIGN))
             };
             if parts.iter().all(aligned) {
                 let values = node.inputs.iter().map(|v| self.root(*v));
-                let part = |(value, part): (Value, JoinPart)| JoinInput {
+                let part = |(value, part): (Value, ConcatenatedInput)| JoinInput {
                     value,
                     offset: part.bytes.start,
                     alone: part.merge.is_none(),
@@ -245,10 +245,10 @@ impl<'a> PlanBuilder<'a> {
         Ok(Joined::new(&joins, &reads, &results, &made))
     }
 
-    fn join_parts(&self, n: usize) -> Result<Option<Vec<JoinPart>>, OpError> {
+    fn join_parts(&self, n: usize) -> Result<Option<Vec<ConcatenatedInput>>, OpError> {
         let (node, (ins, outs)) = (&self.graph.nodes[n], self.signature_types(n)?);
         let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
-        Ok((node.op.joins)(&node.attrs, &signature))
+        Ok((node.op.rewrites.concatenation)(&node.attrs, &signature))
     }
 
     /// A step that copies input `k` of the joining node `n` to its place.
@@ -257,7 +257,7 @@ impl<'a> PlanBuilder<'a> {
         let tensor = self.type_of(node.inputs[k])?;
         let mut draft =
             copy_draft(node.name.clone(), tensor, OperandPlace::Arena(usize::MAX), self.root(node.inputs[k]));
-        if let Some(JoinPart { bytes, merge: Some(merge) }) =
+        if let Some(ConcatenatedInput { bytes, merge: Some(merge) }) =
             self.join_parts(n)?.and_then(|parts| parts.into_iter().nth(k))
         {
             let shape = Shape::new(&[bytes.len() / tensor.dtype.size()]);

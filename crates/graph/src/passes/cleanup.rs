@@ -12,7 +12,7 @@ const PASS_THROUGH: &[&str] = &["Dropout", "_copy", "BlockGrad", "identity", "ma
 pub fn drop_identities(graph: Graph) -> Result<Graph, OpError> {
     let mut new = Rewriter::new(&graph);
     for (n, node) in graph.nodes.iter().enumerate() {
-        if PASS_THROUGH.contains(&node.op.name) && (node.op.is_identity)(&node.attrs) {
+        if PASS_THROUGH.contains(&node.op.name) && (node.op.rewrites.is_identity)(&node.attrs) {
             let source = new.value(node.inputs[0]);
             new.replace(Value::Node(n, 0), source);
         } else {

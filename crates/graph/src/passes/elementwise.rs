@@ -87,7 +87,7 @@ fn inputs(graph: &Graph, members: &[usize]) -> Vec<Value> {
 /// How an operand of a node lies over its result; None if a chain cannot read it.
 fn broadcast(n: usize, node: &GraphNode, operand: usize, types: &Types) -> Option<OperandBroadcast> {
     let (input, output) = (types.get(node.inputs.get(operand)?)?, types.get(&Value::Node(n, 0))?);
-    let function = (node.op.elementwise)(&node.attrs).filter(|f| f.arity() == node.inputs.len())?;
+    let function = (node.op.rewrites.elementwise)(&node.attrs).filter(|f| f.arity() == node.inputs.len())?;
     let single = input.dtype == DType::F32 && output.dtype == DType::F32;
     function.broadcast(operand, &input.shape, &output.shape).filter(|_| single)
 }
@@ -106,7 +106,7 @@ fn only_fused_is_blocked(n: usize, graph: &Graph, types: &Types, options: Kernel
     let Some(output) = types.get(&Value::Node(n, 0)) else { return false };
     let inputs: Vec<TensorType> = node.inputs.iter().filter_map(|v| types.get(v).cloned()).collect();
     let signature = Signature { inputs: &inputs, outputs: std::slice::from_ref(output), options };
-    (3..=4).contains(&output.shape.len()) && (node.op.blocked)(&node.attrs, &signature).is_none()
+    (3..=4).contains(&output.shape.len()) && (node.op.rewrites.blocked_form)(&node.attrs, &signature).is_none()
 }
 
 fn step(node: &GraphNode, reads: &[StepInput]) -> Option<String> {

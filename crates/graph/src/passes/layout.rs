@@ -110,7 +110,7 @@ fn form_of(n: usize, node: &GraphNode, types: &Types, options: KernelOptions) ->
     let inputs: Vec<TensorType> = node.inputs.iter().map(|v| types.get(v).cloned()).collect::<Option<_>>()?;
     let outputs: Vec<TensorType> =
         (0..node.op.num_outputs(&node.attrs)).map(|o| types.get(&Value::Node(n, o)).cloned()).collect::<Option<_>>()?;
-    (node.op.blocked)(&node.attrs, &Signature { inputs: &inputs, outputs: &outputs, options })
+    (node.op.rewrites.blocked_form)(&node.attrs, &Signature { inputs: &inputs, outputs: &outputs, options })
 }
 
 struct LayoutRewriter<'a> {

@@ -114,19 +114,19 @@ fn divides(whole: Option<&TensorType>, single: Option<&TensorType>, rows: usize)
 /// Whether every row of what a node makes comes from the same row of what is divided among its inputs.
 fn keeps_rows(node: &GraphNode, divided: &[bool], types: &Types, options: KernelOptions) -> bool {
     // The same bytes with the same number of rows, which is looked at apart.
-    if (node.op.is_identity)(&node.attrs) {
+    if (node.op.rewrites.is_identity)(&node.attrs) {
         return true;
     }
     let found: Option<Vec<TensorType>> = node.inputs.iter().map(|v| types.get(v).cloned()).collect();
     let Some(inputs) = found else { return false };
-    if (node.op.elementwise)(&node.attrs).is_some() {
+    if (node.op.rewrites.elementwise)(&node.attrs).is_some() {
         let rank = inputs.iter().map(|t| t.shape.len()).max().unwrap_or(0);
         return inputs.iter().zip(divided).all(|(t, divided)| {
             let full = t.shape.len() == rank;
             if *divided { full } else { !full || t.shape.first() == Some(&1) }
         });
     }
-    (node.op.by_rows)(&node.attrs, &Signature { inputs: &inputs, outputs: &[], options }, divided)
+    (node.op.rewrites.row_wise)(&node.attrs, &Signature { inputs: &inputs, outputs: &[], options }, divided)
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,
-    joins: |attrs, signature| joins(attrs, signature).ok()?,
     internal: true,
+    rewrites: &Rewrites { concatenation: |attrs, signature| concatenation(attrs, signature).ok()?, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
@@ -38,7 +38,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
 }
 
 /// One image whose parts have the halo of the whole.
-fn joins(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<JoinPart>>, OpError> {
+fn concatenation(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<ConcatenatedInput>>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let frame = |l: &Layout| l.blocked().map(|l| (l.block, l.height, l.width, l.halo));
     let one_image = signature.outputs.iter().all(|t| t.shape.first() == Some(&1));
@@ -52,7 +52,7 @@ fn joins(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<JoinPart
         channel += x.c;
         let stride = x.block_stride() * size_of::<f32>();
         let merge = (lane > 0).then(|| Box::new(Merge { x, lane }) as Box<dyn Kernel>);
-        Ok(JoinPart { bytes: first * stride..channel.div_ceil(BLOCK) * stride, merge })
+        Ok(ConcatenatedInput { bytes: first * stride..channel.div_ceil(BLOCK) * stride, merge })
     };
     inputs.iter().map(part).collect::<Result<_, OpError>>().map(Some)
 }

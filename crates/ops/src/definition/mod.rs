@@ -13,5 +13,5 @@ pub(crate) use errors::{
 pub(crate) use infer::infer_with_outputs;
 pub use infer::{DTypes, Shapes, infer_types};
 pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs};
-pub use op_def::{Bind, Inputs, JoinPart, OpDef, Outputs};
+pub use op_def::{Bind, Inputs, OpDef, Outputs};
 pub use registry::{Registry, registry};

@@ -2,10 +2,9 @@
 
 use super::{AttrDef, Attrs, DTypes, Shapes};
 use crate::execution::{Kernel, Signature};
-use crate::rewrite::{BlockedForm, Elementwise};
+use crate::rewrite::Rewrites;
 use mxrt_engine::OpError;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// Names of an operator's inputs.
 #[derive(Clone, Copy)]
@@ -34,18 +33,13 @@ pub enum Outputs {
     Count(fn(&Attrs) -> usize),
 }
 
-/// An input of an operator that only joins its inputs.
-pub struct JoinPart {
-    /// The bytes of the output in which it lies.
-    pub bytes: Range<usize>,
-    /// Writes it there and keeps what else these bytes hold; none where they are the input's own.
-    pub merge: Option<Box<dyn Kernel>>,
-}
-
 /// Chooses a kernel for complete types.
 pub type Bind = fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>;
 
-/// An operator. One constant of this type per operator, one row each in the table of operators.
+/// The definition of an operator: names, attributes, inputs, outputs, inference, and the kernel for the host.
+///
+/// What graph passes may do with it stands apart, in [`Rewrites`], whose documentation also says where kernels of
+/// devices and subgraphs come in.
 pub struct OpDef {
     /// canonical name, as written to symbol files
     pub name: &'static str,
@@ -69,24 +63,12 @@ pub struct OpDef {
     pub infer_shape: fn(&mut Shapes<'_>) -> Result<(), OpError>,
     /// likewise for element types
     pub infer_dtype: fn(&mut DTypes<'_>) -> Result<(), OpError>,
-    /// chooses a kernel for complete types on the CPU
+    /// chooses a kernel for complete types on the CPU; called by [`bind_kernel`](crate::bind_kernel) alone
     pub bind: Bind,
     /// draws random numbers: every execution gets its own piece of the stream
     pub random: bool,
-    /// at inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape): plans make no
-    /// step of it
-    pub is_identity: fn(&Attrs) -> bool,
-    /// how it can work on blocked operands, if it can for these types
-    pub blocked: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
-    /// what it does to single elements, if that is all it does where all arrays are float32, and of one shape or repeated as
-    /// [`Elementwise::broadcast`] says
-    pub elementwise: fn(&Attrs) -> Option<Elementwise>,
-    /// whether every row (along the first axis) of the outputs depends on the same row of the inputs named by the flags, and
-    /// on the other inputs as a whole: large batches are then run in parts
-    pub by_rows: fn(&Attrs, &Signature<'_>, &[bool]) -> bool,
-    /// where its inputs lie in the output, if for these types it only joins them; all fit its bytes, and those that need
-    /// `merge` come after the ones that they share bytes with
-    pub joins: fn(&Attrs, &Signature<'_>) -> Option<Vec<JoinPart>>,
+    /// what graph passes may do with it
+    pub rewrites: &'static Rewrites,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
 }
@@ -111,11 +93,7 @@ impl OpDef {
         infer_dtype: |dtypes| dtypes.all_same(),
         bind: not_bound,
         random: false,
-        is_identity: |_| false,
-        blocked: |_, _| None,
-        elementwise: |_| None,
-        by_rows: |_, _, _| false,
-        joins: |_, _| None,
+        rewrites: &Rewrites::NONE,
         internal: false,
     };
 

@@ -1,7 +1,7 @@
 //! Operators bound to types: what imperative calls run, and a cache of them.
 
 use super::invoke::{Invocation, context_of};
-use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, RandomKey, Signature};
+use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, RandomKey, Signature, bind_kernel};
 use crate::definition::{Attrs, OpDef, infer_with_outputs};
 use mxrt_engine::memory::ALIGN;
 use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
@@ -56,7 +56,7 @@ impl BoundOperator {
             check_numbers(def, &attrs, inputs.len(), given)?;
             let given: SmallVec<[TensorType; 2]> = given.unwrap_or(&[]).iter().map(|a| a.tensor_type()).collect();
             let outputs = infer_with_outputs(def, &attrs, &types, &given)?;
-            let kernel = (def.bind)(&attrs, &Signature { inputs: &types, outputs: &outputs, options })?;
+            let kernel = bind_kernel(def, &attrs, &Signature { inputs: &types, outputs: &outputs, options })?;
             Ok((outputs, kernel))
         })();
         match chosen {

@@ -2,6 +2,7 @@
 
 use super::RandomKey;
 use super::cost::unknown_ns;
+use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
@@ -167,6 +168,13 @@ where
     fn in_place(&self) -> &[usize] {
         &self.in_place
     }
+}
+
+/// Chooses the kernel of an operator for complete types; the one place where that happens.
+///
+/// Kernels of devices will come in here: see [`Rewrites`](crate::Rewrites).
+pub fn bind_kernel(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    (def.bind)(attrs, signature)
 }
 
 /// A kernel that is just a function, of which nothing is known but its types.

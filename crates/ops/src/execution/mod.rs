@@ -15,7 +15,8 @@ pub(crate) use elements::{
 };
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
-    Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, costed_kernel_fn, in_place_kernel_fn, kernel_fn,
+    Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,
+    kernel_fn,
 };
 pub use par::{DevicePar, EnginePar};
 pub use random_stream::{RandomKey, RandomState};

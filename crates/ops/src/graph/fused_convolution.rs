@@ -14,8 +14,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: ATTRS,
     infer_shape: |shapes| infer_with_residual(shapes, convolution::infer_shape),
     bind: |attrs, signature| bind_convolution(attrs, signature, epilogue(attrs)),
-    blocked: |attrs, signature| blocked::convolution::form(attrs, signature, epilogue(attrs)),
     internal: true,
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| blocked::convolution::form(attrs, signature, epilogue(attrs)),
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 

@@ -23,8 +23,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[NUM_ARGS, PROGRAM, REPEATED],
     infer_shape,
     bind,
-    blocked: |attrs, signature| blocked::elementwise::form(attrs, signature),
     internal: true,
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| blocked::elementwise::form(attrs, signature),
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 

@@ -19,12 +19,15 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    blocked: |attrs, signature| {
-        let axes = signature.inputs.first()?.shape.len();
-        let of_channels = resolve_axis(attrs.int("axis"), axes).ok()? == 1;
-        of_channels.then(|| blocked::pointwise::form("_blocked_scale_shift", signature, 1)).flatten()
-    },
     internal: true,
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| {
+            let axes = signature.inputs.first()?.shape.len();
+            let of_channels = resolve_axis(attrs.int("axis"), axes).ok()? == 1;
+            of_channels.then(|| blocked::pointwise::form("_blocked_scale_shift", signature, 1)).flatten()
+        },
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 

@@ -33,7 +33,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, dtype)
     },
     bind,
-    by_rows: rows_of_data,
+    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

@@ -18,8 +18,11 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), true, signature),
-        by_rows: |attrs, signature, divided| {
-            rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
+        rewrites: &Rewrites {
+            row_wise: |attrs, signature, divided| {
+                rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
+            },
+            ..Rewrites::NONE
         },
         ..OpDef::BASE
     },
@@ -29,8 +32,11 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), false, signature),
-        by_rows: |attrs, signature, divided| {
-            rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
+        rewrites: &Rewrites {
+            row_wise: |attrs, signature, divided| {
+                rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
+            },
+            ..Rewrites::NONE
         },
         ..OpDef::BASE
     },
@@ -47,7 +53,12 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: |_, signature| bind(Some(-1), true, signature),
-        by_rows: |attrs, signature, divided| rows_stay(Some(-1), signature) && rows_of_data(attrs, signature, divided),
+        rewrites: &Rewrites {
+            row_wise: |attrs, signature, divided| {
+                rows_stay(Some(-1), signature) && rows_of_data(attrs, signature, divided)
+            },
+            ..Rewrites::NONE
+        },
         ..OpDef::BASE
     },
 ];

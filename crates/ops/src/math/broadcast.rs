@@ -16,7 +16,7 @@ macro_rules! broadcast_op {
             infer_shape: broadcast_shapes,
             infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
             bind: |_, signature| bind($function, signature),
-            elementwise: |_| Some(Elementwise::Binary($function)),
+            rewrites: &Rewrites { elementwise: |_| Some(Elementwise::Binary($function)), ..Rewrites::NONE },
             ..OpDef::BASE
         }
     };

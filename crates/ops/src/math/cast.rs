@@ -18,7 +18,7 @@ pub static OPS: &[OpDef] = &[
         )],
         infer_dtype,
         bind,
-        by_rows: rows_of_data,
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
     OpDef {
@@ -37,7 +37,7 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind,
-        by_rows: rows_of_data,
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];

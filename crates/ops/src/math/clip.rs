@@ -17,9 +17,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| {
         bind_unary(Unary::Clip { low: attrs.float("a_min"), high: attrs.float("a_max") }, signature)
     },
-    elementwise: |attrs| {
-        Some(Elementwise::Unary(Unary::Clip { low: attrs.float("a_min"), high: attrs.float("a_max") }))
+    rewrites: &Rewrites {
+        blocked_form: |_, signature| blocked::pointwise::form("_blocked_clip", signature, 1),
+        elementwise: |attrs| {
+            Some(Elementwise::Unary(Unary::Clip { low: attrs.float("a_min"), high: attrs.float("a_max") }))
+        },
+        ..Rewrites::NONE
     },
-    blocked: |_, signature| blocked::pointwise::form("_blocked_clip", signature, 1),
     ..OpDef::BASE
 }];

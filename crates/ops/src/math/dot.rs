@@ -39,8 +39,11 @@ pub static OPS: &[OpDef] = &[
         infer_shape: infer_batch_dot,
         infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_batch_dot,
-        by_rows: |_, signature, divided| {
-            !divided.contains(&false) && signature.inputs.first().is_some_and(|t| t.shape.len() > 2)
+        rewrites: &Rewrites {
+            row_wise: |_, signature, divided| {
+                !divided.contains(&false) && signature.inputs.first().is_some_and(|t| t.shape.len() > 2)
+            },
+            ..Rewrites::NONE
         },
         ..OpDef::BASE
     },

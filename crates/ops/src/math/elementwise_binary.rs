@@ -6,7 +6,7 @@ use crate::prelude::*;
 use mxrt_kernels::elementwise::Binary;
 
 macro_rules! same_shape_op {
-    ($name:literal, $aliases:expr, $function:expr, $doc:literal $(, blocked: $blocked:expr)?) => {
+    ($name:literal, $aliases:expr, $function:expr, $doc:literal $(, blocked_form: $blocked:expr)?) => {
         OpDef {
             name: $name,
             aliases: $aliases,
@@ -15,8 +15,7 @@ macro_rules! same_shape_op {
             ignores_unknown_attrs: true,
             infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
             bind: |_, signature| bind_binary($function, signature),
-            elementwise: |_| Some(Elementwise::Binary($function)),
-            $(blocked: $blocked,)?
+            rewrites: &Rewrites { elementwise: |_| Some(Elementwise::Binary($function)), $(blocked_form: $blocked,)? ..Rewrites::NONE },
             ..OpDef::BASE
         }
     };
@@ -29,7 +28,7 @@ pub static OPS: &[OpDef] = &[
         &["_Plus", "_add", "_plus", "_sparse_elemwise_add"],
         Binary::Add,
         "Of two arrays of one shape, the sum.",
-        blocked: |_, signature| blocked::pointwise::form("_blocked_add", signature, 2)
+        blocked_form: |_, signature| blocked::pointwise::form("_blocked_add", signature, 2)
     ),
     same_shape_op!(
         "elemwise_sub",

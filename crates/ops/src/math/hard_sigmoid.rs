@@ -13,7 +13,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("beta", AttrKind::Float, "0.5", "Value at 0."),
     ],
     bind: |attrs, signature| bind_unary(function(attrs), signature),
-    elementwise: |attrs| Some(Elementwise::Unary(function(attrs))),
+    rewrites: &Rewrites { elementwise: |attrs| Some(Elementwise::Unary(function(attrs))), ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

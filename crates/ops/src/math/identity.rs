@@ -5,7 +5,12 @@ use crate::shape::bind_copy;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 
-const SAME: OpDef = OpDef { ignores_unknown_attrs: true, bind: bind_copy, is_identity: |_| true, ..OpDef::BASE };
+const SAME: OpDef = OpDef {
+    ignores_unknown_attrs: true,
+    bind: bind_copy,
+    rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
+    ..OpDef::BASE
+};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

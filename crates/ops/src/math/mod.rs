@@ -33,7 +33,10 @@ macro_rules! unary_op {
             doc: $doc,
             ignores_unknown_attrs: true,
             bind: |_, signature| $crate::math::bind_unary($function, signature),
-            elementwise: |_| Some($crate::prelude::Elementwise::Unary($function)),
+            rewrites: &Rewrites {
+                elementwise: |_| Some($crate::prelude::Elementwise::Unary($function)),
+                ..Rewrites::NONE
+            },
             ..OpDef::BASE
         }
     };

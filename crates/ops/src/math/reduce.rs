@@ -27,10 +27,13 @@ macro_rules! reduction {
                 let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
                 bind_reduction($reduction, reduced, signature)
             },
-            by_rows: |attrs, signature, divided| {
-                let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
-                rows_of_data(attrs, signature, divided)
-                    && reduced_axes(attrs, rank).is_ok_and(|axes| axes.first() == Some(&false))
+            rewrites: &Rewrites {
+                row_wise: |attrs, signature, divided| {
+                    let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+                    rows_of_data(attrs, signature, divided)
+                        && reduced_axes(attrs, rank).is_ok_and(|axes| axes.first() == Some(&false))
+                },
+                ..Rewrites::NONE
             },
             ..OpDef::BASE
         }

@@ -27,12 +27,15 @@ macro_rules! scalar_op {
             attrs: ATTRS,
             infer_dtype,
             bind: |attrs, signature| bind($function, $side, attrs, signature),
-            elementwise: |attrs| {
-                let number = attrs.float("scalar") as f32;
-                Some(match $side {
-                    Side::Left => Elementwise::OfScalar($function, number),
-                    Side::Right => Elementwise::WithScalar($function, number),
-                })
+            rewrites: &Rewrites {
+                elementwise: |attrs| {
+                    let number = attrs.float("scalar") as f32;
+                    Some(match $side {
+                        Side::Left => Elementwise::OfScalar($function, number),
+                        Side::Right => Elementwise::WithScalar($function, number),
+                    })
+                },
+                ..Rewrites::NONE
             },
             ..OpDef::BASE
         }

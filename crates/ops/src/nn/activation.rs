@@ -16,11 +16,14 @@ pub static OPS: &[OpDef] = &[OpDef {
         "Which function; softrelu is log(1 + exp(x)), softsign is x / (1 + |x|).",
     )],
     bind: |attrs, signature| bind_unary(function(attrs), signature),
-    elementwise: |attrs| Some(Elementwise::Unary(function(attrs))),
-    blocked: |attrs, signature| {
-        (attrs.str("act_type") == "relu")
-            .then(|| blocked::pointwise::form("_blocked_activation", signature, 1))
-            .flatten()
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| {
+            (attrs.str("act_type") == "relu")
+                .then(|| blocked::pointwise::form("_blocked_activation", signature, 1))
+                .flatten()
+        },
+        elementwise: |attrs| Some(Elementwise::Unary(function(attrs))),
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

@@ -51,9 +51,12 @@ const BATCH_NORM: OpDef = OpDef {
     infer_shape,
     infer_dtype,
     bind: |attrs, signature| bind(attrs, signature, false),
-    by_rows: |attrs, signature, divided| {
-        (!attrs.declares("axis") || is_within_rows(attrs.int("axis"), signature))
-            && rows_of_data(attrs, signature, divided)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            (!attrs.declares("axis") || is_within_rows(attrs.int("axis"), signature))
+                && rows_of_data(attrs, signature, divided)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 };

@@ -23,10 +23,17 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| {
         bind_convolution(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
     },
-    blocked: |attrs, signature| {
-        blocked::convolution::form(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| {
+            blocked::convolution::form(
+                attrs,
+                signature,
+                Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() },
+            )
+        },
+        row_wise: rows_of_data,
+        ..Rewrites::NONE
     },
-    by_rows: rows_of_data,
     ..OpDef::BASE
 }];
 

@@ -50,7 +50,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
     bind,
-    by_rows: rows_of_data,
+    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("cudnn_off", AttrKind::OptBool, "0", "Without effect here."),
     ],
     bind,
-    is_identity: |attrs| attrs.str("mode") == "training",
+    rewrites: &Rewrites { is_identity: |attrs| attrs.str("mode") == "training", ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

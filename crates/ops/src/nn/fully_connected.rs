@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| {
         bind_dense(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
     },
-    by_rows: rows_of_data,
+    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

@@ -24,7 +24,7 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape: group_shapes,
         bind: |attrs, signature| bind(attrs.count("num_groups"), attrs.float("eps"), signature),
-        by_rows: rows_of_data,
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
     OpDef {
@@ -35,7 +35,7 @@ pub static OPS: &[OpDef] = &[
         attrs: &[AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance.")],
         infer_shape: instance_shapes,
         bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
-        by_rows: rows_of_data,
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];

@@ -25,8 +25,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["data", "gamma", "beta"]),
     bind,
-    by_rows: |attrs, signature, divided| {
-        is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

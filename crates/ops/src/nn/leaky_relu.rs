@@ -26,11 +26,16 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    elementwise: |attrs| match function(attrs) {
-        None => is_prelu(attrs).then_some(Elementwise::Binary(Binary::Prelu)),
-        some => some.map(Elementwise::Unary),
+    rewrites: &Rewrites {
+        elementwise: |attrs| match function(attrs) {
+            None => is_prelu(attrs).then_some(Elementwise::Binary(Binary::Prelu)),
+            some => some.map(Elementwise::Unary),
+        },
+        row_wise: |attrs, signature, divided| {
+            attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided)
+        },
+        ..Rewrites::NONE
     },
-    by_rows: |attrs, signature, divided| attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided),
     ..OpDef::BASE
 }];
 

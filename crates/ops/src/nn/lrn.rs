@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("nsize", AttrKind::IntFrom(0), "Number of channels in the window; odd."),
     ],
     bind,
-    by_rows: rows_of_data,
+    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

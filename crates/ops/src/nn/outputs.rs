@@ -21,14 +21,14 @@ pub static OPS: &[OpDef] = &[
         name: "LinearRegressionOutput",
         aliases: &["_sparse_LinearRegressionOutput"],
         doc: "At inference data unchanged; label does not matter.",
-        is_identity: |_| true,
+        rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
         ..REGRESSION
     },
     OpDef {
         name: "MAERegressionOutput",
         aliases: &["_sparse_MAERegressionOutput"],
         doc: "At inference data unchanged; label does not matter.",
-        is_identity: |_| true,
+        rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
         ..REGRESSION
     },
     OpDef {
@@ -58,7 +58,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_input(1, "label", PartialShape::from_dims(label))
         },
         bind: bind_copy,
-        is_identity: |_| true,
+        rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
         ..OpDef::BASE
     },
     OpDef {
@@ -70,7 +70,7 @@ pub static OPS: &[OpDef] = &[
             AttrDef::new("normalization", AttrKind::Enum(&["batch", "null", "valid"]), "null", "For training."),
         ],
         bind: bind_copy,
-        is_identity: |_| true,
+        rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
         ..OpDef::BASE
     },
     OpDef {
@@ -80,7 +80,7 @@ pub static OPS: &[OpDef] = &[
         outputs: Outputs::Named(|_| &["loss"]),
         ignores_unknown_attrs: true,
         bind: bind_copy,
-        is_identity: |_| true,
+        rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];

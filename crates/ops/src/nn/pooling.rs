@@ -12,7 +12,6 @@ pub static OPS: &[OpDef] = &[OpDef {
     aliases: &["_npx_pooling"],
     doc: "The largest, mean, sum or p-norm of sliding windows over one, two or three spatial axes.\n\npooling_convention says how many windows there are: valid rounds down, full rounds up, same (1-d only) has one for every stride. The mean counts padding unless count_include_pad is False.",
     attrs: &ATTRS,
-    blocked: |attrs, signature| blocked::pooling::form(attrs, signature),
     infer_shape,
     bind,
     // MXNet's oneDNN build has a workspace output for the positions of the largest values
@@ -21,7 +20,11 @@ pub static OPS: &[OpDef] = &[OpDef {
         let axes = attrs.ints("kernel").len();
         usize::from(attrs.str("pool_type") == "max" && !channels_last && (1..=3).contains(&axes))
     },
-    by_rows: rows_of_data,
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| blocked::pooling::form(attrs, signature),
+        row_wise: rows_of_data,
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 

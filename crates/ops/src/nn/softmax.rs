@@ -46,7 +46,10 @@ const SOFTMAX: OpDef = OpDef {
     ],
     infer_shape,
     infer_dtype,
-    by_rows: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("axis"), signature),
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("axis"), signature),
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 };
 

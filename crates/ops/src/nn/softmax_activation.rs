@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         "What is normalised together.",
     )],
     bind,
-    by_rows: rows_of_data,
+    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

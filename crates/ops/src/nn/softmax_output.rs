@@ -26,7 +26,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     bind,
     // The label is not looked at.
-    by_rows: |_, signature, divided| divided.first() == Some(&true) && is_within_rows(-1, signature),
+    rewrites: &Rewrites {
+        row_wise: |_, signature, divided| divided.first() == Some(&true) && is_within_rows(-1, signature),
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 

@@ -136,7 +136,7 @@ fn function(op: &str, attrs: &str) -> Option<Elementwise> {
     let given = attrs.trim_start_matches('{').trim_end_matches('}').split('|').filter(|a| !a.is_empty());
     let pairs: Vec<(&str, &str)> = given.map(|a| a.split_once('=')).collect::<Option<_>>()?;
     let attrs: Attrs = op.parse_attrs(pairs).ok()?;
-    (op.elementwise)(&attrs)
+    (op.rewrites.elementwise)(&attrs)
 }
 
 fn source(text: &str) -> Option<StepInput> {

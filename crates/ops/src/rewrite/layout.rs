@@ -2,7 +2,7 @@
 //!
 //! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`; what it stands for is
 //! written into the attributes of the nodes that make and read it. The graph decides where blocked values are worth it
-//! by asking [`OpDef::blocked`](crate::OpDef), and knows no more about layouts than this file.
+//! by asking [`Rewrites::blocked_form`](super::Rewrites::blocked_form), and knows no more about layouts than this file.
 
 use crate::definition::{AttrDef, AttrKind, Attrs};
 use mxrt_engine::{FailureKind, OpError};

@@ -1,8 +1,9 @@
-//! What graph passes may do with an operator: join it with others into one loop, give it another layout, divide its
-//! batch.
+//! What graph passes may do with an operator: fuse it with others into one loop, give it another layout, divide its
+//! batch, leave it out.
 
 mod elementwise;
 mod layout;
+mod rewrites;
 mod rows;
 #[cfg(test)]
 mod rows_tests;
@@ -10,4 +11,5 @@ mod rows_tests;
 pub use elementwise::{Elementwise, ElementwiseProgram, MAX_PROGRAM_STEPS, OperandBroadcast, StepInput, program_step};
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
+pub use rewrites::{ConcatenatedInput, Rewrites};
 pub(crate) use rows::{is_within_rows, rows_of_data};

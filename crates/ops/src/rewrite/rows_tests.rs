@@ -152,7 +152,11 @@ impl Case {
         let attrs = def.parse_attrs(self.attrs()).unwrap_or_else(|e| panic!("{}: {}", self.name(), e.message));
         let types: Vec<TensorType> = self.2.iter().map(|i| TensorType::new(DType::F32, i.shape(ROWS))).collect();
         let divided: Vec<bool> = self.2.iter().map(Input::is_divided).collect();
-        (def.by_rows)(&attrs, &Signature { inputs: &types, outputs: &[], options: KernelOptions::default() }, &divided)
+        (def.rewrites.row_wise)(
+            &attrs,
+            &Signature { inputs: &types, outputs: &[], options: KernelOptions::default() },
+            &divided,
+        )
     }
 
     /// Bytes of the visible outputs, with the extents of a row.
@@ -200,7 +204,8 @@ fn no_operator_claims_rows_without_a_case() {
         let signature = Signature { inputs: &inputs, outputs: &[], options: KernelOptions::default() };
         let mut first = vec![false; inputs.len()];
         first.iter_mut().take(1).for_each(|f| *f = true);
-        let claims = [first, vec![true; inputs.len()]].iter().any(|flags| (def.by_rows)(&attrs, &signature, flags));
+        let claims =
+            [first, vec![true; inputs.len()]].iter().any(|flags| (def.rewrites.row_wise)(&attrs, &signature, flags));
         assert!(!claims || APART.iter().any(|case| case.0 == def.name), "{} has no case in APART", def.name);
     }
 }

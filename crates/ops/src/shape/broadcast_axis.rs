@@ -16,8 +16,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind: bind_broadcast,
-    by_rows: |attrs, signature, divided| {
-        rows_of_data(attrs, signature, divided) && attrs.ints("axis").iter().all(|a| is_within_rows(*a, signature))
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            rows_of_data(attrs, signature, divided) && attrs.ints("axis").iter().all(|a| is_within_rows(*a, signature))
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

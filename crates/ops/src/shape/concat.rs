@@ -18,15 +18,18 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| bind(attrs.int("dim"), signature),
-    blocked: |attrs, signature| blocked::concat::form(attrs, signature),
-    joins: |attrs, signature| {
-        let out = signature.outputs.first()?;
-        let axis = resolve_axis(attrs.int("dim"), out.shape.len()).ok()?;
-        let same_dtype = signature.inputs.iter().all(|t| t.dtype == out.dtype);
-        let fits = same_dtype && out.shape[..axis].iter().all(|n| *n == 1);
-        fits.then(|| one_behind_another(signature))
+    rewrites: &Rewrites {
+        blocked_form: |attrs, signature| blocked::concat::form(attrs, signature),
+        row_wise: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("dim"), signature),
+        concatenation: |attrs, signature| {
+            let out = signature.outputs.first()?;
+            let axis = resolve_axis(attrs.int("dim"), out.shape.len()).ok()?;
+            let same_dtype = signature.inputs.iter().all(|t| t.dtype == out.dtype);
+            let fits = same_dtype && out.shape[..axis].iter().all(|n| *n == 1);
+            fits.then(|| one_behind_another(signature))
+        },
+        ..Rewrites::NONE
     },
-    by_rows: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("dim"), signature),
     ..OpDef::BASE
 }];
 
@@ -56,12 +59,12 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 /// Inputs whose bytes follow each other.
-fn one_behind_another(signature: &Signature<'_>) -> Vec<JoinPart> {
+fn one_behind_another(signature: &Signature<'_>) -> Vec<ConcatenatedInput> {
     let mut end = 0;
     let part = |t: &TensorType| {
         let start = end;
         end += t.bytes();
-        JoinPart { bytes: start..end, merge: None }
+        ConcatenatedInput { bytes: start..end, merge: None }
     };
     signature.inputs.iter().map(part).collect()
 }

@@ -13,7 +13,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ignores_unknown_attrs: true,
     infer_shape,
     bind: bind_copy,
-    is_identity: |_| true,
+    rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     bind,
     // The first axis cannot be padded.
-    by_rows: rows_of_data,
+    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

@@ -16,8 +16,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    by_rows: |attrs, signature, divided| {
-        rows_of_data(attrs, signature, divided) && attrs.opt_int("axis").is_some_and(|a| is_within_rows(a, signature))
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            rows_of_data(attrs, signature, divided)
+                && attrs.opt_int("axis").is_some_and(|a| is_within_rows(a, signature))
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

@@ -24,7 +24,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         None => Ok(()),
     },
     bind: bind_copy,
-    is_identity: |_| true,
+    rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

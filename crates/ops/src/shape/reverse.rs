@@ -12,8 +12,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Reverses the order of elements along the given axes.",
     attrs: &[AttrDef::required("axis", AttrKind::Shape, "Axes to reverse.")],
     bind,
-    by_rows: |attrs, signature, divided| {
-        rows_of_data(attrs, signature, divided) && attrs.ints("axis").iter().all(|a| is_within_rows(*a, signature))
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            rows_of_data(attrs, signature, divided) && attrs.ints("axis").iter().all(|a| is_within_rows(*a, signature))
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

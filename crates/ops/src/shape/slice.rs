@@ -15,11 +15,14 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     bind,
     // A range that takes all rows of a batch takes all of a part of it.
-    by_rows: |attrs, signature, divided| {
-        let Some(data) = signature.inputs.first() else { return false };
-        let all = data.shape.first().map(|n| Range { start: 0, step: 1, len: *n });
-        rows_of_data(attrs, signature, divided)
-            && ranges(attrs, &data.shape).is_ok_and(|ranges| ranges.first().copied() == all)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let Some(data) = signature.inputs.first() else { return false };
+            let all = data.shape.first().map(|n| Range { start: 0, step: 1, len: *n });
+            rows_of_data(attrs, signature, divided)
+                && ranges(attrs, &data.shape).is_ok_and(|ranges| ranges.first().copied() == all)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

@@ -16,8 +16,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    by_rows: |attrs, signature, divided| {
-        is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

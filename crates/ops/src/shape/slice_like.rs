@@ -21,10 +21,13 @@ pub static OPS: &[OpDef] = &[OpDef {
             signature.outputs[0].shape.iter().map(|n| Range { start: 0, step: 1, len: *n }).collect();
         bind_ranges(&ranges, signature)
     },
-    by_rows: |attrs, signature, divided| {
-        let axes = attrs.ints("axes");
-        let rows_stay = !axes.is_empty() && axes.iter().all(|axis| is_within_rows(*axis, signature));
-        matches!(divided, [true, like] if *like || rows_stay)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let axes = attrs.ints("axes");
+            let rows_stay = !axes.is_empty() && axes.iter().all(|axis| is_within_rows(*axis, signature));
+            matches!(divided, [true, like] if *like || rows_stay)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

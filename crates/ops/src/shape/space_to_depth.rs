@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[
                 ([n, c / (b * b), h, b, w, b], [0, 3, 5, 1, 2, 4])
             })
         },
-        by_rows: rows_of_data,
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
     OpDef {
@@ -45,7 +45,7 @@ pub static OPS: &[OpDef] = &[
                 ([n, b, b, c / (b * b), h, w], [0, 3, 4, 1, 5, 2])
             })
         },
-        by_rows: rows_of_data,
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];

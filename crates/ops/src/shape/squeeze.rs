@@ -12,7 +12,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to remove; all of size 1 if not given.")],
     infer_shape,
     bind: bind_copy,
-    is_identity: |_| true,
+    rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 

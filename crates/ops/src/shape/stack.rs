@@ -16,9 +16,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    by_rows: |attrs, signature, divided| {
-        let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
-        !divided.contains(&false) && resolve_axis(attrs.int("axis"), rank + 1).is_ok_and(|axis| axis > 0)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+            !divided.contains(&false) && resolve_axis(attrs.int("axis"), rank + 1).is_ok_and(|axis| axis > 0)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

@@ -17,10 +17,13 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
-    by_rows: |attrs, signature, divided| {
-        let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
-        let rows_stay = |(a, b): (usize, usize)| a == b || (a > 0 && b > 0);
-        rows_of_data(attrs, signature, divided) && axes(attrs, rank).is_ok_and(rows_stay)
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+            let rows_stay = |(a, b): (usize, usize)| a == b || (a > 0 && b > 0);
+            rows_of_data(attrs, signature, divided) && axes(attrs, rank).is_ok_and(rows_stay)
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

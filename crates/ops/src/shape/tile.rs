@@ -14,11 +14,14 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::required("reps", AttrKind::Shape, "Repetitions for each axis, matched from the last.")],
     infer_shape,
     bind,
-    by_rows: |attrs, signature, divided| {
-        let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
-        let reps = attrs.ints("reps");
-        rows_of_data(attrs, signature, divided)
-            && (reps.len() < rank || (reps.len() == rank && reps.first() == Some(&1)))
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+            let reps = attrs.ints("reps");
+            rows_of_data(attrs, signature, divided)
+                && (reps.len() < rank || (reps.len() == rank && reps.first() == Some(&1)))
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];

@@ -13,9 +13,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::new("axes", AttrKind::Shape, "()", "Axis of the input that each axis of the result is.")],
     infer_shape,
     bind,
-    by_rows: |attrs, signature, divided| {
-        let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
-        rows_of_data(attrs, signature, divided) && order(attrs, rank).is_ok_and(|order| order.first() == Some(&0))
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+            rows_of_data(attrs, signature, divided) && order(attrs, rank).is_ok_and(|order| order.first() == Some(&0))
+        },
+        ..Rewrites::NONE
     },
     ..OpDef::BASE
 }];
