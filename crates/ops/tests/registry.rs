@@ -7,42 +7,6 @@ use mxrt_ops::{
 };
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef, TensorType};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-
-fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).expect("the sources are here").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
-}
-
-#[test]
-fn every_file_with_operators_has_its_row_in_the_table() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let table = std::fs::read_to_string(src.join("table.rs")).expect("the table is here");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
-    let mut rows = 0;
-    for file in files {
-        let text = std::fs::read_to_string(&file).expect("a source is text");
-        if !text.lines().any(|line| line.starts_with("pub static OPS: &[OpDef]")) {
-            continue;
-        }
-        let module = file.strip_prefix(&src).expect("it is below src").with_extension("");
-        let row = format!("    {}::OPS,", module.to_string_lossy().replace(['/', '\\'], "::"));
-        assert!(table.lines().any(|line| line == row), "{} is not in the table: {row}", file.display());
-        rows += 1;
-    }
-    assert_eq!(
-        table.lines().filter(|line| line.ends_with("::OPS,")).count(),
-        rows,
-        "the table has a row without a file"
-    );
-}
 
 #[test]
 fn names_and_aliases_are_unique_and_documented() {
