@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use half::f16;
 
-use crate::elementwise_ops::{self as ops, Binary, Unary};
+use crate::elementwise::{Binary, Unary};
 
 /// Truth as one byte, 0 or 1, the way arrays of booleans store it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, bytemuck::Pod, bytemuck::Zeroable)]
@@ -131,16 +131,16 @@ pub(crate) fn c_i64(v: f64) -> i64 {
 }
 
 macro_rules! float_element {
-    ($t:ty, $unary:ident, $binary:ident) => {
+    ($t:ty, $block:ident) => {
         impl Element for $t {
             type Acc = $t;
             #[inline]
             fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
-                ops::$unary(op, x, out)
+                op.$block(x, out)
             }
             #[inline]
             fn binary_block(op: Binary, a: &[Self], b: &[Self], out: &mut [Self]) {
-                ops::$binary(op, a, b, out)
+                op.$block(a, b, out)
             }
             const FLOAT: bool = true;
             const ZERO: Self = 0.0;
@@ -200,8 +200,8 @@ macro_rules! float_element {
         }
     };
 }
-float_element!(f32, unary_block_f32, binary_block_f32);
-float_element!(f64, unary_block_f64, binary_block_f64);
+float_element!(f32, f32s);
+float_element!(f64, f64s);
 
 impl Float for f32 {
     #[inline(always)]
@@ -267,11 +267,11 @@ impl Element for f16 {
     type Acc = f32;
     #[inline]
     fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
-        ops::unary_block_f16(op, x, out)
+        op.f16s(x, out)
     }
     #[inline]
     fn binary_block(op: Binary, a: &[Self], b: &[Self], out: &mut [Self]) {
-        ops::binary_block_f16(op, a, b, out)
+        op.f16s(a, b, out)
     }
     const FLOAT: bool = true;
     const ZERO: Self = f16::ZERO;
@@ -338,16 +338,16 @@ impl Element for f16 {
 }
 
 macro_rules! int_element {
-    ($t:ty, $from_f64:expr, $binary:ident) => {
+    ($t:ty, $from_f64:expr) => {
         impl Element for $t {
             type Acc = f64;
             #[inline]
             fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
-                ops::unary_block_int(op, x, out)
+                op.integers(x, out)
             }
             #[inline]
             fn binary_block(op: Binary, a: &[Self], b: &[Self], out: &mut [Self]) {
-                ops::$binary(op, a, b, out)
+                op.integers(a, b, out)
             }
             const FLOAT: bool = false;
             const ZERO: Self = 0;
@@ -407,21 +407,21 @@ macro_rules! int_element {
         }
     };
 }
-int_element!(u8, c_i32, binary_block_u8);
-int_element!(i8, c_i32, binary_block_i8);
-int_element!(i32, c_i32, binary_block_i32);
-int_element!(i64, c_i64, binary_block_i64);
+int_element!(u8, c_i32);
+int_element!(i8, c_i32);
+int_element!(i32, c_i32);
+int_element!(i64, c_i64);
 
 /// Arithmetic on booleans is C's on 0 and 1 followed by the conversion back: addition is "or", multiplication "and", subtraction "differs".
 impl Element for Bool {
     type Acc = f64;
     #[inline]
     fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
-        ops::unary_block_int(op, x, out)
+        op.integers(x, out)
     }
     #[inline]
     fn binary_block(op: Binary, a: &[Self], b: &[Self], out: &mut [Self]) {
-        ops::binary_block_bool(op, a, b, out)
+        op.integers(a, b, out)
     }
     const FLOAT: bool = false;
     const ZERO: Self = Bool(0);

@@ -1,14 +1,20 @@
 //! Element by element: functions of one array, of two, of an array and a number.
 //!
-//! What an operator does to a block of elements is in `unary_block` and `binary_block` of the element
-//! types (`elementwise_ops.rs`); here blocks are cut, broadcast and spread over threads.
+//! The tables `unary.rs` and `binary.rs` have the functions, for blocks of elements. Here blocks are cut, broadcast and
+//! divided among threads.
 
 use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::strides::{Space, broadcast};
 
-pub use crate::elementwise_ops::{Binary, Unary};
+mod binary;
+mod functions;
+mod unary;
+
+pub use binary::Binary;
+pub use functions::FunctionCost;
+pub use unary::Unary;
 
 /// Elements that scalars are spread over and in-place operands are copied to.
 pub(crate) const BLOCK: usize = 256;

@@ -7,34 +7,38 @@ use crate::cast::CastTo;
 use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_columns_mut};
-use crate::reduce_folds::*;
 use crate::strides::{Space, contiguous};
 use crate::vectorize::vectorized;
+use folds::*;
 
-/// What a reduction computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
-    /// The sum; integers wrap around.
-    Sum,
-    /// The sum divided by the number of elements; integers truncate.
-    Mean,
-    /// The product; integers wrap around.
-    Prod,
-    /// The sum of what is not NaN.
-    NanSum,
-    /// The product of what is not NaN.
-    NanProd,
-    /// The largest; NaN where there is one.
-    Max,
-    /// The smallest; NaN where there is one.
-    Min,
-    /// The sum of absolute values.
-    L1,
-    /// The square root of the sum of squares.
-    L2,
-    /// The sum of squares.
-    SumSquares,
+pub(crate) mod folds;
+
+/// Makes [`Reduction`] and the choice between its folds from the table.
+macro_rules! define_reductions {
+    ($($name:ident $([$($operator:literal)*])? $doc:literal { float: $float:ty, integers: $integers:ty })*) => {
+        /// What a reduction computes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Reduction {
+            $(#[doc = $doc] $name,)*
+        }
+
+        /// Runs the fold of a reduction for the element type.
+        fn run_fold<T: Element>(
+            par: &dyn Par,
+            op: Reduction,
+            x: &[T],
+            shape: &[usize],
+            reduced: &[bool],
+            out: &mut [T],
+        ) {
+            match op {
+                $(Reduction::$name if T::FLOAT => run::<T, $float>(par, x, shape, reduced, out),)*
+                $(Reduction::$name => run::<T, $integers>(par, x, shape, reduced, out),)*
+            }
+        }
+    };
 }
+crate::reductions!(define_reductions);
 
 /// Elements (or rows) that are summed in the lane type before they go to the total.
 const BLOCK: usize = 4096;
@@ -46,24 +50,9 @@ const WIDTH: usize = 256;
 /// Reduces the axes of `x` marked in `reduced`; `out` has the other axes, in order.
 pub fn reduce<T: Element>(par: &dyn Par, op: Reduction, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
     check_len("the input", x.len(), shape.iter().product());
-    let kept = shape.iter().zip(reduced).filter(|(_, r)| !**r).map(|(n, _)| n).product();
-    check_len("the output", out.len(), kept);
-    match (op, T::FLOAT) {
-        (Reduction::Sum, true) => run::<T, FloatSum<0>>(par, x, shape, reduced, out),
-        (Reduction::Mean, true) => run::<T, FloatSum<1>>(par, x, shape, reduced, out),
-        (Reduction::NanSum, true) => run::<T, FloatSum<2>>(par, x, shape, reduced, out),
-        (Reduction::L1, true) => run::<T, FloatSum<3>>(par, x, shape, reduced, out),
-        (Reduction::Prod, true) => run::<T, FloatProd<false>>(par, x, shape, reduced, out),
-        (Reduction::NanProd, true) => run::<T, FloatProd<true>>(par, x, shape, reduced, out),
-        (Reduction::Sum | Reduction::NanSum, false) => run::<T, IntSum<0>>(par, x, shape, reduced, out),
-        (Reduction::Mean, false) => run::<T, IntSum<1>>(par, x, shape, reduced, out),
-        (Reduction::L1, false) => run::<T, IntSum<2>>(par, x, shape, reduced, out),
-        (Reduction::Prod | Reduction::NanProd, false) => run::<T, IntProd>(par, x, shape, reduced, out),
-        (Reduction::L2, _) => run::<T, Squares<true>>(par, x, shape, reduced, out),
-        (Reduction::SumSquares, _) => run::<T, Squares<false>>(par, x, shape, reduced, out),
-        (Reduction::Max, _) => run::<T, Extreme<true>>(par, x, shape, reduced, out),
-        (Reduction::Min, _) => run::<T, Extreme<false>>(par, x, shape, reduced, out),
-    }
+    let left = shape.iter().zip(reduced).filter(|(_, r)| !**r).map(|(n, _)| n).product();
+    check_len("the output", out.len(), left);
+    run_fold(par, op, x, shape, reduced, out);
 }
 
 /// The axes of `shape` that are (or are not) marked, with their strides.

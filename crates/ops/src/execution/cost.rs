@@ -5,7 +5,7 @@
 
 use super::Signature;
 use crate::rewrite::{Elementwise, ElementwiseProgram};
-use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::elementwise::{Binary, FunctionCost, Unary};
 use mxrt_kernels::isa::Isa;
 use mxrt_tensor::DType;
 
@@ -14,9 +14,8 @@ const IN_CACHE: u64 = 1 << 20;
 /// Bytes per nanosecond from memory, for one core.
 const FROM_MEMORY: u64 = 20;
 
-/// Functions that the library of the system computes, number by number, in picoseconds: most of them, and slow ones.
+/// Picoseconds of functions that the library of the system computes number by number, but for slow ones.
 const ONE_BY_ONE: u64 = 3_000;
-const SLOW_ONE_BY_ONE: u64 = 9_000;
 
 fn bytes_touched(signature: &Signature<'_>) -> u64 {
     signature.inputs.iter().chain(signature.outputs).map(|t| t.bytes() as u64).sum()
@@ -50,47 +49,24 @@ pub fn elementwise_ns(signature: &Signature<'_>, picoseconds: u64) -> u64 {
         + elements.saturating_mul(picoseconds) / 1_000
 }
 
-/// Picoseconds that a function of one number takes.
+/// Picoseconds that a function of one number takes for each element.
 pub fn unary_picoseconds(function: Unary, signature: &Signature<'_>) -> u64 {
-    use Unary::*;
-    let single = match function {
-        // The same speed for every type.
-        Identity | Relu | Negative | LogicalNot | Clip { .. } => return widening(signature),
-        Abs
-        | Sign
-        | Square
-        | Sqrt
-        | Rsqrt
-        | Reciprocal
-        | Softsign
-        | Floor
-        | Ceil
-        | Trunc
-        | Degrees
-        | Radians
-        | LeakyRelu { .. }
-        | HardSigmoid { .. } => 0,
-        Exp | Ln | Tanh | Sigmoid => in_vectors(300, signature),
-        Softrelu | Erf | Gelu => in_vectors(700, signature),
-        Sin | Cos | Log2 | Round | Rint | Fix | IsNan | IsInf | IsFinite | Elu { .. } | Selu | SmoothL1 { .. } => {
-            ONE_BY_ONE
-        }
-        Gamma => 60_000,
-        Erfinv => 130_000,
-        _ => SLOW_ONE_BY_ONE,
-    };
-    in_type(single, signature)
+    picoseconds(function.cost(), signature)
 }
 
-/// Picoseconds that a function of two numbers takes.
+/// Picoseconds that a function of two numbers takes for each element.
 pub fn binary_picoseconds(function: Binary, signature: &Signature<'_>) -> u64 {
-    use Binary::*;
-    match function {
-        Power | Hypot | Arctan2 | Ldexp | Elu => ONE_BY_ONE,
-        Mod => SLOW_ONE_BY_ONE,
-        Div if !is_float(signature) => 1_000,
-        Copysign | FloatDiv | BitAnd | BitOr | BitXor => in_type(100, signature),
-        _ => widening(signature),
+    picoseconds(function.cost(), signature)
+}
+
+fn picoseconds(cost: FunctionCost, signature: &Signature<'_>) -> u64 {
+    match cost {
+        FunctionCost::Streaming => widening(signature),
+        FunctionCost::Vectors(cost) => in_type(in_vectors(cost, signature), signature),
+        FunctionCost::Calls(cost) => in_type(cost, signature),
+        FunctionCost::EveryType(cost) => cost,
+        FunctionCost::Integers(cost) if !is_float(signature) => cost,
+        FunctionCost::Integers(_) => widening(signature),
     }
 }
 

@@ -1,138 +1,41 @@
-//! Arithmetic, comparison and logic of two arrays whose shapes broadcast.
+//! Arithmetic, comparison and logic of two arrays whose shapes broadcast: a row each in the table of functions of two
+//! numbers (`binary.rs` of the kernels).
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary};
 use mxrt_tensor::PartialShape;
 
-macro_rules! broadcast_op {
-    ($name:literal, $aliases:expr, $function:expr, $doc:literal) => {
-        OpDef {
-            name: $name,
-            aliases: $aliases,
-            doc: $doc,
+macro_rules! operators {
+    (
+        $(
+            $function:ident $what:literal
+            $(same_shape [$same_shape:literal $($same_shape_alias:literal)*])?
+            $(broadcast [$broadcast:literal $($broadcast_alias:literal)*])?
+            $(scalar [$scalar:literal $($scalar_alias:literal)*])?
+            $(scalar_left [$scalar_left:literal $($scalar_left_alias:literal)*])?
+            { $($code:tt)* }
+        )*
+    ) => {
+        /// Rows of the table.
+        pub static OPS: &[OpDef] = &[$($(OpDef {
+            name: $broadcast,
+            aliases: &[$($broadcast_alias),*],
+            doc: concat!("Of two arrays, ", $what, "; axes of size 1 are repeated as needed."),
             inputs: Inputs::Fixed(&["lhs", "rhs"]),
             ignores_unknown_attrs: true,
             infer_shape: broadcast_shapes,
             infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
-            bind: |_, signature| bind($function, signature),
-            rewrites: &Rewrites { elementwise: |_| Some(Elementwise::Binary($function)), ..Rewrites::NONE },
+            bind: |_, signature| bind(Binary::$function, signature),
+            rewrites: &Rewrites {
+                elementwise: |_| Some(Elementwise::Binary(Binary::$function)),
+                ..Rewrites::NONE
+            },
             ..OpDef::BASE
-        }
+        },)?)*];
     };
 }
-
-/// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    broadcast_op!(
-        "broadcast_add",
-        &["_sparse_broadcast_add", "_sparse_broadcast_plus", "broadcast_plus"],
-        Binary::Add,
-        "Of two arrays, the sum; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_sub",
-        &["_sparse_broadcast_minus", "_sparse_broadcast_sub", "broadcast_minus"],
-        Binary::Sub,
-        "Of two arrays, the difference; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_mul",
-        &["_sparse_broadcast_mul"],
-        Binary::Mul,
-        "Of two arrays, the product; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_div",
-        &["_sparse_broadcast_div"],
-        Binary::Div,
-        "Of two arrays, the quotient; integers are divided as integers; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_mod",
-        &[],
-        Binary::Mod,
-        "Of two arrays, the remainder, with the sign of the divisor; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_power",
-        &[],
-        Binary::Power,
-        "Of two arrays, the first to the power of the second; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_maximum",
-        &["_npi_maximum"],
-        Binary::Maximum,
-        "Of two arrays, the larger; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_minimum",
-        &["_npi_minimum"],
-        Binary::Minimum,
-        "Of two arrays, the smaller; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_hypot",
-        &[],
-        Binary::Hypot,
-        "Of two arrays, the length of the hypotenuse; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_equal",
-        &[],
-        Binary::Equal,
-        "Of two arrays, 1 where equal, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_not_equal",
-        &[],
-        Binary::NotEqual,
-        "Of two arrays, 1 where not equal, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_greater",
-        &[],
-        Binary::Greater,
-        "Of two arrays, 1 where the first is greater, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_greater_equal",
-        &[],
-        Binary::GreaterEqual,
-        "Of two arrays, 1 where the first is not less, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_lesser",
-        &[],
-        Binary::Lesser,
-        "Of two arrays, 1 where the first is less, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_lesser_equal",
-        &[],
-        Binary::LesserEqual,
-        "Of two arrays, 1 where the first is not greater, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_logical_and",
-        &[],
-        Binary::LogicalAnd,
-        "Of two arrays, 1 where both are not 0, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_logical_or",
-        &[],
-        Binary::LogicalOr,
-        "Of two arrays, 1 where one is not 0, else 0; axes of size 1 are repeated as needed."
-    ),
-    broadcast_op!(
-        "broadcast_logical_xor",
-        &[],
-        Binary::LogicalXor,
-        "Of two arrays, 1 where exactly one is not 0, else 0; axes of size 1 are repeated as needed."
-    ),
-];
+mxrt_kernels::binary_functions!(operators);
 
 /// The shape both operands broadcast to: axes are matched from the right, where extents must agree or be 1.
 pub(crate) fn broadcast_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

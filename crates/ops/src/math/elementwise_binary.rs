@@ -1,119 +1,65 @@
-//! Arithmetic, comparison and logic of two arrays of one shape.
+//! Arithmetic, comparison and logic of two arrays of one shape: a row each in the table of functions of two numbers
+//! (`binary.rs` of the kernels).
 
-use super::bind_binary;
 use crate::blocked;
 use crate::prelude::*;
-use mxrt_kernels::elementwise::Binary;
+use mxrt_engine::OpError;
+use mxrt_kernels::elementwise::{self, Binary};
 
 macro_rules! same_shape_op {
-    ($name:literal, $aliases:expr, $function:expr, $doc:literal $(, blocked_form: $blocked:expr)?) => {
+    ($name:literal, $aliases:expr, $function:expr, $what:literal) => {
         OpDef {
             name: $name,
             aliases: $aliases,
-            doc: $doc,
+            doc: concat!("Of two arrays of one shape, ", $what, "."),
             inputs: Inputs::Fixed(&["lhs", "rhs"]),
             ignores_unknown_attrs: true,
             infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
             bind: |_, signature| bind_binary($function, signature),
-            rewrites: &Rewrites { elementwise: |_| Some(Elementwise::Binary($function)), $(blocked_form: $blocked,)? ..Rewrites::NONE },
+            rewrites: &Rewrites {
+                elementwise: |_| Some(Elementwise::Binary($function)),
+                blocked_form: |_, signature| blocked_form($function, signature),
+                ..Rewrites::NONE
+            },
             ..OpDef::BASE
         }
     };
 }
 
-/// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    same_shape_op!(
-        "elemwise_add",
-        &["_Plus", "_add", "_plus", "_sparse_elemwise_add"],
-        Binary::Add,
-        "Of two arrays of one shape, the sum.",
-        blocked_form: |_, signature| blocked::pointwise::form("_blocked_add", signature, 2)
-    ),
-    same_shape_op!(
-        "elemwise_sub",
-        &["_Minus", "_minus", "_sparse_elemwise_sub", "_sub"],
-        Binary::Sub,
-        "Of two arrays of one shape, the difference."
-    ),
-    same_shape_op!(
-        "elemwise_mul",
-        &["_Mul", "_mul", "_sparse_elemwise_mul"],
-        Binary::Mul,
-        "Of two arrays of one shape, the product."
-    ),
-    same_shape_op!(
-        "elemwise_div",
-        &["_Div", "_div", "_sparse_elemwise_div"],
-        Binary::Div,
-        "Of two arrays of one shape, the quotient; integers are divided as integers."
-    ),
-    same_shape_op!(
-        "_mod",
-        &["_Mod"],
-        Binary::Mod,
-        "Of two arrays of one shape, the remainder, with the sign of the divisor."
-    ),
-    same_shape_op!(
-        "_power",
-        &["_Power"],
-        Binary::Power,
-        "Of two arrays of one shape, the first to the power of the second."
-    ),
-    same_shape_op!("_maximum", &["_Maximum"], Binary::Maximum, "Of two arrays of one shape, the larger."),
-    same_shape_op!("_minimum", &["_Minimum"], Binary::Minimum, "Of two arrays of one shape, the smaller."),
-    same_shape_op!("_hypot", &["_Hypot"], Binary::Hypot, "Of two arrays of one shape, the length of the hypotenuse."),
-    same_shape_op!("_equal", &["_Equal"], Binary::Equal, "Of two arrays of one shape, 1 where equal, else 0."),
-    same_shape_op!(
-        "_not_equal",
-        &["_Not_Equal"],
-        Binary::NotEqual,
-        "Of two arrays of one shape, 1 where not equal, else 0."
-    ),
-    same_shape_op!(
-        "_greater",
-        &["_Greater"],
-        Binary::Greater,
-        "Of two arrays of one shape, 1 where the first is greater, else 0."
-    ),
-    same_shape_op!(
-        "_greater_equal",
-        &["_Greater_Equal"],
-        Binary::GreaterEqual,
-        "Of two arrays of one shape, 1 where the first is not less, else 0."
-    ),
-    same_shape_op!(
-        "_lesser",
-        &["_Lesser"],
-        Binary::Lesser,
-        "Of two arrays of one shape, 1 where the first is less, else 0."
-    ),
-    same_shape_op!(
-        "_lesser_equal",
-        &["_Lesser_Equal"],
-        Binary::LesserEqual,
-        "Of two arrays of one shape, 1 where the first is not greater, else 0."
-    ),
-    same_shape_op!(
-        "_logical_and",
-        &["_Logical_And"],
-        Binary::LogicalAnd,
-        "Of two arrays of one shape, 1 where both are not 0, else 0."
-    ),
-    same_shape_op!(
-        "_logical_or",
-        &["_Logical_Or"],
-        Binary::LogicalOr,
-        "Of two arrays of one shape, 1 where one is not 0, else 0."
-    ),
-    same_shape_op!(
-        "_logical_xor",
-        &["_Logical_Xor"],
-        Binary::LogicalXor,
-        "Of two arrays of one shape, 1 where exactly one is not 0, else 0."
-    ),
-    same_shape_op!("_grad_add", &[], Binary::Add, "Of two arrays of one shape, the sum."),
-];
+macro_rules! operators {
+    (
+        $(
+            $function:ident $what:literal
+            $(same_shape [$same_shape:literal $($same_shape_alias:literal)*])?
+            $(broadcast [$broadcast:literal $($broadcast_alias:literal)*])?
+            $(scalar [$scalar:literal $($scalar_alias:literal)*])?
+            $(scalar_left [$scalar_left:literal $($scalar_left_alias:literal)*])?
+            { $($code:tt)* }
+        )*
+    ) => {
+        /// Rows of the table.
+        pub static OPS: &[OpDef] = &[
+            same_shape_op!("_grad_add", &[], Binary::Add, "the sum"),
+            $($(same_shape_op!($same_shape, &[$($same_shape_alias),*], Binary::$function, $what),)?)*
+        ];
+    };
+}
+mxrt_kernels::binary_functions!(operators);
+
+/// Additions work on blocked operands.
+fn blocked_form(function: Binary, signature: &Signature<'_>) -> Option<BlockedForm> {
+    if function == Binary::Add { blocked::pointwise::form("_blocked_add", signature, 2) } else { None }
+}
+
+/// A kernel over two arrays of one shape.
+pub(crate) fn bind_binary(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+        let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
+        elementwise::binary(call.par, function, a, b, elements_mut(&mut call.outputs[0])?);
+        Ok(())
+    })))
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Reductions over any axes: `sum`, `mean`, `prod`, `nansum`, `nanprod`, `max`, `min`.
+//! Reductions over any axes: a row each in the table of reductions (`reduce/folds.rs` of the kernels).
 
 use crate::prelude::*;
 use half::f16;
@@ -15,41 +15,31 @@ const ATTRS: &[AttrDef] = &[
     AttrDef::new("exclude", AttrKind::Bool, "False", "Reduce the axes that are not given."),
 ];
 
-macro_rules! reduction {
-    ($name:literal, $aliases:expr, $reduction:expr, $doc:literal) => {
-        OpDef {
+macro_rules! operators {
+    ($($reduction:ident $([$name:literal $($alias:literal)*])? $doc:literal $folds:tt)*) => {
+        /// Rows of the table.
+        pub static OPS: &[OpDef] = &[$($(OpDef {
             name: $name,
-            aliases: $aliases,
+            aliases: &[$($alias),*],
             doc: $doc,
             attrs: ATTRS,
             infer_shape,
             bind: |attrs, signature| {
                 let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
-                bind_reduction($reduction, reduced, signature)
+                bind_reduction(Reduction::$reduction, reduced, signature)
             },
-            rewrites: &Rewrites {
-                row_wise: |attrs, signature, divided| {
-                    let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
-                    rows_of_data(attrs, signature, divided)
-                        && reduced_axes(attrs, rank).is_ok_and(|axes| axes.first() == Some(&false))
-                },
-                ..Rewrites::NONE
-            },
+            rewrites: &Rewrites { row_wise: keeps_rows, ..Rewrites::NONE },
             ..OpDef::BASE
-        }
+        },)?)*];
     };
 }
+mxrt_kernels::reductions!(operators);
 
-/// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    reduction!("sum", &["_sparse_sum", "sum_axis"], Reduction::Sum, "The sum over axes, in the dtype of the input."),
-    reduction!("mean", &["_sparse_mean"], Reduction::Mean, "The mean over axes; of integers truncated."),
-    reduction!("prod", &[], Reduction::Prod, "The product over axes."),
-    reduction!("nansum", &[], Reduction::NanSum, "The sum over axes of what is not NaN."),
-    reduction!("nanprod", &[], Reduction::NanProd, "The product over axes of what is not NaN."),
-    reduction!("max", &["max_axis"], Reduction::Max, "The largest element over axes."),
-    reduction!("min", &["min_axis"], Reduction::Min, "The smallest element over axes."),
-];
+/// Whether the axis of the rows is not reduced.
+fn keeps_rows(attrs: &Attrs, signature: &Signature<'_>, divided: &[bool]) -> bool {
+    let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
+    rows_of_data(attrs, signature, divided) && reduced_axes(attrs, rank).is_ok_and(|axes| axes.first() == Some(&false))
+}
 
 /// Which axes are reduced, by position.
 pub(crate) type Reduced = SmallVec<[bool; 6]>;

@@ -1,4 +1,5 @@
-//! Arithmetic, comparison and logic of an array and a number.
+//! Arithmetic, comparison and logic of an array and a number: a row each in the table of functions of two numbers
+//! (`binary.rs` of the kernels).
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -8,7 +9,7 @@ use mxrt_tensor::DType;
 
 /// Which operand the number is.
 #[derive(Clone, Copy)]
-enum Side {
+enum ScalarSide {
     Left,
     Right,
 }
@@ -19,7 +20,7 @@ const ATTRS: &[AttrDef] = &[
 ];
 
 macro_rules! scalar_op {
-    ($name:literal, $aliases:expr, $function:expr, $side:expr, $doc:literal) => {
+    ($name:literal, $aliases:expr, $function:expr, $side:expr, $elementwise:expr, $doc:expr) => {
         OpDef {
             name: $name,
             aliases: $aliases,
@@ -28,13 +29,7 @@ macro_rules! scalar_op {
             infer_dtype,
             bind: |attrs, signature| bind($function, $side, attrs, signature),
             rewrites: &Rewrites {
-                elementwise: |attrs| {
-                    let number = attrs.float("scalar") as f32;
-                    Some(match $side {
-                        Side::Left => Elementwise::OfScalar($function, number),
-                        Side::Right => Elementwise::WithScalar($function, number),
-                    })
-                },
+                elementwise: |attrs| Some($elementwise($function, attrs.float("scalar") as f32)),
                 ..Rewrites::NONE
             },
             ..OpDef::BASE
@@ -42,154 +37,47 @@ macro_rules! scalar_op {
     };
 }
 
-/// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    scalar_op!("_plus_scalar", &["_PlusScalar"], Binary::Add, Side::Right, "Of an array and a number, the sum."),
-    scalar_op!(
-        "_minus_scalar",
-        &["_MinusScalar"],
-        Binary::Sub,
-        Side::Right,
-        "Of an array and a number, the difference."
-    ),
-    scalar_op!("_mul_scalar", &["_MulScalar"], Binary::Mul, Side::Right, "Of an array and a number, the product."),
-    scalar_op!(
-        "_div_scalar",
-        &["_DivScalar"],
-        Binary::Div,
-        Side::Right,
-        "Of an array and a number, the quotient; integers are divided as integers."
-    ),
-    scalar_op!(
-        "_mod_scalar",
-        &["_ModScalar"],
-        Binary::Mod,
-        Side::Right,
-        "Of an array and a number, the remainder, with the sign of the divisor."
-    ),
-    scalar_op!(
-        "_power_scalar",
-        &["_PowerScalar"],
-        Binary::Power,
-        Side::Right,
-        "Of an array and a number, the array to the power of the number."
-    ),
-    scalar_op!(
-        "_maximum_scalar",
-        &["_MaximumScalar", "_npi_maximum_scalar"],
-        Binary::Maximum,
-        Side::Right,
-        "Of an array and a number, the larger."
-    ),
-    scalar_op!(
-        "_minimum_scalar",
-        &["_MinimumScalar", "_npi_minimum_scalar"],
-        Binary::Minimum,
-        Side::Right,
-        "Of an array and a number, the smaller."
-    ),
-    scalar_op!(
-        "_hypot_scalar",
-        &["_HypotScalar", "_npi_hypot_scalar"],
-        Binary::Hypot,
-        Side::Right,
-        "Of an array and a number, the length of the hypotenuse."
-    ),
-    scalar_op!(
-        "_equal_scalar",
-        &["_EqualScalar"],
-        Binary::Equal,
-        Side::Right,
-        "Of an array and a number, 1 where equal, else 0."
-    ),
-    scalar_op!(
-        "_not_equal_scalar",
-        &["_NotEqualScalar"],
-        Binary::NotEqual,
-        Side::Right,
-        "Of an array and a number, 1 where not equal, else 0."
-    ),
-    scalar_op!(
-        "_greater_scalar",
-        &["_GreaterScalar"],
-        Binary::Greater,
-        Side::Right,
-        "Of an array and a number, 1 where the first is greater, else 0."
-    ),
-    scalar_op!(
-        "_greater_equal_scalar",
-        &["_GreaterEqualScalar"],
-        Binary::GreaterEqual,
-        Side::Right,
-        "Of an array and a number, 1 where the first is not less, else 0."
-    ),
-    scalar_op!(
-        "_lesser_scalar",
-        &["_LesserScalar"],
-        Binary::Lesser,
-        Side::Right,
-        "Of an array and a number, 1 where the first is less, else 0."
-    ),
-    scalar_op!(
-        "_lesser_equal_scalar",
-        &["_LesserEqualScalar"],
-        Binary::LesserEqual,
-        Side::Right,
-        "Of an array and a number, 1 where the first is not greater, else 0."
-    ),
-    scalar_op!(
-        "_logical_and_scalar",
-        &["_LogicalAndScalar"],
-        Binary::LogicalAnd,
-        Side::Right,
-        "Of an array and a number, 1 where both are not 0, else 0."
-    ),
-    scalar_op!(
-        "_logical_or_scalar",
-        &["_LogicalOrScalar"],
-        Binary::LogicalOr,
-        Side::Right,
-        "Of an array and a number, 1 where one is not 0, else 0."
-    ),
-    scalar_op!(
-        "_logical_xor_scalar",
-        &["_LogicalXorScalar"],
-        Binary::LogicalXor,
-        Side::Right,
-        "Of an array and a number, 1 where exactly one is not 0, else 0."
-    ),
-    scalar_op!(
-        "_rminus_scalar",
-        &["_RMinusScalar"],
-        Binary::Sub,
-        Side::Left,
-        "Of a number and an array, the difference: the number is the left operand."
-    ),
-    scalar_op!(
-        "_rdiv_scalar",
-        &["_RDivScalar"],
-        Binary::FloatDiv,
-        Side::Left,
-        "Of a number and an array, the quotient: the number is the left operand."
-    ),
-    scalar_op!(
-        "_rmod_scalar",
-        &["_RModScalar"],
-        Binary::Mod,
-        Side::Left,
-        "Of a number and an array, the remainder: the number is the left operand."
-    ),
-    scalar_op!(
-        "_rpower_scalar",
-        &["_RPowerScalar"],
-        Binary::Power,
-        Side::Left,
-        "Of a number and an array, the power: the number is the left operand."
-    ),
-];
+macro_rules! operators {
+    (
+        $(
+            $function:ident $what:literal
+            $(same_shape [$same_shape:literal $($same_shape_alias:literal)*])?
+            $(broadcast [$broadcast:literal $($broadcast_alias:literal)*])?
+            $(scalar [$scalar:literal $($scalar_alias:literal)*])?
+            $(scalar_left [$scalar_left:literal $($scalar_left_alias:literal)*])?
+            { $($code:tt)* }
+        )*
+    ) => {
+        /// Rows of the table.
+        pub static OPS: &[OpDef] = &[
+            $($(scalar_op!(
+                $scalar,
+                &[$($scalar_alias),*],
+                Binary::$function,
+                ScalarSide::Right,
+                Elementwise::WithScalar,
+                concat!("Of an array and a number, ", $what, ".")
+            ),)?)*
+            $($(scalar_op!(
+                $scalar_left,
+                &[$($scalar_left_alias),*],
+                Binary::$function,
+                ScalarSide::Left,
+                Elementwise::OfScalar,
+                concat!("Of a number on the left and an array on the right, ", $what, ".")
+            ),)?)*
+        ];
+    };
+}
+mxrt_kernels::binary_functions!(operators);
 
 /// The number takes the type of the array first, as in MXNet: 2.7 is 2 beside integers.
-fn bind(function: Binary, side: Side, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(
+    function: Binary,
+    side: ScalarSide,
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+) -> Result<Box<dyn Kernel>, OpError> {
     let number = attrs.float("scalar");
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from != to {
@@ -202,8 +90,8 @@ fn bind(function: Binary, side: Side, attrs: &Attrs, signature: &Signature<'_>) 
             let x = elements::<T>(&call.inputs[0])?;
             let out = elements_mut(&mut call.outputs[0])?;
             match side {
-                Side::Left => elementwise::scalar_binary(call.par, function, number, x, out),
-                Side::Right => elementwise::binary_scalar(call.par, function, x, number, out),
+                ScalarSide::Left => elementwise::scalar_binary(call.par, function, number, x, out),
+                ScalarSide::Right => elementwise::binary_scalar(call.par, function, x, number, out),
             }
             Ok(())
         }))
@@ -223,7 +111,7 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 /// The array is converted to the dtype of the result first.
 fn bind_converted(
     function: Binary,
-    side: Side,
+    side: ScalarSide,
     number: f64,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
@@ -236,7 +124,7 @@ fn bind_converted(
 
 fn converted<D: Element>(
     function: Binary,
-    side: Side,
+    side: ScalarSide,
     number: D,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
@@ -244,8 +132,8 @@ fn converted<D: Element>(
         let x: Vec<D> = elements::<S>(&call.inputs[0])?.iter().map(|v| D::from_i64(v.to_i64())).collect();
         let out = elements_mut(&mut call.outputs[0])?;
         match side {
-            Side::Left => elementwise::scalar_binary(call.par, function, number, &x, out),
-            Side::Right => elementwise::binary_scalar(call.par, function, &x, number, out),
+            ScalarSide::Left => elementwise::scalar_binary(call.par, function, number, &x, out),
+            ScalarSide::Right => elementwise::binary_scalar(call.par, function, &x, number, out),
         }
         Ok(())
     })))

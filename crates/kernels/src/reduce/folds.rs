@@ -1,6 +1,30 @@
-//! How elements are combined by each reduction.
+//! The table of reductions, and how elements are combined by each.
 
 use crate::element::{Element, Float};
+
+/// Calls the macro `$then` with the table.
+///
+/// A row: name of the reduction; in brackets name and aliases of its operator, if it has one; documentation; the [`Fold`]s of
+/// floating-point numbers and of integers.
+#[macro_export]
+macro_rules! reductions {
+    ($then:ident) => { $then! {
+        Sum ["sum" "_sparse_sum" "sum_axis"] "The sum over axes, in the dtype of the input; integers wrap around."
+            { float: FloatSum<0>, integers: IntSum<0> }
+        Mean ["mean" "_sparse_mean"] "The mean over axes; of integers truncated."
+            { float: FloatSum<1>, integers: IntSum<1> }
+        Prod ["prod"] "The product over axes; integers wrap around." { float: FloatProd<false>, integers: IntProd }
+        NanSum ["nansum"] "The sum over axes of what is not NaN." { float: FloatSum<2>, integers: IntSum<0> }
+        NanProd ["nanprod"] "The product over axes of what is not NaN." { float: FloatProd<true>, integers: IntProd }
+        Max ["max" "max_axis"] "The largest element over axes; NaN where there is one."
+            { float: Extreme<true>, integers: Extreme<true> }
+        Min ["min" "min_axis"] "The smallest element over axes; NaN where there is one."
+            { float: Extreme<false>, integers: Extreme<false> }
+        L1 "The sum of absolute values." { float: FloatSum<3>, integers: IntSum<2> }
+        L2 "The square root of the sum of squares." { float: Squares<true>, integers: Squares<true> }
+        SumSquares "The sum of squares." { float: Squares<false>, integers: Squares<false> }
+    } };
+}
 
 /// A reduction: elements are folded into lanes, lanes into a total, the total becomes the result.
 pub(crate) trait Fold<T: Element> {

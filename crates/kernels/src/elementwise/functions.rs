@@ -1,0 +1,96 @@
+//! What the tables of functions share: loops over blocks, estimates of time.
+
+use crate::element::Element;
+use crate::vectorize::{Loop, vectorize};
+
+/// What a function takes for each element on one core, beside reading and writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionCost {
+    /// Nothing, for every element type.
+    Streaming,
+    /// So many picoseconds in single precision, by vectors of 512 bits; shorter vectors take longer. Zero where reading and writing
+    /// take all of the time.
+    Vectors(u64),
+    /// So many picoseconds in single precision, number by number.
+    Calls(u64),
+    /// So many picoseconds for every element type.
+    EveryType(u64),
+    /// So many picoseconds for integers, nothing for floating point.
+    Integers(u64),
+}
+
+impl FunctionCost {
+    /// Most functions of the system's mathematical library.
+    pub(crate) const CALL: FunctionCost = FunctionCost::Calls(3_000);
+    /// Its slow functions.
+    pub(crate) const SLOW_CALL: FunctionCost = FunctionCost::Calls(9_000);
+}
+
+struct Map1<'a, T, F> {
+    x: &'a [T],
+    out: &'a mut [T],
+    f: F,
+}
+
+impl<T: Copy, F: Fn(T) -> T> Loop for Map1<'_, T, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (out, &x) in self.out.iter_mut().zip(self.x) {
+            *out = (self.f)(x);
+        }
+    }
+}
+
+struct Map2<'a, T, F> {
+    a: &'a [T],
+    b: &'a [T],
+    out: &'a mut [T],
+    f: F,
+}
+
+impl<T: Copy, F: Fn(T, T) -> T> Loop for Map2<'_, T, F> {
+    #[inline(always)]
+    fn run(self) {
+        for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
+            *out = (self.f)(a, b);
+        }
+    }
+}
+
+/// `out[i] = f(x[i])`, compiled for every vector width.
+pub(crate) fn vectors<T: Copy>(x: &[T], out: &mut [T], f: impl Fn(T) -> T) {
+    vectorize(Map1 { x, out, f });
+}
+
+/// `out[i] = f(x[i])`, compiled once: for functions that are a call anyway.
+pub(crate) fn each<T: Copy>(x: &[T], out: &mut [T], f: impl Fn(T) -> T) {
+    Map1 { x, out, f }.run();
+}
+
+/// `out[i] = f(a[i], b[i])`, compiled for every vector width.
+pub(crate) fn vectors2<T: Copy>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
+    vectorize(Map2 { a, b, out, f });
+}
+
+/// `out[i] = f(a[i], b[i])`, compiled once: for functions that are a call anyway.
+pub(crate) fn each2<T: Copy>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
+    Map2 { a, b, out, f }.run();
+}
+
+/// 1 or 0.
+#[inline(always)]
+pub(crate) fn truth<T: Element>(condition: bool) -> T {
+    if condition { T::ONE } else { T::ZERO }
+}
+
+/// The value limited to `low..=high`; NaN stays NaN.
+#[inline(always)]
+pub(crate) fn clip<T: PartialOrd>(x: T, low: T, high: T) -> T {
+    if x > high {
+        high
+    } else if x < low {
+        low
+    } else {
+        x
+    }
+}
