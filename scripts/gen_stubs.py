@@ -5,21 +5,41 @@ operators.
     gen_stubs.py            write them
     gen_stubs.py --check    say whether they are up to date; exit status 1 when not
 
-Needs mxrt to be importable: the stubs describe the operators of that build.
+Needs cargo, and no installed mxrt: `cargo run -p mxrt-ops --example schema` prints the registry of these sources.
+A function has one signature for `mx.nd` and `mx.sym`: it returns what it is given, arrays or symbols.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import json
+import runpy
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from mxrt import _mxrt, ndarray, symbol
-from mxrt._functions import PREFIXES, Namespace
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "mxrt"
+FOLDER = PACKAGE / "_signatures"
+SCHEMA = ["cargo", "run", "--quiet", "--locked", "--package", "mxrt-ops", "--example", "schema"]
+NAMESPACES = runpy.run_path(str(PACKAGE / "_namespaces.py"))
+SPACES = ("ndarray", "symbol")
+DOC = '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
+HEAD = f"""{DOC}
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
 
-PACKAGE = Path(__file__).resolve().parent.parent / "python" / "mxrt"
-HEAD = '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
-SECTIONS = ("", "_internal", *PREFIXES)
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+# ruff: noqa
+# fmt: off
+
+T = TypeVar("T", NDArray, Symbol)
+
+"""
 KEYWORDS = {"None", "True", "False", "lambda", "in", "is", "not", "and", "or", "def", "class", "from", "import"}
 
 
@@ -42,61 +62,67 @@ def annotation(type_text: str) -> str:
     }.get(type_text, "Any")
 
 
-def function(name: str, operator: _mxrt.Operator, kind: str) -> str:
+def function(name: str, operator: dict[str, Any]) -> str:
     """The stub of one function."""
-    parameters = []
-    if operator.variadic is not None:
-        parameters.append(f"*data: {kind}")
-    parameters += [f"{n}: {kind} | None = ..." for n in operator.inputs]
-    taken = {*operator.inputs, operator.variadic}
-    for attr, type_text, _, _ in operator.attrs:
-        if attr in taken or not attr.isidentifier() or attr in KEYWORDS:
+    inputs, count = operator["inputs"], operator["input_count"]
+    parameters = [f"{n}: T | None = ..." for n in inputs]
+    if count is not None:
+        parameters.insert(0, "*data: T")
+    taken = {*inputs, count}
+    for attr in operator["attrs"]:
+        attr_name = attr["name"]
+        if attr_name in taken or not is_plain(attr_name):
             continue
-        taken.add(attr)
-        given = "Any" if attr in operator.dtype_attrs or attr == "ctx" else annotation(type_text)
-        parameters.append(f"{attr}: {given} = ...")
-    extra = ("out", "name") if kind == "NDArray" else ("name", "attr")
-    if operator.variadic is None:
+        taken.add(attr_name)
+        untyped = attr_name in operator["dtype_attrs"] or attr_name == "ctx"
+        parameters.append(f"{attr_name}: {'Any' if untyped else annotation(attr['type'])} = ...")
+    keyword_only = [f"{n}: Any = ..." for n in ("out", "name", "attr") if n not in taken]
+    if count is None and keyword_only:
         parameters.append("*")
-    parameters += [f"{n}: Any = ..." for n in extra if n not in taken]
-    parameters.append("**kwargs: Any")
-    if parameters[-2] == "*":
-        del parameters[-2]
-    returns = kind if operator.single_output or kind == "Symbol" else "Any"
+    parameters += [*keyword_only, "**kwargs: Any"]
+    # Without an input nothing says whether the result is an array or a symbol.
+    returns = "T" if operator["single_output"] and (inputs or count is not None) else "Any"
     return f"def {name}({', '.join(parameters)}) -> {returns}: ...\n"
 
 
-def stub(package: str, section: str, kind: str, by_hand: set[str]) -> str:
-    """The stub file of one namespace."""
-    space = Namespace("", section, lambda *_: None)
-    lines = [
-        HEAD + "\n",
-        "from collections.abc import Sequence\n",
-        "from typing import Any, Literal\n\n",
-        f"from ..{package} import {kind}\n\n",
-        "# ruff: noqa\n# fmt: off\n\n",
-    ]
-    names = [n for n in space.names() if n.isidentifier() and n not in KEYWORDS and n not in by_hand]
+def is_plain(name: str) -> bool:
+    """Whether a name can stand in a stub."""
+    return name.isidentifier() and name not in KEYWORDS
+
+
+def by_hand(space: str, section: str) -> set[str]:
+    """The names that a module defines itself: those in its ``__all__``."""
+    tree = ast.parse((PACKAGE / space / f"{section or '__init__'}.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def stub(section: str, names: list[str], operators: dict[str, dict[str, Any]]) -> str:
+    """A stub file with these functions of a namespace."""
     exported = "".join(f'    "{n}",\n' for n in names)
-    lines.append(f"__all__ = [\n{exported}]\n\n" if names else "__all__: list[str] = []\n")
+    lines = [HEAD, f"__all__ = [\n{exported}]\n\n" if names else "__all__: list[str] = []\n"]
     for name in names:
-        operator = next(o for o in map(_mxrt.get_operator, space.candidates(name)) if o is not None)
-        lines.append(function(name, operator, kind))
+        candidates = NAMESPACES["candidates"](section, name)
+        lines.append(function(name, next(operators[c] for c in candidates if c in operators)))
     return "".join(lines)
 
 
-def files() -> dict[Path, str]:
-    """Path and content of every stub."""
-    found = {}
-    for module, package, kind in ((ndarray, "ndarray", "NDArray"), (symbol, "symbol", "Symbol")):
-        folder = PACKAGE / package / "_signatures"
-        found[folder / "__init__.pyi"] = (
-            '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
-        )
-        for section in SECTIONS:
-            space = getattr(module, section or "op")
-            by_hand = set(module.__all__) if section == "" else set(getattr(space, "__all__", ()))
-            found[folder / f"{section.strip('_') or 'op'}.pyi"] = stub(package, section, kind, by_hand)
+def files(schema: list[dict[str, Any]]) -> dict[Path, str]:
+    """Path and content of every stub: one for each namespace, and one for what only mx.nd or only mx.sym takes."""
+    operators = {name: operator for operator in schema for name in (operator["name"], *operator["aliases"])}
+    found = {FOLDER / "__init__.pyi": DOC}
+    for section in NAMESPACES["SECTIONS"]:
+        names = [n for n in NAMESPACES["names"](section, operators) if is_plain(n)]
+        own = {space: by_hand(space, section) for space in SPACES}
+        title = section.strip("_") or "op"
+        shared = [n for n in names if not any(n in o for o in own.values())]
+        found[FOLDER / f"{title}.pyi"] = stub(section, shared, operators)
+        for space, other in (SPACES, SPACES[::-1]):
+            only = [n for n in names if n in own[other] and n not in own[space]]
+            if only:
+                found[FOLDER / f"{space}_{title}.pyi"] = stub(section, only, operators)
     return found
 
 
@@ -104,18 +130,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only say whether the stubs are up to date")
     check = parser.parse_args().check
-    old = []
-    for path, text in files().items():
-        if path.exists() and path.read_text() == text:
-            continue
-        old.append(str(path.relative_to(PACKAGE.parent.parent)))
-        if not check:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-    if check and old:
-        print("not up to date: " + ", ".join(old) + "; run scripts/gen_stubs.py")
+    wanted = files(json.loads(subprocess.run(SCHEMA, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout))
+    old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    extra = [path for path in FOLDER.glob("*.pyi") if path not in wanted]
+    changed = ", ".join(str(path.relative_to(ROOT)) for path in [*old, *extra])
+    if check and changed:
+        print(f"not up to date: {changed}; run scripts/gen_stubs.py")
         return 1
-    print(f"{len(old)} stubs written" if old else "all stubs are up to date")
+    if not check:
+        FOLDER.mkdir(exist_ok=True)
+        for path in old:
+            path.write_text(wanted[path])
+        for path in extra:
+            path.unlink()
+    print(f"written or removed: {changed}" if changed else "all stubs are up to date")
     return 0
 
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import _mxrt
+from . import _mxrt, _namespaces
 from .base import dtype_name
 
 __all__ = ["Binding", "Namespace", "module_functions", "operator_names"]
-
-# Names of operators in a namespace start so: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
-PREFIXES = {
-    "contrib": "_contrib_",
-    "linalg": "_linalg_",
-    "random": "_random_",
-    "image": "_image_",
-    "sparse": "_sparse_",
-}
 
 
 class Binding:
@@ -166,19 +157,10 @@ class Namespace:
         self.section = section
         self.make = make
 
-    def candidates(self, name: str) -> list[str]:
-        """Names of operators that a name here can stand for."""
-        prefix = PREFIXES.get(self.section)
-        if prefix is None:
-            return [name] if name.startswith("_") == (self.section == "_internal") else []
-        if self.section == "sparse":
-            return [prefix + name, name]
-        return [prefix + name]
-
     def find(self, name: str) -> Any:
         """The function of this name, for a module's ``__getattr__``."""
         if not name.startswith("__"):
-            for candidate in self.candidates(name):
+            for candidate in _namespaces.candidates(self.section, name):
                 operator = _mxrt.get_operator(candidate)
                 if operator is not None:
                     import sys
@@ -193,11 +175,7 @@ class Namespace:
 
     def names(self) -> list[str]:
         """The names of all functions that can be made here."""
-        prefix = PREFIXES.get(self.section)
-        if prefix is not None:
-            return sorted(n[len(prefix) :] for n in operator_names() if n.startswith(prefix))
-        internal = self.section == "_internal"
-        return sorted(n for n in operator_names() if n.startswith("_") == internal)
+        return _namespaces.names(self.section, operator_names())
 
 
 def module_functions(

@@ -4,7 +4,7 @@ use crate::ndarray::{NDArrayBase, wrap};
 use crate::runtime::{self, Runtime};
 use crate::{convert, errors};
 use mxrt_engine::OpError;
-use mxrt_ops::{AttrDef, AttrKind, Attrs, CallAttrs, Inputs, Invocation, OpDef, Outputs, registry};
+use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
 use mxrt_tensor::{Context, NDArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -41,16 +41,13 @@ impl Operator {
     /// Names of all inputs the operator can take. Empty for one that takes any number.
     #[getter]
     fn inputs(&self) -> Vec<Cow<'static, str>> {
-        possible_inputs(self.def)
+        self.def.possible_inputs()
     }
 
     /// Name of the attribute that counts the inputs, for operators that take any number.
     #[getter]
     fn variadic(&self) -> Option<&'static str> {
-        match self.def.inputs {
-            Inputs::Variadic { count, .. } => Some(count),
-            _ => None,
-        }
+        self.def.input_count()
     }
 
     /// Attributes: name, type, default as files spell it (`None` when it has to be given), documentation.
@@ -62,88 +59,18 @@ impl Operator {
     /// Names of the attributes that hold an element type.
     #[getter]
     fn dtype_attrs(&self) -> Vec<&'static str> {
-        self.def.attrs.iter().filter(|a| matches!(a.kind, AttrKind::DType(_))).map(|a| a.name).collect()
+        self.def.dtype_attrs().collect()
     }
 
     /// Whether a call always gives one result.
     #[getter]
     fn single_output(&self) -> bool {
-        matches!(self.def.outputs, Outputs::One)
+        self.def.has_single_output()
     }
 
     fn __repr__(&self) -> String {
         format!("<Operator {}>", self.def.name)
     }
-}
-
-/// All inputs an operator takes under some setting of its switches, in order.
-fn possible_inputs(def: &'static OpDef) -> Vec<Cow<'static, str>> {
-    match def.inputs {
-        Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
-        Inputs::Variadic { .. } => Vec::new(),
-        Inputs::ByAttrs(_) => {
-            let mut all = Vec::new();
-            for attrs in switch_settings(def) {
-                merge(&mut all, def.input_names(&attrs));
-            }
-            all
-        }
-    }
-}
-
-/// Adds the names that are missing, each behind the one it follows.
-fn merge(all: &mut Vec<Cow<'static, str>>, names: Vec<Cow<'static, str>>) {
-    let mut place = 0;
-    for name in names {
-        match all.iter().position(|n| *n == name) {
-            Some(found) => place = found + 1,
-            None => {
-                all.insert(place, name);
-                place += 1;
-            }
-        }
-    }
-}
-
-/// The values an attribute that switches something can have.
-fn switch_values(attr: &AttrDef) -> Vec<&'static str> {
-    match attr.kind {
-        AttrKind::Bool | AttrKind::OptBool => vec!["False", "True"],
-        AttrKind::Enum(words) | AttrKind::OptEnum(words) => words.to_vec(),
-        _ => Vec::new(),
-    }
-}
-
-/// A value for an attribute that has to be given and switches nothing.
-fn any_value(attr: &AttrDef) -> &'static str {
-    match attr.kind {
-        AttrKind::Shape | AttrKind::OptShape | AttrKind::SparseShape | AttrKind::Floats => "(1,)",
-        AttrKind::DType(words) => words.first().copied().unwrap_or("float32"),
-        _ => "1",
-    }
-}
-
-/// Attributes with every pair of switches in every setting.
-fn switch_settings(def: &'static OpDef) -> Vec<Attrs> {
-    let switches: Vec<(&'static str, Vec<&'static str>)> =
-        def.attrs.iter().map(|a| (a.name, switch_values(a))).filter(|s| !s.1.is_empty()).collect();
-    let required: Vec<(&str, &str)> = def
-        .attrs
-        .iter()
-        .filter(|a| a.default.is_none())
-        .map(|a| (a.name, switch_values(a).first().copied().unwrap_or(any_value(a))))
-        .collect();
-    let mut settings = vec![required.clone()];
-    for (i, (first, first_values)) in switches.iter().enumerate() {
-        for first_value in first_values {
-            let one = required.iter().copied().chain([(*first, *first_value)]);
-            settings.push(one.clone().collect());
-            for (second, second_values) in &switches[i + 1..] {
-                settings.extend(second_values.iter().map(|v| one.clone().chain([(*second, *v)]).collect()));
-            }
-        }
-    }
-    settings.into_iter().filter_map(|given| def.parse_attrs(given).ok()).collect()
 }
 
 pub(crate) fn find(name: &str) -> Result<&'static OpDef, OpError> {

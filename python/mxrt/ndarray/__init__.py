@@ -106,6 +106,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ._signatures.op import *  # noqa: F403
+    from .._signatures.op import *  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "", _make)

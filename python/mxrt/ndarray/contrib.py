@@ -11,6 +11,6 @@ from .control_flow import cond, foreach, isfinite, isinf, isnan, while_loop
 __all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "while_loop"]
 
 if TYPE_CHECKING:
-    from ._signatures.contrib import *  # noqa: F403
+    from .._signatures.contrib import *  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "contrib", _make)

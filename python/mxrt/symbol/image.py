@@ -8,6 +8,6 @@ from .._functions import module_functions as _module_functions
 from ._make import make as _make
 
 if TYPE_CHECKING:
-    from ._signatures.image import *  # noqa: F403
+    from .._signatures.image import *  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "image", _make)

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ._signatures.random import *  # noqa: F403
+    from .._signatures.random import *  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 

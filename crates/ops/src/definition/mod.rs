@@ -5,6 +5,7 @@ mod errors;
 mod infer;
 mod op_def;
 mod registry;
+mod signature;
 
 pub(crate) use axes::{Dims, checked_product, extents, resolve_axes, resolve_axis};
 pub(crate) use errors::{

@@ -1,1 +1,0 @@
-"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""
