@@ -51,20 +51,20 @@ fn concatenation(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<
         let (first, lane) = (channel / BLOCK, channel % BLOCK);
         channel += x.c;
         let stride = x.block_stride() * size_of::<f32>();
-        let merge = (lane > 0).then(|| Box::new(Merge { x, lane }) as Box<dyn Kernel>);
+        let merge = (lane > 0).then(|| Box::new(MergeChannels { x, lane }) as Box<dyn Kernel>);
         Ok(ConcatenatedInput { bytes: first * stride..channel.div_ceil(BLOCK) * stride, merge })
     };
     inputs.iter().map(part).collect::<Result<_, OpError>>().map(Some)
 }
 
 /// Writes channels behind others that end in the middle of a block.
-struct Merge {
+struct MergeChannels {
     x: BlockedShape,
     /// Channels before them in the first block.
     lane: usize,
 }
 
-impl Kernel for Merge {
+impl Kernel for MergeChannels {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let BlockedShape { c, h, w, halo, .. } = self.x;

@@ -2,7 +2,7 @@
 
 use super::{infer_from_layout, pooling, shape_of};
 use crate::graph::{INPUTS, epilogue, with_epilogue};
-use crate::nn::convolution::{ALL_ATTRS, Geometry};
+use crate::nn::convolution::{ALL_ATTRS, ConvGeometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// The pooling behind the activation, in the form of [`pooling::Windows`]; empty where there is none.
+/// The pooling behind the activation, in the form of [`pooling::BlockedPoolWindows`]; empty where there is none.
 const POOLING: AttrDef =
     AttrDef::new("pooling", AttrKind::Shape, "()", "Kind, kernel, stride and padding of the pooling.");
 
@@ -48,7 +48,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue)
     if data.dtype != DType::F32 {
         return None;
     }
-    let geometry = Geometry::new(attrs).ok()?;
+    let geometry = ConvGeometry::new(attrs).ok()?;
     let kernel = |in_blocks| fast_kernel(&geometry, &data.shape, signature.options, in_blocks);
     let input = |kernel: &ConvKernel| BlockedLayout::of(kernel.input_shape(), axes);
     let from_plain = kernel(false)?;
@@ -65,7 +65,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue)
 }
 
 /// What convolves images that lie so.
-fn kernel_for(geometry: &Geometry, x: &BlockedShape, options: KernelOptions) -> Option<ConvKernel> {
+fn kernel_for(geometry: &ConvGeometry, x: &BlockedShape, options: KernelOptions) -> Option<ConvKernel> {
     fast_kernel(geometry, &[x.n, x.c, x.h, x.w], options, x.block == BLOCK)
 }
 
@@ -84,8 +84,8 @@ pub fn with_pooling(
     let (_, output) = layouts(pool).ok()?;
     let (middle, out) = (middle.blocked()?, output.blocked()?);
     let x = inputs.first()?.blocked()?.shape(*data.shape.first()?);
-    let kernel = kernel_for(&Geometry::new(conv).ok()?, &x, options)?;
-    let windows = pooling::Windows::new(pool, &middle).ok()??;
+    let kernel = kernel_for(&ConvGeometry::new(conv).ok()?, &x, options)?;
+    let windows = pooling::BlockedPoolWindows::new(pool, &middle).ok()??;
     windows.behind(&kernel, out.shape(x.n))?;
     let [inputs, output] = layout_attrs(&inputs, output);
     Some([inputs, output, (POOLING.name.to_owned(), windows.text())])
@@ -98,13 +98,13 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let x = shape_of(inputs.first(), signature)?;
     let residual = epilogue.residual_at().map(|at| shape_of(inputs.get(at), signature)).transpose()?;
     let y = shape_of(Some(&output), signature)?;
-    let geometry = Geometry::new(attrs)?;
+    let geometry = ConvGeometry::new(attrs)?;
     let kernel = kernel_for(&geometry, &x, signature.options).ok_or_else(missing)?;
     let sums = kernel.output_shape();
     let work = multiply_adds(&geometry, &[x.n, x.c], sums.n * sums.c * sums.h * sums.w);
     let pooled = match attrs.ints(POOLING.name) {
         [] => None,
-        numbers => Some(pooling::Windows::parse(numbers)?.behind(&kernel, y).ok_or_else(missing)?),
+        numbers => Some(pooling::BlockedPoolWindows::parse(numbers)?.behind(&kernel, y).ok_or_else(missing)?),
     };
     Ok(Box::new(BlockedConvolution { kernel, pooled, epilogue, x, residual, y, work }))
 }

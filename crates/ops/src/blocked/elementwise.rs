@@ -1,7 +1,7 @@
 //! `_blocked_elementwise`: a chain of element-wise operators on blocked operands.
 
 use super::{infer_from_layout, shape_of};
-use crate::graph::fused_elementwise::{Chain, NUM_ARGS, PROGRAM, REPEATED, whole_inputs};
+use crate::graph::fused_elementwise::{FusedChain, NUM_ARGS, PROGRAM, REPEATED, whole_inputs};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::conv_fast::{BLOCK, BlockedShape};
@@ -28,7 +28,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (layouts, output) = layouts(attrs)?;
     let y = shape_of(Some(&output), signature)?;
-    let chain = Chain::new(attrs, &plain_shapes(&layouts, signature, y.n))?;
+    let chain = FusedChain::new(attrs, &plain_shapes(&layouts, signature, y.n))?;
     let whole = layouts.iter().take(chain.whole).map(|l| shape_of(Some(l), signature));
     let inputs: Vec<BlockedShape> = whole.collect::<Result<_, _>>()?;
     let repeated_blocked = layouts.iter().skip(chain.whole).any(|l| l.blocked().is_some());

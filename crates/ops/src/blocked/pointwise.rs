@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["data", "scale", "shift"]),
         attrs: &[AttrDef::new("axis", AttrKind::Int, "1", "The axis of channels."), ACT_TYPE, LAYOUTS, OUT_LAYOUT],
         infer_shape: |shapes| infer_from_layout(shapes),
-        bind: |attrs, signature| bind(attrs, signature, activation_named(attrs), Operands::ScaleShift),
+        bind: |attrs, signature| bind(attrs, signature, activation_named(attrs), PointwiseOperands::ScaleShift),
         internal: true,
         ..OpDef::BASE
     },
@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[
         doc: "`Activation` with act_type relu on blocked data.",
         attrs: &[ACT_TYPE, LAYOUTS, OUT_LAYOUT],
         infer_shape: |shapes| infer_from_layout(shapes),
-        bind: |attrs, signature| bind(attrs, signature, Activation::Relu, Operands::None),
+        bind: |attrs, signature| bind(attrs, signature, Activation::Relu, PointwiseOperands::None),
         internal: true,
         ..OpDef::BASE
     },
@@ -42,7 +42,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_from_layout(shapes),
         bind: |attrs, signature| {
             let (lo, hi) = (attrs.float("a_min") as f32, attrs.float("a_max") as f32);
-            bind(attrs, signature, Activation::Clip { lo, hi }, Operands::None)
+            bind(attrs, signature, Activation::Clip { lo, hi }, PointwiseOperands::None)
         },
         internal: true,
         ..OpDef::BASE
@@ -54,7 +54,7 @@ pub static OPS: &[OpDef] = &[
         attrs: &[LAYOUTS, OUT_LAYOUT],
         ignores_unknown_attrs: true,
         infer_shape: |shapes| infer_from_layout(shapes),
-        bind: |attrs, signature| bind(attrs, signature, Activation::None, Operands::Add),
+        bind: |attrs, signature| bind(attrs, signature, Activation::None, PointwiseOperands::Add),
         internal: true,
         ..OpDef::BASE
     },
@@ -62,7 +62,7 @@ pub static OPS: &[OpDef] = &[
 
 /// What stands beside the data.
 #[derive(Clone, Copy, PartialEq)]
-enum Operands {
+enum PointwiseOperands {
     None,
     ScaleShift,
     Add,
@@ -89,12 +89,12 @@ fn bind(
     attrs: &Attrs,
     signature: &Signature<'_>,
     activation: Activation,
-    operands: Operands,
+    operands: PointwiseOperands,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let x = shape_of(inputs.first(), signature)?;
     let y = shape_of(Some(&output), signature)?;
-    let add = if operands == Operands::Add { Some(shape_of(inputs.get(1), signature)?) } else { None };
+    let add = if operands == PointwiseOperands::Add { Some(shape_of(inputs.get(1), signature)?) } else { None };
     let blocked = |s: &BlockedShape| s.block == BLOCK && s.same_size(&y);
     if !blocked(&x) || !add.as_ref().is_none_or(blocked) {
         return Err(value_error("the operands of an element-wise operator differ in size or layout"));
@@ -104,12 +104,12 @@ fn bind(
         let ([data, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let mut what = Pointwise { activation, ..Pointwise::default() };
         match (operands, rest) {
-            (Operands::None, []) => {}
-            (Operands::ScaleShift, [scale, shift]) => {
+            (PointwiseOperands::None, []) => {}
+            (PointwiseOperands::ScaleShift, [scale, shift]) => {
                 what.scale = Some(scale.as_slice()?);
                 what.shift = Some(shift.as_slice()?);
             }
-            (Operands::Add, [other]) => {
+            (PointwiseOperands::Add, [other]) => {
                 what.add = add.map(|shape| Ok::<_, OpError>(Blocked::new(shape, other.as_slice()?))).transpose()?;
             }
             _ => return Err(wrong_arity()),

@@ -36,7 +36,7 @@ static ATTRS: [AttrDef; 12] = {
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
     let ([x], [y]) = (signature.inputs, signature.outputs) else { return None };
     let input = BlockedLayout::plain_image(&x.shape)?;
-    if x.dtype != DType::F32 || Windows::new(attrs, &input).ok()?.is_none() {
+    if x.dtype != DType::F32 || BlockedPoolWindows::new(attrs, &input).ok()?.is_none() {
         return None;
     }
     let output = Layout::Blocked(BlockedLayout::plain_image(&y.shape)?);
@@ -46,7 +46,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
 
 /// Windows that this kernel has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Windows {
+pub(crate) struct BlockedPoolWindows {
     kind: PoolKind,
     params: Pool2dParams,
 }
@@ -55,11 +55,11 @@ pub(crate) struct Windows {
 const KINDS: [PoolKind; 4] =
     [PoolKind::Max, PoolKind::Sum, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false }];
 
-impl Windows {
+impl BlockedPoolWindows {
     /// Those of a `Pooling` of data that lies so; none where this kernel does not have them.
-    pub(crate) fn new(attrs: &Attrs, data: &BlockedLayout) -> Result<Option<Windows>, OpError> {
+    pub(crate) fn new(attrs: &Attrs, data: &BlockedLayout) -> Result<Option<BlockedPoolWindows>, OpError> {
         use mxrt_kernels::pool::PoolKind as Kind;
-        let geometry = pooling::Geometry::new(attrs, data.axes + 2)?;
+        let geometry = pooling::PoolGeometry::new(attrs, data.axes + 2)?;
         let kind = match geometry.kind {
             Kind::Max => PoolKind::Max,
             Kind::Sum => PoolKind::Sum,
@@ -75,7 +75,7 @@ impl Windows {
                 _ => return Ok(None),
             },
         };
-        Ok((!geometry.channels_last).then_some(Windows { kind, params }))
+        Ok((!geometry.channels_last).then_some(BlockedPoolWindows { kind, params }))
     }
 
     /// As an attribute: the number of the kind, then kernel, stride and padding, rows first.
@@ -86,12 +86,12 @@ impl Windows {
     }
 
     /// From the numbers of [`text`](Self::text).
-    pub(crate) fn parse(numbers: &[i64]) -> Result<Windows, OpError> {
+    pub(crate) fn parse(numbers: &[i64]) -> Result<BlockedPoolWindows, OpError> {
         let bad = || value_error("the pooling behind a convolution is seven numbers");
         let n = numbers.iter().map(|n| usize::try_from(*n)).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?;
         let [kind, kh, kw, sh, sw, ph, pw] = n[..] else { return Err(bad()) };
         let kind = *KINDS.get(kind).ok_or_else(bad)?;
-        Ok(Windows { kind, params: Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] } })
+        Ok(BlockedPoolWindows { kind, params: Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] } })
     }
 
     /// A convolution with these windows behind it that makes `y`; none where that does not pay.
@@ -114,8 +114,9 @@ fn cost_ns(signature: &Signature<'_>, params: &Pool2dParams, outputs: usize) -> 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, output) = layouts(attrs)?;
     let (x, y) = (shape_of(inputs.first(), signature)?, shape_of(Some(&output), signature)?);
-    let windows = inputs.first().and_then(Layout::blocked).map(|data| Windows::new(attrs, &data)).transpose()?;
-    let Some(Windows { kind, params }) = windows.flatten() else {
+    let windows =
+        inputs.first().and_then(Layout::blocked).map(|data| BlockedPoolWindows::new(attrs, &data)).transpose()?;
+    let Some(BlockedPoolWindows { kind, params }) = windows.flatten() else {
         return Err(not_implemented("this pooling has no kernel on blocked data"));
     };
     let isa = signature.options.isa;

@@ -1,4 +1,4 @@
-//! Operators bound to types: what imperative calls run, and a cache of them.
+//! Operators bound to types: what imperative calls run.
 
 use super::invoke::{Invocation, context_of};
 use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, RandomKey, Signature, bind_kernel};
@@ -9,13 +9,12 @@ use mxrt_kernels::Par;
 use mxrt_tensor::{
     ArrayTypes, Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch_on, launch_typed,
 };
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// An operator with attributes, types and the kernel chosen for them.
 pub(crate) struct BoundOperator {
-    def: &'static OpDef,
+    pub(super) def: &'static OpDef,
     attrs: Attrs,
     inputs: SmallVec<[TensorType; 2]>,
     outputs: SmallVec<[TensorType; 1]>,
@@ -73,12 +72,12 @@ impl BoundOperator {
     }
 
     /// Whether it was bound to inputs like these.
-    fn takes(&self, inputs: &[&NDArray]) -> bool {
+    pub fn takes(&self, inputs: &[&NDArray]) -> bool {
         inputs.len() == self.inputs.len() && inputs.iter().zip(&self.inputs).all(|(a, t)| has_type(a, t))
     }
 
     /// Whether these arrays, if there are any, are what it makes.
-    fn makes(&self, outputs: Option<&[&NDArray]>) -> bool {
+    pub fn makes(&self, outputs: Option<&[&NDArray]>) -> bool {
         outputs.is_none_or(|out| {
             out.len() == self.outputs.len() && out.iter().zip(&self.outputs).all(|(a, t)| has_type(a, t))
         })
@@ -121,7 +120,7 @@ impl BoundOperator {
         Ok(results)
     }
 
-    /// The same kernel in the turn of a device, and in its memory.
+    /// Enqueues the same kernel on a stream of a device, in the device's memory.
     fn push_on(
         self: &Arc<BoundOperator>,
         device: DeviceId,
@@ -225,142 +224,5 @@ fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Conte
             );
             Err(OpError::new(FailureKind::Device, message))
         }
-    }
-}
-
-/// Attributes as a call gives them.
-#[derive(Clone, Copy, Debug)]
-pub enum CallAttrs<'a> {
-    /// names and text
-    Text(&'a [(String, String)]),
-    /// `scalar`, and nothing else
-    Scalar(f64),
-}
-
-impl CallAttrs<'_> {
-    fn parse(self, def: &OpDef) -> Result<Attrs, OpError> {
-        match self {
-            CallAttrs::Text(pairs) => def.parse_attrs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
-            CallAttrs::Scalar(number) => def.parse_attrs([("scalar", format!("{number:?}").as_str())]),
-        }
-    }
-
-    fn mix(self, mut hash: u64) -> u64 {
-        match self {
-            CallAttrs::Scalar(number) => mix(hash, number.to_bits()),
-            CallAttrs::Text(pairs) => {
-                for (name, text) in pairs {
-                    hash = text.bytes().chain(name.bytes()).fold(hash, |h, byte| mix(h, u64::from(byte)));
-                }
-                hash
-            }
-        }
-    }
-}
-
-/// [`CallAttrs`] as a cache holds them.
-enum CachedAttrs {
-    Text(SmallVec<[(String, String); 2]>),
-    Scalar(u64),
-}
-
-impl CachedAttrs {
-    fn equals(&self, given: CallAttrs<'_>) -> bool {
-        match (self, given) {
-            (CachedAttrs::Text(cached), CallAttrs::Text(given)) => **cached == *given,
-            (CachedAttrs::Scalar(bits), CallAttrs::Scalar(number)) => *bits == number.to_bits(),
-            _ => false,
-        }
-    }
-}
-
-impl From<CallAttrs<'_>> for CachedAttrs {
-    fn from(given: CallAttrs<'_>) -> CachedAttrs {
-        match given {
-            CallAttrs::Text(pairs) => CachedAttrs::Text(pairs.iter().cloned().collect()),
-            CallAttrs::Scalar(number) => CachedAttrs::Scalar(number.to_bits()),
-        }
-    }
-}
-
-struct CachedOperator {
-    given: CachedAttrs,
-    options: KernelOptions,
-    bound: Arc<BoundOperator>,
-}
-
-impl CachedOperator {
-    fn matches(&self, def: &OpDef, given: CallAttrs<'_>, options: KernelOptions) -> bool {
-        std::ptr::eq(self.bound.def, def) && self.options == options && self.given.equals(given)
-    }
-}
-
-/// Operators bound by late calls, so that the same call again need not parse, infer and choose. Has room for a fixed
-/// number of them; a new one takes the place of another.
-pub struct BoundOperatorCache {
-    slots: Box<[Mutex<Option<CachedOperator>>]>,
-}
-
-/// Slots of a cache; a power of two.
-const SLOTS: usize = 256;
-
-impl Default for BoundOperatorCache {
-    fn default() -> Self {
-        BoundOperatorCache { slots: (0..SLOTS).map(|_| Mutex::new(None)).collect() }
-    }
-}
-
-fn mix(hash: u64, value: u64) -> u64 {
-    (hash.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-fn slot_of(def: &OpDef, given: CallAttrs<'_>, inputs: &[&NDArray]) -> usize {
-    let mut hash = given.mix(std::ptr::from_ref(def).addr() as u64);
-    for array in inputs {
-        hash = mix(hash, array.dtype() as u64);
-        hash = array.shape().iter().fold(hash, |h, n| mix(h, *n as u64));
-    }
-    (hash >> 32) as usize % SLOTS
-}
-
-impl BoundOperatorCache {
-    /// The operator bound to these arguments.
-    pub(crate) fn get(
-        &self,
-        def: &'static OpDef,
-        given: CallAttrs<'_>,
-        options: KernelOptions,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-    ) -> Result<Arc<BoundOperator>, OpError> {
-        let slot = &self.slots[slot_of(def, given, inputs)];
-        // A slot that another thread is using is no reason to wait, nor one whose user was lost in a fork.
-        if let Some(kept) = slot.try_lock()
-            && let Some(entry) = kept.as_ref()
-            && entry.matches(def, given, options)
-            && entry.bound.takes(inputs)
-            && entry.bound.makes(outputs)
-        {
-            return Ok(entry.bound.clone());
-        }
-        let attrs = given.parse(def)?;
-        // What is kept must not depend on arrays of `out=`; they may fit what is made without them.
-        match BoundOperator::new(def, attrs.clone(), options, inputs, None) {
-            Ok(bound) if bound.makes(outputs) => {
-                let bound = Arc::new(bound);
-                let entry = CachedOperator { given: CachedAttrs::from(given), options, bound: bound.clone() };
-                let old = slot.try_lock().and_then(|mut kept| kept.replace(entry));
-                drop(old);
-                Ok(bound)
-            }
-            Err(error) if outputs.is_none() => Err(error),
-            _ => Ok(Arc::new(BoundOperator::new(def, attrs, options, inputs, outputs)?)),
-        }
-    }
-}
-
-impl std::fmt::Debug for BoundOperatorCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "BoundOperatorCache of {SLOTS}")
     }
 }

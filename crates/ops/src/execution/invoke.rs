@@ -1,6 +1,7 @@
 //! Imperative execution: one operator, pushed at once.
 
-use super::bound_operator::{BoundOperator, BoundOperatorCache, CallAttrs};
+use super::bound_operator::BoundOperator;
+use super::operator_cache::{BoundOperatorCache, CallAttrs};
 use super::{KernelOptions, RandomState};
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::{Engine, OpError};
@@ -39,7 +40,7 @@ pub fn invoke(
     result.map_err(|e| e.device(context_of(call, inputs, outputs).to_string()))
 }
 
-/// The same with attributes that are still to be parsed; what the call needs to know is kept for the next one like it.
+/// The same with attributes that are still to be parsed; the bound operator stays in `cache` for the next call like it.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke_cached(
     call: &Invocation<'_>,

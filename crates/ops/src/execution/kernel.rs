@@ -89,7 +89,7 @@ pub trait Kernel: Send + Sync {
         0
     }
 
-    /// Inputs (usually weights) that the kernel wants rearranged once and kept.
+    /// Inputs (usually weights) that the kernel wants packed once, for all executions.
     fn packing(&self) -> Option<&dyn Packing> {
         None
     }

@@ -5,10 +5,10 @@ mod cost;
 mod elements;
 mod invoke;
 mod kernel;
+mod operator_cache;
 mod par;
 mod random_stream;
 
-pub use bound_operator::{BoundOperatorCache, CallAttrs};
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub(crate) use elements::{
     check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
@@ -18,5 +18,6 @@ pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,
     kernel_fn,
 };
+pub use operator_cache::{BoundOperatorCache, CallAttrs};
 pub use par::{DevicePar, EnginePar};
 pub use random_stream::{RandomKey, RandomState};

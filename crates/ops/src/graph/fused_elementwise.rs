@@ -51,8 +51,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(not_implemented("chains of element-wise operators are fused in float32 only"));
     }
     let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
-    let chain = Chain::new(attrs, &shapes)?;
-    let images = Images::of(&shapes[0]);
+    let chain = FusedChain::new(attrs, &shapes)?;
+    let images = ImageOperands::of(&shapes[0]);
     let in_place = (0..chain.whole).collect();
     Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
@@ -77,16 +77,16 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 }
 
 /// Plain images: where the elements of a channel are.
-struct Images {
+struct ImageOperands {
     channels: usize,
     /// elements of a channel
     each: usize,
 }
 
-impl Images {
+impl ImageOperands {
     /// A shape of fewer axes is no image, and nothing repeats over it.
-    fn of(shape: &[usize]) -> Images {
-        Images { channels: shape.get(1).copied().unwrap_or(1), each: shape.iter().skip(2).product() }
+    fn of(shape: &[usize]) -> ImageOperands {
+        ImageOperands { channels: shape.get(1).copied().unwrap_or(1), each: shape.iter().skip(2).product() }
     }
 
     /// Elements from `start` on for which one block of what repeats serves: the rest of a channel, or one block of small ones.
@@ -107,7 +107,7 @@ impl Images {
 }
 
 /// A program with its numbers broadcast over a block each.
-pub(crate) struct Chain {
+pub(crate) struct FusedChain {
     program: ElementwiseProgram,
     numbers: Vec<[f32; BLOCK]>,
     /// how many of the inputs, the first ones, have the shape of the output
@@ -117,7 +117,7 @@ pub(crate) struct Chain {
 }
 
 /// What a chain works with.
-pub(crate) struct Scratch {
+pub(crate) struct ChainScratch {
     /// results of the steps for one block
     results: Vec<[f32; BLOCK]>,
     /// inputs that repeat, broadcast over a block
@@ -126,9 +126,9 @@ pub(crate) struct Scratch {
     overwritten: [f32; BLOCK],
 }
 
-impl Chain {
+impl FusedChain {
     /// The chain for inputs of these shapes (plain ones), of which the first is that of the output.
-    pub(crate) fn new(attrs: &Attrs, shapes: &[Shape]) -> Result<Chain, OpError> {
+    pub(crate) fn new(attrs: &Attrs, shapes: &[Shape]) -> Result<FusedChain, OpError> {
         let (text, inputs) = (attrs.str(PROGRAM.name), shapes.len());
         let program = ElementwiseProgram::parse(text, inputs)
             .ok_or_else(|| value_error(format!("'{text}' is no chain of element-wise operators on {inputs} arrays")))?;
@@ -142,7 +142,7 @@ impl Chain {
             _ => [0.0; BLOCK],
         };
         let numbers = program.steps.iter().map(number).collect();
-        Ok(Chain { program, numbers, whole, strides })
+        Ok(FusedChain { program, numbers, whole, strides })
     }
 
     /// What `net.plan()` says.
@@ -154,16 +154,16 @@ impl Chain {
         elementwise_ns(signature, program_picoseconds(&self.program, signature))
     }
 
-    pub(crate) fn scratch(&self) -> Scratch {
+    pub(crate) fn scratch(&self) -> ChainScratch {
         let blocks = |count: usize| vec![[0.0; BLOCK]; count];
         let (results, repeated) = (blocks(self.program.steps.len()), blocks(self.strides.len()));
-        Scratch { results, repeated, overwritten: [0.0; BLOCK] }
+        ChainScratch { results, repeated, overwritten: [0.0; BLOCK] }
     }
 
     /// Has `fill` broadcast every input that repeats over a block; it is given the value of an image and a channel.
     pub(crate) fn broadcast(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ChainScratch,
         inputs: &[&[f32]],
         fill: impl Fn(&mut [f32], &dyn Fn(usize, usize) -> f32),
     ) {
@@ -177,13 +177,13 @@ impl Chain {
     /// `shared` stand in `out`. What repeats is the same for every block.
     pub(crate) fn run<'a>(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ChainScratch,
         input: impl Fn(usize) -> &'a [f32],
         shared: Option<usize>,
         out: &mut [f32],
     ) {
         let last = self.program.steps.len() - 1;
-        let Scratch { results, repeated, overwritten } = scratch;
+        let ChainScratch { results, repeated, overwritten } = scratch;
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let n = out.len();
             if shared.is_some() {
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(f32s(&fused, [n]), want);
     }
 
-    /// Images of `(2, 5, ...)`, of which channels end within blocks and chunks, and what repeats over them.
+    /// ImageOperands of `(2, 5, ...)`, of which channels end within blocks and chunks, and what repeats over them.
     #[test]
     fn what_repeats_over_images_is_read_where_it_belongs() {
         for image in [&[7][..], &[2], &[16, 16], &[7, 7], &[61, 47], &[3, 30, 50]] {

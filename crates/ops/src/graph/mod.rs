@@ -6,7 +6,7 @@ pub mod fused_elementwise;
 pub mod fused_fully_connected;
 pub mod scale_shift;
 
-use crate::nn::convolution_kernel::{Epilogue, Fused};
+use crate::nn::convolution_kernel::{Epilogue, FusedActivation};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -34,10 +34,10 @@ pub(crate) const fn with_epilogue<const N: usize, const M: usize>(layer: [AttrDe
 /// What the attributes say about bias, residual and activation.
 pub(crate) fn epilogue(attrs: &Attrs) -> Epilogue {
     let activation = match attrs.str("act_type") {
-        "relu" => Fused::Relu,
-        "clip" => Fused::Clip { low: attrs.float("act_min"), high: attrs.float("act_max") },
-        "leaky" => Fused::Leaky { slope: attrs.float("act_slope") },
-        _ => Fused::None,
+        "relu" => FusedActivation::Relu,
+        "clip" => FusedActivation::Clip { low: attrs.float("act_min"), high: attrs.float("act_max") },
+        "leaky" => FusedActivation::Leaky { slope: attrs.float("act_slope") },
+        _ => FusedActivation::None,
     };
     Epilogue { bias: !attrs.bool("no_bias"), residual: attrs.bool("with_residual"), activation }
 }

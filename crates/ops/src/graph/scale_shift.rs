@@ -45,7 +45,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
     let relu = attrs.str("act_type") == "relu";
     dispatch!(signature.inputs[0].dtype, wide, T => {
-        let neutral = Neutral::<T>::new(shape[axis]);
+        let neutral = NeutralStatistics::<T>::new(shape[axis]);
         Ok(costed_kernel_fn("plain", streaming_ns(signature), move |call| {
             let ([data, scale, shift], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
             let params = neutral.channels(elements(scale)?, elements(shift)?);
@@ -60,14 +60,14 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 }
 
 /// Statistics that change nothing: BatchNorm with them is a factor and an offset.
-struct Neutral<T> {
+struct NeutralStatistics<T> {
     mean: Vec<T>,
     variance: Vec<T>,
 }
 
-impl<T: Float> Neutral<T> {
-    fn new(channels: usize) -> Neutral<T> {
-        Neutral { mean: vec![<T as Element>::ZERO; channels], variance: vec![<T as Element>::ONE; channels] }
+impl<T: Float> NeutralStatistics<T> {
+    fn new(channels: usize) -> NeutralStatistics<T> {
+        NeutralStatistics { mean: vec![<T as Element>::ZERO; channels], variance: vec![<T as Element>::ONE; channels] }
     }
 
     fn channels<'a>(&'a self, scale: &'a [T], shift: &'a [T]) -> Channels<'a, T> {

@@ -40,14 +40,14 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// Where slices of values go.
-struct Places {
+struct SlicePositions {
     sizes: Dims,
     inner: usize,
     count: usize,
 }
 
-impl Places {
-    fn new(whole: &Shape, values: &Shape, indices: &Shape) -> Result<Places, OpError> {
+impl SlicePositions {
+    fn new(whole: &Shape, values: &Shape, indices: &Shape) -> Result<SlicePositions, OpError> {
         let Some((axes, places)) = indices.split_first() else { return Err(shape_error("indices has no axes")) };
         let Some(rest) = whole.get(*axes..) else {
             return Err(shape_error(format!("indices {indices} name {axes} axes but the array {whole} has fewer")));
@@ -58,16 +58,21 @@ impl Places {
                 "the values have shape {values} but indices {indices} into {whole} need {expected}"
             )));
         }
-        Ok(Places { sizes: whole[..*axes].into(), inner: rest.iter().product(), count: places.iter().product() })
+        Ok(SlicePositions {
+            sizes: whole[..*axes].into(),
+            inner: rest.iter().product(),
+            count: places.iter().product(),
+        })
     }
 }
 
 fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let places = Places::new(&signature.outputs[0].shape, &signature.inputs[0].shape, &signature.inputs[1].shape)?;
+    let places =
+        SlicePositions::new(&signature.outputs[0].shape, &signature.inputs[0].shape, &signature.inputs[1].shape)?;
     check_integers("indices", signature.inputs[1].dtype)?;
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let Places { sizes, inner, count } = &places;
+        let SlicePositions { sizes, inner, count } = &places;
         let (values, indices, out) = (elements::<T>(values)?, integers(indices)?, elements_mut::<T>(out)?);
         out.fill(0);
         scatter_set_nd(values, &indices, *count, out, sizes, *inner).map_err(kernel_error)
@@ -76,12 +81,12 @@ fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
 
 fn bind_set(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [whole, values, indices] = signature.inputs else { return Err(wrong_arity()) };
-    let places = Places::new(&whole.shape, &values.shape, &indices.shape)?;
+    let places = SlicePositions::new(&whole.shape, &values.shape, &indices.shape)?;
     check_integers("indices", indices.dtype)?;
     dispatch_size!(whole.dtype, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
         let ([_, values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let Places { sizes, inner, count } = &places;
+        let SlicePositions { sizes, inner, count } = &places;
         let (values, indices) = (elements::<T>(values)?, integers(indices)?);
         scatter_set_nd(values, &indices, *count, elements_mut(out)?, sizes, *inner).map_err(kernel_error)
     })))

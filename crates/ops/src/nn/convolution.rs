@@ -66,7 +66,7 @@ pub(crate) const ALL_ATTRS: [AttrDef; 11] = [
 
 /// The attributes, checked and filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Geometry {
+pub(crate) struct ConvGeometry {
     pub kernel: Dims,
     pub stride: Dims,
     pub pad: Dims,
@@ -85,8 +85,8 @@ pub(crate) fn spatial_list(attrs: &Attrs, name: &str, default: usize, spatial: u
     }
 }
 
-impl Geometry {
-    pub fn new(attrs: &Attrs) -> Result<Geometry, OpError> {
+impl ConvGeometry {
+    pub fn new(attrs: &Attrs) -> Result<ConvGeometry, OpError> {
         let kernel = extents("kernel", attrs.ints("kernel"))?;
         let spatial = kernel.len();
         if !(1..=3).contains(&spatial) {
@@ -120,7 +120,7 @@ impl Geometry {
             }
             Some(_) => {}
         }
-        Ok(Geometry { kernel, stride, pad, dilate, filters, groups })
+        Ok(ConvGeometry { kernel, stride, pad, dilate, filters, groups })
     }
 
     /// Extents of the output along the spatial axes; `None` where the kernel does not fit.
@@ -138,7 +138,7 @@ impl Geometry {
 
 /// Infers input, weight, bias and output of a convolution; other inputs are left alone.
 pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    let geometry = Geometry::new(shapes.attrs)?;
+    let geometry = ConvGeometry::new(shapes.attrs)?;
     let (spatial, groups) = (geometry.kernel.len(), geometry.groups);
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     if dims.len() != spatial + 2 {
@@ -166,7 +166,7 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(0, "data", PartialShape::from_dims(dims))
 }
 
-fn infer_parameters(shapes: &mut Shapes<'_>, geometry: &Geometry, channels: Option<usize>) -> Result<(), OpError> {
+fn infer_parameters(shapes: &mut Shapes<'_>, geometry: &ConvGeometry, channels: Option<usize>) -> Result<(), OpError> {
     let (filters, groups) = (geometry.filters, geometry.groups);
     let mut weight = vec![Some(filters), channels.map(|c| c / groups)];
     weight.extend(geometry.kernel.iter().map(|k| Some(*k)));

@@ -1,6 +1,6 @@
 //! Kernels of convolutions: fast and plain ones, and what may be fused behind them.
 
-use super::convolution::Geometry;
+use super::convolution::ConvGeometry;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
@@ -19,12 +19,12 @@ use std::ops::Range;
 pub(crate) struct Epilogue {
     pub bias: bool,
     pub residual: bool,
-    pub activation: Fused,
+    pub activation: FusedActivation,
 }
 
 /// An activation computed together with a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Fused {
+pub(crate) enum FusedActivation {
     #[default]
     None,
     Relu,
@@ -49,22 +49,22 @@ impl Epilogue {
             binary_inplace(par, Binary::Add, out, residual);
         }
         match self.activation {
-            Fused::None => {}
-            Fused::Relu => unary_inplace(par, Unary::Relu, out),
-            Fused::Clip { low, high } => unary_inplace(par, Unary::Clip { low, high }, out),
-            Fused::Leaky { slope } => unary_inplace(par, Unary::LeakyRelu { slope }, out),
+            FusedActivation::None => {}
+            FusedActivation::Relu => unary_inplace(par, Unary::Relu, out),
+            FusedActivation::Clip { low, high } => unary_inplace(par, Unary::Clip { low, high }, out),
+            FusedActivation::Leaky { slope } => unary_inplace(par, Unary::LeakyRelu { slope }, out),
         }
     }
 }
 
-impl Fused {
+impl FusedActivation {
     /// As the fast kernels apply it.
     pub fn fast(self) -> Activation {
         match self {
-            Fused::None => Activation::None,
-            Fused::Relu => Activation::Relu,
-            Fused::Clip { low, high } => Activation::Clip { lo: low as f32, hi: high as f32 },
-            Fused::Leaky { slope } => Activation::Leaky { slope: slope as f32 },
+            FusedActivation::None => Activation::None,
+            FusedActivation::Relu => Activation::Relu,
+            FusedActivation::Clip { low, high } => Activation::Clip { lo: low as f32, hi: high as f32 },
+            FusedActivation::Leaky { slope } => Activation::Leaky { slope: slope as f32 },
         }
     }
 }
@@ -80,14 +80,14 @@ pub(crate) fn bind_convolution(
     signature: &Signature<'_>,
     epilogue: Epilogue,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let geometry = Geometry::new(attrs)?;
+    let geometry = ConvGeometry::new(attrs)?;
     let work = multiply_adds(&geometry, &signature.inputs[0].shape, signature.outputs[0].shape.size());
     match signature.inputs[0].dtype {
-        DType::F32 => match Fast::new(&geometry, epilogue, work, signature) {
+        DType::F32 => match PackedConvolution::new(&geometry, epilogue, work, signature) {
             Some(fast) => Ok(Box::new(fast)),
-            None => Ok(Box::new(Plain::<f32>::new(geometry, epilogue, work))),
+            None => Ok(Box::new(PlainConvolution::<f32>::new(geometry, epilogue, work))),
         },
-        DType::F64 => Ok(Box::new(Plain::<f64>::new(geometry, epilogue, work))),
+        DType::F64 => Ok(Box::new(PlainConvolution::<f64>::new(geometry, epilogue, work))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by convolutions on the CPU, only float32 and float64; convert with astype"
         ))),
@@ -116,22 +116,27 @@ pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
 }
 
 /// Multiplications that the convolution takes.
-pub(crate) fn multiply_adds(geometry: &Geometry, data: &[usize], outputs: usize) -> u64 {
+pub(crate) fn multiply_adds(geometry: &ConvGeometry, data: &[usize], outputs: usize) -> u64 {
     let channels = data.get(1).map_or(0, |c| c / geometry.groups);
     let each: usize = geometry.kernel.iter().product::<usize>().saturating_mul(channels);
     outputs.saturating_mul(each) as u64
 }
 
 /// A convolution in single precision, on packed weights.
-struct Fast {
+struct PackedConvolution {
     conv: PlainConv,
     epilogue: Epilogue,
     work: u64,
 }
 
-impl Fast {
+impl PackedConvolution {
     /// `None` where the plain kernel has to do it.
-    fn new(geometry: &Geometry, epilogue: Epilogue, work: u64, signature: &Signature<'_>) -> Option<Fast> {
+    fn new(
+        geometry: &ConvGeometry,
+        epilogue: Epilogue,
+        work: u64,
+        signature: &Signature<'_>,
+    ) -> Option<PackedConvolution> {
         let (&[n, c], spatial) = signature.inputs[0].shape.split_first_chunk()?;
         // Fewer axes are the last of three.
         let [d, h, w] = three(spatial, 1);
@@ -143,12 +148,12 @@ impl Fast {
         };
         let (isa, options) = conv_options(signature.options);
         let conv = PlainConv::select(conv_params(geometry, c), depth, [n, c, d, h, w], isa, options)?;
-        Some(Fast { conv, epilogue, work })
+        Some(PackedConvolution { conv, epilogue, work })
     }
 }
 
 /// Along the last two of its axes, over so many channels.
-fn conv_params(geometry: &Geometry, in_channels: usize) -> Conv2dParams {
+fn conv_params(geometry: &ConvGeometry, in_channels: usize) -> Conv2dParams {
     let two = |list: &[usize], missing: usize| {
         let [_, height, width] = three(list, missing);
         [height, width]
@@ -173,7 +178,7 @@ fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
 /// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one; `in_blocks` says that they lie in
 /// blocks of 16 channels already.
 pub(crate) fn fast_kernel(
-    geometry: &Geometry,
+    geometry: &ConvGeometry,
     shape: &[usize],
     options: KernelOptions,
     in_blocks: bool,
@@ -184,7 +189,7 @@ pub(crate) fn fast_kernel(
     ConvKernel::select(conv_params(geometry, c), [n, c, h, w], isa, ConvOptions { in_blocks, ..options })
 }
 
-impl Kernel for Fast {
+impl Kernel for PackedConvolution {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
@@ -225,7 +230,7 @@ impl Kernel for Fast {
     }
 }
 
-impl Packing for Fast {
+impl Packing for PackedConvolution {
     fn inputs(&self) -> &[usize] {
         &[1]
     }
@@ -269,27 +274,27 @@ impl Unpack for PlainConv {
 }
 
 /// Any convolution in plain code.
-struct Plain<T> {
-    geometry: Geometry,
+struct PlainConvolution<T> {
+    geometry: ConvGeometry,
     epilogue: Epilogue,
     work: u64,
     element: std::marker::PhantomData<fn(T)>,
 }
 
-impl<T> Plain<T> {
-    fn new(geometry: Geometry, epilogue: Epilogue, work: u64) -> Plain<T> {
-        Plain { geometry, epilogue, work, element: std::marker::PhantomData }
+impl<T> PlainConvolution<T> {
+    fn new(geometry: ConvGeometry, epilogue: Epilogue, work: u64) -> PlainConvolution<T> {
+        PlainConvolution { geometry, epilogue, work, element: std::marker::PhantomData }
     }
 }
 
-impl<T: Float> Kernel for Plain<T> {
+impl<T: Float> Kernel for PlainConvolution<T> {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data, weight, ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let bias = operand(call.inputs, self.epilogue.bias.then_some(2))?;
         let residual = operand(call.inputs, self.epilogue.residual_at())?;
         let out_shape: &Shape = out.shape;
         let out = elements_mut::<T>(out)?;
-        let Geometry { kernel, stride, pad, dilate, groups, .. } = &self.geometry;
+        let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = &self.geometry;
         let params = ConvParams { kernel, stride, pad, dilate, groups: *groups };
         let (x, w) = (elements::<T>(data)?, elements::<T>(weight)?);
         convolution(call.par, params, x, data.shape, w, bias, out, out_shape);

@@ -1,6 +1,6 @@
 //! `Deconvolution`: the transposed convolution.
 
-use super::convolution::{Geometry, spatial_list};
+use super::convolution::{ConvGeometry, spatial_list};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
@@ -55,7 +55,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 /// Padding and extent of the output along one spatial axis with `n` elements.
-fn size(attrs: &Attrs, geometry: &Geometry, axis: usize, n: usize) -> Result<(usize, usize), OpError> {
+fn size(attrs: &Attrs, geometry: &ConvGeometry, axis: usize, n: usize) -> Result<(usize, usize), OpError> {
     let spatial = geometry.kernel.len();
     let (adj, target) = (spatial_list(attrs, "adj", 0, spatial)?, spatial_list(attrs, "target_shape", 0, spatial)?);
     let too_large = || shape_error("the output is larger than the address space");
@@ -84,7 +84,7 @@ fn size(attrs: &Attrs, geometry: &Geometry, axis: usize, n: usize) -> Result<(us
 }
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    let geometry = Geometry::new(shapes.attrs)?;
+    let geometry = ConvGeometry::new(shapes.attrs)?;
     let (spatial, groups, filters) = (geometry.kernel.len(), geometry.groups, geometry.filters);
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
     if dims.len() != spatial + 2 {
@@ -122,7 +122,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let mut geometry = Geometry::new(attrs)?;
+    let mut geometry = ConvGeometry::new(attrs)?;
     let shape = &signature.inputs[0].shape;
     for axis in 0..geometry.kernel.len() {
         geometry.pad[axis] = size(attrs, &geometry, axis, shape[2 + axis])?.0;
@@ -135,12 +135,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     }
 }
 
-fn bind_typed<T: Float>(geometry: Geometry, with_bias: bool, signature: &Signature<'_>) -> Box<dyn Kernel> {
+fn bind_typed<T: Float>(geometry: ConvGeometry, with_bias: bool, signature: &Signature<'_>) -> Box<dyn Kernel> {
     kernel_fn(signature, move |call| {
         let ([data, weight, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let bias: Option<&TensorRef<'_>> = if with_bias { rest.first() } else { None };
         let bias = bias.map(elements::<T>).transpose()?;
-        let Geometry { kernel, stride, pad, dilate, groups, .. } = &geometry;
+        let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = &geometry;
         let params = ConvParams { kernel, stride, pad, dilate, groups: *groups };
         let shape = out.shape;
         let (x, w) = (elements::<T>(data)?, elements::<T>(weight)?);

@@ -21,14 +21,14 @@ pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogu
             if signature.options.precision == Precision::Bf16
                 && let Some(gemm) = Bf16Gemm::new(rows, outputs, inputs, signature.options.isa) =>
         {
-            Ok(Box::new(Rounded { gemm, size, epilogue }))
+            Ok(Box::new(Bf16Dense { gemm, size, epilogue }))
         }
-        DType::F32 => Ok(Box::new(Fast {
+        DType::F32 => Ok(Box::new(PackedDense {
             gemm: Sgemm::with_weights(rows, outputs, inputs, signature.options.isa),
             size,
             epilogue,
         })),
-        DType::F64 => Ok(Box::new(Plain::<f64>::new(size, epilogue))),
+        DType::F64 => Ok(Box::new(PlainDense::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; convert with astype"
         ))),
@@ -36,14 +36,14 @@ pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogu
 }
 
 /// A dense layer in single precision, on packed weights.
-struct Fast {
+struct PackedDense {
     gemm: Sgemm,
     /// rows, inputs, outputs
     size: [usize; 3],
     epilogue: Epilogue,
 }
 
-impl Kernel for Fast {
+impl Kernel for PackedDense {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
@@ -88,14 +88,14 @@ impl Kernel for Fast {
     }
 }
 
-impl Fast {
+impl PackedDense {
     /// How the weights are packed, if it is not as they are.
     fn bits(&self) -> &'static str {
         if self.gemm.is_compact() { ", 28 bits a weight" } else { "" }
     }
 }
 
-impl Packing for Fast {
+impl Packing for PackedDense {
     fn inputs(&self) -> &[usize] {
         &[1]
     }
@@ -129,14 +129,14 @@ impl Unpack for Sgemm {
 }
 
 /// A dense layer of bf16 values, on weights rounded when they are packed.
-struct Rounded {
+struct Bf16Dense {
     gemm: Bf16Gemm,
     /// rows, inputs, outputs
     size: [usize; 3],
     epilogue: Epilogue,
 }
 
-impl Kernel for Rounded {
+impl Kernel for Bf16Dense {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
@@ -174,7 +174,7 @@ impl Kernel for Rounded {
     }
 }
 
-impl Packing for Rounded {
+impl Packing for Bf16Dense {
     fn inputs(&self) -> &[usize] {
         &[1]
     }
@@ -209,20 +209,20 @@ impl Epilogue {
 }
 
 /// Any dense layer in plain code.
-struct Plain<T> {
+struct PlainDense<T> {
     /// rows, inputs, outputs
     size: [usize; 3],
     epilogue: Epilogue,
     element: std::marker::PhantomData<fn(T)>,
 }
 
-impl<T> Plain<T> {
-    fn new(size: [usize; 3], epilogue: Epilogue) -> Plain<T> {
-        Plain { size, epilogue, element: std::marker::PhantomData }
+impl<T> PlainDense<T> {
+    fn new(size: [usize; 3], epilogue: Epilogue) -> PlainDense<T> {
+        PlainDense { size, epilogue, element: std::marker::PhantomData }
     }
 }
 
-impl<T: Float> Kernel for Plain<T> {
+impl<T: Float> Kernel for PlainDense<T> {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data, weight, ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let bias = operand(call.inputs, self.epilogue.bias.then_some(2))?;

@@ -52,22 +52,22 @@ pub(crate) const ATTRS: [AttrDef; 10] = [
 ];
 
 /// The attributes for an input of a known rank, checked.
-pub(crate) struct Geometry {
+pub(crate) struct PoolGeometry {
     pub kind: PoolKind,
     pub channels_last: bool,
     /// `None` for global pooling.
-    pub windows: Option<Windows>,
+    pub windows: Option<PoolWindows>,
 }
 
-pub(crate) struct Windows {
+pub(crate) struct PoolWindows {
     pub kernel: Dims,
     pub stride: Dims,
     pub pad: Dims,
     convention: Convention,
 }
 
-impl Geometry {
-    pub fn new(attrs: &Attrs, rank: usize) -> Result<Geometry, OpError> {
+impl PoolGeometry {
+    pub fn new(attrs: &Attrs, rank: usize) -> Result<PoolGeometry, OpError> {
         if !(3..=5).contains(&rank) {
             return Err(shape_error(format!(
                 "data has {rank} axes; expected 3, 4 or 5: batch, channels and one to three spatial axes"
@@ -92,8 +92,8 @@ impl Geometry {
                 },
             },
         };
-        let windows = if attrs.bool("global_pool") { None } else { Some(Windows::new(attrs, rank - 2)?) };
-        Ok(Geometry { kind, channels_last, windows })
+        let windows = if attrs.bool("global_pool") { None } else { Some(PoolWindows::new(attrs, rank - 2)?) };
+        Ok(PoolGeometry { kind, channels_last, windows })
     }
 
     /// The first spatial axis.
@@ -102,8 +102,8 @@ impl Geometry {
     }
 }
 
-impl Windows {
-    fn new(attrs: &Attrs, spatial: usize) -> Result<Windows, OpError> {
+impl PoolWindows {
+    fn new(attrs: &Attrs, spatial: usize) -> Result<PoolWindows, OpError> {
         let list = |name: &str, default: usize| {
             let given = extents(name, attrs.ints(name))?;
             if given.is_empty() && name != "kernel" {
@@ -117,7 +117,7 @@ impl Windows {
             }
             Ok::<Dims, OpError>(given)
         };
-        let windows = Windows {
+        let windows = PoolWindows {
             kernel: list("kernel", 0)?,
             stride: list("stride", 1)?,
             pad: list("pad", 0)?,
@@ -148,7 +148,7 @@ impl Windows {
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
-    let geometry = Geometry::new(shapes.attrs, dims.len())?;
+    let geometry = PoolGeometry::new(shapes.attrs, dims.len())?;
     let first = geometry.first();
     for axis in 0..dims.len() - 2 {
         let extent = &mut dims[first + axis];
@@ -162,7 +162,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 
 /// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums are finished in a pass of their own, roots
 /// one by one.
-fn cost_ns(kind: PoolKind, windows: &Windows, channels_last: bool, signature: &Signature<'_>) -> u64 {
+fn cost_ns(kind: PoolKind, windows: &PoolWindows, channels_last: bool, signature: &Signature<'_>) -> u64 {
     let out = &signature.outputs[0].shape;
     let outputs = out.size() as u64;
     let row = if channels_last { out[out.len() - 2..].iter().product() } else { out[out.len() - 1] } as u64;
@@ -188,9 +188,9 @@ fn cost_ns(kind: PoolKind, windows: &Windows, channels_last: bool, signature: &S
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
-    let geometry = Geometry::new(attrs, shape.len())?;
+    let geometry = PoolGeometry::new(attrs, shape.len())?;
     let spatial = shape.len() - 2;
-    let windows = geometry.windows.unwrap_or_else(|| Windows {
+    let windows = geometry.windows.unwrap_or_else(|| PoolWindows {
         kernel: shape[if geometry.channels_last { 1 } else { 2 }..][..spatial].into(),
         stride: smallvec::smallvec![1; spatial],
         pad: smallvec::smallvec![0; spatial],
@@ -200,7 +200,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let cost = cost_ns(kind, &windows, channels_last, signature);
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([x], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let Windows { kernel, stride, pad, .. } = &windows;
+        let PoolWindows { kernel, stride, pad, .. } = &windows;
         let params = PoolParams { kind, kernel, stride, pad, channels_last };
         let out_shape = out.shape;
         pool(call.par, params, elements::<T>(x)?, x.shape, elements_mut(out)?, out_shape);

@@ -53,7 +53,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// Where a projection lies: input, projections in it, and its place among them.
-type Place = (usize, usize, usize);
+type ProjectionIndex = (usize, usize, usize);
 
 /// Time, batch and dimension of a head of an input with `parts` projections.
 fn head(shape: &Shape, heads: usize, parts: usize) -> Result<[usize; 3], OpError> {
@@ -96,7 +96,7 @@ fn infer_values(shapes: &mut Shapes<'_>, parts: usize) -> Result<(), OpError> {
 }
 
 /// The projection of every head as a matrix (time, dim), one after another.
-fn heads_of(shape: &Shape, heads: usize, (_, parts, part): Place) -> Result<Strided, OpError> {
+fn heads_of(shape: &Shape, heads: usize, (_, parts, part): ProjectionIndex) -> Result<Strided, OpError> {
     let [time, batch, dim] = head(shape, heads, parts)?;
     let width = heads * parts * dim;
     Ok(Strided {
@@ -112,10 +112,14 @@ fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<
     Ok(out)
 }
 
-fn bind_scores(attrs: &Attrs, signature: &Signature<'_>, places: [Place; 2]) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_scores(
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+    places: [ProjectionIndex; 2],
+) -> Result<Box<dyn Kernel>, OpError> {
     let heads = attrs.count("heads");
     let [queries, keys] = places;
-    let view = |place: Place| heads_of(&signature.inputs[place.0].shape, heads, place);
+    let view = |place: ProjectionIndex| heads_of(&signature.inputs[place.0].shape, heads, place);
     let (left, right) = (view(queries)?, view(keys)?);
     let [batch, m, n] = signature.outputs[0].shape[..] else { return Err(wrong_arity()) };
     let k = left.shape[3];
@@ -128,7 +132,7 @@ fn bind_scores(attrs: &Attrs, signature: &Signature<'_>, places: [Place; 2]) -> 
     })))
 }
 
-fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: Place) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex) -> Result<Box<dyn Kernel>, OpError> {
     let heads = attrs.count("heads");
     let view = heads_of(&signature.inputs[place.0].shape, heads, place)?;
     let [batch, m, k] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };

@@ -1,6 +1,6 @@
 //! `SequenceLast`: the last step of each sequence.
 
-use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths, time_axis};
+use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths, time_axis};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let steps = Steps::new(attrs, signature)?;
+    let steps = TimeSteps::new(attrs, signature)?;
     if steps.time == 0 {
         return Err(shape_error("data has no steps, so there is no last one"));
     }

@@ -1,6 +1,6 @@
 //! `SequenceMask`: what lies behind the end of each sequence is overwritten.
 
-use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths};
+use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let steps = Steps::new(attrs, signature)?;
+    let steps = TimeSteps::new(attrs, signature)?;
     let value = attrs.float("value");
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;

@@ -54,7 +54,7 @@ fn time_axis(attrs: &Attrs) -> Result<usize, OpError> {
 
 /// Data as time, batch and the bytes of one step.
 #[derive(Clone, Copy)]
-struct Steps {
+struct TimeSteps {
     time: usize,
     batch: usize,
     bytes: usize,
@@ -62,8 +62,8 @@ struct Steps {
     with_lengths: bool,
 }
 
-impl Steps {
-    fn new(attrs: &Attrs, signature: &Signature<'_>) -> Result<Steps, OpError> {
+impl TimeSteps {
+    fn new(attrs: &Attrs, signature: &Signature<'_>) -> Result<TimeSteps, OpError> {
         let data = &signature.inputs[0];
         let axis = time_axis(attrs)?;
         let [a, b, rest @ ..] = &data.shape[..] else { return Err(wrong_arity()) };
@@ -72,7 +72,7 @@ impl Steps {
             check_integers("sequence_length", length.dtype)?;
         }
         let bytes = rest.iter().product::<usize>() * data.dtype.size();
-        Ok(Steps { time, batch, bytes, axis, with_lengths: signature.inputs.len() > 1 })
+        Ok(TimeSteps { time, batch, bytes, axis, with_lengths: signature.inputs.len() > 1 })
     }
 
     /// Where step `t` of sequence `n` begins, in bytes.

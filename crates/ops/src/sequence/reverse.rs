@@ -1,6 +1,6 @@
 //! `SequenceReverse`: each sequence backwards, what lies behind its end as it was.
 
-use super::{INPUTS, Steps, USE_LENGTH, data_decides, infer_lengths, time_axis};
+use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths, time_axis};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 
@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let steps = Steps::new(attrs, signature)?;
+    let steps = TimeSteps::new(attrs, signature)?;
     Ok(kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();

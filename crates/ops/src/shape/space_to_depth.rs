@@ -50,7 +50,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-type Four = [Option<usize>; 4];
+type FourExtents = [Option<usize>; 4];
 
 fn divided(what: &str, extent: Option<usize>, by: usize) -> Result<Option<usize>, OpError> {
     match extent {
@@ -59,9 +59,12 @@ fn divided(what: &str, extent: Option<usize>, by: usize) -> Result<Option<usize>
     }
 }
 
-fn infer(shapes: &mut Shapes<'_>, output: fn(Four, usize) -> Result<Four, OpError>) -> Result<(), OpError> {
+fn infer(
+    shapes: &mut Shapes<'_>,
+    output: fn(FourExtents, usize) -> Result<FourExtents, OpError>,
+) -> Result<(), OpError> {
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
-    let Ok(four) = Four::try_from(&dims[..]) else {
+    let Ok(four) = FourExtents::try_from(&dims[..]) else {
         return Err(shape_error(format!(
             "data must have 4 axes (batch, channel, height, width), got {}",
             shapes.inputs[0]
@@ -71,10 +74,10 @@ fn infer(shapes: &mut Shapes<'_>, output: fn(Four, usize) -> Result<Four, OpErro
 }
 
 /// From four extents and the block size to six extents and the order in which the output reads them.
-type Split = fn([usize; 4], usize) -> ([usize; 6], [usize; 6]);
+type SplitAxes = fn([usize; 4], usize) -> ([usize; 6], [usize; 6]);
 
 /// `split` cuts the four extents into six and tells in which order the output reads them.
-fn bind(attrs: &Attrs, signature: &Signature<'_>, four: &Shape, split: Split) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, four: &Shape, split: SplitAxes) -> Result<Box<dyn Kernel>, OpError> {
     let four = <[usize; 4]>::try_from(&four[..]).map_err(|_| wrong_arity())?;
     let (six, order) = split(four, attrs.count("block_size"));
     let steps = contiguous(&six);
