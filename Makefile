@@ -110,13 +110,14 @@ test: lint test-rust loom test-python check-types ## everything: formatting, lin
 	@echo "make test: all passed"
 
 .PHONY: lint
-lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates
+lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo doc --quiet --workspace --no-deps --locked
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) scripts/licenses.py --check
+	$(PY) scripts/gen_stubs.py --check
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and documentation tests
