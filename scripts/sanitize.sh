@@ -124,7 +124,7 @@ if [ "$name" != "$kind" ]; then
   some=()
   # Instrumented code has functions that are inlined otherwise, which this test looks for.
   [ "$kind" = address ] && some=(--skip no_instruction_is_called_as_a_function)
-  [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity plain_layout without_a_copy strassen_tests::an_)
+  [ "$kind" = memcheck ] && some=(real_networks one_dimensional nan_and_infinity plain_layout without_a_copy)
   kernels=$(executable mxrt-kernels --lib)
   check kernels "$kernels" "${some[@]}"
   exit $bad

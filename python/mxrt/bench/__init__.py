@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=("default", "exact", "bf16"),
         default="default",
-        help="as in hybridize: exact does without Winograd's and Strassen's methods, bf16 rounds where that is faster",
+        help="as in hybridize: exact does without Winograd's methods, bf16 rounds where that is faster",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(

@@ -188,8 +188,8 @@ class SymbolBlock(HybridBlock):
     ) -> None:
         """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on.
 
-        ``precision="exact"`` computes convolutions without the algorithms of Winograd and Strassen, whose rounding
-        errors are larger.
+        ``precision="exact"`` computes convolutions without Winograd's algorithms, whose rounding errors are
+        larger.
         ``precision="bf16"`` lets convolutions and dense layers round what they multiply to bf16 where that is faster,
         with errors of about 0.5 % of the largest answer of a resnet18, more in deeper networks; arrays stay float32. It
         needs a processor with AVX512-BF16; on others everything is computed in float32, and the text of :meth:`plan`

@@ -8,7 +8,6 @@ use super::job::{ConvEpilogue, Expected, Job};
 use super::method::{ConvOptions, Method, Precision};
 use super::params::Conv2dParams;
 use super::select::{choose, prepare};
-use super::strassen::Strassen;
 use super::table::ConvSignature;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use crate::cache_class::CacheClass;
@@ -48,7 +47,6 @@ pub(super) enum Algorithm {
     AtLoad(AtLoad),
     InRegisters(InRegisters),
     Phases(Phases),
-    Strassen(Strassen),
     Bf16(Bf16),
 }
 
@@ -90,9 +88,7 @@ impl ConvKernel {
         }
         let algorithm = choose(n, out);
         let halo = match &algorithm {
-            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Strassen(_) | Algorithm::Bf16(_) => {
-                params.halo([h, w], out)
-            }
+            Algorithm::Direct(_) | Algorithm::Depthwise(_) | Algorithm::Bf16(_) => params.halo([h, w], out),
             Algorithm::AtLoad(a) => a.halo([h, w]),
             Algorithm::InRegisters(a) => a.halo([h, w]),
             Algorithm::Phases(a) => a.halo([h, w]),
@@ -125,7 +121,6 @@ impl ConvKernel {
             },
             Algorithm::InRegisters(_) => Method::Registers,
             Algorithm::Phases(_) => Method::Phases,
-            Algorithm::Strassen(_) => Method::Strassen,
             Algorithm::Bf16(_) => Method::Bf16,
         }
     }
@@ -148,7 +143,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.name(),
             Algorithm::InRegisters(a) => a.name(),
             Algorithm::Phases(a) => a.name(),
-            Algorithm::Strassen(a) => a.name(),
         }
     }
 
@@ -188,7 +182,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.packed_len(),
             Algorithm::InRegisters(a) => a.packed_len(),
             Algorithm::Phases(a) => a.packed_len(),
-            Algorithm::Strassen(a) => a.packed_len(),
         }
     }
 
@@ -202,7 +195,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.packing(),
             Algorithm::InRegisters(_) => "winograd in registers".to_owned(),
             Algorithm::Phases(a) => a.packing(),
-            Algorithm::Strassen(a) => a.packing(),
         };
         let Conv2dParams { in_channels, out_channels, kernel: [height, width], groups, .. } = self.params;
         format!("{form}, {in_channels} to {out_channels} channels, k{height}x{width} g{groups}")
@@ -223,13 +215,12 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.pack(weights, packed),
             Algorithm::InRegisters(a) => a.pack(weights, packed),
             Algorithm::Phases(a) => a.pack(weights, packed),
-            Algorithm::Strassen(a) => a.pack(weights, packed),
         }
     }
 
     /// Whether packing keeps the weights as they are, so that [`unpack`](Self::unpack) gives them back bit for bit.
     pub fn can_unpack(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::InRegisters(_) | Algorithm::Strassen(_))
+        matches!(self.algorithm, Algorithm::Direct(_) | Algorithm::InRegisters(_))
     }
 
     /// The weights of some output channels as [`pack`](Self::pack) got them.
@@ -240,7 +231,6 @@ impl ConvKernel {
         match &self.algorithm {
             Algorithm::Direct(a) => a.unpack(packed, outputs, weights),
             Algorithm::InRegisters(a) => a.unpack(packed, outputs, weights),
-            Algorithm::Strassen(a) => a.unpack(packed, outputs, weights),
             _ => panic!("{} does not keep the weights as they are", self.name()),
         }
     }
@@ -280,7 +270,6 @@ impl ConvKernel {
             Algorithm::AtLoad(a) => a.run(&job, scratch, par),
             Algorithm::InRegisters(a) => a.run(&job, par),
             Algorithm::Phases(a) => a.run(&job, par),
-            Algorithm::Strassen(a) => a.run(&job, par),
         }
     }
 }

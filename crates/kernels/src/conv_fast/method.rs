@@ -8,8 +8,7 @@ use std::str::FromStr;
 ///
 /// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), and make NaN of
 /// outputs that see an infinity. F(4,3) spreads an infinity or NaN over the outputs of its tile, and an outlier adds a few
-/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it. Seven products for eight do
-/// so to the outputs half an image above or below.
+/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Winograd {
     /// Direct convolution only.
@@ -17,7 +16,7 @@ pub enum Winograd {
     /// F(2,3): outputs in 2x2 tiles.
     F2,
     /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, 5x5 filters and lines of 3, 5 or 7 taps, which are
-    /// like it, and seven products for eight (Strassen) of other kernels.
+    /// like it.
     #[default]
     F4,
 }
@@ -68,8 +67,6 @@ pub enum Method {
     Strided,
     /// Winograd of 5x5 filters and of lines of 3, 5 or 7 taps, filters transformed when they are packed.
     Taps,
-    /// Seven products of quarters for every eight of direct convolution.
-    Strassen,
     /// Direct convolution of bf16 values.
     Bf16,
     /// Winograd F(2,3) with products of bf16 values.
@@ -80,7 +77,7 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 12] = [
+    pub const ALL: [Method; 11] = [
         Method::Direct,
         Method::Depthwise,
         Method::F2,
@@ -89,7 +86,6 @@ impl Method {
         Method::Phases,
         Method::Strided,
         Method::Taps,
-        Method::Strassen,
         Method::Bf16,
         Method::F2Bf16,
         Method::StridedBf16,
@@ -116,7 +112,6 @@ impl Method {
             Method::Phases => "phases",
             Method::Strided => "strided",
             Method::Taps => "taps",
-            Method::Strassen => "strassen",
             Method::Bf16 => "bf16",
             Method::F2Bf16 => "f2-bf16",
             Method::StridedBf16 => "strided-bf16",

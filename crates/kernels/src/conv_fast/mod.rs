@@ -23,7 +23,6 @@ mod pointwise;
 mod pool;
 mod pooled;
 mod select;
-mod strassen;
 mod table;
 #[allow(clippy::needless_range_loop)]
 mod tiles;
@@ -56,8 +55,6 @@ mod packing_tests;
 mod plain_tests;
 #[cfg(test)]
 mod pooled_tests;
-#[cfg(test)]
-mod strassen_tests;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]

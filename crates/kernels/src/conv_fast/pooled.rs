@@ -177,7 +177,7 @@ impl Algorithm {
             Algorithm::Direct(a) => a.is_bound_by_outputs().then_some(1),
             Algorithm::AtLoad(a) => (a.scheme().stride() == 1).then_some(a.scheme().outs()[0]),
             Algorithm::Phases(a) => Some(a.row_step()),
-            Algorithm::Depthwise(_) | Algorithm::InRegisters(_) | Algorithm::Strassen(_) | Algorithm::Bf16(_) => None,
+            Algorithm::Depthwise(_) | Algorithm::InRegisters(_) | Algorithm::Bf16(_) => None,
         }
     }
 

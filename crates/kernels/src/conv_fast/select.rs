@@ -10,7 +10,6 @@ use super::direct::Direct;
 use super::kernel::Algorithm;
 use super::method::{ConvOptions, Method, Precision, Winograd};
 use super::params::Conv2dParams;
-use super::strassen::Strassen;
 use super::table::{ConvSignature, ConvTable};
 use super::winograd::{self, AtLoad, InRegisters, Phases, Scheme};
 use crate::gemm::tile::Elements;
@@ -27,8 +26,6 @@ pub(super) const PLANAR_CHANNELS: usize = 8;
 const WINOGRAD_CHANNELS: usize = 16;
 /// How much faster a transform must be expected to be to replace direct convolution.
 const MARGIN: f64 = 1.15;
-/// The same for seven products of eight, whose time is known better.
-const SMALL_MARGIN: f64 = 1.04;
 /// Bytes that arrive from memory in a microsecond, and bytes of an input that are rounded in one.
 const MEMORY: f64 = 44e3;
 const ROUNDING: f64 = 80e3;
@@ -70,7 +67,7 @@ pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvO
 
 /// The methods that can compute it; never none.
 pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<Method> {
-    let ConvSignature { params: p, shape: [.., h, w], isa, precision, .. } = signature;
+    let ConvSignature { params: p, isa, precision, .. } = signature;
     if Depthwise::fits(p) {
         return vec![Method::Depthwise];
     }
@@ -88,7 +85,6 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
         }
     }
     if winograd == Winograd::F4 {
-        methods.extend(Strassen::fits(p, [*h, *w]).then_some(Method::Strassen));
         methods.extend(Phases::fits(p).then_some(Method::Phases));
         methods.extend(Scheme::of_taps(p).map(|_| Method::Taps));
         if winograd::fits(p, 2) {
@@ -117,7 +113,6 @@ pub(super) fn prepare(method: Method, signature: &ConvSignature, out: [usize; 2]
         Method::Strided => at_load(strided(signature, out, Elements::Single).0, Elements::Single),
         Method::StridedBf16 => at_load(strided(signature, out, Elements::Pairs).0, Elements::Pairs),
         Method::Taps => at_load(taps_scheme(p), Elements::Single),
-        Method::Strassen => Algorithm::Strassen(Strassen::new(p, out, isa, cache)),
         Method::Bf16 => Algorithm::Bf16(Bf16::new(p, n, out, isa, cache)),
     }
 }
@@ -137,7 +132,6 @@ fn by_rule(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Me
         let time = expected(method, signature, out);
         match method {
             Method::Direct => time / MARGIN,
-            Method::Strassen => time * SMALL_MARGIN / MARGIN,
             _ => time,
         }
     };
@@ -153,13 +147,7 @@ fn for_all_images(signature: &ConvSignature, allowed: &[Method]) -> Method {
         Method::Registers => !few_channels,
         // A first layer has few weights.
         Method::Phases => Phases::pays(p, *isa),
-        Method::F2
-        | Method::F4
-        | Method::Strided
-        | Method::Taps
-        | Method::Strassen
-        | Method::F2Bf16
-        | Method::StridedBf16 => false,
+        Method::F2 | Method::F4 | Method::Strided | Method::Taps | Method::F2Bf16 | Method::StridedBf16 => false,
     };
     let fastest_first = [Method::Depthwise, Method::Phases, Method::Bf16, Method::Registers];
     fastest_first.into_iter().find(|method| does(*method) && allowed.contains(method)).unwrap_or(Method::Direct)
@@ -191,11 +179,6 @@ fn expected(method: Method, signature: &ConvSignature, out: [usize; 2]) -> f64 {
             let read = (images * channels * h * w) as f64
                 / if p.kernel == [1, 1] { (p.stride[0] * p.stride[1]) as f64 } else { 1.0 };
             estimate(isa, pixels * weights / BF16_GAIN, 2.0 * weights) + 4.0 * read / ROUNDING
-        }
-        Method::Strassen => {
-            let sums = sums_of_products(isa) / p.taps() as f64;
-            let products = 7.0 / 8.0 + sums / p.in_channels as f64 + sums / p.out_channels as f64;
-            estimate(isa, pixels * weights * products, 7.0 * weights)
         }
         Method::Direct | Method::Depthwise | Method::Phases => estimate(isa, pixels * weights, 4.0 * weights),
     }
@@ -259,15 +242,6 @@ fn estimate(isa: Isa, products: f64, weight_bytes: f64) -> f64 {
     let shared = if weight_bytes > KEPT { SHARED } else { 1.0 };
     let (compute, memory) = (products / multiply_adds(isa), shared * weight_bytes / MEMORY);
     compute.max(memory) + 0.5 * compute.min(memory)
-}
-
-/// What the sums of [`Strassen`] cost, in multiply-adds: those of products for every output and half of the inputs it sees, those
-/// of inputs for every input and half of the outputs that see it.
-fn sums_of_products(isa: Isa) -> f64 {
-    match isa {
-        Isa::Avx512 | Isa::Avx2 => 9.0,
-        Isa::Portable => 20.0,
-    }
 }
 
 /// Multiply-adds in a microsecond.

@@ -1,9 +1,11 @@
 //! Every algorithm against a convolution in f64 written from the definition.
 
+use super::direct::Direct;
 use super::kernel::Algorithm;
 use super::winograd::{AtLoad, InRegisters, Phases, Scheme};
 use super::*;
 use crate::activation::Activation;
+use crate::cache_class::CacheClass;
 use crate::gemm::tile::Elements;
 use crate::isa::Isa;
 use crate::par::{Par, Serial};
@@ -318,6 +320,50 @@ fn a_convolution_has_the_same_bits_whoever_runs_its_chunks() {
                 assert_eq!(serial, run(&Threads(3)), "{}", kernel.name());
                 assert_eq!(serial, run(&Uneven(2)), "{}", kernel.name());
                 assert_eq!(serial, run(&Uneven(4)), "{}", kernel.name());
+            }
+        }
+    }
+}
+
+/// Runs what the first of two threads would begin with.
+struct FirstOfTwo;
+
+impl Par for FirstOfTwo {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        Serial.run(chunks / 2, scratch_bytes, body);
+    }
+
+    fn parallelism(&self) -> usize {
+        2
+    }
+}
+
+/// Which rows of which blocks of channels the first of two threads writes.
+fn first_half(kernel: &ConvKernel) -> Vec<(usize, usize)> {
+    let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
+    let (x, packed) = (vec![0.0; xs.len()], vec![0.0; kernel.packed_len()]);
+    let (mut y, mut scratch) = (vec![f32::NAN; ys.len()], vec![0.0; kernel.scratch_len()]);
+    let mut out = BlockedMut::new(ys, &mut y);
+    kernel.run(Blocked::new(xs, &x), &packed, ConvEpilogue::default(), &mut out, &mut scratch, &FirstOfTwo);
+    let places = (0..ys.blocks()).flat_map(|block| (0..ys.h).map(move |row| (block, row)));
+    places.filter(|(block, row)| !y[ys.offset(0, *block, *row, 0)].is_nan()).collect()
+}
+
+#[test]
+fn a_core_writes_the_same_half_of_a_depthwise_layer_and_of_the_1x1_layer_behind_it() {
+    for (channels, size, by_rows) in [(128, 56, true), (256, 28, true), (512, 14, false)] {
+        let half = |block, row| if by_rows { row < size / 2 } else { block < channels / BLOCK / 2 };
+        let places = (0..channels / BLOCK).flat_map(|block| (0..size).map(move |row| (block, row)));
+        let expected: Vec<_> = places.filter(|(block, row)| half(*block, *row)).collect();
+        let shape = [1, channels, size, size];
+        let square = Conv2dParams::square(channels, channels, 1);
+        let depthwise = Conv2dParams { groups: channels, pad: [1, 1], ..Conv2dParams::square(channels, channels, 3) };
+        for isa in Isa::ALL.map(Isa::or_best) {
+            let planes = |out| Direct::new(square, Elements::Single, out, false, isa, CacheClass::Medium);
+            let direct = ConvKernel::with(square, shape, isa, |_, out| Algorithm::Direct(planes(out)));
+            let single = ConvKernel::select(depthwise, shape, isa, ConvOptions::default());
+            for kernel in [direct, single].map(|kernel| kernel.expect("a sound convolution")) {
+                assert_eq!(first_half(&kernel), expected, "{} of {channels} @{size}", kernel.name());
             }
         }
     }

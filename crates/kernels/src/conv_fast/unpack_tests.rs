@@ -1,11 +1,9 @@
 //! Weights come back from their packed form bit for bit.
 
 use super::kernel::Algorithm;
-use super::strassen::Strassen;
 use super::tests::convolutions;
 use super::winograd::InRegisters;
 use super::*;
-use crate::cache_class::CacheClass;
 use crate::isa::Isa;
 use proptest::prelude::*;
 
@@ -62,18 +60,6 @@ proptest! {
         if InRegisters::fits(&params, Isa::detect()) {
             let choose = |n, out| Algorithm::InRegisters(InRegisters::new(params, n, out));
             let kernel = ConvKernel::with(params, [1, params.in_channels, 7, 7], Isa::Avx512, choose);
-            check(&kernel.expect("a sound convolution"), seed, &ends);
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn quarters_are_given_back(inputs in 1usize..3, outputs in 1usize..4, height in 1usize..3, seed: u64, ends in prop::collection::vec(0usize..80, 0..3)) {
-        let params = Conv2dParams { kernel: [height, 1], ..Conv2dParams::square(32 * inputs, 32 * outputs, 1) };
-        for isa in Isa::ALL.map(Isa::or_best) {
-            let choose = |_, out| Algorithm::Strassen(Strassen::new(params, out, isa, CacheClass::Small));
-            let kernel = ConvKernel::with(params, [1, params.in_channels, 7, 7], isa, choose);
             check(&kernel.expect("a sound convolution"), seed, &ends);
         }
     }
