@@ -40,7 +40,7 @@ def table_with(mx, tmp_path: Path, method: str) -> Path:
 
 
 def test_a_table_is_used_and_the_plan_says_so(mx, tmp_path: Path) -> None:
-    plain, tuned = answer(None), answer(table_with(mx, tmp_path, "f2"))
+    plain, tuned = answer(None), answer(table_with(mx, tmp_path, "winograd-f2"))
     assert "tuned" not in plain["plan"]
     assert "F(2,3)" not in plain["plan"]
     assert tuned["plan"].count("(tuned)") == tuned["plan"].count("F(2,3)") >= 2
@@ -48,14 +48,14 @@ def test_a_table_is_used_and_the_plan_says_so(mx, tmp_path: Path) -> None:
 
 
 def test_the_same_table_gives_the_same_bits_and_another_one_others(mx, tmp_path: Path) -> None:
-    table = table_with(mx, tmp_path, "f2")
+    table = table_with(mx, tmp_path, "winograd-f2")
     bits = {answer(table)["bits"] for _ in range(3)}
     assert len(bits) == 1
     assert bits != {answer(None)["bits"]}, "the tables were not used"
 
 
 def test_a_method_that_the_settings_forbid_is_not_taken_from_a_table(mx, tmp_path: Path) -> None:
-    seen = answer(table_with(mx, tmp_path, "f2"), MXRT_CONV_WINOGRAD="0")
+    seen = answer(table_with(mx, tmp_path, "winograd-f2"), MXRT_CONV_WINOGRAD="0")
     assert "tuned" not in seen["plan"]
     assert seen["bits"] == answer(None, MXRT_CONV_WINOGRAD="0")["bits"]
 

@@ -143,7 +143,8 @@ fn a_table_of_measured_convolutions_goes_before_the_rules_and_the_plan_says_so()
 
     // Direct convolution for every layer.
     let mut table = ConvTable::default();
-    known.iter().for_each(|signature| table.insert(*signature, Method::Direct, 1));
+    let direct: Method = "direct".parse().expect("a method");
+    known.iter().for_each(|signature| table.insert(*signature, direct, 1));
     let tuned = Some(&*Box::leak(Box::new(table)));
     let op = compile(&symbol, "default", KernelOptions { tuned, ..KernelOptions::default() });
     let plan = text(&op, &inputs);

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mxrt_kernels::aligned::AlignedVec;
-use mxrt_kernels::conv_fast::{
-    Blocked, BlockedMut, BlockedShape, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Halo, Pool2dParams,
-    PoolKind, Winograd, from_blocked, pool, to_blocked,
+use mxrt_kernels::blocked::{
+    Blocked, BlockedMut, BlockedShape, Halo, Pool2dParams, PoolKind, from_blocked, pool, to_blocked,
 };
+use mxrt_kernels::conv::{Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Winograd};
 use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB, multiply_rows};
 use mxrt_kernels::isa::Isa;
-use mxrt_kernels::par::Kept;
+use mxrt_kernels::par::ReusedScratch;
 
 criterion_group! {
     name = benches;
@@ -69,7 +69,7 @@ fn products(c: &mut Criterion) {
 fn conversions(c: &mut Criterion, isa: Isa) {
     let shape = BlockedShape::new(1, 64, 56, 56, Halo { top: 1, left: 1, bottom: 1, right: 1 });
     let (mut planes, mut data) = (AlignedVec::zeroed(64 * 56 * 56), AlignedVec::zeroed(shape.len()));
-    let (par, elements) = (Kept::default(), planes.len());
+    let (par, elements) = (ReusedScratch::default(), planes.len());
     let name = format!("{isa}");
     measure(c, "convert 64 at 56, NCHW to blocked", &name, elements, || {
         to_blocked(isa, &planes, &mut BlockedMut::new(shape, &mut data), &par);
@@ -92,7 +92,7 @@ fn poolings(c: &mut Criterion, isa: Isa) {
             BlockedShape::new(1, channels, size, size, Halo::default()),
             BlockedShape::new(1, channels, out, out, Halo::default()),
         );
-        let (x, mut y, par) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()), Kept::default());
+        let (x, mut y, par) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()), ReusedScratch::default());
         let params = Pool2dParams { kernel: [kernel; 2], stride: [stride; 2], pad: [pad; 2] };
         measure(c, what, &format!("{isa}"), xs.len(), || {
             pool(isa, kind, params, Blocked::new(xs, &x), &mut BlockedMut::new(ys, &mut y), &par);
@@ -141,9 +141,9 @@ fn convolution(
     let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
     let (mut x, mut y) = (AlignedVec::zeroed(xs.len()), AlignedVec::zeroed(ys.len()));
     let input = ramp(shape.iter().product());
-    to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &Kept::default());
+    to_blocked(isa, &input, &mut BlockedMut::new(xs, &mut x), &ReusedScratch::default());
     let mut scratch = AlignedVec::zeroed(kernel.scratch_len());
-    let par = Kept::default();
+    let par = ReusedScratch::default();
     measure(c, what, &name, params.weight_len() * ys.h * ys.w, || {
         kernel.run(
             Blocked::new(xs, &x),
@@ -160,7 +160,7 @@ fn convolution(
 fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("tiles {isa}"));
     let packed = PackedB::pack(&ramp(k * n), k, n, false, isa);
-    let (a, mut y, par) = (ramp(m * k), AlignedVec::zeroed(m * n), Kept::default());
+    let (a, mut y, par) = (ramp(m * k), AlignedVec::zeroed(m * n), ReusedScratch::default());
     measure(c, &what, &name, m * n * k, || {
         packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut y, &par);
     });
@@ -169,7 +169,7 @@ fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
 /// A fully connected layer from weights as they are.
 fn unpacked(c: &mut Criterion, [m, n, k]: [usize; 3], isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("unpacked {isa}"));
-    let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), Kept::default());
+    let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), ReusedScratch::default());
     measure(c, &what, &name, m * n * k, || {
         multiply_rows(isa, [m, n, k], Matrix::rows(&a, k), &w, Epilogue::default(), &mut y, n, &par);
     });

@@ -4,13 +4,13 @@
 //! 48 MB in between, so that weights and activations come from memory as they may inside a network. Best / median.
 
 use mxrt_kernels::aligned::AlignedVec;
+use mxrt_kernels::blocked::{Blocked, BlockedMut, to_blocked};
 use mxrt_kernels::cache_class::CacheClass;
-use mxrt_kernels::conv_fast::{
-    Blocked, BlockedMut, Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, ConvSignature, ConvTable, Method,
-    Precision, Winograd, to_blocked,
+use mxrt_kernels::conv::{
+    Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, ConvSignature, ConvTable, Method, Precision, Winograd,
 };
 use mxrt_kernels::isa::Isa;
-use mxrt_kernels::par::Kept;
+use mxrt_kernels::par::ReusedScratch;
 use std::hint::black_box;
 
 const ROUNDS: usize = 25;
@@ -134,7 +134,7 @@ fn main() {
         let kernel = ConvKernel::select(params, shape, isa, options).expect("a sound convolution");
         let packed = huge(kernel.packed_len());
         kernel.pack(&values(params.weight_len()), packed);
-        let (xs, ys, par) = (kernel.input_shape(), kernel.output_shape(), Kept::default());
+        let (xs, ys, par) = (kernel.input_shape(), kernel.output_shape(), ReusedScratch::default());
         let (x, y) = (huge(xs.len()), huge(ys.len()));
         to_blocked(isa, &values(inputs * size * size), &mut BlockedMut::new(xs, x), &par);
         let scratch = huge(kernel.scratch_len());

@@ -4,7 +4,7 @@
 
 use half::f16;
 use mxrt_kernels::Element;
-use mxrt_kernels::par::Kept;
+use mxrt_kernels::par::ReusedScratch;
 use mxrt_kernels::pool::{Convention, PoolKind, PoolParams, pool, pooled_size};
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};
 
@@ -73,7 +73,7 @@ where
 {
     let x: Vec<T> = values(rows * n);
     let mut out = vec![T::ZERO; x.len()];
-    let par = Kept::default();
+    let par = ReusedScratch::default();
     measure(filter, name, 2 * size_of_val(&x[..]), || softmax(&par, params, &x, [rows, n, 1], None, &mut out));
 }
 
@@ -82,7 +82,7 @@ fn pooling<T: Element>(filter: &str, name: &str, kind: PoolKind, [channels, side
     let params = PoolParams { kind, kernel: &[kernel; 2], stride: &[stride; 2], pad: &[pad; 2], channels_last: false };
     let x: Vec<T> = values(channels * side * side);
     let mut out = vec![T::ZERO; channels * windows * windows];
-    let par = Kept::default();
+    let par = ReusedScratch::default();
     let bytes = size_of_val(&x[..]) + size_of_val(&out[..]);
     let (shape, out_shape) = ([1, channels, side, side], [1, channels, windows, windows]);
     measure(filter, name, bytes, || pool(&par, params, &x, &shape, &mut out, &out_shape));

@@ -12,9 +12,10 @@
 
 pub mod activation;
 pub mod aligned;
+pub mod blocked;
 pub mod cache_class;
 pub mod cast;
-pub mod conv_fast;
+pub mod conv;
 pub mod conv_plain;
 pub mod dense;
 mod element;

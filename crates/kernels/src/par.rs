@@ -67,9 +67,9 @@ impl Par for Serial {
 /// Runs chunks in order in the calling thread and keeps its scratch from run to run, as a worker does: fresh memory costs more
 /// than many a kernel.
 #[derive(Debug, Default)]
-pub struct Kept(std::sync::Mutex<Vec<Line>>);
+pub struct ReusedScratch(std::sync::Mutex<Vec<Line>>);
 
-impl Par for Kept {
+impl Par for ReusedScratch {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let mut lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if lines.len() < scratch_bytes.div_ceil(64) {

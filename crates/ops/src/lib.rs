@@ -37,6 +37,6 @@ pub use crate::rewrite::{
     OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
 };
 pub use mxrt_kernels::Par;
-pub use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
+pub use mxrt_kernels::conv::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
 pub use mxrt_kernels::isa::Isa;
 pub use mxrt_kernels::par::par_chunks_mut;

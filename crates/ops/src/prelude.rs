@@ -3,5 +3,5 @@
 pub(crate) use crate::definition::*;
 pub(crate) use crate::execution::*;
 pub(crate) use crate::rewrite::*;
-pub(crate) use mxrt_kernels::conv_fast::{ConvSignature, Precision};
+pub(crate) use mxrt_kernels::conv::{ConvSignature, Precision};
 pub(crate) use mxrt_kernels::isa::Isa;

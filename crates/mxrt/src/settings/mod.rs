@@ -103,14 +103,14 @@ mod tests {
     fn a_table_of_measured_convolutions_is_read_from_its_file() {
         let path = std::env::temp_dir().join(format!("mxrt-settings-{}.txt", std::process::id()));
         let path = path.to_str().unwrap();
-        let line = "avx2 medium single n1 64x56x56 64 k3x3 s1x1 d1x1 p1x1 g1 f4 280000";
+        let line = "avx2 medium single n1 64x56x56 64 k3x3 s1x1 d1x1 p1x1 g1 winograd-f4 280000";
         std::fs::write(path, line).unwrap();
         let tuned = read(&[("MXRT_TUNED", path)]).unwrap().plans.kernel.tuned;
-        std::fs::write(path, line.replace("f4", "fast")).unwrap();
+        std::fs::write(path, line.replace("winograd-f4", "fast")).unwrap();
         let bad = read(&[("MXRT_TUNED", path)]).unwrap_err();
         std::fs::remove_file(path).unwrap();
         assert_eq!(tuned.map(ConvTable::len), Some(1));
-        assert!(bad.contains("line 1") && bad.contains("known: direct"), "{bad}");
+        assert!(bad.contains("line 1") && bad.contains("`fast` is not a method"), "{bad}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{infer_from_layout, shape_of};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{BLOCK, Blocked, BlockedMut, BlockedShape, concat, concat_behind};
+use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, concat, concat_behind};
 use mxrt_tensor::DType;
 
 /// Rows of the table.

@@ -3,7 +3,7 @@
 use super::{infer_from_layout, shape_of};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{Blocked, BlockedMut, from_blocked, to_blocked};
+use mxrt_kernels::blocked::{Blocked, BlockedMut, from_blocked, to_blocked};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

@@ -6,9 +6,8 @@ use crate::nn::convolution::{ALL_ATTRS, ConvGeometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{
-    BLOCK, Blocked, BlockedMut, BlockedShape, ConvEpilogue, ConvKernel, PooledKernel, Residual,
-};
+use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape};
+use mxrt_kernels::conv::{ConvEpilogue, ConvKernel, PooledKernel, Residual};
 use mxrt_tensor::{DType, TensorRef, TensorType};
 
 /// Rows of the table.

@@ -4,7 +4,7 @@ use super::{infer_from_layout, shape_of};
 use crate::graph::fused_elementwise::{FusedChain, NUM_ARGS, PROGRAM, REPEATED, whole_inputs};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{BLOCK, BlockedShape};
+use mxrt_kernels::blocked::{BLOCK, BlockedShape};
 use mxrt_kernels::par::par_chunks_mut;
 use mxrt_tensor::{Shape, TensorType};
 

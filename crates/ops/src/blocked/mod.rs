@@ -9,7 +9,7 @@ pub mod pooling;
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::BlockedShape;
+use mxrt_kernels::blocked::BlockedShape;
 
 /// The output has the shape that its layout says, for as many images as the first input has.
 pub(crate) fn infer_from_layout(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

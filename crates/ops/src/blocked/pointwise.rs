@@ -4,7 +4,7 @@ use super::{infer_from_layout, shape_of};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::activation::Activation;
-use mxrt_kernels::conv_fast::{BLOCK, Blocked, BlockedMut, BlockedShape, Pointwise, pointwise};
+use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Pointwise, pointwise};
 use mxrt_tensor::{DType, TensorType};
 
 const ACT_TYPE: AttrDef = AttrDef::new("act_type", AttrKind::Str, "none", "Activation applied last.");

@@ -4,9 +4,8 @@ use super::{infer_from_layout, shape_of};
 use crate::nn::pooling;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{
-    Blocked, BlockedMut, BlockedShape, ConvKernel, Pool2dParams, PoolKind, PooledKernel, pool,
-};
+use mxrt_kernels::blocked::{Blocked, BlockedMut, BlockedShape, Pool2dParams, PoolKind, pool};
+use mxrt_kernels::conv::{ConvKernel, PooledKernel};
 use mxrt_kernels::window::three;
 use mxrt_tensor::DType;
 

@@ -4,7 +4,7 @@ use super::RandomKey;
 use super::cost::unknown_ns;
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
-use mxrt_kernels::conv_fast::{ConvSignature, ConvTable, Precision, Winograd};
+use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;
-use mxrt_kernels::conv_fast::{Conv2dParams, ConvKernel, ConvOptions, Depth, PlainConv, PlainEpilogue};
+use mxrt_kernels::conv::{Conv2dParams, ConvKernel, ConvOptions, Depth, PlainConv, PlainEpilogue};
 use mxrt_kernels::conv_plain::{ConvParams, convolution};
 use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
 use mxrt_kernels::isa::Isa;

@@ -6,7 +6,7 @@
 
 use crate::definition::{AttrDef, AttrKind, Attrs};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::conv_fast::{BlockedShape, Halo};
+use mxrt_kernels::blocked::{BlockedShape, Halo};
 use mxrt_tensor::Shape;
 
 /// Numbers per operand in the attributes.
@@ -68,7 +68,7 @@ impl BlockedLayout {
             [_, channels, height, width] => (2, channels, height, width),
             _ => return None,
         };
-        let block = mxrt_kernels::conv_fast::BLOCK;
+        let block = mxrt_kernels::blocked::BLOCK;
         (!shape.contains(&0)).then_some(BlockedLayout { axes, block, channels, height, width, halo: [0; 4] })
     }
 

@@ -1,0 +1,26 @@
+//! The methods of convolution: a file each, or one for each family, and a row of [`METHODS`].
+
+pub(in crate::conv) mod depthwise;
+pub(in crate::conv) mod direct;
+pub(in crate::conv) mod direct_bf16;
+pub(in crate::conv) mod winograd;
+
+use crate::conv::method::ConvMethod;
+use winograd::{fused, polyphase, pretransformed_methods as pretransformed};
+
+/// All methods, the one to be preferred first. Where estimates are equal the earlier one is chosen, and the first that
+/// [packs for all sizes](ConvMethod::packs_for_all_sizes) where one packing must do. Every convolution fits `depthwise` or
+/// `direct`.
+pub(in crate::conv) static METHODS: &[&dyn ConvMethod] = &[
+    &depthwise::METHOD,
+    &polyphase::METHOD,
+    &pretransformed::STRIDED_BF16,
+    &pretransformed::F2_BF16,
+    &direct_bf16::METHOD,
+    &fused::METHOD,
+    &pretransformed::F4,
+    &pretransformed::TAPS,
+    &pretransformed::STRIDED,
+    &pretransformed::F2,
+    &direct::METHOD,
+];

@@ -1,0 +1,118 @@
+//! How rows of output pixels are cut into register tiles, and where these lie.
+
+use crate::conv::register_tiles::{ConvTileArgs, conv_tile, turning_tile, two_row_tile};
+use crate::gemm::tile::{Elements, Split, SplitEntries, tile_size};
+use crate::isa::Isa;
+use crate::simd::Entry;
+
+/// A kind of register tiles: `blocks` blocks of outputs, `pixel` elements between the inputs of neighbouring outputs.
+#[derive(Clone, Copy)]
+pub(super) struct TileShape {
+    pub isa: Isa,
+    pub elements: Elements,
+    pub blocks: usize,
+    pub pixel: usize,
+}
+
+impl TileShape {
+    /// So many pixels of one row.
+    fn row(&self, pixels: usize) -> Entry<ConvTileArgs> {
+        conv_tile(self.isa, self.elements, pixels, self.blocks, self.pixel)
+    }
+
+    /// Two whole rows of so many pixels, where there is such a tile.
+    fn two_rows(&self, cols: usize) -> Option<Entry<ConvTileArgs>> {
+        two_row_tile(self.isa, self.elements, cols, self.blocks, self.pixel)
+    }
+
+    /// The largest tile of which the first `turn` pixels end a row and the others begin the next, where there is one.
+    fn turning(&self, turn: usize) -> Option<Entry<ConvTileArgs>> {
+        turning_tile(self.isa, turn, self.pixel)
+    }
+}
+
+/// The register tiles of some rows.
+pub(super) struct RowTiling {
+    /// Cuts a row, or all of them.
+    split: Split,
+    entries: SplitEntries<ConvTileArgs>,
+    cols: usize,
+    turns: Turns,
+}
+
+/// Most pixels of a turning tile before its turn.
+const MOST_TURN: usize = 5;
+
+/// Whether tiles go on in the next row.
+enum Turns {
+    /// Every row is cut for itself.
+    Never,
+    /// Two rows of a narrow image make one tile.
+    TwoRows(Entry<ConvTileArgs>),
+    /// All rows are cut as one line of pixels; tiles by the pixels before the turn.
+    Line([Option<Entry<ConvTileArgs>>; MOST_TURN]),
+}
+
+/// Where a tile begins, and what computes it.
+pub(super) struct TilePlace {
+    pub row: usize,
+    pub col: usize,
+    pub entry: Entry<ConvTileArgs>,
+}
+
+impl RowTiling {
+    /// RowTiling for `rows` rows of `cols` pixels.
+    pub(super) fn new(cols: usize, rows: usize, shape: TileShape) -> RowTiling {
+        let along = |total: usize, turns: Turns| {
+            let split = Split::tiles(total, shape.isa);
+            RowTiling { split, entries: split.entries(|m| shape.row(m)), cols, turns }
+        };
+        if let Some(two_rows) = shape.two_rows(cols) {
+            return along(cols, Turns::TwoRows(two_rows));
+        }
+        // A line of all pixels, unless rows divide into whole tiles or are so short that a tile could hold two ends. What is left
+        // over at the end of the line lies in the last row.
+        let most = tile_size(shape.isa).rows;
+        let turning = std::array::from_fn(|i| shape.turning(i + 1));
+        let turns = turning[0].is_some() && cols + 1 >= most && !cols.is_multiple_of(most) && rows > 1;
+        if turns { along(cols * rows, Turns::Line(turning)) } else { along(cols, Turns::Never) }
+    }
+
+    /// RowTiling of so many rows.
+    pub(super) fn count(&self, rows: usize) -> usize {
+        match self.turns {
+            Turns::Never => rows * self.split.parts,
+            Turns::TwoRows(_) => rows.div_ceil(2),
+            Turns::Line(_) => self.split.parts,
+        }
+    }
+
+    /// Where they lie, counted from the first row.
+    pub(super) fn places(&self, rows: usize) -> impl Iterator<Item = TilePlace> + '_ {
+        // The next tile, and its number in the row or line that is cut. Divisions would take as long as a short tile's epilogue.
+        let (mut row, mut col, mut part) = (0, 0, 0);
+        (0..self.count(rows)).map(move |_| {
+            let entry = self.entries.of(&self.split, part);
+            let mut place = TilePlace { row, col, entry };
+            if let Turns::TwoRows(pair) = &self.turns {
+                place.entry = if row + 1 < rows { *pair } else { entry };
+                row += 2;
+                return place;
+            }
+            let pixels = self.split.rows(part);
+            if let Turns::Line(turning) = &self.turns {
+                let before = self.cols - col;
+                let turned = turning.get(before - 1).copied().flatten().filter(|_| before < pixels);
+                place.entry = turned.unwrap_or(entry);
+            }
+            (col, part) = (col + pixels, part + 1);
+            while col >= self.cols {
+                (row, col) = (row + 1, col - self.cols);
+                if matches!(self.turns, Turns::Never) {
+                    part = 0;
+                }
+            }
+            place
+        })
+    }
+}
