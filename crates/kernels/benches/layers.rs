@@ -112,7 +112,7 @@ fn main() {
             "--bench" => {}
             "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
             "--bf16" => options.precision = Precision::Bf16,
-            "--method" => method = args.next().unwrap_or_default().parse().ok(),
+            "--method" => method = Some(args.next().unwrap_or_default().parse().expect("a method")),
             "--direct" => options.winograd = Winograd::Off,
             other => filter = other.to_owned(),
         }

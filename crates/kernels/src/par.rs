@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Splits loops. Chunk boundaries come from the caller, so results never depend on who runs a chunk.
+/// Splits loops. Chunk boundaries come from the caller, so results never depend on which thread runs a chunk.
 pub trait Par: Sync {
     /// Runs `body(chunk, scratch)` once for every chunk in `0..chunks`, in any order and on any threads, and returns when all are done.
     ///
@@ -11,7 +11,7 @@ pub trait Par: Sync {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
     /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the [`parallelism`](Self::parallelism); none is
-    /// empty or longer than twice an even one. Where the ranges end depends on who is fast just now, so results must not depend
+    /// empty or longer than twice an even one. Where the ranges end depends on which threads are fast just now, so results must not depend
     /// on it. Units should take equally long. Order, threads and scratch are as with [`run`](Self::run).
     fn run_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let parallelism = self.parallelism().min(units);

@@ -1,10 +1,12 @@
-//! How layers are cut into chunks. Whoever takes part in a loop begins with equally many consecutive chunks; these are cut so
-//! that this is equal work, for two and for four, and that a core finds in its own cache what it wrote in the layer before:
-//! halves of the rows where these are even, else halves of the channels. All of it follows from shapes alone.
+//! How layers are cut into chunks. Each thread of a loop begins with equally many consecutive
+//! chunks; these are cut so that this is equal work, for two and for four, and that a core finds in
+//! its own cache what it wrote in the layer before: halves of the rows where these are even, else
+//! halves of the channels. All of it follows from shapes alone.
 
 use std::ops::Range;
 
-/// Multiply-adds that chunks keep when they are made smaller to be equal: about a microsecond, twice what sharing takes.
+/// Multiply-adds that chunks keep when they are made smaller to be equal: about a microsecond,
+/// twice what sharing takes.
 const LEAST_WORK: usize = 128 << 10;
 /// Differences below one in so many do not count.
 const STEPS: usize = 32;
@@ -37,8 +39,9 @@ fn range(i: usize, count: usize, total: usize) -> Range<usize> {
 }
 
 impl ChunkGrid {
-    /// Of so many rows of so many parts, each `row_work`: halves of the rows if these are as good as equal, else of the parts. Chunks
-    /// have about `least` work, small layers smaller ones, so that there are two to share.
+    /// Of so many rows of so many parts, each `row_work`: halves of the rows if these are as good
+    /// as equal, else of the parts. Chunks have about `least` work, small layers smaller ones, so
+    /// that there are two to share.
     pub(crate) fn halves(rows: usize, parts: usize, row_work: usize, least: usize) -> ChunkGrid {
         ChunkGrid::in_order(halves_of_rows(rows), rows, parts, row_work, least)
     }
@@ -82,13 +85,15 @@ impl ChunkGrid {
         self.rows.div_ceil(self.bands)
     }
 
-    /// In two bands if it was whole, is worth sharing and has rows that can be halved; `work` is that of an image.
+    /// In two bands if it was whole, is worth sharing and has rows that can be halved; `work` is
+    /// that of an image.
     pub(crate) fn halved(self, work: usize) -> ChunkGrid {
         let whole = self.bands * self.groups == 1;
         if whole && halves_of_rows(self.rows) && work >= 2 * LEAST_WORK { ChunkGrid { bands: 2, ..self } } else { self }
     }
 
-    /// With more groups if the shares of two differ, and chunks stay large enough; `work` is that of an image.
+    /// With more groups if the shares of two differ, and chunks stay large enough; `work` is that
+    /// of an image.
     pub(crate) fn even(self, work: usize) -> ChunkGrid {
         if self.excess(2) == 0 {
             return self;
@@ -99,7 +104,7 @@ impl ChunkGrid {
         (self.groups..=most).map(with).min_by_key(cost).unwrap_or(self)
     }
 
-    /// What the one with the most gets beyond his share.
+    /// What the thread with the most work gets beyond an equal part.
     fn excess(&self, parallelism: usize) -> usize {
         let chunks = self.chunks(1);
         let size = |index: usize| {

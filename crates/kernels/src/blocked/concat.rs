@@ -1,5 +1,5 @@
-//! Joining blocked tensors along their channels. Channels of one input begin where those of the input before it end, in the middle
-//! of a block if need be.
+//! Joining blocked tensors along their channels. Channels of one input begin where those of the
+//! input before it end, in the middle of a block if need be.
 
 use crate::blocked::{BLOCK, Blocked, BlockedMut};
 use crate::par::{Par, par_chunks_mut};
@@ -16,7 +16,8 @@ struct ConcatPiece {
     count: usize,
 }
 
-/// What makes up each block of the output, in the order of its lanes. The first channel goes to lane `first` of the first block.
+/// What makes up each block of the output, in the order of its lanes. The first channel goes to
+/// lane `first` of the first block.
 fn pieces(channels: &[usize], first: usize) -> Vec<Vec<ConcatPiece>> {
     let mut blocks: Vec<Vec<ConcatPiece>> = vec![Vec::new(); (first + channels.iter().sum::<usize>()).div_ceil(BLOCK)];
     let mut at = first;
@@ -35,7 +36,8 @@ fn pieces(channels: &[usize], first: usize) -> Vec<Vec<ConcatPiece>> {
 /// Copies the channels of `inputs` one behind the other into `y` and writes its halo.
 ///
 /// # Panics
-/// If sizes or channels do not fit or the tensors are not in blocks of 16, one image behind the other.
+/// If sizes or channels do not fit or the tensors are not in blocks of 16, one image behind the
+/// other.
 pub fn concat(inputs: &[Blocked<'_>], y: &mut BlockedMut<'_>, par: &dyn Par) {
     let ys = y.shape;
     let channels: Vec<usize> = inputs.iter().map(|x| x.shape.c).collect();
@@ -67,11 +69,12 @@ pub fn concat(inputs: &[Blocked<'_>], y: &mut BlockedMut<'_>, par: &dyn Par) {
     });
 }
 
-/// Copies the channels of `x`, its halo included, to those of `y` that begin at lane `first` of its first block. What `y` holds in the
-/// lanes before that stays.
+/// Copies the channels of `x`, its halo included, to those of `y` that begin at lane `first` of its
+/// first block. What `y` holds in the lanes before that stays.
 ///
 /// # Panics
-/// If the tensors differ in more than their channels, `y` does not end with the channels of `x`, or there are several images.
+/// If the tensors differ in more than their channels, `y` does not end with the channels of `x`, or
+/// there are several images.
 pub fn concat_behind(x: Blocked<'_>, first: usize, y: &mut BlockedMut<'_>, par: &dyn Par) {
     let (xs, ys) = (x.shape, y.shape);
     let frame = |n, h, w, halo, block| (n, h, w, halo, block);
@@ -89,7 +92,8 @@ pub fn concat_behind(x: Blocked<'_>, first: usize, y: &mut BlockedMut<'_>, par: 
     });
 }
 
-/// Copies a piece of every pixel. What comes first in a block may write all of its lanes, as what follows writes the others.
+/// Copies a piece of every pixel. What comes first in a block may write all of its lanes, as what
+/// follows writes the others.
 fn copy_piece(piece: &ConcatPiece, src: &[f32], dst: &mut [f32]) {
     if (piece.from, piece.to) == (0, 0) {
         dst.copy_from_slice(src);
@@ -103,7 +107,8 @@ vectorized! {
     /// Copies `count` lanes of every pixel, from lane `from` to lane `to`.
     fn copy_lanes[](src: &[f32], dst: &mut [f32], from: usize, to: usize, count: usize) {
         let wanted: [bool; BLOCK] = std::array::from_fn(|lane| (to..to + count).contains(&lane));
-        // Whole lines that lie as their lanes in the output; the first and the last would begin before or end behind the input.
+        // Whole lines that lie as their lanes in the output; the first and the last would begin
+        // before or end behind the input.
         let (src_pixels, _) = src.as_chunks::<BLOCK>();
         let (dst_pixels, _) = dst.as_chunks_mut::<BLOCK>();
         let last = dst_pixels.len().saturating_sub(1);
@@ -199,7 +204,8 @@ mod tests {
             let (old, new) = (random(before * 12, 1), random(c * 12, 2));
             let ys = shape(1, before + c, 1);
             let first = before / BLOCK * BLOCK;
-            // The blocks of what is before, which end in the block that both share, and nothing known behind.
+            // The blocks of what is before, which end in the block that both share, and nothing
+            // known behind.
             let mut y = blocked(&old, shape(1, before, 1));
             y.resize(ys.len(), f32::NAN);
             let region = shape(1, before - first + c, 1);

@@ -9,8 +9,9 @@ use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 /// Elements that a chunk of copied rows should have at least.
 const CHUNK_WORK: usize = 16 << 10;
 
-/// Images that are slices of volumes. A plain tensor holds them as `[volumes][c][count][h][w]`, a blocked one as
-/// `[volumes][total]` images, of which `count` from number `before` on are slices (as far as there is room) and the others zeros.
+/// Images that are slices of volumes. A plain tensor holds them as `[volumes][c][count][h][w]`, a
+/// blocked one as `[volumes][total]` images, of which `count` from number `before` on are slices
+/// (as far as there is room) and the others zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices {
     pub count: usize,
@@ -22,7 +23,8 @@ impl Slices {
     /// Every image is a volume.
     pub(crate) const NONE: Slices = Slices { count: 1, before: 0, total: 1 };
 
-    /// The plane of an image's first channel in the plain tensor; none if the image is zeros. The next channel's is `count` planes on.
+    /// The plane of an image's first channel in the plain tensor; none if the image is zeros. The
+    /// next channel's is `count` planes on.
     fn first_plane(&self, image: usize, channels: usize) -> Option<usize> {
         let slice = (image % self.total).checked_sub(self.before).filter(|slice| *slice < self.count)?;
         Some(image / self.total * channels * self.count + slice)
@@ -59,7 +61,8 @@ pub(crate) fn slices_to_blocked(isa: Isa, x: &[f32], slices: Slices, y: &mut Blo
             let Chunk { image, rows, parts } = cut.chunk(chunk, shape.n);
             let Some(first) = slices.first_plane(image, shape.c) else {
                 if rows.start == 0 {
-                    // SAFETY: `dst` holds a tensor of `shape`; the chunk with the first rows has these planes for itself.
+                    // SAFETY: `dst` holds a tensor of `shape`; the chunk with the first rows has
+                    // these planes for itself.
                     parts.for_each(|channel| unsafe { zero_block(dst, &shape, image, channel) });
                 }
                 return;
@@ -85,7 +88,8 @@ pub(crate) fn slices_to_blocked(isa: Isa, x: &[f32], slices: Slices, y: &mut Blo
         };
         let first = block * shape.block;
         let planes = src.add(plane + first * next);
-        // SAFETY: `dst` holds a tensor of `shape`, `planes` the channels of this block; each chunk has a block of its own.
+        // SAFETY: `dst` holds a tensor of `shape`, `planes` the channels of this block; each chunk
+        // has a block of its own.
         unsafe {
             zero_halo(dst, &shape, image, block, 0..shape.h);
             let out = dst.add(shape.offset(image, block, 0, 0));
@@ -119,7 +123,8 @@ pub(crate) fn slices_from_blocked(isa: Isa, x: Blocked<'_>, count: usize, y: &mu
         let first = block * shape.block;
         let planes = dst.add((image / count * shape.c + first) * next + image % count * plane);
         let from = src.add(shape.offset(image, block, 0, 0));
-        // SAFETY: `src` holds a tensor of `shape`, `planes` the channels of this block; each chunk has a block of its own.
+        // SAFETY: `src` holds a tensor of `shape`, `planes` the channels of this block; each chunk
+        // has a block of its own.
         unsafe {
             if shape.block == 1 {
                 for row in 0..shape.h {
@@ -142,7 +147,8 @@ unsafe fn zero_block(y: Dst, shape: &BlockedShape, image: usize, block: usize) {
     unsafe { y.zero(shape.padded_offset(image, block, 0, 0), shape.block_stride()) }
 }
 
-/// One block of channels: the first of its planes, the distance to the next, and its first pixel in the blocked tensor.
+/// One block of channels: the first of its planes, the distance to the next, and its first pixel in
+/// the blocked tensor.
 struct PlaneArgs<P, B> {
     planes: P,
     next: usize,
@@ -187,7 +193,8 @@ impl Body for FromPlanes {
         let plane = x.shape.h * x.shape.w;
         let mut pixels = Pixels::new(&x.shape);
         let mut p = 0;
-        // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the blocked image.
+        // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the
+        // blocked image.
         unsafe {
             while p + LANES <= plane {
                 let mut v = [s.zero(); LANES];
@@ -222,7 +229,8 @@ impl Body for ToPlanes {
         let plane = x.shape.h * x.shape.w;
         let mut pixels = Pixels::new(&x.shape);
         let mut p = 0;
-        // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the blocked image.
+        // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the
+        // blocked image.
         unsafe {
             while p + LANES <= plane {
                 let mut v = [s.zero(); LANES];

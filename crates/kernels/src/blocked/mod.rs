@@ -2,9 +2,10 @@
 //!
 //! A tensor is `[n][C / 16][top + h + bottom][left + w + right][16]` with a halo of zeros.
 //!
-//! The halo stands for the padding of the convolutions that read the tensor, so that no kernel has an edge case on input.
-//! Whoever writes a tensor writes its halo too, each time: buffers can be reused for other shapes. Channels beyond `c` in the
-//! last block hold anything; nobody reads them.
+//! The halo stands for the padding of the convolutions that read the tensor, so that no kernel has
+//! an edge case on input. A layer that writes a tensor writes its halo too, each time: buffers can
+//! be reused for other shapes. Channels beyond `c` in the last block hold anything; no layer reads
+//! them.
 
 pub(crate) mod chunks;
 mod concat;
@@ -71,8 +72,8 @@ pub struct BlockedShape {
     pub halo: Halo,
     /// Channels stored side by side: 16, or 1 for the few channels of a network's input.
     pub block: usize,
-    /// Elements from one image to the next; more than [`image_len`](Self::image_len) where the tensor is a slice of the
-    /// channels of a wider one.
+    /// Elements from one image to the next; more than [`image_len`](Self::image_len) where the
+    /// tensor is a slice of the channels of a wider one.
     pub image_stride: usize,
 }
 
@@ -119,8 +120,8 @@ impl BlockedShape {
         if self.n == 0 { 0 } else { (self.n - 1) * self.image_stride + self.image_len() }
     }
 
-    /// Channels `first .. first + count` as a tensor of their own: where it starts, and its shape. None unless the slice
-    /// starts at a whole block and ends at one or at the last channel.
+    /// Channels `first .. first + count` as a tensor of their own: where it starts, and its shape.
+    /// None unless the slice starts at a whole block and ends at one or at the last channel.
     pub fn slice_channels(&self, first: usize, count: usize) -> Option<(usize, BlockedShape)> {
         let end = first.checked_add(count)?;
         let whole = |c: usize| c.is_multiple_of(self.block);
@@ -195,15 +196,16 @@ impl<'a> BlockedMut<'a> {
     }
 }
 
-/// Writes the halo of rows `rows` of one block of channels: their left and right ends, and everything above the first or below
-/// the last row of the image if it is among them.
+/// Writes the halo of rows `rows` of one block of channels: their left and right ends, and
+/// everything above the first or below the last row of the image if it is among them.
 ///
 /// # Safety
 /// `y` must hold a tensor of `shape`, and no other thread may access this part of it.
 pub(crate) unsafe fn zero_halo(y: Dst, shape: &BlockedShape, image: usize, block: usize, rows: std::ops::Range<usize>) {
     let Halo { top, left, bottom, right } = shape.halo;
     let row_stride = shape.row_stride();
-    // SAFETY: all offsets lie inside the block of channels, by the caller's promise writable and ours.
+    // SAFETY: all offsets lie inside the block of channels, by the caller's promise writable and
+    // ours.
     unsafe {
         if rows.start == 0 {
             y.zero(shape.padded_offset(image, block, 0, 0), top * row_stride);

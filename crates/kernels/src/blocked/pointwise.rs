@@ -1,5 +1,6 @@
-//! Element-wise work on the blocked layout that no convolution could take along: scale and shift of channels (a batch
-//! normalisation before an activation), sums of branches, activations, and copies into another halo or a slice of a wider tensor.
+//! Element-wise work on the blocked layout that no convolution could take along: scale and shift of
+//! channels (a batch normalisation before an activation), sums of branches, activations, and copies
+//! into another halo or a slice of a wider tensor.
 
 use crate::activation::{Activation, Limits};
 use crate::blocked::chunks::{Chunk, ChunkGrid};
@@ -27,7 +28,8 @@ const CHUNK_WORK: usize = 32 << 10;
 /// Computes `y` from `x` and writes its halo.
 ///
 /// # Panics
-/// If tensors differ in size or are not in blocks of 16, or `scale` or `shift` has another length than said.
+/// If tensors differ in size or are not in blocks of 16, or `scale` or `shift` has another length
+/// than said.
 pub fn pointwise(isa: Isa, x: Blocked<'_>, op: Pointwise<'_>, y: &mut BlockedMut<'_>, par: &dyn Par) {
     let (xs, ys) = (x.shape, y.shape);
     let agree = |s: &BlockedShape| s.same_size(&ys) && s.block == BLOCK;
@@ -61,7 +63,8 @@ pub fn pointwise(isa: Isa, x: Blocked<'_>, op: Pointwise<'_>, y: &mut BlockedMut
                     cols: ys.w,
                     limits: op.activation.limits(),
                 };
-                // SAFETY: all buffers hold tensors of their shapes, and this row of this block belongs to this chunk.
+                // SAFETY: all buffers hold tensors of their shapes, and this row of this block
+                // belongs to this chunk.
                 unsafe { body(&args) }
             }
             // SAFETY: as above.

@@ -16,7 +16,8 @@ pub enum PoolKind {
     Sum,
     /// Their mean.
     Average {
-        /// Divide by the window's size with its padding, not by the number of values inside the image.
+        /// Divide by the window's size with its padding, not by the number of values inside the
+        /// image.
         count_pad: bool,
     },
 }
@@ -24,18 +25,19 @@ pub enum PoolKind {
 /// Windows of a pooling; the output's size says how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2dParams {
-    /// PoolRows and columns of a window.
+    /// Rows and columns of a window.
     pub kernel: [usize; 2],
-    /// PoolRows and columns between windows.
+    /// Rows and columns between windows.
     pub stride: [usize; 2],
-    /// PoolRows above and columns left of the image that windows may start in.
+    /// Rows above and columns left of the image that windows may start in.
     pub pad: [usize; 2],
 }
 
 /// Window operations that a chunk should have at least.
 const CHUNK_WORK: usize = 16 << 10;
 
-/// An image of one block of channels up to this size, in bytes, is read without requests for what comes next.
+/// An image of one block of channels up to this size, in bytes, is read without requests for what
+/// comes next.
 const NEAR_IMAGE: usize = 64 << 10;
 
 impl Pool2dParams {
@@ -45,8 +47,8 @@ impl Pool2dParams {
     }
 }
 
-/// Pools `x` into `y`, whose halo it writes. Windows that reach over the far edge are cut there, those of
-/// [`PoolKind::Average`] with `count_pad` only beyond the padding.
+/// Pools `x` into `y`, whose halo it writes. Windows that reach over the far edge are cut there,
+/// those of [`PoolKind::Average`] with `count_pad` only beyond the padding.
 ///
 /// # Panics
 /// If the tensors differ in images or channels or are not in blocks of 16, or a parameter is zero.
@@ -68,7 +70,8 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
     par.run(cut.chunks(ys.n), 0, &|chunk, _| {
         let Chunk { image, rows, parts } = cut.chunk(chunk, ys.n);
         let image_rows = PoolRows { x: src.add(image * xs.image_stride), xs, first: 0, size: xs.h, fetch };
-        // SAFETY: both buffers hold tensors of their shapes; these rows of these blocks belong to this chunk.
+        // SAFETY: both buffers hold tensors of their shapes; these rows of these blocks belong to
+        // this chunk.
         unsafe { pooling.run(&image_rows, dst, &ys, image, parts, rows) }
     });
 }
@@ -81,14 +84,14 @@ pub(crate) struct Pooling {
     body: Entry<RowArgs>,
 }
 
-/// PoolRows of one image, all of them or some.
+/// Rows of one image, all of them or some.
 pub(crate) struct PoolRows {
     /// The first element of the image that `xs` describes, its halo included.
     pub x: Src,
     pub xs: BlockedShape,
     /// Where these rows begin, counted from the image's first.
     pub first: isize,
-    /// PoolRows of the image.
+    /// Rows of the image.
     pub size: usize,
     /// Request the rows that the next windows add.
     pub fetch: bool,
@@ -119,8 +122,8 @@ impl Pooling {
     /// Pools some rows of windows in some blocks of channels.
     ///
     /// # Safety
-    /// `from` must hold all rows that these windows cover, `y` a tensor of shape `ys` whose rows `rows` of these blocks nobody
-    /// else accesses.
+    /// `from` must hold all rows that these windows cover, `y` a tensor of shape `ys` whose rows
+    /// `rows` of these blocks nothing else accesses.
     pub(crate) unsafe fn run(
         &self,
         from: &PoolRows,
@@ -209,8 +212,9 @@ impl Body for PoolRow {
     }
 }
 
-/// One row of outputs. Columns of a window are folded first, then their results: neighbouring windows share columns, and with a
-/// window of `WIDTH` columns every `STEP` columns they stay in registers. `WIDTH = 0` stands for any window.
+/// One row of outputs. Columns of a window are folded first, then their results: neighbouring
+/// windows share columns, and with a window of `WIDTH` columns every `STEP` columns they stay in
+/// registers. `WIDTH = 0` stands for any window.
 ///
 /// # Safety
 /// `x` must describe a row of outputs and an image that holds its windows.
@@ -279,7 +283,7 @@ fn fold<S: Simd, const MAX: bool>(s: S, value: S::V, v: S::V) -> S::V {
 unsafe fn column<S: Simd, const MAX: bool>(s: S, x: &RowArgs, col: usize) -> S::V {
     let mut v = start::<S, MAX>(s);
     if x.fetch {
-        // PoolRows between windows are not read.
+        // Rows between windows are not read.
         for ahead in x.params.stride[0].saturating_sub(x.params.kernel[0])..x.params.stride[0] {
             prefetch_far(x.x, (x.rows.end + ahead) * x.xs.row_stride() + col * LANES);
         }

@@ -1,4 +1,5 @@
-//! What methods are expected to cost: arithmetic and bytes of a core, fitted to layers that were measured.
+//! What methods are expected to cost: arithmetic and bytes of a core, fitted to layers that were
+//! measured.
 
 use crate::conv::params::Conv2dParams;
 use crate::isa::Isa;
@@ -11,7 +12,8 @@ pub(in crate::conv) const TRANSFORMS: f64 = 6.4;
 const WINOGRAD_CHANNELS: usize = 16;
 /// Bytes that arrive from memory in a microsecond.
 const MEMORY: f64 = 44e3;
-/// Weights of more bytes than this come from memory for every image, for which cores wait together: so much longer.
+/// Weights of more bytes than this come from memory for every image, for which cores wait together:
+/// so much longer.
 const CACHED_WEIGHTS: f64 = 5e6;
 const SHARED: f64 = 1.5;
 

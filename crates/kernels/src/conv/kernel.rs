@@ -13,10 +13,12 @@ use crate::par::Par;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Elements of an image. Offsets inside it are kept in 32 bits; there is room for a halo larger than the one asked for.
+/// Elements of an image. Offsets inside it are kept in 32 bits; there is room for a halo larger
+/// than the one asked for.
 pub(super) const MOST_ELEMENTS: usize = u32::MAX as usize / 4;
 
-/// Whether an image of so many channels can have offsets; sizes that a padding makes are not bounded before.
+/// Whether an image of so many channels can have offsets; sizes that a padding makes are not
+/// bounded before.
 fn has_offsets(channels: usize, size: [usize; 2]) -> bool {
     let elements = size.into_iter().try_fold(channels, usize::checked_mul);
     elements.is_some_and(|elements| elements <= MOST_ELEMENTS)
@@ -48,8 +50,9 @@ pub struct ConvKernel {
 }
 
 impl ConvKernel {
-    /// Chooses the method for an input of `[n, c, h, w]`; none where the kernel does not fit the image, the parameters
-    /// contradict each other or the tensor is too large for 32-bit offsets (the plain kernel takes those).
+    /// Chooses the method for an input of `[n, c, h, w]`; none where the kernel does not fit the
+    /// image, the parameters contradict each other or the tensor is too large for 32-bit offsets
+    /// (the plain kernel takes those).
     pub fn select(params: Conv2dParams, shape: [usize; 4], isa: Isa, options: ConvOptions) -> Option<ConvKernel> {
         let isa = isa.or_best();
         let signature = ConvSignature { isa, cache: CacheClass::detect(), precision: options.precision, params, shape };
@@ -109,8 +112,8 @@ impl ConvKernel {
         self.isa
     }
 
-    /// The signature that selection looked for in its tables. A method that rounds nothing can have been chosen for either
-    /// precision; the one asked for is given.
+    /// The signature that selection looked for in its tables. A method that rounds nothing can have
+    /// been chosen for either precision; the one asked for is given.
     pub fn signature(&self) -> ConvSignature {
         let (cache, [n, c, h, w]) = (CacheClass::detect(), [self.input.n, self.input.c, self.input.h, self.input.w]);
         ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
@@ -136,8 +139,8 @@ impl ConvKernel {
         self.prepared.packed_len()
     }
 
-    /// The form of packed weights, whatever the image: kernels with equal forms pack the same weights to the same bits, and run on
-    /// each other's.
+    /// The form of packed weights, whatever the image: kernels with equal forms pack the same
+    /// weights to the same bits, and run on each other's.
     pub fn packing(&self) -> String {
         let form = self.prepared.packing();
         let Conv2dParams { in_channels, out_channels, kernel: [height, width], groups, .. } = self.params;
@@ -147,7 +150,8 @@ impl ConvKernel {
     /// Packs weights `[out_channels][in_channels / groups][height][width]`.
     ///
     /// # Panics
-    /// If `weights` or `packed` does not have the length that the parameters and [`packed_len`](Self::packed_len) say.
+    /// If `weights` or `packed` does not have the length that the parameters and
+    /// [`packed_len`](Self::packed_len) say.
     pub fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         let (need, room) = (self.params.weight_len(), self.packed_len());
         assert_eq!(weights.len(), need, "elements of the weights of {:?}", self.params);
@@ -155,7 +159,8 @@ impl ConvKernel {
         self.prepared.pack(weights, packed);
     }
 
-    /// Whether packing keeps the weights as they are, so that [`unpack`](Self::unpack) gives them back bit for bit.
+    /// Whether packing keeps the weights as they are, so that [`unpack`](Self::unpack) gives them
+    /// back bit for bit.
     pub fn can_unpack(&self) -> bool {
         self.prepared.unpacker().is_some()
     }
@@ -163,7 +168,8 @@ impl ConvKernel {
     /// The weights of some output channels as [`pack`](Self::pack) got them.
     ///
     /// # Panics
-    /// If they cannot be had ([`can_unpack`](Self::can_unpack)), or an operand is shorter than the parameters say.
+    /// If they cannot be had ([`can_unpack`](Self::can_unpack)), or an operand is shorter than the
+    /// parameters say.
     pub fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
         match self.prepared.unpacker() {
             Some(unpacker) => unpacker.unpack(packed, outputs, weights),
@@ -171,7 +177,8 @@ impl ConvKernel {
         }
     }
 
-    /// Elements of scratch that [`run`](Self::run) needs, with any content; zero for most algorithms.
+    /// Elements of scratch that [`run`](Self::run) needs, with any content; zero for most
+    /// algorithms.
     pub fn scratch_len(&self) -> usize {
         self.prepared.scratch_len()
     }
@@ -180,7 +187,8 @@ impl ConvKernel {
     ///
     /// # Panics
     /// If an operand does not have the shape that [`input_shape`](Self::input_shape) and
-    /// [`output_shape`](Self::output_shape) say, up to a larger halo, or if the scratch is too short.
+    /// [`output_shape`](Self::output_shape) say, up to a larger halo, or if the scratch is too
+    /// short.
     pub fn run(
         &self,
         x: Blocked<'_>,

@@ -17,13 +17,14 @@ pub(in crate::conv) trait ConvMethod: Sync {
     /// The word for it in tables and plans.
     fn name(&self) -> &'static str;
 
-    /// The lowest setting of [`Winograd`] that allows it. Any but `Off` means that inputs, filters and outputs are
-    /// transformed.
+    /// The lowest setting of [`Winograd`] that allows it. Any but `Off` means that inputs, filters
+    /// and outputs are transformed.
     fn needs(&self) -> Winograd {
         Winograd::Off
     }
 
-    /// Whether values are rounded to bf16 before they are multiplied. Only signatures of that precision have such methods.
+    /// Whether values are rounded to bf16 before they are multiplied. Only signatures of that
+    /// precision have such methods.
     fn rounds(&self) -> bool {
         false
     }
@@ -36,12 +37,12 @@ pub(in crate::conv) trait ConvMethod: Sync {
     /// Whether it can compute the convolution.
     fn fits(&self, signature: &ConvSignature) -> bool;
 
-    /// Expected microseconds on one core; none where it is slower than direct convolution by all that was measured. `out`
-    /// is the number of rows and columns of the output.
+    /// Expected microseconds on one core; none where it is slower than direct convolution by all
+    /// that was measured. `out` is the number of rows and columns of the output.
     fn cost(&self, signature: &ConvSignature, out: [usize; 2]) -> Option<f64>;
 
-    /// The method prepared for a convolution that it fits. With `in_blocks` the input lies in blocks of 16 channels, however
-    /// few it has.
+    /// The method prepared for a convolution that it fits. With `in_blocks` the input lies in
+    /// blocks of 16 channels, however few it has.
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], in_blocks: bool) -> Arc<dyn PreparedConv>;
 }
 
@@ -102,8 +103,8 @@ pub(in crate::conv) trait ConvBands {
         true
     }
 
-    /// What convolves one of `count` bands with `out` rows and columns of outputs, on the same packed weights; none where
-    /// that does not pay.
+    /// What convolves one of `count` bands with `out` rows and columns of outputs, on the same
+    /// packed weights; none where that does not pay.
     fn band(&self, out: [usize; 2], count: usize) -> Option<ConvBand>;
 }
 

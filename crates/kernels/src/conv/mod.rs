@@ -1,8 +1,9 @@
 //! Convolutions on the blocked layout; `CONVOLUTION.md` of this crate explains them.
 //!
-//! [`ConvKernel::select`] chooses a method by tables and estimates over shape, instruction set, cache and options (never by
-//! timing) and fixes how the work is cut. Weights are packed once. A run reads packed weights and blocked tensors and
-//! allocates nothing. Every output is summed in the same order whatever the threads do.
+//! [`ConvKernel::select`] chooses a method by tables and estimates over shape, instruction set,
+//! cache and options (never by timing) and fixes how the work is cut. Weights are packed once. A
+//! run reads packed weights and blocked tensors and allocates nothing. Every output is summed in
+//! the same order whatever the threads do.
 
 mod cost;
 mod kernel;

@@ -55,7 +55,8 @@ pub(super) struct ExpectedOperands {
 
 impl<'a> ConvJob<'a> {
     /// # Panics
-    /// If an operand does not have the size, layout, halo or length that the algorithm was prepared for.
+    /// If an operand does not have the size, layout, halo or length that the algorithm was prepared
+    /// for.
     pub(super) fn new(
         expected: &ExpectedOperands,
         x: Blocked<'a>,
@@ -88,14 +89,16 @@ impl<'a> ConvJob<'a> {
         ConvJob { x, xs, ..*self }
     }
 
-    /// The same for a band of one image: its inputs begin with this row of the padded image, and its outputs go to `y`.
+    /// The same for a band of one image: its inputs begin with this row of the padded image, and
+    /// its outputs go to `y`.
     pub(super) fn band(&self, image: usize, input_row: usize, y: Dst, ys: BlockedShape) -> ConvJob<'a> {
         let x = self.x.add(image * self.xs.image_stride + input_row * self.xs.row_stride());
         ConvJob { x, xs: BlockedShape { n: 1, ..self.xs }, y, ys, residual: None, in_place: false, ..*self }
     }
 
-    /// Whether outputs go to lines that are not in the second-level cache: then their lines are requested while sums are made.
-    /// Stores that wait for their lines hold up all that comes behind them.
+    /// Whether outputs go to lines that are not in the second-level cache: then their lines are
+    /// requested while sums are made. Stores that wait for their lines hold up all that comes
+    /// behind them.
     pub(super) fn fetches_outputs(&self) -> bool {
         self.ys.image_len() * size_of::<f32>() > LARGE_OUTPUT
     }

@@ -6,17 +6,18 @@ use std::str::FromStr;
 
 /// How much arithmetic may be saved by multiplying sums of inputs with sums of weights.
 ///
-/// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest output), and make NaN of
-/// outputs that see an infinity. F(4,3) spreads an infinity or NaN over the outputs of its tile, and an outlier adds a few
-/// millionths of its size, times the size of the weights, to outputs of its tile that do not see it.
+/// Winograd convolutions differ from direct ones in rounding (errors stay near 1e-6 of the largest
+/// output), and make NaN of outputs that see an infinity. F(4,3) spreads an infinity or NaN over
+/// the outputs of its tile, and an outlier adds a few millionths of its size, times the size of the
+/// weights, to outputs of its tile that do not see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Winograd {
     /// Direct convolution only.
     Off,
     /// F(2,3): outputs in 2x2 tiles.
     F2,
-    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, 5x5 filters and lines of 3, 5 or 7 taps, which are
-    /// like it.
+    /// F(4,3) where it pays: outputs in 4x4 tiles. Also the forms for stride 2, 5x5 filters and
+    /// lines of 3, 5 or 7 taps, which are like it.
     #[default]
     F4,
 }
@@ -27,8 +28,9 @@ pub enum Precision {
     /// `f32`.
     #[default]
     Single,
-    /// Inputs and weights rounded to bf16 where that is faster and the machine multiplies it; errors of about 3e-3 of the largest
-    /// output. Where F(2,3) is used, what is rounded are the values that it multiplies; errors are half as large again.
+    /// Inputs and weights rounded to bf16 where that is faster and the machine multiplies it;
+    /// errors of about 3e-3 of the largest output. Where F(2,3) is used, what is rounded are the
+    /// values that it multiplies; errors are half as large again.
     Bf16,
 }
 
@@ -39,10 +41,11 @@ pub struct ConvOptions {
     pub winograd: Winograd,
     /// Whether bf16 is.
     pub precision: Precision,
-    /// Weights of so many bytes or more are packed in one way only, whatever the image, and to no more bytes than they have; such
-    /// methods are seldom the fastest.
+    /// Weights of so many bytes or more are packed in one way only, whatever the image, and to no
+    /// more bytes than they have; such methods are seldom the fastest.
     pub one_packing: Option<usize>,
-    /// The input lies in blocks of 16 already: a direct convolution of few channels reads it so, and not as planes.
+    /// The input lies in blocks of 16 already: a direct convolution of few channels reads it so,
+    /// and not as planes.
     pub in_blocks: bool,
     /// Measured choices, which go before the rules.
     pub tuned: Option<&'static ConvTable>,

@@ -35,7 +35,8 @@ impl Conv2dParams {
         }
     }
 
-    /// Height and width of the output for an image of this size; none where the kernel does not fit.
+    /// Height and width of the output for an image of this size; none where the kernel does not
+    /// fit.
     pub fn output_size(&self, [h, w]: [usize; 2]) -> Option<[usize; 2]> {
         let along = |i: usize, size: usize| {
             let reach = self.dilate[i] * self.kernel[i].checked_sub(1)? + 1;

@@ -1,10 +1,12 @@
-//! Convolutions of plain tensors with one, two or three spatial axes, converted to blocks of channels on the way in and back on
-//! the way out.
+//! Convolutions of plain tensors with one, two or three spatial axes, converted to blocks of
+//! channels on the way in and back on the way out.
 //!
-//! A volume is a row of slices, each of them an image. The channels of all slices that an output slice sees lie one behind
-//! another, so they are the channels of one image, and the images of neighbouring outputs overlap: a kernel of depth k over C
-//! channels is a kernel without depth over k * C, for every algorithm. Where the slices of a kernel do not touch (dilation) or
-//! channels fall into groups, each slice of the kernel has a pass of its own, which adds to what the passes before it left.
+//! A volume is a row of slices, each of them an image. The channels of all slices that an output
+//! slice sees lie one behind another, so they are the channels of one image, and the images of
+//! neighbouring outputs overlap: a kernel of depth k over C channels is a kernel without depth over
+//! k * C, for every algorithm. Where the slices of a kernel do not touch (dilation) or channels
+//! fall into groups, each slice of the kernel has a pass of its own, which adds to what the passes
+//! before it left.
 
 use crate::activation::Activation;
 use crate::blocked::convert::{Slices, slices_from_blocked, slices_to_blocked};
@@ -107,7 +109,8 @@ pub struct PlainConv {
 }
 
 impl PlainConv {
-    /// Chooses what computes it for an input of `[n, c, d, h, w]`; none where [`ConvKernel::select`] has none.
+    /// Chooses what computes it for an input of `[n, c, d, h, w]`; none where
+    /// [`ConvKernel::select`] has none.
     pub fn select(
         params: Conv2dParams,
         depth: Depth,
@@ -172,7 +175,8 @@ impl PlainConv {
         }
     }
 
-    /// The form of packed weights, as for [`ConvKernel::packing`], whose weights these are where there is no depth.
+    /// The form of packed weights, as for [`ConvKernel::packing`], whose weights these are where
+    /// there is no depth.
     pub fn packing(&self) -> String {
         let of_slices = self.kernel.packing();
         match self.depth.kernel {
@@ -205,7 +209,8 @@ impl PlainConv {
     /// Packs weights `[out_channels][in_channels / groups][depth][height][width]`.
     ///
     /// # Panics
-    /// If `weights` or `packed` does not have the length that the parameters and [`packed_len`](Self::packed_len) say.
+    /// If `weights` or `packed` does not have the length that the parameters and
+    /// [`packed_len`](Self::packed_len) say.
     pub fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         assert_eq!(weights.len(), self.weight_len(), "elements of the weights of {}", self.name());
         if self.depth.kernel == 1 {
@@ -229,7 +234,8 @@ impl PlainConv {
     /// The weights of some output channels as [`pack`](Self::pack) got them.
     ///
     /// # Panics
-    /// If they cannot be had ([`can_unpack`](Self::can_unpack)), or an operand is shorter than the parameters say.
+    /// If they cannot be had ([`can_unpack`](Self::can_unpack)), or an operand is shorter than the
+    /// parameters say.
     pub fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
         if self.depth.kernel == 1 {
             return self.kernel.unpack(packed, outputs, weights);
@@ -254,8 +260,8 @@ impl PlainConv {
         params.out_channels * self.slice_inputs() * self.depth.kernel * params.taps()
     }
 
-    /// Calls `visit` for the slices of the filters of some output channels that a pass reads: where each lies among the weights of
-    /// these channels, and where among the kernel's.
+    /// Calls `visit` for the slices of the filters of some output channels that a pass reads: where
+    /// each lies among the weights of these channels, and where among the kernel's.
     fn each_filter(&self, pass: usize, outputs: Range<usize>, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
         let params = self.kernel.params();
         let (inputs, taps) = (self.slice_inputs(), params.taps());
@@ -276,7 +282,8 @@ impl PlainConv {
         self.workspace_parts().iter().sum()
     }
 
-    /// Elements of the blocked input, the blocked output and the scratch of a run, each a whole number of cache lines.
+    /// Elements of the blocked input, the blocked output and the scratch of a run, each a whole
+    /// number of cache lines.
     fn workspace_parts(&self) -> [usize; 3] {
         let parts = [self.slice.len(), self.kernel.output_shape().len(), self.kernel.scratch_len()];
         parts.map(|len| len.next_multiple_of(LINE))

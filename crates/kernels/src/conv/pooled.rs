@@ -1,8 +1,10 @@
-//! A convolution and the pooling behind it as one step, for large outputs that nobody else reads.
+//! A convolution and the pooling behind it as one step, for large outputs that have no other
+//! reader.
 //!
-//! Whoever takes part goes through his rows from above, a band at a time: the band is convolved into scratch memory and pooled
-//! while it is near. PoolRows that the next windows need, too, move to the front of the scratch memory; who begins in the middle of
-//! an image convolves the band above once more for them, with the same bits.
+//! A thread goes through its rows from above, a band at a time: the band is convolved into scratch
+//! memory and pooled while it is near. Rows that the next windows need, too, move to the front of
+//! the scratch memory; a thread that begins in the middle of an image convolves the band above once
+//! more for them, with the same bits.
 
 use crate::blocked::pool::{Pool2dParams, PoolKind, PoolRows, Pooling};
 use crate::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
@@ -16,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Outputs of a convolution below this stay in the second-level cache until they are pooled anyway.
 const LEAST_OUTPUT: usize = 1 << 20;
-/// PoolRows that are computed twice do not count below this part of all.
+/// Rows that are computed twice do not count below this part of all.
 const LITTLE: usize = 32;
 /// A band should leave room beside it in that cache.
 const MOST_BAND: usize = 352 << 10;
@@ -33,7 +35,8 @@ pub struct PooledKernel {
 }
 
 impl PooledKernel {
-    /// A pooling with `out` rows and columns of windows behind `conv`; none where this does not pay.
+    /// A pooling with `out` rows and columns of windows behind `conv`; none where this does not
+    /// pay.
     pub fn new(conv: &ConvKernel, kind: PoolKind, params: Pool2dParams, out: [usize; 2]) -> Option<PooledKernel> {
         if conv.output_shape().image_len() * size_of::<f32>() < LEAST_OUTPUT {
             return None;
@@ -65,8 +68,8 @@ impl PooledKernel {
         let rows = (1..=covered / step).map(|steps| steps * step).take_while(|rows| rows * row_bytes <= most);
         let possible = rows.map(|rows| PoolBands::new(&pooling, whole.h, out[0], covered, rows));
         let fits = |b: &PoolBands| b.carried <= b.rows && (b.carried + b.rows) * row_bytes <= most;
-        // Hardly any rows twice, none shared by windows if possible. Then as few bands as possible, unless whoever begins inside of
-        // the image computes one twice.
+        // Hardly any rows twice, none shared by windows if possible. Then as few bands as possible,
+        // unless a thread that begins inside of the image computes one twice.
         let cost = |b: &PoolBands| {
             let size = if b.carried > 0 { b.rows } else { b.count };
             ((b.count * b.rows - covered) * LITTLE / covered, b.carried, size)
@@ -90,8 +93,8 @@ impl PooledKernel {
     /// Convolves and pools; writes all of `y`, its halo included. A residual is not possible.
     ///
     /// # Panics
-    /// If an operand does not have the shape that the convolution and [`output_shape`](Self::output_shape) say, up to a
-    /// larger halo.
+    /// If an operand does not have the shape that the convolution and
+    /// [`output_shape`](Self::output_shape) say, up to a larger halo.
     pub fn run(
         &self,
         x: Blocked<'_>,
@@ -152,7 +155,8 @@ impl PooledKernel {
                     size: bands.size,
                     fetch: false,
                 };
-                // SAFETY: windows of these outputs lie in the band and in what was carried; these rows belong to this chunk.
+                // SAFETY: windows of these outputs lie in the band and in what was carried; these
+                // rows belong to this chunk.
                 unsafe { self.pooling.run(&rows, job.y, &job.ys, image, 0..shape.blocks(), done..end) }
                 done = end;
             }
@@ -172,18 +176,18 @@ fn carry(buffer: &mut [f32], shape: &BlockedShape, from: usize, rows: usize) {
     }
 }
 
-/// How the rows of an image are cut into bands of the same height. The last one ends with the image, so it may begin inside of
-/// the one before.
+/// How the rows of an image are cut into bands of the same height. The last one ends with the
+/// image, so it may begin inside of the one before.
 #[derive(Clone, Debug)]
 struct PoolBands {
     rows: usize,
     count: usize,
-    /// PoolRows of the image, and those that the algorithm computes.
+    /// Rows of the image, and those that the algorithm computes.
     size: usize,
     covered: usize,
-    /// PoolRows of windows.
+    /// Rows of windows.
     out: usize,
-    /// PoolRows above a band that its windows reach.
+    /// Rows above a band that its windows reach.
     carried: usize,
 }
 
@@ -202,7 +206,7 @@ impl PoolBands {
         (band * self.rows).min(self.covered - self.rows)
     }
 
-    /// PoolRows of outputs whose windows end in the bands before this one.
+    /// Rows of outputs whose windows end in the bands before this one.
     fn complete_before(&self, pooling: &Pooling, band: usize) -> usize {
         match band {
             0 => 0,

@@ -1,4 +1,5 @@
-//! Register tiles of convolutions: sums over taps with bias, residual and activation applied before they are stored.
+//! Register tiles of convolutions: sums over taps with bias, residual and activation applied before
+//! they are stored.
 
 use crate::activation::Limits;
 use crate::gemm::tile::{Elements, Soon, Tap, accumulate, tile_size, too_large};
@@ -15,14 +16,15 @@ pub(super) struct ResidualAt {
     pub row: usize,
 }
 
-/// Arguments of a tile of M pixels, of one row or from the end of one to the beginning of the next, times N blocks of output
-/// channels.
+/// Arguments of a tile of M pixels, of one row or from the end of one to the beginning of the next,
+/// times N blocks of output channels.
 pub(super) struct ConvTileArgs {
     /// The input pixel under the first tap of the first output.
     pub a: Src,
     /// Elements between the input pixels of neighbouring outputs.
     pub pixel: usize,
-    /// From the input pixel of the first output to that of the first output in the next row, in elements.
+    /// From the input pixel of the first output to that of the first output in the next row, in
+    /// elements.
     pub row: usize,
     pub taps: *const Tap,
     pub taps_len: usize,
@@ -90,7 +92,8 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
     }
 }
 
-/// Where pixel m of a tile lies, in rows that are `row` apart; those from `TURN` on lie in the second.
+/// Where pixel m of a tile lies, in rows that are `row` apart; those from `TURN` on lie in the
+/// second.
 #[inline(always)]
 pub(super) fn place<const TURN: usize>(m: usize, row: usize) -> usize {
     if m < TURN { m * LANES } else { row + (m - TURN) * LANES }
@@ -121,7 +124,8 @@ unsafe fn store_tile<S: Simd, const M: usize, const N: usize, const TURN: usize,
     }
 }
 
-/// The tile of `rows` pixels `pixel` elements apart and `blocks` blocks of outputs; at most the size that `tile_size` gives.
+/// The tile of `rows` pixels `pixel` elements apart and `blocks` blocks of outputs; at most the
+/// size that `tile_size` gives.
 pub(super) fn conv_tile(isa: Isa, elements: Elements, rows: usize, blocks: usize, pixel: usize) -> Entry<ConvTileArgs> {
     macro_rules! tiles {
         ($entry:ident $arguments:tt, $pixel:literal, $blocks:literal: $($rows:literal / $ways:literal)*) => {
@@ -138,7 +142,8 @@ pub(super) fn conv_tile(isa: Isa, elements: Elements, rows: usize, blocks: usize
             }
         };
     }
-    // Constant distances for blocked pixels and planes at strides 1 and 2; any other is read from the arguments.
+    // Constant distances for blocked pixels and planes at strides 1 and 2; any other is read from
+    // the arguments.
     match (isa.or_best(), elements, pixel) {
         (Isa::Avx512, Elements::Pairs, 16) => tiles!(entry_pairs, 16),
         (Isa::Avx512, Elements::Pairs, 32) => tiles!(entry_pairs, 32),
@@ -155,8 +160,8 @@ pub(super) fn conv_tile(isa: Isa, elements: Elements, rows: usize, blocks: usize
     }
 }
 
-/// The tile of two whole rows of `cols` pixels `pixel` elements apart, where there is one: narrow images leave most of a tile of
-/// one row empty, and would read the weights once for every row.
+/// The tile of two whole rows of `cols` pixels `pixel` elements apart, where there is one: narrow
+/// images leave most of a tile of one row empty, and would read the weights once for every row.
 pub(super) fn two_row_tile(
     isa: Isa,
     elements: Elements,
@@ -184,8 +189,9 @@ pub(super) fn two_row_tile(
     }
 }
 
-/// The largest tile of pixels `pixel` elements apart of which the first `turn` end a row and the others begin the next, where there
-/// is one: for instruction sets with small tiles, into which rows seldom divide.
+/// The largest tile of pixels `pixel` elements apart of which the first `turn` end a row and the
+/// others begin the next, where there is one: for instruction sets with small tiles, into which
+/// rows seldom divide.
 pub(super) fn turning_tile(isa: Isa, turn: usize, pixel: usize) -> Option<Entry<ConvTileArgs>> {
     macro_rules! narrow {
         ($($turn:literal)*) => {
@@ -251,7 +257,8 @@ impl<const M: usize, const PIXEL: usize> Body for DepthwiseTile<M, PIXEL> {
     }
 }
 
-/// The same for three neighbouring taps a row and outputs at neighbouring pixels: every input is loaded once a row, not three times.
+/// The same for three neighbouring taps a row and outputs at neighbouring pixels: every input is
+/// loaded once a row, not three times.
 struct DepthwiseTile3<const M: usize>;
 
 impl<const M: usize> Body for DepthwiseTile3<M> {
@@ -318,7 +325,8 @@ unsafe fn store_depthwise_if<S: Simd, const M: usize, const LEAKY: bool>(s: S, x
     }
 }
 
-/// Pixels of the largest depthwise tile; `dense` where rows have three taps side by side and outputs lie at neighbouring pixels.
+/// Pixels of the largest depthwise tile; `dense` where rows have three taps side by side and
+/// outputs lie at neighbouring pixels.
 pub(super) fn depthwise_rows(isa: Isa, dense: bool) -> usize {
     match isa.or_best() {
         Isa::Avx512 if dense => 8,

@@ -1,8 +1,9 @@
-//! Which method computes a convolution: a table of measured choices, then estimates. Nothing is measured here, so that the
-//! same shape gives the same bits on every run.
+//! Which method computes a convolution: a table of measured choices, then estimates. Nothing is
+//! measured here, so that the same shape gives the same bits on every run.
 //!
-//! A choice comes from the first of these that has one, as long as the options allow it:
-//! the caller's table ([`ConvOptions::tuned`]), the table that is part of this crate (`measured.txt`), the lowest estimate.
+//! A choice comes from the first of these that has one, as long as the options allow it: the
+//! caller's table ([`ConvOptions::tuned`]), the table that is part of this crate (`measured.txt`),
+//! the lowest estimate.
 
 use crate::conv::method::Method;
 use crate::conv::options::{ConvOptions, Precision, Winograd};
@@ -48,7 +49,8 @@ fn by_estimate(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -
     costs.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or_else(|| last(allowed), |(method, _)| method)
 }
 
-/// The first allowed method that is worth its work and whose packed weights serve images of any size.
+/// The first allowed method that is worth its work and whose packed weights serve images of any
+/// size.
 fn for_all_sizes(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Method {
     let serves = |m: &&Method| m.0.packs_for_all_sizes() && m.0.cost(signature, out).is_some();
     allowed.iter().find(serves).copied().unwrap_or_else(|| last(allowed))
@@ -83,7 +85,8 @@ mod tests {
     fn the_committed_table_is_sound_and_every_line_of_it_is_a_possible_choice() {
         for (signature, tuned) in MEASURED.iter() {
             let allowed = candidates(signature, Winograd::F4);
-            // Which methods exist is the same everywhere, but for bf16, which only some machines multiply.
+            // Which methods exist is the same everywhere, but for bf16, which only some machines
+            // multiply.
             assert!(allowed.contains(&tuned.method) || tuned.method.rounds(), "{signature} {}", tuned.method);
         }
     }

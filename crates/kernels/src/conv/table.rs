@@ -1,4 +1,5 @@
-//! Tables of measured convolutions: which method was fastest for a signature. As text, one line each.
+//! Tables of measured convolutions: which method was fastest for a signature. As text, one line
+//! each.
 
 use crate::cache_class::CacheClass;
 use crate::conv::method::Method;

@@ -5,7 +5,8 @@ use crate::gemm::tile::{Elements, Split, SplitEntries, tile_size};
 use crate::isa::Isa;
 use crate::simd::Entry;
 
-/// A kind of register tiles: `blocks` blocks of outputs, `pixel` elements between the inputs of neighbouring outputs.
+/// A kind of register tiles: `blocks` blocks of outputs, `pixel` elements between the inputs of
+/// neighbouring outputs.
 #[derive(Clone, Copy)]
 pub(super) struct TileShape {
     pub isa: Isa,
@@ -25,7 +26,8 @@ impl TileShape {
         two_row_tile(self.isa, self.elements, cols, self.blocks, self.pixel)
     }
 
-    /// The largest tile of which the first `turn` pixels end a row and the others begin the next, where there is one.
+    /// The largest tile of which the first `turn` pixels end a row and the others begin the next,
+    /// where there is one.
     fn turning(&self, turn: usize) -> Option<Entry<ConvTileArgs>> {
         turning_tile(self.isa, turn, self.pixel)
     }
@@ -61,7 +63,7 @@ pub(super) struct TilePlace {
 }
 
 impl RowTiling {
-    /// RowTiling for `rows` rows of `cols` pixels.
+    /// Tiles for `rows` rows of `cols` pixels.
     pub(super) fn new(cols: usize, rows: usize, shape: TileShape) -> RowTiling {
         let along = |total: usize, turns: Turns| {
             let split = Split::tiles(total, shape.isa);
@@ -70,15 +72,15 @@ impl RowTiling {
         if let Some(two_rows) = shape.two_rows(cols) {
             return along(cols, Turns::TwoRows(two_rows));
         }
-        // A line of all pixels, unless rows divide into whole tiles or are so short that a tile could hold two ends. What is left
-        // over at the end of the line lies in the last row.
+        // A line of all pixels, unless rows divide into whole tiles or are so short that a tile
+        // could hold two ends. What is left over at the end of the line lies in the last row.
         let most = tile_size(shape.isa).rows;
         let turning = std::array::from_fn(|i| shape.turning(i + 1));
         let turns = turning[0].is_some() && cols + 1 >= most && !cols.is_multiple_of(most) && rows > 1;
         if turns { along(cols * rows, Turns::Line(turning)) } else { along(cols, Turns::Never) }
     }
 
-    /// RowTiling of so many rows.
+    /// Tiles of so many rows.
     pub(super) fn count(&self, rows: usize) -> usize {
         match self.turns {
             Turns::Never => rows * self.split.parts,
@@ -89,7 +91,8 @@ impl RowTiling {
 
     /// Where they lie, counted from the first row.
     pub(super) fn places(&self, rows: usize) -> impl Iterator<Item = TilePlace> + '_ {
-        // The next tile, and its number in the row or line that is cut. Divisions would take as long as a short tile's epilogue.
+        // The next tile, and its number in the row or line that is cut. Divisions would take as
+        // long as a short tile's epilogue.
         let (mut row, mut col, mut part) = (0, 0, 0);
         (0..self.count(rows)).map(move |_| {
             let entry = self.entries.of(&self.split, part);

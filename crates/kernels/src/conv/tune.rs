@@ -25,11 +25,13 @@ pub struct Measured {
 
 /// Calls of every method at least.
 const LEAST_ROUNDS: usize = 3;
-/// Bytes read between two calls, so that weights and activations come from where they come from inside a network.
+/// Bytes read between two calls, so that weights and activations come from where they come from
+/// inside a network.
 const EVICTED: usize = 48 << 20;
 
-/// Measures every method that can compute a convolution, in turns, in the calling thread, for about as long as `budget` says.
-/// The fastest comes first; none at all if the parameters contradict each other or the instruction set is not there.
+/// Measures every method that can compute a convolution, in turns, in the calling thread, for about
+/// as long as `budget` says. The fastest comes first; none at all if the parameters contradict each
+/// other or the instruction set is not there.
 ///
 /// Between calls the caches are filled with something else.
 pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) -> Vec<Measured> {

@@ -33,7 +33,7 @@ impl Output<'_> {
     /// Writes `rows` rows of the finished sums of a panel to C with the epilogue applied.
     ///
     /// # Safety
-    /// Nobody else may touch these rows of the panel; `sums` must hold `rows` rows of its width, `sums_row`
+    /// No other thread may touch these rows of the panel; `sums` must hold `rows` rows of its width, `sums_row`
     /// elements from one to the next.
     pub unsafe fn store(&self, first: usize, rows: usize, panel: usize, sums: Src, sums_row: usize) {
         let width = self.gemm.panel();

@@ -1,5 +1,5 @@
-//! Depthwise convolution: every channel has one filter of its own, so blocks of channels are independent and a vector of
-//! weights multiplies a vector of inputs.
+//! Depthwise convolution: every channel has one filter of its own, so blocks of channels are
+//! independent and a vector of weights multiplies a vector of inputs.
 
 use crate::blocked::chunks::ChunkGrid;
 use crate::blocked::{BLOCK, Halo, zero_halo};
@@ -99,7 +99,8 @@ impl Depthwise {
                 if let (Some(tile), Some(first)) = (&mut args.residual, &residual) {
                     tile.at = first.at.add(row * first.row + col * BLOCK);
                 }
-                // SAFETY: `ConvJob::new` checked shapes, halo and lengths; these output rows of this block belong to this chunk.
+                // SAFETY: `ConvJob::new` checked shapes, halo and lengths; these output rows of
+                // this block belong to this chunk.
                 unsafe { entries.of(&split, i)(&args) }
             }
         }

@@ -1,8 +1,9 @@
-//! Direct convolution of any kernel, stride, dilation and group count: a row of output pixels times one or two blocks of
-//! output channels per register tile.
+//! Direct convolution of any kernel, stride, dilation and group count: a row of output pixels times
+//! one or two blocks of output channels per register tile.
 //!
-//! Groups whose channels do not fill blocks are computed as the dense convolution between a block of outputs and the inputs
-//! that any of them sees, with zero weights in between: a NaN or infinity in one such group reaches its neighbours in the block.
+//! Groups whose channels do not fill blocks are computed as the dense convolution between a block
+//! of outputs and the inputs that any of them sees, with zero weights in between: a NaN or infinity
+//! in one such group reaches its neighbours in the block.
 
 use crate::blocked::chunks::{Chunk, ChunkGrid};
 use crate::blocked::{BLOCK, Halo, zero_halo};
@@ -21,7 +22,8 @@ use crate::simd::{LANES, Src};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Packed weights up to this part of the second-level cache, in eighths, stay there while all of them pass over a few rows.
+/// Packed weights up to this part of the second-level cache, in eighths, stay there while all of
+/// them pass over a few rows.
 const CACHED_EIGHTHS: usize = 5;
 /// Rows that are finished for all output channels while their input is near.
 const BAND: usize = 4;
@@ -29,8 +31,8 @@ const BAND: usize = 4;
 const CHUNK_WORK: usize = 2 << 20;
 const MOST_WORK: usize = 16 << 20;
 
-/// Taps between two visits of the outputs, where weights come from far: their panel then stays in the first-level cache while
-/// the tiles of a chunk pass over it.
+/// Taps between two visits of the outputs, where weights come from far: their panel then stays in
+/// the first-level cache while the tiles of a chunk pass over it.
 const DEPTH: usize = 64;
 /// Chunks that a convolution with many weights is cut into at least.
 const LEAST_CHUNKS: usize = 16;
@@ -178,7 +180,8 @@ impl Direct {
         }
     }
 
-    /// Where a tile of this part finds its inputs, counted from the pixel of its first tap; how many taps there are.
+    /// Where a tile of this part finds its inputs, counted from the pixel of its first tap; how
+    /// many taps there are.
     fn fill_taps(&self, job: &ConvJob<'_>, part: &OutputPart, taps: &mut [Tap]) -> usize {
         let Conv2dParams { kernel, dilate, .. } = self.params;
         let mut used = 0;
@@ -199,7 +202,8 @@ impl Direct {
         &self.cut
     }
 
-    /// Whether writing outputs takes longer than computing them, and weights do not come from afar for every few of them.
+    /// Whether writing outputs takes longer than computing them, and weights do not come from afar
+    /// for every few of them.
     fn is_bound_by_outputs(&self) -> bool {
         !self.shared && self.params.group_inputs() * self.params.taps() <= SHORT_SUMS
     }
@@ -212,7 +216,8 @@ impl Direct {
     /// Computes one chunk from an input that may hold only the rows it reads.
     pub(in crate::conv) fn run_chunk(&self, job: &ConvJob<'_>, chunk: &Chunk, from: InputRows, scratch: &mut [u8]) {
         let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut scratch[..self.scratch_bytes()]);
-        // Parts are mostly alike: they see the same inputs, and all but the last have as many blocks.
+        // Parts are mostly alike: they see the same inputs, and all but the last have as many
+        // blocks.
         let (mut inputs, mut used, mut tiles) = (None, 0, None);
         for part in &self.parts[chunk.parts.clone()] {
             if inputs != Some(part.inputs) {
@@ -252,7 +257,8 @@ impl Direct {
             b = b.add(len);
         }
         for block in part.first_block..part.first_block + part.blocks {
-            // SAFETY: `ConvJob::new` checked the shape; these output rows of these blocks belong to this chunk.
+            // SAFETY: `ConvJob::new` checked the shape; these output rows of these blocks belong to
+            // this chunk.
             unsafe { zero_halo(job.y, &job.ys, chunk.image, block, chunk.rows.clone()) }
         }
     }
@@ -280,7 +286,8 @@ impl Direct {
         let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
         let (width, pixel) = (part.blocks * LANES, stride[1] * xs.block);
         let fetch_outputs = stage.len <= SHORT_SUMS * width && job.fetches_outputs();
-        // Rounded inputs were just written. Of others the first part brings near what the others read, unless much lies between.
+        // Rounded inputs were just written. Of others the first part brings near what the others
+        // read, unless much lies between.
         let first = self.shared || part.first_block == self.parts[chunk.parts.start].first_block;
         let fetch_rows = first && self.elements == Elements::Single;
         let passes = tiles.count(chunk.rows.len());
@@ -318,8 +325,8 @@ impl Direct {
             if let (Some(tile), Some(first)) = (&mut args.residual, &residual) {
                 (tile.at, tile.row) = (first.at.add(row * first.row + y_right), first.row - y_right);
             }
-            // SAFETY: `ConvJob::new` checked shapes, halo and lengths; the taps and weights were laid out for this part; these
-            // output rows of these blocks belong to this chunk.
+            // SAFETY: `ConvJob::new` checked shapes, halo and lengths; the taps and weights were
+            // laid out for this part; these output rows of these blocks belong to this chunk.
             unsafe { entry(&args) }
         }
     }
@@ -351,7 +358,8 @@ impl PreparedConv for Direct {
         self.packed_len
     }
 
-    /// Weights in the order in which a tile reads them: part, block of input channels, tap, input channel, output channel.
+    /// Weights in the order in which a tile reads them: part, block of input channels, tap, input
+    /// channel, output channel.
     fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         packed[..self.packed_len].fill(0.0);
         self.each_weight(0..self.params.out_channels, |weight, place| packed[place] = weights[weight]);
@@ -451,8 +459,8 @@ fn channel_runs(planar: bool, (start, end): (usize, usize)) -> impl Iterator<Ite
     })
 }
 
-/// Cuts the output channels into parts of as many blocks as the tile has (one, where groups are narrower than that), and adds up
-/// the weights they need.
+/// Cuts the output channels into parts of as many blocks as the tile has (one, where groups are
+/// narrower than that), and adds up the weights they need.
 fn output_parts(p: &Conv2dParams, isa: Isa) -> (Vec<OutputPart>, usize) {
     let blocks = p.out_channels.div_ceil(BLOCK);
     let widest = tile_size(isa).blocks;

@@ -1,8 +1,9 @@
-//! Direct convolution of values rounded to bf16, for AVX512-BF16: twice the multiply-adds of `f32` in half of the bytes.
+//! Direct convolution of values rounded to bf16, for AVX512-BF16: twice the multiply-adds of `f32`
+//! in half of the bytes.
 //!
-//! Tensors stay `f32`. What a tile reads is rounded once, to pairs of channels: a pair takes the place of one `f32` channel,
-//! so that blocks of 32 channels look like blocks of 16 to the direct convolution that does the rest. Sums, bias, residual and
-//! activation are `f32`.
+//! Tensors stay `f32`. What a tile reads is rounded once, to pairs of channels: a pair takes the
+//! place of one `f32` channel, so that blocks of 32 channels look like blocks of 16 to the direct
+//! convolution that does the rest. Sums, bias, residual and activation are `f32`.
 
 use crate::blocked::{BLOCK, BlockedShape, Halo};
 use crate::cache_class::CacheClass;
@@ -127,8 +128,9 @@ impl DirectBf16 {
                 let x = job.x.add(xs.padded_offset(image, 2 * block, top + row * self.step[0], left));
                 let next = x.add(if channels > BLOCK { xs.block_stride() } else { 0 });
                 let out = pairs.add(shape.offset(0, block, at, 0));
-                // SAFETY: `multiplies_pairs` asked for the instructions; `ConvJob::new` checked that the input has these pixels, the
-                // rounded one has room for its own, and these rows of these blocks belong to this chunk.
+                // SAFETY: `multiplies_pairs` asked for the instructions; `ConvJob::new` checked
+                // that the input has these pixels, the rounded one has room for its own, and these
+                // rows of these blocks belong to this chunk.
                 unsafe {
                     if self.step[1] == 1 {
                         round_to_pairs(x, next, shape.w, mask, out);

@@ -1,4 +1,5 @@
-//! Convolutions of bf16 against their definition in f64. On a machine without AVX512-BF16 only what is chosen there is tested.
+//! Convolutions of bf16 against their definition in f64. On a machine without AVX512-BF16 only what
+//! is chosen there is tested.
 
 use crate::activation::Activation;
 use crate::cache_class::CacheClass;
@@ -12,7 +13,8 @@ use crate::par::{Par, Serial};
 use crate::testing::{Reverse, Threads, Uneven};
 use proptest::prelude::*;
 
-/// The largest error of a product of two rounded numbers, relative to it: 2^-8 from each, and a little.
+/// The largest error of a product of two rounded numbers, relative to it: 2^-8 from each, and a
+/// little.
 const ROUNDING: f64 = 2.02 / 256.0;
 
 /// The case with inputs and weights that rounding leaves as they are.

@@ -1,4 +1,5 @@
-//! Inputs of fewer channels than planes are for, read from blocks: as good as from planes, and nothing beyond the last channel.
+//! Inputs of fewer channels than planes are for, read from blocks: as good as from planes, and
+//! nothing beyond the last channel.
 
 use crate::blocked::BLOCK;
 use crate::conv::methods::direct::PLANAR_CHANNELS;

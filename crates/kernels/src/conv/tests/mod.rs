@@ -160,8 +160,9 @@ impl Case {
         y
     }
 
-    /// Blocked, with a larger input halo than needed, an output that is a slice of the channels of a wider one, and NaN in
-    /// every buffer beforehand. Checks that the halo of the output is zero and nothing else of the wider tensor was written.
+    /// Blocked, with a larger input halo than needed, an output that is a slice of the channels of
+    /// a wider one, and NaN in every buffer beforehand. Checks that the halo of the output is zero
+    /// and nothing else of the wider tensor was written.
     fn run_blocked(&self, kernel: &ConvKernel, par: &dyn Par) -> Vec<f32> {
         let mut xs = kernel.input_shape();
         let extra =
@@ -215,7 +216,8 @@ impl Case {
         out
     }
 
-    /// Compares what selection chooses with the reference; `tolerance` is relative to the scale of the sums.
+    /// Compares what selection chooses with the reference; `tolerance` is relative to the scale of
+    /// the sums.
     fn check(&self, isa: Isa, winograd: Winograd, tolerance: f64) {
         self.check_kernels(&[self.select(isa, winograd)], tolerance);
     }
@@ -263,7 +265,8 @@ pub(in crate::conv) fn activations() -> impl Strategy<Value = Activation> {
 }
 
 prop_compose! {
-    /// Any convolution: groups of any size (also of one channel), kernels up to 5, strides, dilations and pads up to 3.
+    /// Any convolution: groups of any size (also of one channel), kernels up to 5, strides,
+    /// dilations and pads up to 3.
     pub(in crate::conv) fn convolutions()(
         groups in prop_oneof![3 => Just(1usize), 1 => 2usize..5, 1 => 5usize..40],
         inputs in 1usize..40, outputs in 1usize..40, depthwise in prop::bool::weighted(0.2),
@@ -490,7 +493,8 @@ proptest! {
         prop_assert!(fits("winograd-polyphase", params, Isa::detect()));
         let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
         let phases = |isa: Isa| case.with(isa, |n, out| WinogradPolyphase::new(params, n, out, isa));
-        // One channel has sums of few terms, beside which the rounding of the whole tile weighs more.
+        // One channel has sums of few terms, beside which the rounding of the whole tile weighs
+        // more.
         case.check_kernels(&Isa::ALL.map(|isa| phases(isa.or_best())), 2e-5);
     }
 }
@@ -583,7 +587,8 @@ fn an_infinity_spreads_over_its_tile_under_f4_and_no_further_and_not_at_all_unde
         let at_load = |scheme| {
             case.with(isa, |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa))
         };
-        // The values of F(2,3) reach only outputs that see them; as NaN, because differences of infinities are formed.
+        // The values of F(2,3) reach only outputs that see them; as NaN, because differences of
+        // infinities are formed.
         assert_eq!(bad(at_load(Scheme::F2)), 9, "{isa}");
         assert!(bad(at_load(Scheme::F4)) > 9, "{isa}: the documented spread");
     }

@@ -138,7 +138,8 @@ fn slices_that_an_output_sees_are_channels_of_one_image() {
 
 #[test]
 fn volumes_of_common_networks_agree_with_the_definition() {
-    // First layers, a layer of C3D, factors of R(2+1)D, one kernel over all of a volume, strides that leave slices out.
+    // First layers, a layer of C3D, factors of R(2+1)D, one kernel over all of a volume, strides
+    // that leave slices out.
     case([2, 3, 5, 12, 12], 16, [3; 3], [1; 3], [1; 3]).check();
     case([1, 3, 9, 16, 16], 8, [7; 3], [2; 3], [3; 3]).check();
     case([2, 32, 4, 9, 9], 32, [3; 3], [1; 3], [1; 3]).check();

@@ -28,7 +28,8 @@ proptest! {
 #[test]
 fn an_infinity_stays_among_the_outputs_of_its_tile_with_stride_2() {
     let params = Conv2dParams { pad: [1, 1], stride: [2, 2], ..Conv2dParams::square(32, 32, 3) };
-    // Outputs 0 to 8 along each side: tiles of 2, 2, 2, 2 and 1 (in another order), of 3 each, of 3 each instead of 4.
+    // Outputs 0 to 8 along each side: tiles of 2, 2, 2, 2 and 1 (in another order), of 3 each, of 3
+    // each instead of 4.
     let mut case = Case::new(params, 1, [18, 18], 4);
     case.x[9 * 18 + 9] = f32::INFINITY;
     let sees = |at: usize| [4, 5].contains(&(at / 9)) && [4, 5].contains(&(at % 9));

@@ -96,7 +96,7 @@ impl Chunk<'_> {
     /// The sums of some rows.
     ///
     /// # Safety
-    /// There must be room for them, and nobody else may touch them.
+    /// There must be room for them, and no other thread may touch them.
     unsafe fn multiply(&self, rows: Range<usize>) {
         for row in rows.clone() {
             // SAFETY: promised by the caller.

@@ -1,9 +1,11 @@
-//! Filters, a block of output channels at a time, and their values at the points of a scheme, in f64.
+//! Filters, a block of output channels at a time, and their values at the points of a scheme, in
+//! f64.
 
 use crate::blocked::BLOCK;
 use crate::conv::params::Conv2dParams;
 
-/// The taps of the filters of one input channel for a block of output channels, row by row; zero beyond the last of either.
+/// The taps of the filters of one input channel for a block of output channels, row by row; zero
+/// beyond the last of either.
 pub(super) fn gather_filters(
     weights: &[f32],
     params: &Conv2dParams,

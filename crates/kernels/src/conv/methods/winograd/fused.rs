@@ -1,12 +1,14 @@
 //! Filters transformed on their way from the cache to the multiply-add units, for AVX-512.
 //!
-//! The image is cut into patches of 2x2 tiles; a tile is four, three or two outputs on a side (7 = 4 + 3, 5 = 3 + 2), so that little is
-//! computed and thrown away. For one block of outputs, 32 input channels and one row of the filter transform at a time, six
-//! vectors are formed and used at once on the four tiles: 24 accumulators. Six passes read the same 18 KiB of filters from the
+//! The image is cut into patches of 2x2 tiles; a tile is four, three or two outputs on a side (7 =
+//! 4 + 3, 5 = 3 + 2), so that little is computed and thrown away. For one block of outputs, 32
+//! input channels and one row of the filter transform at a time, six vectors are formed and used at
+//! once on the four tiles: 24 accumulators. Six passes read the same 18 KiB of filters from the
 //! first-level cache.
 //!
-//! Filters are multiplied by integers only; the fractions sit in the input transform. A side of three is F(3,3) on the points
-//! of F(4,3) without -2, one of two is F(2,3) without 1/2, too: they share the filters' rows and skip some.
+//! Filters are multiplied by integers only; the fractions sit in the input transform. A side of
+//! three is F(3,3) on the points of F(4,3) without -2, one of two is F(2,3) without 1/2, too: they
+//! share the filters' rows and skip some.
 
 use super::fused_patch::{FusedPatch, POINTS, PatchTile, SIDE, TILES, tile_sides, uses};
 use super::transforms::{InputArgs, OutputArgs};
@@ -26,14 +28,15 @@ use std::sync::Arc;
 
 /// Blocks of input channels between two visits of the accumulators.
 const DEPTH: usize = 2;
-/// Transformed inputs of a chunk that stay near the second-level cache, and patches that at least pass over the filters together.
+/// Transformed inputs of a chunk that stay near the second-level cache, and patches that at least
+/// pass over the filters together.
 const CACHED: usize = 640 << 10;
 const LEAST_PATCHES: usize = 2;
 /// Elements of the filters of one input channel for a block of outputs.
 const FILTER: usize = 9 * BLOCK;
 
-/// What filters transformed on their way cost, in multiply-adds: forming the values for a patch, and each product with one of
-/// them. Fitted to layers of 4x4 to 8x8 patches.
+/// What filters transformed on their way cost, in multiply-adds: forming the values for a patch,
+/// and each product with one of them. Fitted to layers of 4x4 to 8x8 patches.
 const FORMING: f64 = 63.0;
 const FORMED: f64 = 0.8;
 
@@ -84,7 +87,7 @@ pub(in crate::conv) struct WinogradFused {
     images: usize,
     patch: FusedPatch,
     tiles: Vec<PlacedTile>,
-    /// PointRows and columns of patches.
+    /// Rows and columns of patches.
     grid: [usize; 2],
 }
 
@@ -192,8 +195,8 @@ impl WinogradFused {
                 v: v.add(tile.number * BLOCK),
                 point: points.as_ptr(),
             };
-            // SAFETY: the halo that `ConvJob::new` checked covers every patch; V has room for every block of every patch, and this
-            // block belongs to this chunk.
+            // SAFETY: the halo that `ConvJob::new` checked covers every patch; V has room for every
+            // block of every patch, and this block belongs to this chunk.
             unsafe { transform(&args) }
         }
     }
@@ -216,8 +219,8 @@ impl WinogradFused {
                     add: first > 0,
                 };
                 for pass in passes.iter().flatten() {
-                    // SAFETY: V holds `blocks` blocks from `first` of this patch, the filters as many channels, M all points of
-                    // the patch.
+                    // SAFETY: V holds `blocks` blocks from `first` of this patch, the filters as
+                    // many channels, M all points of the patch.
                     unsafe { pass(&args) }
                 }
             }
@@ -246,8 +249,8 @@ impl WinogradFused {
                 cols: tile.outs[1].min(self.out[1] - col),
                 limits: job.limits,
             };
-            // SAFETY: M holds the products of this patch; outputs are clipped to the image, and this block belongs to this
-            // chunk. The tile that ends a row writes the halo beside it.
+            // SAFETY: M holds the products of this patch; outputs are clipped to the image, and
+            // this block belongs to this chunk. The tile that ends a row writes the halo beside it.
             unsafe {
                 transform(&args);
                 if col + args.cols == self.out[1] {
@@ -286,8 +289,9 @@ impl PreparedConv for WinogradFused {
         Some(self)
     }
 
-    /// A unit of work is a block of outputs of a patch, patch after patch. Whoever has units of a patch transforms its inputs for
-    /// himself: then inputs travel between cores, and not what becomes of them, which is three times as much.
+    /// A unit of work is a block of outputs of a patch, patch after patch. A thread that has units
+    /// of a patch transforms all of its inputs: then inputs travel between cores, and not what
+    /// becomes of them, which is three times as much.
     fn run(&self, job: &ConvJob<'_>, _: &mut [f32], par: &dyn Par) {
         let (parallelism, blocks) = (par.parallelism(), job.ys.blocks());
         let least = self.patches().div_ceil(self.cached());
@@ -317,7 +321,8 @@ impl UnpackWeights for WinogradFused {
 /// The passes over the filters, none for a row of points that no tile uses.
 fn pick_passes(FusedPatch([tall, wide]): FusedPatch) -> [Option<Entry<PassArgs>>; SIDE] {
     let tall = tile_sides(tall);
-    // The first tile is as large as the second one, so it uses every point that the second one does.
+    // The first tile is as large as the second one, so it uses every point that the second one
+    // does.
     let live = |row: usize| tall.iter().filter(|outs| uses(**outs, row)).count();
     macro_rules! pass {
         ($row:literal, $wide:literal) => {
@@ -354,7 +359,8 @@ struct PassArgs {
     add: bool,
 }
 
-/// Row `ROW` of the filter transform: six points of the tiles in `LIVE` rows of tiles. A patch is `WIDE` outputs wide.
+/// Row `ROW` of the filter transform: six points of the tiles in `LIVE` rows of tiles. A patch is
+/// `WIDE` outputs wide.
 struct Pass<const ROW: usize, const LIVE: usize, const WIDE: usize>;
 
 impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Pass<ROW, LIVE, WIDE> {
@@ -395,8 +401,9 @@ impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Pass<ROW, LIVE, WID
         ]
     }
 
-    /// Lines of the next blocks' filters that this pass requests for every channel: all of them in the order of their addresses,
-    /// which memory answers fastest, by the passes that no patch does without.
+    /// Lines of the next blocks' filters that this pass requests for every channel: all of them in
+    /// the order of their addresses, which memory answers fastest, by the passes that no patch does
+    /// without.
     const REQUESTS: usize = match ROW {
         4 => 0,
         5 => 1,
@@ -419,7 +426,8 @@ impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Body for Pass<ROW, 
     type Args = PassArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &PassArgs) {
-        // SAFETY: the caller passes `blocks` blocks of V and of filters, and M for all points of a patch.
+        // SAFETY: the caller passes `blocks` blocks of V and of filters, and M for all points of a
+        // patch.
         unsafe {
             let m = x.m.add(ROW * SIDE * TILES * LANES);
             let mut acc = [[s.zero(); TILES]; SIDE];

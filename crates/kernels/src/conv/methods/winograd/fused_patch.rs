@@ -1,5 +1,5 @@
-//! Patches of 2x2 tiles of F(4,3), F(3,3) and F(2,3), and their transforms, with filters of integers: fractions sit in the input
-//! transform.
+//! Patches of 2x2 tiles of F(4,3), F(3,3) and F(2,3), and their transforms, with filters of
+//! integers: fractions sit in the input transform.
 
 use super::transforms::{F2, F4, InputArgs, InputTile, OutputArgs, OutputTile, Transform};
 use crate::simd::{Entry, Simd, entry_wide};
@@ -12,7 +12,7 @@ pub(super) const TILES: usize = 4;
 const LEAST: usize = 4;
 const MOST: usize = 8;
 
-/// PointRows and columns of outputs of a patch.
+/// Rows and columns of outputs of a patch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FusedPatch(pub [usize; 2]);
 
@@ -24,11 +24,12 @@ pub(super) struct PatchTile {
     /// Its first output.
     pub row: usize,
     pub col: usize,
-    /// PointRows and columns of outputs.
+    /// Rows and columns of outputs.
     pub outs: [usize; 2],
 }
 
-/// Outputs of both tiles along a side of a patch, the larger one first. The smallest patch has one tile only.
+/// Outputs of both tiles along a side of a patch, the larger one first. The smallest patch has one
+/// tile only.
 pub(super) const fn tile_sides(patch: usize) -> [usize; 2] {
     let first = if patch == LEAST { patch } else { patch.div_ceil(2) };
     [first, patch - first]
@@ -94,7 +95,8 @@ impl PatchTile {
     }
 }
 
-/// Whether a side of `outs` outputs uses a point: those of three do without -2, those of two without 1/2, too.
+/// Whether a side of `outs` outputs uses a point: those of three do without -2, those of two
+/// without 1/2, too.
 #[inline(always)]
 pub(super) const fn uses(outs: usize, point: usize) -> bool {
     match outs {
@@ -105,7 +107,8 @@ pub(super) const fn uses(outs: usize, point: usize) -> bool {
     }
 }
 
-/// F(4,3), F(3,3) and F(2,3), whose inputs are multiplied by the fractions that the filters leave out.
+/// F(4,3), F(3,3) and F(2,3), whose inputs are multiplied by the fractions that the filters leave
+/// out.
 struct Four;
 struct Three;
 struct Two;

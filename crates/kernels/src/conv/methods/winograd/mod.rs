@@ -1,10 +1,16 @@
 //! Winograd convolution: fewer multiplications, paid for with transforms of inputs and outputs.
 //!
-//! Inputs of a tile are turned into values at a few points, multiplied there with the filters' values (one matrix product per
-//! point) and turned back. [`WinogradPretransformed`] transforms filters when they are packed: best for many tiles, whose number pays for
-//! reading two to four times the weights; stride 2 and other filters than 3x3 have schemes of their own (`strided.rs`, `taps.rs`). [`WinogradFused`] keeps filters as they
-//! are and transforms them on their way from the cache to the multiply-add units: best for few tiles and many channels, where
-//! weights come from memory. [`WinogradPolyphase`] is for the 7x7 filters with stride 2 on few channels that many networks begin with.
+//! Inputs of a tile are turned into values at a few points, multiplied there with the filters'
+//! values (one matrix product per point) and turned back.
+//!
+//! * Pre-transformed (`pretransformed.rs`): filters are transformed when they are packed. Best for
+//!   many tiles, whose number pays for reading two to four times the weights. Stride 2 and other
+//!   filters than 3x3 have schemes of their own (`strided_transforms.rs`, `taps_transforms.rs`).
+//! * Fused transform (`fused.rs`): filters stay as they are and are transformed on their way from
+//!   the cache to the multiply-add units. Best for few tiles and many channels, where weights come
+//!   from memory.
+//! * Polyphase (`polyphase.rs`): for the 7x7 filters with stride 2 on few channels that many
+//!   networks begin with.
 
 mod entries;
 mod filters;
@@ -38,7 +44,8 @@ use crate::conv::params::Conv2dParams;
 /// Input channels whose values at the points of a block of tiles have offsets of 32 bits, at most.
 const MOST_CHANNELS: usize = 1 << 20;
 
-/// Whether a convolution has the shape that transforms of 3x3 filters with this stride are made for.
+/// Whether a convolution has the shape that transforms of 3x3 filters with this stride are made
+/// for.
 fn fits(p: &Conv2dParams, stride: usize) -> bool {
     p.in_channels <= MOST_CHANNELS
         && p.kernel == [3, 3]
@@ -53,8 +60,8 @@ fn halo(p: &Conv2dParams, size: [usize; 2], covered: [usize; 2]) -> Halo {
     Halo { top: p.pad[0], left: p.pad[1], bottom: after(0), right: after(1) }
 }
 
-/// A distance of an odd number of cache lines: at a power of two, the streams of all points share a few sets of the
-/// first-level cache.
+/// A distance of an odd number of cache lines: at a power of two, the streams of all points share a
+/// few sets of the first-level cache.
 fn odd_lines(elements: usize) -> usize {
     let lines = elements.div_ceil(16);
     (lines | 1) * 16

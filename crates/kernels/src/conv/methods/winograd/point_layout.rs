@@ -11,10 +11,12 @@ const GROUPS: usize = 36;
 /// The offsets of all points.
 pub(super) type PointOffsets = [u32; POINTS * POINTS];
 
-/// PointRows of 16 or 32 channels, one for each point that each tile needs: `[group of points][input block][point][tile]`.
+/// Rows of 16 or 32 channels, one for each point that each tile needs: `[group of points][input
+/// block][point][tile]`.
 ///
-/// Points of a group share filter values, so that their rows go through one product. Tiles that are not full have no rows for points
-/// that only further outputs need; these all lie in the same spare rows, which no product reads.
+/// Points of a group share filter values, so that their rows go through one product. Tiles that are
+/// not full have no rows for points that only further outputs need; these all lie in the same spare
+/// rows, which no product reads.
 #[derive(Clone, Debug)]
 pub(super) struct PointLayout {
     /// The first row of a group, and its rows in each block.
@@ -22,16 +24,16 @@ pub(super) struct PointLayout {
     /// Points of a tile, and those in a row.
     points: usize,
     cols: usize,
-    /// PointRows of all tiles of a kind, and where those of the first one lie in the first block.
+    /// Rows of all tiles of a kind, and where those of the first one lie in the first block.
     tiles: [usize; KINDS],
     first: [PointOffsets; KINDS],
-    /// PointRows from one block to the next.
+    /// Rows from one block to the next.
     step: [PointOffsets; KINDS],
 }
 
 impl PointLayout {
-    /// Of `blocks` input blocks (one for products) of so many tiles of every kind; `sizes` are rows, then columns of outputs of large and
-    /// of small ones.
+    /// Of `blocks` input blocks (one for products) of so many tiles of every kind; `sizes` are
+    /// rows, then columns of outputs of large and of small ones.
     pub(super) fn new(scheme: Scheme, sizes: [[usize; 2]; 2], tiles: [usize; KINDS], blocks: usize) -> PointLayout {
         let none = [[0; POINTS * POINTS]; KINDS];
         let [rows, cols] = scheme.points();
@@ -52,7 +54,7 @@ impl PointLayout {
         layout
     }
 
-    /// PointOffsets the points of a group that starts at row `start`; how many rows they take.
+    /// Places the points of a group that starts at row `start`; how many rows they take.
     fn place(&mut self, group: &PointGroup, needed: &[[NeededPoints; 2]; KINDS], start: usize, spare: usize) -> usize {
         let rows_of = |kind: usize| {
             let [rows, cols] = needed[kind];
@@ -75,7 +77,7 @@ impl PointLayout {
         total
     }
 
-    /// PointRows of `tiles` tiles of any kind, at most.
+    /// Rows of `tiles` tiles of any kind, at most.
     pub(super) fn most_rows(scheme: Scheme, tiles: usize, blocks: usize) -> usize {
         let rows = |group: PointGroup| odd(blocks * group.rows.len() * group.cols.len() * tiles);
         blocks * tiles + scheme.groups().map(rows).sum::<usize>()
@@ -86,7 +88,8 @@ impl PointLayout {
         self.groups[filter]
     }
 
-    /// Offsets of the rows of the first tile of every kind in a block, for rows of `width` elements.
+    /// Offsets of the rows of the first tile of every kind in a block, for rows of `width`
+    /// elements.
     pub(super) fn places(&self, block: usize, width: usize, places: &mut [PointOffsets; KINDS]) {
         for kind in (0..KINDS).filter(|kind| self.tiles[*kind] > 0) {
             let points = places[kind][..self.points].iter_mut();
@@ -97,7 +100,8 @@ impl PointLayout {
     }
 }
 
-/// An odd number of rows: at a power of two, the streams of all points share a few sets of the first-level cache.
+/// An odd number of rows: at a power of two, the streams of all points share a few sets of the
+/// first-level cache.
 fn odd(rows: usize) -> usize {
     rows | 1
 }

@@ -1,9 +1,11 @@
-//! Filters of up to 8x8 with stride 2 on up to four channels, as F(4x4, 4x4) on the phases of the image.
+//! Filters of up to 8x8 with stride 2 on up to four channels, as F(4x4, 4x4) on the phases of the
+//! image.
 //!
-//! Even and odd rows and columns of the padded image are four images of half the size; together they have up to 16 channels,
-//! one vector. In them the filter is 4x4 with stride 1 (a zero tap where 8 is not reached): 49 products for 16 outputs and four
-//! phases replace 16 x 49 products of a 7x7 filter. A chunk is a row of tiles: it cuts its own phases from planes, so that
-//! nothing but outputs travels between chunks.
+//! Even and odd rows and columns of the padded image are four images of half the size; together
+//! they have up to 16 channels, one vector. In them the filter is 4x4 with stride 1 (a zero tap
+//! where 8 is not reached): 49 products for 16 outputs and four phases replace 16 x 49 products of
+//! a 7x7 filter. A chunk is a row of tiles: it cuts its own phases from planes, so that nothing but
+//! outputs travels between chunks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,7 +83,7 @@ pub(in crate::conv) struct WinogradPolyphase {
     isa: Isa,
     images: usize,
     out: [usize; 2],
-    /// PointRows and columns of tiles in an image.
+    /// Rows and columns of tiles in an image.
     grid: [usize; 2],
 }
 
@@ -106,7 +108,8 @@ impl WinogradPolyphase {
         (0..blocks).step_by(width).map(move |first| first..(first + width).min(blocks))
     }
 
-    /// Elements of the phases that a row of tiles reads, and between points of what they and the products become.
+    /// Elements of the phases that a row of tiles reads, and between points of what they and the
+    /// products become.
     fn scratch_parts(&self) -> [usize; 3] {
         let cols = self.grid[1];
         let phases = POINTS * self.phase_cols() * LANES;
@@ -134,7 +137,8 @@ impl WinogradPolyphase {
                 out: phase.add(i * self.phase_cols() * LANES),
                 cols: self.phase_cols(),
             };
-            // SAFETY: the halo that `ConvJob::new` checked covers two rows for every phase row, and all columns; `phase` has room.
+            // SAFETY: the halo that `ConvJob::new` checked covers two rows for every phase row, and
+            // all columns; `phase` has room.
             unsafe { cut(&args) }
         }
     }
@@ -148,7 +152,8 @@ impl WinogradPolyphase {
                 v: v.add(col * LANES),
                 point: tiles.v_point,
             };
-            // SAFETY: seven phase rows hold all columns of the tile; V has room for a row of tiles at every point.
+            // SAFETY: seven phase rows hold all columns of the tile; V has room for a row of tiles
+            // at every point.
             unsafe { transform(&args) }
         }
     }
@@ -176,7 +181,8 @@ impl WinogradPolyphase {
                     c: m.add(point * tiles.m_point + at * width),
                     add: false,
                 };
-                // SAFETY: V holds a row of tiles at every point, the filters all lanes of this part, M has room for the row.
+                // SAFETY: V holds a row of tiles at every point, the filters all lanes of this
+                // part, M has room for the row.
                 unsafe { entries.of(&split, i)(&args) }
             }
         }
@@ -199,8 +205,8 @@ impl WinogradPolyphase {
                     cols: OUTS.min(self.out[1] - col),
                     limits: job.limits,
                 };
-                // SAFETY: M holds the products of these tiles; outputs are clipped to the image, and these rows belong to this
-                // chunk.
+                // SAFETY: M holds the products of these tiles; outputs are clipped to the image,
+                // and these rows belong to this chunk.
                 unsafe { transform(&args) }
             }
             // SAFETY: as above.
@@ -330,7 +336,8 @@ impl Body for SplitPhases {
     unsafe fn run<S: Simd>(s: S, x: &SplitPhasesArgs) {
         for at in (0..x.cols).step_by(LANES) {
             let mut v = [s.zero(); LANES];
-            // SAFETY: the caller passes two readable rows of `2 * cols` elements per plane and room for `cols` pixels.
+            // SAFETY: the caller passes two readable rows of `2 * cols` elements per plane and room
+            // for `cols` pixels.
             unsafe {
                 for down in 0..2 {
                     for channel in 0..x.channels {

@@ -1,7 +1,8 @@
 //! Winograd convolutions whose filters are transformed when they are packed.
 //!
-//! A block of tiles is transformed for all input channels, multiplied for one part of the output channels at a time and
-//! transformed back straight into the output; [`PointLayout`] says where values lie in between.
+//! A block of tiles is transformed for all input channels, multiplied for one part of the output
+//! channels at a time and transformed back straight into the output; [`PointLayout`] says where
+//! values lie in between.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,19 +23,21 @@ use crate::isa::Isa;
 use crate::par::{Par, groups_of, range_of, within};
 use crate::simd::{Dst, LANES, Src, prefetch_far};
 
-/// Transformed inputs and products of a block of tiles that stay near the second-level cache; a single block may take more, as it
-/// reads the weights once.
+/// Transformed inputs and products of a block of tiles that stay near the second-level cache; a
+/// single block may take more, as it reads the weights once.
 const CACHED: usize = 600 << 10;
 const CACHED_ALONE: usize = 1 << 20;
-/// Tiles of a block: at least as many as pay for reading the weights, at most as many as still make enough blocks. With stride 2 some
-/// filter values are multiplied with many points of a tile, so that fewer pay.
+/// Tiles of a block: at least as many as pay for reading the weights, at most as many as still make
+/// enough blocks. With stride 2 some filter values are multiplied with many points of a tile, so
+/// that fewer pay.
 const LEAST_TILES: usize = 25;
 const LEAST_STRIDED_TILES: usize = 13;
 const MOST_TILES: usize = 28;
 /// Blocks are made smaller to be even in number, but not smaller than this.
 const FEW_TILES: usize = 12;
 
-/// So many transform a single block of tiles each for himself; more share what they transform.
+/// Up to so many threads each transform a whole single block of tiles; more threads share what they
+/// transform.
 const FEW_THREADS: usize = 4;
 
 /// A Winograd convolution with pre-transformed filters, prepared for one image size.
@@ -64,7 +67,8 @@ impl WinogradPretransformed {
         elements: Elements,
         isa: Isa,
     ) -> WinogradPretransformed {
-        // More than one block: an even number shares out evenly between two cores, a multiple of four between four.
+        // More than one block: an even number shares out evenly between two cores, a multiple of
+        // four between four.
         WinogradPretransformed::cut(params, images, out, scheme, elements, isa, |tiles, least| match least {
             1 => 1,
             few @ 2..=8 => {
@@ -167,7 +171,8 @@ impl WinogradPretransformed {
         self.tiles.div_ceil(self.blocks.len())
     }
 
-    /// Adds a block of tiles, with a layout of its own unless there is one for as many of every kind.
+    /// Adds a block of tiles, with a layout of its own unless there is one for as many of every
+    /// kind.
     fn add_block(&mut self, tiles: Range<usize>) {
         let mut kinds = [0; KINDS];
         self.walk(tiles.clone()).for_each(|tile| kinds[tile.kind] += 1);
@@ -191,8 +196,9 @@ impl WinogradPretransformed {
         self.scratch_parts().iter().sum()
     }
 
-    /// Whether a block goes through the parts from the last to the first: every other one does, of each half of the blocks, so that
-    /// who goes on to the next block begins with the filters that the caches have.
+    /// Whether a block goes through the parts from the last to the first: every other one does, of
+    /// each half of the blocks, so that a thread that goes on to the next block begins with the
+    /// filters that the caches have.
     fn backwards(&self, block: usize) -> bool {
         !(block % self.blocks.len().div_ceil(2)).is_multiple_of(2)
     }
@@ -238,14 +244,16 @@ impl WinogradPretransformed {
                     v: v.add(number * BLOCK),
                     point: places[tile.kind].as_ptr(),
                 };
-                // SAFETY: the halo that `ConvJob::new` checked covers every tile; V has room for these tiles of every block at all
-                // places of the scheme, and these blocks of these tiles belong to this chunk.
+                // SAFETY: the halo that `ConvJob::new` checked covers every tile; V has room for
+                // these tiles of every block at all places of the scheme, and these blocks of these
+                // tiles belong to this chunk.
                 unsafe { transform(&args) }
             }
         }
     }
 
-    /// Where the input of a tile begins in an input block: in the first 16 channels and in the other ones, if pairs have any.
+    /// Where the input of a tile begins in an input block: in the first 16 channels and in the
+    /// other ones, if pairs have any.
     fn tile_input(&self, job: &ConvJob<'_>, tile: &ImageTile, block: usize) -> [Src; 2] {
         let (xs, stride) = (&job.xs, self.scheme.stride());
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
@@ -276,7 +284,8 @@ impl WinogradPretransformed {
                 rows = self.rows(count, blocks.len(), taps);
             }
             let (v, m) = (v.add(v_start * BLOCK), m.add(m_start * width));
-            // SAFETY: V holds so many rows of every input block, the filters all inputs of this part, M has room for the rows.
+            // SAFETY: V holds so many rows of every input block, the filters all inputs of this
+            // part, M has room for the rows.
             unsafe { rows.multiply(v, filters.add(group * steps * width), m, width, taps) }
         }
         let mut places = [[0; POINTS * POINTS]; KINDS];
@@ -286,7 +295,8 @@ impl WinogradPretransformed {
         }
     }
 
-    /// How so many rows are multiplied with `blocks` blocks of output channels; the taps are where input blocks lie.
+    /// How so many rows are multiplied with `blocks` blocks of output channels; the taps are where
+    /// input blocks lie.
     fn rows(&self, count: usize, blocks: usize, taps: &mut [Tap]) -> PointRows {
         for (block, tap) in taps.iter_mut().enumerate() {
             let steps = BLOCK.min(self.steps() - block * BLOCK);
@@ -321,8 +331,9 @@ impl WinogradPretransformed {
                 cols,
                 limits: job.limits,
             };
-            // SAFETY: M holds the products of these tiles; outputs are clipped to the image, and these tiles of this block
-            // belong to this chunk. The last tile of a row writes the halo beside it.
+            // SAFETY: M holds the products of these tiles; outputs are clipped to the image, and
+            // these tiles of this block belong to this chunk. The last tile of a row writes the
+            // halo beside it.
             unsafe {
                 transform(&args);
                 if col + cols == self.out[1] {
@@ -401,7 +412,8 @@ impl PreparedConv for WinogradPretransformed {
                 if self.backwards(at) { some.rev().for_each(part) } else { some.for_each(part) }
             }
         };
-        // Whoever has parts of a block transforms all of its inputs for himself: these travel less than what becomes of them.
+        // A thread that has parts of a block transforms all of its inputs: these are fewer bytes
+        // than what becomes of them.
         if self.blocks.len() <= par.parallelism() {
             par.run_static(self.blocks.len() * parts, bytes, &some);
         } else {
@@ -439,7 +451,7 @@ struct TileBlock {
     layout: usize,
 }
 
-/// PointRows of one product, cut into register tiles.
+/// Rows of one product, cut into register tiles.
 struct PointRows {
     count: usize,
     split: Split,
@@ -450,7 +462,8 @@ impl PointRows {
     /// Products with the filter values of one group.
     ///
     /// # Safety
-    /// `v` must hold the rows that the taps reach, `filters` as many steps of `width` values, and `m` have room for the rows.
+    /// `v` must hold the rows that the taps reach, `filters` as many steps of `width` values, and
+    /// `m` have room for the rows.
     unsafe fn multiply(&self, v: Src, filters: Src, m: Dst, width: usize, taps: &[Tap]) {
         // No point of a group is needed where all tiles are clipped.
         let parts = if self.count > 0 { self.split.parts } else { 0 };
@@ -478,7 +491,7 @@ struct ImageTile {
     /// Its first output.
     row: usize,
     col: usize,
-    /// PointRows and columns inside the image.
+    /// Rows and columns inside the image.
     kept: [usize; 2],
     kind: usize,
 }

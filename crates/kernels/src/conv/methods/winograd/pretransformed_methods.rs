@@ -1,4 +1,5 @@
-//! The methods with pre-transformed filters: which schemes they take, and what they are expected to cost.
+//! The methods with pre-transformed filters: which schemes they take, and what they are expected to
+//! cost.
 
 use super::fits;
 use super::pretransformed::WinogradPretransformed;
@@ -51,7 +52,8 @@ pub(in crate::conv) static STRIDED: PretransformedMethod = PretransformedMethod 
 /// F(2,3) with products of bf16 values.
 pub(in crate::conv) static F2_BF16: PretransformedMethod =
     PretransformedMethod { name: "winograd-f2-bf16", schemes: Schemes::Of3x3(Scheme::F2), elements: Elements::Pairs };
-/// 3x3 filters with stride 2 with products of bf16 values. The more points, the larger are errors of their rounding.
+/// 3x3 filters with stride 2 with products of bf16 values. The more points, the larger are errors
+/// of their rounding.
 pub(in crate::conv) static STRIDED_BF16: PretransformedMethod = PretransformedMethod {
     name: "winograd-strided-bf16",
     schemes: Schemes::Strided(&[Scheme::STRIDED3, Scheme::STRIDED2]),
@@ -114,8 +116,8 @@ impl PretransformedMethod {
     }
 }
 
-/// Expected microseconds of a scheme. Transforms cost in proportion to the channels of one side and all points of their
-/// tiles, products to the channels of both and the points that outputs need.
+/// Expected microseconds of a scheme. Transforms cost in proportion to the channels of one side and
+/// all points of their tiles, products to the channels of both and the points that outputs need.
 fn expected_us(scheme: Scheme, elements: Elements, signature: &ConvSignature, out: [usize; 2]) -> f64 {
     let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;

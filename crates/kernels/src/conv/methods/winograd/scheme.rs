@@ -87,8 +87,8 @@ impl TileSide {
         (self.outs() - 1) * self.stride() + self.taps()
     }
 
-    /// Values of a filter. The last one belongs to all points that are left: to one with stride 1, to every odd input with
-    /// stride 2.
+    /// Values of a filter. The last one belongs to all points that are left: to one with stride 1,
+    /// to every odd input with stride 2.
     fn filters(self) -> usize {
         if self.stride() == 1 { self.points() } else { self.outs() + 2 }
     }
@@ -111,8 +111,8 @@ impl TileSide {
         }
     }
 
-    /// The points that the first `outs` outputs depend on: infinity counts in the last output of a tile only, an odd input in one
-    /// output.
+    /// The points that the first `outs` outputs depend on: infinity counts in the last output of a
+    /// tile only, an odd input in one output.
     pub(super) fn needed(self, outs: usize) -> NeededPoints {
         let infinity = if self.stride() == 1 { self.points() - 1 } else { self.outs() };
         let finite = (1 << infinity) - 1;
@@ -136,8 +136,8 @@ impl TileSide {
     }
 }
 
-/// Outputs along a side in as few tiles as hold them, which differ by one output at most: each tile that is not full does
-/// without a point or more.
+/// Outputs along a side in as few tiles as hold them, which differ by one output at most: each tile
+/// that is not full does without a point or more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SideTiling {
     outs: usize,
@@ -194,7 +194,7 @@ impl Scheme {
         [self.rows, self.cols]
     }
 
-    /// PointRows and columns of outputs of a tile.
+    /// Rows and columns of outputs of a tile.
     pub(in crate::conv) fn outs(self) -> [usize; 2] {
         self.sides().map(TileSide::outs)
     }
@@ -204,7 +204,7 @@ impl Scheme {
         self.cols.stride()
     }
 
-    /// PointRows and columns of points.
+    /// Rows and columns of points.
     pub(in crate::conv) fn points(self) -> [usize; 2] {
         self.sides().map(TileSide::points)
     }
@@ -248,7 +248,8 @@ impl Scheme {
     }
 }
 
-/// The matrix that takes some taps of a filter to its values at finite points and infinity, for monic input polynomials.
+/// The matrix that takes some taps of a filter to its values at finite points and infinity, for
+/// monic input polynomials.
 pub(super) fn filter_matrix(taps: usize, finite: &[f64]) -> Vec<Vec<f64>> {
     let row = |&p: &f64| {
         let scale: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();

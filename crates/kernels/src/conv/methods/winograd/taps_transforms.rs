@@ -1,6 +1,7 @@
 //! The transforms of filters of other sizes than three taps.
 //!
-//! F(2,5) has the points of F(4,3) and so its input transform. F(2,7) uses 0, 1, -1, 1/2, -1/2, 2, -2 and infinity.
+//! F(2,5) has the points of F(4,3) and so its input transform. F(2,7) uses 0, 1, -1, 1/2, -1/2, 2,
+//! -2 and infinity.
 
 use super::transforms::{F4, Transform};
 use crate::simd::Simd;
@@ -36,7 +37,8 @@ impl Transform<6, 2> for F25 {
 impl F27 {
     // Closures would not be inlined on AVX2.
 
-    /// What the polynomials of two opposite points share: x times those of the other two pairs, `x^4 - sum x^2 + product`.
+    /// What the polynomials of two opposite points share: x times those of the other two pairs,
+    /// `x^4 - sum x^2 + product`.
     #[inline(always)]
     fn pair<S: Simd>(s: S, d: [S::V; 8], k: usize, sum: f32, product: f32) -> S::V {
         s.axpy(product, d[k], s.naxpy(sum, d[k + 2], d[k + 4]))

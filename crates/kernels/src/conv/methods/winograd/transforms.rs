@@ -1,9 +1,10 @@
-//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels, and how tiles go through them and those of
-//! `strided.rs` and `taps.rs`.
+//! The transforms of F(2,3), F(4,3) and F(4,4), for vectors of 16 channels, and how tiles go
+//! through them and those of `strided_transforms.rs` and `taps_transforms.rs`.
 //!
-//! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose rounding errors are less than
-//! half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0, 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the
-//! monic Toom-Cook polynomials; the fractions go into the filters.
+//! F(2,3) uses the points 0, 1, -1 and infinity; F(4,3) uses 0, 1, -1, 1/2, -2 and infinity, whose
+//! rounding errors are less than half of those of the textbook's 2 instead of 1/2; F(4,4) uses 0,
+//! 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the monic Toom-Cook polynomials; the
+//! fractions go into the filters.
 
 use crate::activation::Limits;
 use crate::simd::{Body, Dst, LANES, PairsBody, Rounding, Simd, Src};
@@ -56,7 +57,8 @@ impl F44 {
     /// The points but infinity.
     pub(super) const FINITE: [f64; 6] = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0];
 
-    // What the polynomials of several points share, from element k on. Closures would not be inlined on AVX2.
+    // What the polynomials of several points share, from element k on. Closures would not be
+    // inlined on AVX2.
 
     #[inline(always)]
     fn ones<S: Simd>(s: S, d: [S::V; 7], k: usize) -> S::V {
@@ -141,7 +143,8 @@ pub(super) struct InputArgs<L = usize> {
 
 /// Values of an input tile at all points.
 ///
-/// The two transforms are those along columns, which combines rows, and along rows; with their numbers of points and outputs.
+/// The two transforms are those along columns, which combines rows, and along rows; with their
+/// numbers of points and outputs.
 pub(super) struct InputTile<T, U, L, const P: usize, const O: usize, const Q: usize, const N: usize>(T, U, L);
 
 impl<T: Transform<P, O>, U, L, const P: usize, const O: usize, const Q: usize, const N: usize>
@@ -201,7 +204,8 @@ where
     type Args = InputArgs<L>;
     #[inline(always)]
     unsafe fn run<S: Rounding>(s: S, x: &InputArgs<L>) {
-        // SAFETY: the caller passes a tile inside both blocks of the padded image and room for all points.
+        // SAFETY: the caller passes a tile inside both blocks of the padded image and room for all
+        // points.
         unsafe {
             let low = Self::columns(s, x.x[0], x.x_row);
             let high = Self::columns(s, x.x[1], x.x_row);
@@ -245,7 +249,8 @@ where
     type Args = OutputArgs<L>;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &OutputArgs<L>) {
-        // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the image.
+        // SAFETY: the caller passes products of all points; `rows` x `cols` outputs lie inside the
+        // image.
         unsafe {
             let mut columns = [[s.zero(); Q]; O];
             for j in 0..Q {
