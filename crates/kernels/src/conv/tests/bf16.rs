@@ -61,11 +61,11 @@ fn transformed(case: &Case) -> Vec<ConvKernel> {
         [1, 1] => &[Scheme::F2],
         _ => &[Scheme::STRIDED2, Scheme::STRIDED3],
     };
-    let at_load = |scheme: &Scheme| {
+    let pretransformed = |scheme: &Scheme| {
         let new = |n, out| WinogradPretransformed::new(params, n, out, *scheme, Elements::Pairs, Isa::Avx512);
         case.with(Isa::Avx512, new)
     };
-    schemes.iter().map(at_load).collect()
+    schemes.iter().map(pretransformed).collect()
 }
 
 /// The case with weights and inputs that all values of F(2,3) and its like are exact in bf16 of.

@@ -18,9 +18,9 @@ proptest! {
     ) {
         let params = Conv2dParams { pad, stride: [2, 2], ..Conv2dParams::square(inputs, outputs, 3) };
         let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
-        let at_load = |isa, scheme| case.with(isa, |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa));
+        let pretransformed = |isa, scheme| case.with(isa, |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa));
         for (scheme, tolerance) in [(Scheme::STRIDED2, 1e-6), (Scheme::STRIDED3, 1e-6), (Scheme::STRIDED4, 3e-6)] {
-            case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best(), scheme)), tolerance);
+            case.check_kernels(&Isa::ALL.map(|isa| pretransformed(isa.or_best(), scheme)), tolerance);
         }
     }
 }

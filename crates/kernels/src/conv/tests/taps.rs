@@ -22,8 +22,8 @@ proptest! {
         let params = Conv2dParams { kernel, pad, ..Conv2dParams::square(inputs, outputs, 1) };
         let scheme = Scheme::of_taps(&params).expect("there is one for each of these");
         let case = Case::new(params, n, [h, w], seed).with_epilogue(bias, residual, activation);
-        let at_load = |isa: Isa| case.with(isa, |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa));
-        case.check_kernels(&Isa::ALL.map(|isa| at_load(isa.or_best())), 3e-6);
+        let pretransformed = |isa: Isa| case.with(isa, |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa));
+        case.check_kernels(&Isa::ALL.map(|isa| pretransformed(isa.or_best())), 3e-6);
     }
 }
 
@@ -37,8 +37,8 @@ fn an_infinity_stays_among_the_outputs_of_its_tile_for_lines_and_5x5_filters() {
         let mut case = Case::new(params, 1, [17, 17], 4);
         case.x[9 * 17 + 8] = f32::INFINITY;
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            let at_load = |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa);
-            let y = case.run_nchw(&case.with(isa, at_load), &Serial);
+            let pretransformed = |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa);
+            let y = case.run_nchw(&case.with(isa, pretransformed), &Serial);
             for at in 0..17 * 17usize {
                 let sees = [(at / 17).abs_diff(9) <= pad[0], (at % 17).abs_diff(8) <= pad[1]] == [true; 2];
                 // Some output of its tile sees it.
@@ -92,8 +92,8 @@ fn an_outlier_leaks_no_more_than_a_few_millionths_of_its_size() {
         case.x[5 * 16 + 5] = 1e4;
         let (expected, _) = case.reference();
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            let at_load = |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa);
-            let y = case.run_nchw(&case.with(isa, at_load), &Serial);
+            let pretransformed = |n, out| WinogradPretransformed::new(params, n, out, scheme, Elements::Single, isa);
+            let y = case.run_nchw(&case.with(isa, pretransformed), &Serial);
             let seen = |at: usize| (at / 16 % 16).abs_diff(5) <= pad[0] && (at % 16).abs_diff(5) <= pad[1];
             let errors = y.iter().zip(&expected).enumerate().filter(|(at, _)| !seen(*at));
             let leak = errors.map(|(_, (&got, want))| (f64::from(got) - want).abs()).fold(0.0, f64::max);

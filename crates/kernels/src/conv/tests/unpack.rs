@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn filters_transformed_in_registers_are_given_back(inputs in 1usize..5, outputs in 1usize..80, seed: u64, ends in prop::collection::vec(0usize..80, 0..3)) {
+    fn filters_transformed_on_their_way_are_given_back(inputs in 1usize..5, outputs in 1usize..80, seed: u64, ends in prop::collection::vec(0usize..80, 0..3)) {
         let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(16 * inputs, outputs, 3) };
         if fits("winograd-fused", params, Isa::detect()) {
             let case = Case::new(params, 1, [7, 7], seed);
