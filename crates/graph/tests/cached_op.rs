@@ -270,7 +270,7 @@ struct AnySize {
 }
 
 impl AnySize {
-    fn new(isa: Isa, passes: &str, plans: usize) -> AnySize {
+    fn new(isa: Isa, plans: usize) -> AnySize {
         let layer = |name: &str, filters: &str, stride: &str, x: &Symbol| {
             let size = [("num_filter", filters), ("kernel", "(3, 3)"), ("pad", "(1, 1)"), ("stride", stride)];
             apply("Convolution", name, &[&size[..], &[("no_bias", "True")]].concat(), &[x])
@@ -278,7 +278,7 @@ impl AnySize {
         let symbol = layer("d", "64", "(2, 2)", &layer("c", "96", "(1, 1)", &var("x")));
         let options = BuildOptions {
             kernel: KernelOptions { isa, ..KernelOptions::default() },
-            passes: PassChoice::parse(passes).expect("the passes are known"),
+            passes: PassChoice::default(),
             cache: CacheLimit { plans, packed: 0, ..CacheLimit::default() },
         };
         let op = CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), options).expect("it compiles");
@@ -294,60 +294,44 @@ impl AnySize {
         let out = self.op.call(&self.inputs(size).each_ref()).expect("the call is accepted");
         values(&out[0])
     }
-
-    fn text(&self, size: usize) -> String {
-        self.op.plan_text(&self.inputs(size).map(|a| a.tensor_type())).expect("there is a plan")
-    }
 }
 
 const IMAGE_SIZES: [usize; 12] = [6, 14, 1, 9, 28, 56, 7, 100, 13, 20, 3, 5];
 
 #[test]
-fn images_of_many_sizes_in_turn_find_room_and_no_plan_goes_because_another_comes() {
+fn the_bits_of_a_size_do_not_depend_on_the_sizes_called_before() {
     for isa in Isa::ALL {
-        let alone = |size: usize| {
-            let net = AnySize::new(isa, "", 1);
-            (net.call(size), net.op.stats().constant_bytes)
-        };
-        let alone = IMAGE_SIZES.map(alone);
-        let net = AnySize::new(isa, "", 64);
-        let raw: usize = net.weights.iter().map(NDArray::nbytes).sum();
-        for round in 0..2 {
-            let mut most = 0;
-            for (size, (expected, bytes)) in IMAGE_SIZES.iter().zip(&alone) {
-                let answer = net.call(*size);
-                let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * b.abs().max(1.0);
-                assert!(answer.iter().zip(expected).all(near), "{size}: {answer:?} {expected:?}");
-                most = most.max(*bytes);
-                let held = net.op.stats().constant_bytes;
-                assert!(
-                    round > 0 || held <= most + raw + raw / 2 + 8192,
-                    "{held} bytes for {raw} of weights, {most} needed"
-                );
+        let alone = IMAGE_SIZES.map(|size| AnySize::new(isa, 1).call(size));
+        let mut order: Vec<usize> = (0..IMAGE_SIZES.len()).collect();
+        for round in 0..3 {
+            let net = AnySize::new(isa, 64);
+            for i in order.iter().chain(order.iter().rev()) {
+                let size = IMAGE_SIZES[*i];
+                assert!(net.call(size) == alone[*i], "{isa}: {size} after others, in the order {order:?}");
             }
+            // The next order: every fifth, then every seventh of this one.
+            order = (0..order.len()).map(|k| order[k * (5 + 2 * round) % order.len()]).collect();
         }
-        let stats = net.op.stats();
-        assert_eq!((stats.built, stats.evicted), (IMAGE_SIZES.len() as u64, 0), "{isa}: {stats:?}");
-        assert_eq!(net.weights[0].to_bytes().expect("it has a value").len(), net.weights[0].nbytes(), "still readable");
     }
 }
 
 #[test]
-fn what_makes_do_with_one_packing_says_so_and_may_be_told_not_to() {
-    // An instruction set with packings of several sizes for these layers.
-    let (shared, apart) = (AnySize::new(Isa::Avx2, "", 64), AnySize::new(Isa::Avx2, "-share_packings", 64));
-    for size in IMAGE_SIZES {
-        let alone = AnySize::new(Isa::Avx2, "", 1).call(size);
-        assert!(apart.call(size) == alone, "bits depend on the size alone");
-        shared.call(size);
+fn packings_of_many_sizes_stay_within_their_bound() {
+    for isa in Isa::ALL {
+        let alone = IMAGE_SIZES.map(|size| {
+            let net = AnySize::new(isa, 1);
+            net.call(size);
+            net.op.stats().constant_bytes
+        });
+        let net = AnySize::new(isa, 64);
+        let raw: usize = net.weights.iter().map(NDArray::nbytes).sum();
+        let mut most = 0;
+        for (size, bytes) in IMAGE_SIZES.iter().zip(&alone) {
+            net.call(*size);
+            most = most.max(*bytes);
+            let held = net.op.stats().constant_bytes;
+            assert!(held <= most + raw + raw / 2 + 8192, "{held} bytes for {raw} of weights, {most} needed");
+        }
+        assert_eq!(net.weights[0].to_bytes().expect("it has a value").len(), net.weights[0].nbytes(), "still readable");
     }
-    assert!(apart.op.stats().evicted > 0, "packings go with their plans: {:?}", apart.op.stats());
-    let notes = IMAGE_SIZES.map(|size| shared.text(size).contains("packed in one way for all image sizes"));
-    assert!(notes.contains(&true) && !notes[0], "{notes:?}");
-    // Only the larger layer makes do, by direct convolution, where that is enough.
-    let texts = IMAGE_SIZES.map(|size| shared.text(size));
-    let (small, large) = ("winograd", "direct");
-    let in_part = |text: &String| text.contains("packed in one way") && text.contains(small) && text.contains(large);
-    assert!(texts.iter().any(in_part), "{texts:?}");
-    assert!(IMAGE_SIZES.iter().all(|size| !apart.text(*size).contains("packed in one way")));
 }

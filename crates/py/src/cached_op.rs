@@ -4,9 +4,7 @@ use crate::ndarray::NDArrayBase;
 use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results};
 use crate::symbol::SymbolBase;
 use crate::{errors, plan_report, runtime};
-use mxrt_engine::OpError;
-use mxrt_graph::PlanReport;
-use mxrt_graph::{CachedOpFlags, CallOptions};
+use mxrt_graph::{CachedOpFlags, CallOptions, PlanReport};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyTuple};
@@ -19,7 +17,7 @@ type Arrays = SmallVec<[NDArray; 4]>;
 /// A compiled symbol. Calls take arrays in the order of the symbol's `list_inputs()` and return at once.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct CachedOp {
-    op: Arc<mxrt_graph::CachedOp>,
+    unbound: mxrt_graph::BoundOp,
 }
 
 /// A compiled symbol with arrays for some of its inputs. Calls take the others.
@@ -28,52 +26,9 @@ pub(crate) struct BoundOp {
     op: mxrt_graph::BoundOp,
 }
 
-/// What both kinds of calls are to Rust.
-trait Callable: Sync {
-    fn inline(
-        &self,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>>;
-
-    fn call(
-        &self,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError>;
-}
-
-macro_rules! callable {
-    ($op:ty) => {
-        impl Callable for $op {
-            fn inline(
-                &self,
-                inputs: &[&NDArray],
-                outputs: Option<&[&NDArray]>,
-                options: &CallOptions,
-            ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-                self.try_call_inline(inputs, outputs, options)
-            }
-
-            fn call(
-                &self,
-                inputs: &[&NDArray],
-                outputs: Option<&[&NDArray]>,
-                options: &CallOptions,
-            ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-                self.call_with(inputs, outputs, options)
-            }
-        }
-    };
-}
-callable!(mxrt_graph::CachedOp);
-callable!(mxrt_graph::BoundOp);
-
 fn run<'py>(
     py: Python<'py>,
-    op: &dyn Callable,
+    op: &mxrt_graph::BoundOp,
     inputs: &Bound<'py, PyTuple>,
     out: Option<&Bound<'py, PyAny>>,
     options: CallOptions,
@@ -84,10 +39,10 @@ fn run<'py>(
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let runtime = runtime::runtime()?;
     let _site = runtime.push_site(py)?;
-    let made = match op.inline(&inputs, outputs.as_deref(), &options) {
+    let made = match op.try_call_inline(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
         // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
-        None => runtime::detached(py, || op.call(&inputs, outputs.as_deref(), &options))?,
+        None => runtime::detached(py, || op.call_with(&inputs, outputs.as_deref(), &options))?,
     };
     let made = made.map_err(|mut error| {
         if let Some(first) = inputs.first() {
@@ -151,19 +106,19 @@ impl CachedOp {
             mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)
         })?;
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
-        Ok(CachedOp { op: Arc::new(op.with_random(runtime.random.clone())) })
+        Ok(CachedOp { unbound: mxrt_graph::BoundOp::unbound(Arc::new(op.with_random(runtime.random.clone()))) })
     }
 
     /// Number of inputs.
     #[getter]
     fn num_inputs(&self) -> usize {
-        self.op.num_inputs()
+        self.op().num_inputs()
     }
 
     /// Number of results.
     #[getter]
     fn num_outputs(&self) -> usize {
-        self.op.num_outputs()
+        self.op().num_outputs()
     }
 
     /// Runs the graph. One result is returned as itself, several as a list. Calls with a higher `priority` are served
@@ -179,7 +134,7 @@ impl CachedOp {
         #[pyo3(from_py_with = deadline_of)] deadline: Option<Duration>,
         cancel_on_drop: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &*self.op, inputs, out, call_options(priority, deadline, cancel_on_drop))
+        run(py, &self.unbound, inputs, out, call_options(priority, deadline, cancel_on_drop))
     }
 
     /// The same graph with arrays for some of its inputs; None where a call's argument goes.
@@ -187,7 +142,7 @@ impl CachedOp {
         let held: Vec<Option<NDArray>> = arrays.iter().map(|a| Some(a.as_ref()?.get().array.clone())).collect();
         let bound = runtime::detached(py, || {
             let arrays: Vec<Option<&NDArray>> = held.iter().map(Option::as_ref).collect();
-            mxrt_graph::BoundOp::new(self.op.clone(), &arrays)
+            mxrt_graph::BoundOp::new(self.op().clone(), &arrays)
         })?;
         Ok(BoundOp { op: bound.map_err(|e| errors::from_op(py, &e))? })
     }
@@ -213,13 +168,13 @@ impl CachedOp {
     #[pyo3(signature = (*inputs))]
     fn convolutions(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
         let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
-        let found = runtime::detached(py, || self.op.convolutions(&types))?;
+        let found = runtime::detached(py, || self.op().convolutions(&types))?;
         Ok(found.map_err(|e| errors::from_op(py, &e))?.iter().map(ToString::to_string).collect())
     }
 
     /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.
     fn plan_cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.op.stats();
+        let stats = self.op().stats();
         let facts = PyDict::new(py);
         facts.set_item("plans", stats.plans)?;
         facts.set_item("built", stats.built)?;
@@ -232,21 +187,25 @@ impl CachedOp {
     }
 
     fn __repr__(&self) -> String {
-        format!("<CachedOp {} inputs, {} outputs>", self.op.num_inputs(), self.op.num_outputs())
+        format!("<CachedOp {} inputs, {} outputs>", self.op().num_inputs(), self.op().num_outputs())
     }
 }
 
 impl CachedOp {
+    fn op(&self) -> &Arc<mxrt_graph::CachedOp> {
+        self.unbound.op()
+    }
+
     fn report(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>, measure: bool) -> PyResult<PlanReport> {
         let inputs = arrays(inputs.iter())?;
         let report = if measure {
             runtime::wait(py, |poll| {
                 let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
-                self.op.measured_plan(&inputs, poll).map_or_else(|e| Ok(Err(e)), |report| report.map(Ok))
+                self.op().measured_plan(&inputs, poll).map_or_else(|e| Ok(Err(e)), |report| report.map(Ok))
             })?
         } else {
             let types: Vec<_> = inputs.iter().map(NDArray::tensor_type).collect();
-            runtime::detached(py, || self.op.plan(&types))?
+            runtime::detached(py, || self.op().plan(&types))?
         };
         report.map_err(|e| errors::from_op(py, &e))
     }

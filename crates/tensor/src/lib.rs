@@ -30,6 +30,6 @@ pub use launch::{ArrayTypes, Launch, launch, launch_typed};
 pub use mxrt_engine::device::ConsumerStream;
 pub use params::ParameterSet;
 pub use release::{ReleaseBatch, RestoreSource};
-pub use request::{Call, Inputs, Progress, Turn, launch_call};
+pub use request::{CallArrays, CallLaunch, CallPart, CallProgress, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};
 pub use view::{TensorMut, TensorRef, TensorType};

@@ -4,14 +4,14 @@
 use crate::launch::write_access;
 use crate::params::push_writing;
 use crate::place::{Aside, Place, Span, Typed, readable};
-use crate::{NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
+use crate::{Context, NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
 use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, PartStatus, RunCtx};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// A call to push.
-pub struct Call<'a> {
+pub struct CallLaunch<'a> {
     /// name of the model
     pub name: OpName,
     /// arrays that are read
@@ -30,23 +30,37 @@ pub struct Call<'a> {
     pub in_parts: bool,
 }
 
+impl<'a> CallLaunch<'a> {
+    /// A call of some cost without parameters, as one part, with the usual place in the queue.
+    pub fn new(name: OpName, inputs: &'a [&'a NDArray], outputs: &'a [&'a NDArray], cost: Cost) -> CallLaunch<'a> {
+        CallLaunch { name, inputs, params: None, outputs, cost, priority: 0, deadline: None, in_parts: false }
+    }
+
+    /// Where the call runs: where its arrays lie.
+    pub fn context(&self) -> Context {
+        let params = self.params.and_then(|set| set.arrays().first());
+        let array = self.inputs.first().copied().or(params).or(self.outputs.first().copied());
+        array.map_or_else(Context::default, NDArray::context)
+    }
+}
+
 /// What a running request reads.
-pub struct Inputs<'a> {
+pub struct CallArrays<'a> {
     arrays: &'a [NDArray],
     params: Option<&'a ParameterSet>,
     /// number of the writes of the gate, and the failures of what is read
-    state: &'a State,
+    state: &'a CallState,
 }
 
 /// What is known once all accesses are granted, and stays so until the request is complete.
 #[derive(Default)]
-struct State {
+struct CallState {
     params_version: u64,
     /// of inputs, then of parameters; empty when nothing has failed
     failures: Vec<Option<Failure>>,
 }
 
-impl<'a> Inputs<'a> {
+impl<'a> CallArrays<'a> {
     /// Whether any input or parameter holds a failure.
     pub fn any_failed(&self) -> bool {
         !self.state.failures.is_empty()
@@ -94,17 +108,17 @@ impl<'a> Inputs<'a> {
 }
 
 /// One part of a running request.
-pub struct Turn<'a, 'o> {
+pub struct CallPart<'a, 'o> {
     /// splits loops
     pub ctx: &'a RunCtx<'o>,
     /// what is read
-    pub inputs: Inputs<'a>,
+    pub inputs: CallArrays<'a>,
     /// what is written
     pub outputs: &'a mut [TensorMut<'o>],
 }
 
 /// What a part of a request says when it ends.
-pub enum Progress {
+pub enum CallProgress {
     /// There is more to do.
     Again,
     /// Everything is computed except these outputs.
@@ -114,9 +128,9 @@ pub enum Progress {
 /// Pushes a call. `body` runs whatever has failed among its inputs, until it is done; an error
 /// fails all outputs.
 #[cfg_attr(debug_assertions, track_caller)]
-pub fn launch_call<F>(engine: &'static Engine, call: Call<'_>, body: F)
+pub fn launch_call<F>(engine: &'static Engine, call: CallLaunch<'_>, body: F)
 where
-    F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError> + Send + 'static,
+    F: FnMut(CallPart<'_, '_>) -> Result<CallProgress, OpError> + Send + 'static,
 {
     let mut vars: SmallVec<[_; 8]> = call.inputs.iter().map(|a| (a.var(), Access::Read)).collect();
     vars.extend(call.params.map(|set| (set.var(), Access::Read)));
@@ -124,7 +138,7 @@ where
     vars.extend(call.outputs.iter().map(|a| (a.var(), write_access(a))));
     let mut spec = OpSpec::new(call.name, &vars).kind(OpKind::Selective).cost(call.cost).priority(call.priority);
     spec.deadline = call.deadline;
-    let mut work = Work {
+    let mut work = CallWork {
         inputs: call.inputs.iter().map(|a| (*a).clone()).collect(),
         params: call.params.cloned(),
         outputs: call.outputs.iter().map(|a| (Place::of(a), a.tensor_type())).collect(),
@@ -146,20 +160,20 @@ where
     });
 }
 
-struct Work<F> {
+struct CallWork<F> {
     inputs: SmallVec<[NDArray; 4]>,
     params: Option<Arc<ParameterSet>>,
     outputs: SmallVec<[(Place, TensorType); 2]>,
     /// number of the first write
     first_output: usize,
     /// once the request has begun, until it is done
-    started: Option<(State, Aside)>,
+    started: Option<(CallState, Aside)>,
     body: F,
 }
 
-impl<F> Work<F>
+impl<F> CallWork<F>
 where
-    F: FnMut(Turn<'_, '_>) -> Result<Progress, OpError>,
+    F: FnMut(CallPart<'_, '_>) -> Result<CallProgress, OpError>,
 {
     fn part(&mut self, ctx: &RunCtx<'_>) -> Result<PartStatus, OpError> {
         let (params, first) = (self.params.as_deref(), self.first_output);
@@ -172,19 +186,19 @@ where
                 let parameters = params.filter(|_| any_gate).map_or(&[][..], ParameterSet::arrays);
                 let read = self.inputs.iter().chain(parameters).map(Span::of);
                 let aside = Aside::separate(ctx.engine(), read, &outputs)?;
-                (State::of(ctx, self.inputs.len(), params, first), aside)
+                (CallState::of(ctx, self.inputs.len(), params, first), aside)
             }
         };
-        let inputs = Inputs { arrays: &self.inputs, params, state: &state };
+        let inputs = CallArrays { arrays: &self.inputs, params, state: &state };
         let mut writable = aside.writable(&outputs)?;
-        let progress = (self.body)(Turn { ctx, inputs, outputs: &mut writable })?;
+        let progress = (self.body)(CallPart { ctx, inputs, outputs: &mut writable })?;
         drop(writable);
         match progress {
-            Progress::Again => {
+            CallProgress::Again => {
                 self.started = Some((state, aside));
                 Ok(PartStatus::Again)
             }
-            Progress::Done(fails) => {
+            CallProgress::Done(fails) => {
                 aside.finish(&outputs)?;
                 Ok(PartStatus::Done(fails.into_iter().map(|(output, failure)| (first + output, failure)).collect()))
             }
@@ -192,10 +206,10 @@ where
     }
 }
 
-impl State {
+impl CallState {
     /// Called in the context that knows the accesses of the op.
-    fn of(ctx: &RunCtx<'_>, inputs: usize, params: Option<&ParameterSet>, first_output: usize) -> State {
-        let mut state = State::default();
+    fn of(ctx: &RunCtx<'_>, inputs: usize, params: Option<&ParameterSet>, first_output: usize) -> CallState {
+        let mut state = CallState::default();
         if params.is_some() {
             state.params_version = ctx.version_of(inputs);
         }

@@ -60,8 +60,7 @@ class PlanMethods:
         they hold.
 
         Packed weights of other input sizes may take 1.5 times the parameters beside those of the size with most. Where
-        the fastest methods for one more size would take more, its large layers make do with a packing that all sizes
-        share, and its plan (``net.plan``) says so. Its results then differ in rounding from those of the same size
-        called first.
+        one more size would take more, the forms unused for longest are given up, and built again when their size
+        returns. The bits of a size do not depend on the sizes called before.
         """
         return self._compiled_graph().op.plan_cache_info()

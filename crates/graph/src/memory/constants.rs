@@ -5,10 +5,10 @@
 //! up when a request starts, and a `set_data` makes the next request compute what depends on it anew.
 
 use crate::ir::Value;
-use crate::run::inputs::GraphInputs;
+use crate::run::execute::PlanRequest;
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall, Par};
+use mxrt_ops::{Kernel, KernelCall};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
@@ -177,15 +177,6 @@ fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
     old.iter().zip(new).all(|(old, new)| (old.0, old.2) == (new.0, new.2) && old.1 <= new.1)
 }
 
-/// What computing constants needs from the running request.
-pub struct ConstEnv<'a> {
-    pub par: &'a dyn Par,
-    pub memory: &'static MemoryPool,
-    pub inputs: &'a dyn GraphInputs,
-    /// makes failures of errors
-    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
-}
-
 impl ConstPlan {
     pub fn new(nodes: HashMap<usize, ConstNode>, slots: Vec<ConstSlot>, cache: Arc<ConstCache>) -> ConstPlan {
         let mut params: Vec<usize> = slots.iter().flat_map(|s| s.params.iter().copied()).collect();
@@ -199,35 +190,35 @@ impl ConstPlan {
     }
 
     /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
-    pub fn current(&self, env: &ConstEnv<'_>, pack: &Packer<'_>) -> Arc<ConstSet> {
-        if let Some(all) = env.inputs.params_key() {
+    pub fn current(&self, request: &PlanRequest<'_>, pack: &Packer<'_>) -> Arc<ConstSet> {
+        if let Some(all) = request.inputs.params_key() {
             let remembered = self.remembered.read();
             if let Some((_, set)) = remembered.known.iter().find(|(key, _)| *key == all) {
                 return remembered.sets[*set].clone();
             }
         }
-        let keys: Vec<ValueKey> = self.params.iter().map(|p| env.inputs.key(*p)).collect();
-        if let Some(set) = self.look_up(env, &keys) {
+        let keys: Vec<ValueKey> = self.params.iter().map(|p| request.inputs.key(*p)).collect();
+        if let Some(set) = self.look_up(request, &keys) {
             return set;
         }
         let _one_at_a_time = self.computing.lock();
-        if let Some(set) = self.look_up(env, &keys) {
+        if let Some(set) = self.look_up(request, &keys) {
             return set;
         }
-        let set = Arc::new(self.compute(env, keys, pack));
+        let set = Arc::new(self.compute(request, keys, pack));
         if set.failures.is_empty() {
             self.remembered.write().insert(set.clone());
         }
         set
     }
 
-    fn look_up(&self, env: &ConstEnv<'_>, keys: &[ValueKey]) -> Option<Arc<ConstSet>> {
+    fn look_up(&self, request: &PlanRequest<'_>, keys: &[ValueKey]) -> Option<Arc<ConstSet>> {
         let remembered = self.remembered.read();
         let at = remembered.get(keys)?;
         let set = remembered.sets[at].clone();
         drop(remembered);
         // A parameter that is not among the constants may have been written since, or a set was made of the same arrays.
-        if let Some(all) = env.inputs.params_key() {
+        if let Some(all) = request.inputs.params_key() {
             let mut remembered = self.remembered.write();
             if let Some(at) = remembered.get(keys) {
                 remembered.known.retain(|(key, _)| key.0 != all.0);
@@ -252,8 +243,8 @@ impl ConstPlan {
     }
 
     /// What cannot be computed fails the steps that read it, and is not remembered.
-    fn compute(&self, env: &ConstEnv<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
-        let mut made = MadeConsts { plan: self, env, values: HashMap::new() };
+    fn compute(&self, request: &PlanRequest<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
+        let mut made = MadeConsts { plan: self, request, values: HashMap::new() };
         let (blocks, failures) = (vec![None; self.slots.len()], Vec::new());
         let mut set = ConstSet { keys, blocks, failures, fresh: AtomicBool::new(false) };
         for (place, s) in self.order.iter().enumerate() {
@@ -271,7 +262,7 @@ impl ConstPlan {
     }
 
     fn slot(&self, slot: &ConstSlot, made: &mut MadeConsts<'_>, pack: &Packer<'_>) -> Result<Arc<ConstBlock>, Failure> {
-        let inputs = made.env.inputs;
+        let inputs = made.request.inputs;
         if let Some(failure) = slot.params.iter().find_map(|p| inputs.failure(*p)) {
             return Err(failure.clone());
         }
@@ -283,7 +274,7 @@ impl ConstPlan {
             ConstSource::Value(value) => made.value(*value),
             ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
         };
-        let block = block.map_err(made.env.failure)?;
+        let block = block.map_err(|error| made.request.site.failure(error))?;
         self.cache.insert(slot, keys, &block);
         Ok(block)
     }
@@ -313,7 +304,7 @@ fn last_uses<'a>(
 /// Constant values computed so far, of which some slot still to come is made.
 struct MadeConsts<'a> {
     plan: &'a ConstPlan,
-    env: &'a ConstEnv<'a>,
+    request: &'a PlanRequest<'a>,
     values: HashMap<Value, (TensorType, Arc<ConstBlock>)>,
 }
 
@@ -354,7 +345,7 @@ impl MadeConsts<'_> {
         }
         let mut blocks = Vec::with_capacity(node.outputs.len());
         for t in &node.outputs {
-            blocks.push(allocate(self.env.memory, t.bytes())?);
+            blocks.push(allocate(self.request.site.memory(), t.bytes())?);
         }
         {
             let inputs = self.refs(&node.inputs)?;
@@ -364,19 +355,19 @@ impl MadeConsts<'_> {
                 .zip(&mut blocks)
                 .map(|(t, b)| TensorMut::new(t.dtype, &t.shape, &mut b.as_mut_slice()[..t.bytes()]))
                 .collect();
-            let mut workspace = allocate(self.env.memory, node.kernel.workspace())?;
+            let mut workspace = allocate(self.request.site.memory(), node.kernel.workspace())?;
             let packed = match node.kernel.packing() {
                 None => None,
                 Some(packing) => {
                     let chosen: Vec<TensorRef<'_>> =
                         packing.inputs().iter().filter_map(|i| inputs.get(*i).copied()).collect();
-                    let mut block = allocate(self.env.memory, packing.bytes())?;
+                    let mut block = allocate(self.request.site.memory(), packing.bytes())?;
                     packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
                     Some(block)
                 }
             };
             let mut call = KernelCall {
-                par: self.env.par,
+                par: self.request.site.par(),
                 inputs: &inputs,
                 outputs: &mut outputs,
                 workspace: &mut workspace.as_mut_slice()[..node.kernel.workspace()],
@@ -397,7 +388,7 @@ impl MadeConsts<'_> {
         values
             .iter()
             .map(|v| match v {
-                Value::Input(i) => self.env.inputs.tensor(*i),
+                Value::Input(i) => self.request.inputs.tensor(*i),
                 Value::Node(..) => match self.values.get(v) {
                     Some((t, b)) => Ok(TensorRef::new(t.dtype, &t.shape, b.bytes())),
                     None => Err(OpError::new(FailureKind::Operator, "a constant is read before it is made")),

@@ -1,36 +1,32 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{CachedOp, CallOptions};
+use super::cached_op::{Binding, CachedOp, CallOptions};
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
 use super::program::Program;
 use crate::symbol::first_names;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
-use parking_lot::RwLock;
+use mxrt_tensor::{Context, DType, NDArray, ParameterSet, TensorType};
 use smallvec::SmallVec;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-/// Programs that are found without looking at the parameters.
-const KNOWN: usize = 8;
-
-/// The programs of the last calls.
-type RecentPrograms = SmallVec<[(CallSignature, Weak<Program>); KNOWN]>;
+/// Calls with more inputs never run inline where none is bound: looking their plan up takes long itself.
+const MAX_INLINE_INPUTS: usize = 4;
 
 /// A compiled symbol together with arrays for some of its inputs, usually the parameters. These are read through one gate,
 /// so that a call costs the same however many there are.
 ///
-/// Whoever writes one of the arrays waits for the calls made before, and calls made later wait for him, as ever.
+/// A write of one of the arrays waits for the calls made before, and calls made later wait for it.
 pub struct BoundOp {
     op: Arc<CachedOp>,
-    params: Arc<ParameterSet>,
-    sources: Arc<[InputSource]>,
+    binding: Binding,
     /// types of all inputs; those of the data are placeholders
     types: Vec<TensorType>,
+    /// types of the graph's parameters, as the plan cache knows them; none if some of them are not bound
+    param_types: Option<Arc<[TensorType]>>,
     /// positions of the data among the inputs
     data: Vec<usize>,
     context: Option<Context>,
-    known: RwLock<RecentPrograms>,
 }
 
 impl BoundOp {
@@ -47,15 +43,26 @@ impl BoundOp {
                 }
                 None => {
                     sources.push(InputSource::Data(data.len()));
-                    types.push(TensorType::new(mxrt_tensor::DType::F32, &[][..]));
+                    types.push(TensorType::new(DType::F32, &[][..]));
                     data.push(i);
                 }
             }
         }
         op.check_contexts(arrays.iter().enumerate().filter_map(|(i, a)| Some((i, (*a)?))))?;
         let context = params.first().map(NDArray::context);
-        let params = ParameterSet::new(op.engine(), params);
-        Ok(BoundOp { op, params, sources: sources.into(), types, data, context, known: RwLock::default() })
+        let all_bound = data.iter().all(|i| op.data.contains(i));
+        let param_types = all_bound.then(|| op.plans().known_types(&op.param_types(&types)));
+        let params = (!params.is_empty()).then(|| ParameterSet::new(op.engine(), params));
+        let binding = Binding { sources: sources.into(), params };
+        Ok(BoundOp { op, binding, types, param_types, data, context })
+    }
+
+    /// The same symbol with no array bound: calls name all inputs.
+    pub fn unbound(op: Arc<CachedOp>) -> BoundOp {
+        let data: Vec<usize> = (0..op.num_inputs()).collect();
+        let binding = Binding { sources: op.unbound.sources.clone(), params: None };
+        let types = vec![TensorType::new(DType::F32, &[][..]); data.len()];
+        BoundOp { op, binding, types, param_types: None, data, context: None }
     }
 
     /// The graph.
@@ -64,6 +71,7 @@ impl BoundOp {
     }
 
     /// Runs the graph on the rest of its inputs. See [`CachedOp::call_with`].
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_with(
         &self,
         data: &[&NDArray],
@@ -73,24 +81,36 @@ impl BoundOp {
         self.check(data)?;
         let program = match self.known(data) {
             Some(program) => program,
-            None => self.program(data)?,
+            None => self.op.program(&self.all_types(data))?,
         };
-        self.op.start(program, &self.sources, data, Some(&self.params), outputs, options)
+        self.op.start(program, &self.binding, data, outputs, options)
     }
 
-    /// See [`CachedOp::try_call_inline`].
+    /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet, or one that would run
+    /// here for longer.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_call_inline(
         &self,
         data: &[&NDArray],
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-        let program = self.known(data).filter(|program| self.op.runs_inline(program))?;
-        let start = |()| self.op.start(program, &self.sources, data, Some(&self.params), outputs, options);
+        if data.len() != self.data.len() {
+            return None;
+        }
+        let program = match self.known(data) {
+            None if self.types.len() <= MAX_INLINE_INPUTS => self.op.find(&self.all_types(data)),
+            known => known,
+        };
+        let program = program.filter(|program| self.op.runs_inline(program))?;
+        let start = |()| self.op.start(program, &self.binding, data, outputs, options);
         Some(self.check(data).and_then(start))
     }
 
     fn check(&self, data: &[&NDArray]) -> Result<(), OpError> {
+        if self.binding.params.is_none() {
+            self.op.check_count(data.len())?;
+        }
         if data.len() != self.data.len() {
             let (takes, got) = (self.data.len(), data.len());
             let names: Vec<&str> = self.data.iter().map(|i| self.op.input_name(*i)).collect();
@@ -103,39 +123,37 @@ impl BoundOp {
         if data.iter().all(|a| a.context() == context) {
             return Ok(());
         }
-        let params = self.sources.iter().enumerate().filter_map(|(i, s)| match s {
-            InputSource::Param(p) => Some((i, &self.params.arrays()[*p])),
+        let bound = self.binding.params.as_ref().map_or(&[][..], |set| set.arrays());
+        let params = self.binding.sources.iter().enumerate().filter_map(|(i, source)| match source {
+            InputSource::Param(p) => Some((i, &bound[*p])),
             InputSource::Data(_) => None,
         });
         self.op.check_contexts(params.chain(self.data.iter().copied().zip(data.iter().copied())))
     }
 
+    /// The program for this data, found without looking at the parameters.
     fn known(&self, data: &[&NDArray]) -> Option<Arc<Program>> {
-        let program = self.known.read().iter().find(|(types, _)| fit(types, data))?.1.upgrade()?;
-        self.op.used(&program);
-        Some(program)
+        let params = self.param_types.as_ref()?;
+        let type_of = |input: &usize| match self.binding.sources[*input] {
+            InputSource::Data(i) => data[i].tensor_type(),
+            InputSource::Param(_) => self.types[*input].clone(),
+        };
+        let types: CallSignature = self.op.data.iter().map(type_of).collect();
+        self.op.plans().get(params, &types)
     }
 
-    fn program(&self, data: &[&NDArray]) -> Result<Arc<Program>, OpError> {
+    /// Types of all inputs of a call.
+    fn all_types(&self, data: &[&NDArray]) -> Vec<TensorType> {
         let mut types = self.types.clone();
         for (position, array) in self.data.iter().zip(data) {
             types[*position] = array.tensor_type();
         }
-        let program = self.op.program(&types)?;
-        let mut known = self.known.write();
-        known.retain(|(types, program)| program.strong_count() > 0 && !fit(types, data));
-        known.truncate(KNOWN - 1);
-        known.insert(0, (data.iter().map(|a| a.tensor_type()).collect(), Arc::downgrade(&program)));
-        Ok(program)
+        types
     }
-}
-
-fn fit(types: &CallSignature, data: &[&NDArray]) -> bool {
-    types.len() == data.len() && types.iter().zip(data).all(|(t, a)| t.dtype == a.dtype() && t.shape == *a.shape())
 }
 
 impl std::fmt::Debug for BoundOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "BoundOp({:?}, {:?})", self.op, self.params)
+        write!(f, "BoundOp({:?}, {:?})", self.op, self.binding.params)
     }
 }

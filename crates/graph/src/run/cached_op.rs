@@ -1,6 +1,6 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
-use super::execute::PlanRequest;
+use super::execute::{PlanRequest, RunSite};
 use super::inputs::{CallInputs, InputSource};
 use super::on_device;
 use super::plan_cache::{CacheStats, CallSignature, PlanCache};
@@ -10,13 +10,14 @@ use crate::compile::build::{BuildOptions, Plan};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::report::PlanReport;
 use crate::ir::Graph;
-use crate::memory::constants::ConstCache;
-use crate::memory::release;
+use crate::memory::constants::{ConstCache, allocate};
+use crate::memory::release::{self, PackedParam};
 use crate::passes;
 use crate::symbol::{Symbol, first_names};
-use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, RequestScope};
-use mxrt_ops::{ConvSignature, EnginePar, Precision, RandomState};
-use mxrt_tensor::{Call, Context, NDArray, ParameterSet, Progress, TensorMut, TensorType, launch_call};
+use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope};
+use mxrt_ops::{ConvSignature, EnginePar, Par, Precision, RandomState};
+use mxrt_tensor::{CallLaunch, CallProgress, Context, NDArray, ParameterSet, TensorMut, TensorType, launch_call};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -25,10 +26,6 @@ use std::time::Instant;
 
 /// Plans estimated below this run inline even where other threads wait for the calling thread.
 const INLINE_NS: u64 = 10_000;
-const MAX_INLINE_INPUTS: usize = 4;
-
-/// Bytes of weights that are packed in one way where not all packings of a plan find room: as few of them as possible.
-const ONE_PACKING_FROM: [usize; 4] = [8 << 20, 2 << 20, 512 << 10, 128 << 10];
 
 /// Shapes of single rows for which the division of batches is remembered.
 const MAX_DIVISIONS: usize = 64;
@@ -49,8 +46,11 @@ pub struct CachedOp {
     engine: &'static Engine,
     name: OpName,
     graph: Graph,
+    /// positions of the inputs that are parameters, and of the others
+    params: Vec<usize>,
+    pub(super) data: Vec<usize>,
     /// every input is an array of the call
-    pub(super) arguments: Arc<[InputSource]>,
+    pub(super) unbound: Binding,
     options: BuildOptions,
     random: Arc<RandomState>,
     plans: PlanCache,
@@ -82,12 +82,15 @@ impl CachedOp {
         mark_constants(&mut graph, flags)?;
         let graph = passes::run_all(graph, options.passes)?;
         let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
-        let arguments = (0..graph.inputs.len()).map(InputSource::Data).collect();
+        let (params, data) = (0..graph.inputs.len()).partition(|i| graph.inputs[*i].constant);
+        let unbound = Binding { sources: (0..graph.inputs.len()).map(InputSource::Data).collect(), params: None };
         Ok(CachedOp {
             engine,
             name,
             graph,
-            arguments,
+            params,
+            data,
+            unbound,
             options,
             random: Arc::new(RandomState::new(0)),
             plans: PlanCache::new(options.cache),
@@ -137,26 +140,7 @@ impl CachedOp {
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let program = self.prepare(inputs)?;
-        self.start(program, &self.arguments, inputs, None, outputs, options)
-    }
-
-    /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet, or one that would run
-    /// here for longer.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn try_call_inline(
-        &self,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-        // Looking a long signature up takes long itself.
-        if inputs.len() > MAX_INLINE_INPUTS || inputs.len() != self.graph.inputs.len() {
-            return None;
-        }
-        let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
-        let program = self.plans.get(&types).filter(|program| self.runs_inline(program))?;
-        let contexts = self.check_contexts(inputs.iter().copied().enumerate());
-        Some(contexts.and_then(|()| self.start(program, &self.arguments, inputs, None, outputs, options)))
+        self.start(program, &self.unbound, inputs, outputs, options)
     }
 
     /// Whether a call returns within microseconds: it runs in a worker, or is short.
@@ -199,9 +183,20 @@ impl CachedOp {
         self.engine
     }
 
-    /// Notes that a program is in use.
-    pub(super) fn used(&self, program: &Program) {
-        self.plans.used(program);
+    /// The programs.
+    pub(super) fn plans(&self) -> &PlanCache {
+        &self.plans
+    }
+
+    /// Types of the parameters among these types of all inputs.
+    pub(super) fn param_types(&self, types: &[TensorType]) -> CallSignature {
+        self.params.iter().map(|i| types[*i].clone()).collect()
+    }
+
+    /// The program for these types of all inputs, if it has been built.
+    pub(super) fn find(&self, types: &[TensorType]) -> Option<Arc<Program>> {
+        let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
+        self.plans.get(&self.param_types(types), &data)
     }
 
     pub(super) fn prepare(&self, inputs: &[&NDArray]) -> Result<Arc<Program>, OpError> {
@@ -248,7 +243,7 @@ impl CachedOp {
     }
 
     pub(super) fn program(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
-        if let Some(program) = self.plans.get(types) {
+        if let Some(program) = self.find(types) {
             return Ok(program);
         }
         let _one_at_a_time = self.building.lock();
@@ -257,16 +252,17 @@ impl CachedOp {
 
     /// Called by one thread at a time.
     fn get_or_build(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
-        if let Some(program) = self.plans.get(types) {
+        if let Some(program) = self.find(types) {
             return Ok(program);
         }
         let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
         let program = match self.divide(types)? {
             Some((parts, outputs)) => Program::parts(parts, outputs),
-            None => self.whole(types, raw)?,
+            None => Program::whole(self.build(types)?),
         };
         let program = Arc::new(program);
-        if self.plans.insert(types, &program, raw) {
+        let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
+        if self.plans.insert(&self.param_types(types), data, &program, raw) {
             self.consts.sweep();
             // The next plan wants blocks of other sizes: those of the old one are of no use.
             self.engine.memory().trim();
@@ -274,34 +270,8 @@ impl CachedOp {
         Ok(program)
     }
 
-    /// The fastest plan, unless its packed weights would leave no room for those that serve images of any size: then these are what
-    /// this plan uses, for large weights only if that does. So all sizes find room, and no plan goes because another one comes.
-    fn whole(&self, types: &[TensorType], raw: usize) -> Result<Program, OpError> {
-        let fastest = Program::whole(self.build(types, self.options)?);
-        if !self.options.passes.runs(passes::SHARE_PACKINGS) || !self.plans.needs_more(&fastest) {
-            return Ok(fastest);
-        }
-        let with_one_packing = |least: usize| {
-            let mut options = self.options;
-            options.kernel.one_packing = Some(least);
-            self.build(types, options).map(Program::whole)
-        };
-        let for_all_sizes = with_one_packing(0)?;
-        let has_room = |program: &Program| self.plans.has_room(&[program, &for_all_sizes], raw);
-        if has_room(&fastest) {
-            return Ok(fastest);
-        }
-        for least in ONE_PACKING_FROM {
-            let program = with_one_packing(least)?;
-            if has_room(&program) {
-                return Ok(program);
-            }
-        }
-        Ok(for_all_sizes)
-    }
-
-    fn build(&self, types: &[TensorType], options: BuildOptions) -> Result<Plan, OpError> {
-        Plan::build(&self.graph, types, options, self.consts.clone())
+    fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
+        Plan::build(&self.graph, types, self.options, self.consts.clone())
     }
 
     /// The parts of a batch that is better not run as a whole, and the types of its results.
@@ -326,7 +296,7 @@ impl CachedOp {
         if let Some(known) = self.divisions.lock().get(&single) {
             return *known;
         }
-        let cost = |types: &[TensorType]| self.build(types, self.options).map(|plan| plan.cost_ns());
+        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
         // What cannot be built for other numbers of rows is not divided.
         let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
             (Ok(one), Ok(together)) => Some(Division::choose(one, together)),
@@ -343,12 +313,9 @@ impl CachedOp {
     pub(super) fn results(
         &self,
         program: &Program,
-        inputs: &[&NDArray],
-        params: Option<&Arc<ParameterSet>>,
+        context: Context,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let first = inputs.first().copied().or_else(|| params?.arrays().first());
-        let context = first.map_or_else(Context::default, |a| a.context());
         let make = |t: &TensorType| {
             let array = NDArray::new(self.engine, context, t.clone())?;
             Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
@@ -361,64 +328,54 @@ impl CachedOp {
     pub(super) fn start(
         &self,
         program: Arc<Program>,
-        sources: &Arc<[InputSource]>,
+        binding: &Binding,
         data: &[&NDArray],
-        params: Option<&Arc<ParameterSet>>,
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let results = match outputs {
-            None => self.results(&program, data, params, options)?,
+            None => self.results(&program, binding.context(data), options)?,
             Some(outputs) => {
                 fits(outputs, program.outputs())?;
                 outputs.iter().map(|a| (*a).clone()).collect()
             }
         };
         let cores = self.engine.cores();
-        let launched = Launched {
-            params,
-            cost: Cost::of(program.cost_ns()),
+        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+        let call = CallLaunch {
+            params: binding.params.as_ref(),
+            priority: options.priority,
+            deadline: options.deadline,
             in_parts: program.yields(cores),
-            ..Launched::new(data, &results)
+            ..CallLaunch::new(self.name.clone(), data, &outputs, Cost::of(program.cost_ns()))
         };
         let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
-        self.push(&program, sources, launched, options, move |request, outs| {
+        self.push(&program, &binding.sources, call, move |request, outs| {
             Ok(match of_op.run_group(&mut cursor, request, cores, outs)? {
-                Some(failed) => Progress::Done(failed),
-                None => Progress::Again,
+                Some(missing) => CallProgress::Done(missing),
+                None => CallProgress::Again,
             })
         })?;
+        drop(outputs);
         Ok(results)
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn push<F>(
+    fn push<F>(
         &self,
         program: &Program,
         sources: &Arc<[InputSource]>,
-        launched: Launched<'_>,
-        options: &CallOptions,
+        call: CallLaunch<'_>,
         mut run: F,
     ) -> Result<(), OpError>
     where
-        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
+        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
     {
         // What fails in here names the request.
         let _request = RequestScope::begin();
         let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
-        let outputs: SmallVec<[&NDArray; 2]> = launched.outputs.iter().collect();
-        let call = Call {
-            name: self.name.clone(),
-            inputs: launched.inputs,
-            params: launched.params,
-            outputs: &outputs,
-            cost: launched.cost,
-            priority: options.priority,
-            deadline: options.deadline,
-            in_parts: launched.in_parts,
-        };
-        let context = launched.context();
-        if let Some(elsewhere) = outputs.iter().find(|a| a.context().device() != context.device()) {
+        let context = call.context();
+        if let Some(elsewhere) = call.outputs.iter().find(|a| a.context().device() != context.device()) {
             let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
             return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
         }
@@ -426,44 +383,75 @@ impl CachedOp {
             return on_device::push(self.engine, device, &call, program, sources, random, run);
         }
         let sources = sources.clone();
-        launch_call(self.engine, call, move |turn| {
-            let (par, memory) = (EnginePar(turn.ctx), turn.ctx.engine().memory());
-            let inputs = CallInputs { sources: &sources, arrays: turn.inputs };
-            let failure = |error| turn.ctx.failure(error);
-            let request = PlanRequest {
-                par: &par,
-                memory,
-                arena: &memory,
-                failure: &failure,
-                inputs: &inputs,
-                random: &random,
-                packed: &|params| release::push_release(turn.ctx.engine(), &inputs, params),
-            };
-            run(&request, turn.outputs)
+        launch_call(self.engine, call, move |part| {
+            let inputs = CallInputs { sources: &sources, arrays: part.inputs };
+            let site = HostSite { par: EnginePar(part.ctx), inputs: &inputs };
+            run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
         });
         Ok(())
     }
+
+    /// Pushes a request for these inputs whose steps are timed: `run` runs them.
+    pub(super) fn push_measured<F>(
+        &self,
+        program: &Program,
+        inputs: &[&NDArray],
+        run: F,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError>
+    where
+        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
+    {
+        let results = self.results(program, self.unbound.context(inputs), &CallOptions::default())?;
+        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+        let call = CallLaunch::new(self.name.clone(), inputs, &outputs, Cost::Large);
+        self.push(program, &self.unbound.sources, call, run)?;
+        drop(outputs);
+        Ok(results)
+    }
 }
 
-/// What is pushed beside the graph.
-pub(super) struct Launched<'a> {
-    pub inputs: &'a [&'a NDArray],
-    pub params: Option<&'a Arc<ParameterSet>>,
-    pub outputs: &'a [NDArray],
-    pub cost: Cost,
-    pub in_parts: bool,
+/// Which inputs of a graph are arrays of every call, and where the others come from.
+pub(super) struct Binding {
+    /// by input
+    pub sources: Arc<[InputSource]>,
+    /// the arrays that are bound, if any
+    pub params: Option<Arc<ParameterSet>>,
 }
 
-impl<'a> Launched<'a> {
-    pub fn new(inputs: &'a [&'a NDArray], outputs: &'a [NDArray]) -> Launched<'a> {
-        Launched { inputs, params: None, outputs, cost: Cost::Large, in_parts: false }
+impl Binding {
+    /// Where a call with these arrays runs.
+    fn context(&self, data: &[&NDArray]) -> Context {
+        let bound = || self.params.as_ref()?.arrays().first();
+        data.first().copied().or_else(bound).map_or_else(Context::default, NDArray::context)
+    }
+}
+
+/// An op of the host.
+struct HostSite<'a, 'o> {
+    par: EnginePar<'a, 'o>,
+    inputs: &'a CallInputs<'a>,
+}
+
+impl RunSite for HostSite<'_, '_> {
+    fn par(&self) -> &dyn Par {
+        &self.par
     }
 
-    /// Where the call runs.
-    fn context(&self) -> Context {
-        let params = self.params.and_then(|set| set.arrays().first());
-        let array = self.inputs.first().copied().or(params).or(self.outputs.first());
-        array.map_or_else(Context::default, |a| a.context())
+    fn memory(&self) -> &'static MemoryPool {
+        self.par.0.engine().memory()
+    }
+
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        run(allocate(self.memory(), bytes)?.as_mut_slice());
+        Ok(())
+    }
+
+    fn failure(&self, error: OpError) -> Failure {
+        self.par.0.failure(error)
+    }
+
+    fn packed(&self, params: Vec<PackedParam>) {
+        release::push_release(self.par.0.engine(), self.inputs, params);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::inputs::GraphInputs;
 use crate::compile::build::Plan;
 use crate::compile::step::{Operand, OperandPlace, PackedPlace, Step, StepNeed};
-use crate::memory::constants::{ConstEnv, ConstSet, allocate, pack_with};
+use crate::memory::constants::{ConstSet, pack_with};
 use crate::memory::release::PackedParam;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Failure, FailureKind, OpError};
@@ -13,35 +13,28 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What one request brings along.
+#[derive(Clone, Copy)]
 pub struct PlanRequest<'a> {
-    /// splits loops over idle cores
-    pub par: &'a dyn Par,
-    /// where constants live
-    pub memory: &'static MemoryPool,
-    /// where the arena comes from
-    pub arena: &'a dyn ArenaSource,
+    /// where it runs
+    pub site: &'a dyn RunSite,
     /// arguments, in the order of the graph's inputs
     pub inputs: &'a dyn GraphInputs,
     /// pieces of the random stream, one for each random step
     pub random: &'a [RandomKey],
-    /// makes the failure of an error of a step
-    pub failure: &'a (dyn Fn(OpError) -> Failure + Sync),
-    /// told which parameters were packed, when that has been done anew
-    pub packed: &'a (dyn Fn(Vec<PackedParam>) + Sync),
 }
 
-/// Memory for the values inside a plan.
-pub trait ArenaSource: Sync {
+/// Where plans run: in an op of the host, or in a kernel of a device.
+pub trait RunSite: Sync {
+    /// Splits loops over idle cores.
+    fn par(&self) -> &dyn Par;
+    /// Where constants live.
+    fn memory(&self) -> &'static MemoryPool;
     /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
     fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
-}
-
-/// A block of memory for each run.
-impl ArenaSource for &'static MemoryPool {
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        run(allocate(self, bytes)?.as_mut_slice());
-        Ok(())
-    }
+    /// Makes the failure of an error of a step.
+    fn failure(&self, error: OpError) -> Failure;
+    /// Called when these parameters have just been packed: their raw weights may be released.
+    fn packed(&self, params: Vec<PackedParam>);
 }
 
 /// Results that could not be computed, by number, and why.
@@ -76,14 +69,12 @@ impl Plan {
 
     /// The constants for the parameters of a request; computed now by the first request.
     pub fn constants(&self, request: &PlanRequest<'_>) -> Arc<ConstSet> {
-        let env =
-            ConstEnv { par: request.par, memory: request.memory, inputs: request.inputs, failure: request.failure };
-        let set = self.consts.current(&env, &|packing, inputs| {
+        let set = self.consts.current(request, &|packing, inputs| {
             let step = &self.steps[packing.step];
-            pack_with(&*step.kernel, request.memory, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
+            pack_with(&*step.kernel, request.site.memory(), inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
         });
         if set.is_fresh() {
-            (request.packed)(self.packed_params(&set, request.inputs));
+            request.site.packed(self.packed_params(&set, request.inputs));
         }
         set
     }
@@ -99,7 +90,7 @@ impl Plan {
         let mut random = request.random.iter().copied();
         let mut broken =
             FailedSteps { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
-        request.arena.with_arena(self.arena_bytes, &mut |arena| {
+        request.site.with_arena(self.arena_bytes, &mut |arena| {
             for (s, step) in self.steps.iter().enumerate() {
                 mark();
                 let key = if step.random { random.next() } else { None };
@@ -108,7 +99,7 @@ impl Plan {
                     continue;
                 }
                 if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
-                    broken.add(s, (request.failure)(describe(error, step)));
+                    broken.add(s, request.site.failure(describe(error, step)));
                 }
             }
             mark();
@@ -210,7 +201,8 @@ fn run_step(
         }
         _ => None,
     };
-    let mut call = KernelCall { par: request.par, inputs: &ins, outputs: &mut outs, workspace, packed, random, shared };
+    let mut call =
+        KernelCall { par: request.site.par(), inputs: &ins, outputs: &mut outs, workspace, packed, random, shared };
     step.kernel.run(&mut call)
 }
 

@@ -32,7 +32,7 @@ pub struct CallInputs<'a> {
     /// where each input of the graph comes from
     pub sources: &'a [InputSource],
     /// the arrays
-    pub arrays: mxrt_tensor::Inputs<'a>,
+    pub arrays: mxrt_tensor::CallArrays<'a>,
 }
 
 impl CallInputs<'_> {

@@ -1,10 +1,10 @@
 //! How long the steps of a plan take.
 
-use super::cached_op::{CachedOp, CallOptions, Launched};
+use super::cached_op::CachedOp;
 use super::program::Program;
 use crate::compile::report::PlanReport;
-use mxrt_engine::{Cost, OpError, WaitError};
-use mxrt_tensor::{NDArray, Progress};
+use mxrt_engine::{OpError, WaitError};
+use mxrt_tensor::{CallProgress, NDArray};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -55,11 +55,9 @@ impl CachedOp {
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
         let program = self.prepare(inputs)?;
-        let results = self.results(&program, inputs, None, &CallOptions::default())?;
         let program_of_op = program.clone();
-        let launched = Launched { cost: Cost::Large, in_parts: false, ..Launched::new(inputs, &results) };
-        self.push(&program, &self.arguments, launched, &CallOptions::default(), move |request, outputs| {
-            Ok(Progress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
+        let results = self.push_measured(&program, inputs, move |request, outputs| {
+            Ok(CallProgress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
         })?;
         for result in &results {
             if let Err(error) = result.read_with(poll) {

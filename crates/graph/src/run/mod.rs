@@ -2,7 +2,7 @@
 
 mod bound_op;
 mod cached_op;
-mod execute;
+pub(crate) mod execute;
 pub(crate) mod inputs;
 mod measure;
 mod on_device;

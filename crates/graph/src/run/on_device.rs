@@ -1,13 +1,15 @@
 //! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are the host's, so the
 //! results have the same bits.
 
-use super::execute::{ArenaSource, PlanRequest};
+use super::execute::{PlanRequest, RunSite};
 use super::inputs::{GraphInputs, InputSource};
 use super::program::Program;
 use crate::memory::constants::ValueKey;
+use crate::memory::release::PackedParam;
+use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{DeviceCtx, DeviceId, Engine, Failure, FailureKind, KernelCtx, OpError, OpKind};
-use mxrt_ops::{DevicePar, RandomKey};
-use mxrt_tensor::{Call, DeviceLaunch, NDArray, Progress, TensorMut, TensorRef, launch_on};
+use mxrt_ops::{DevicePar, Par, RandomKey};
+use mxrt_tensor::{CallLaunch, CallProgress, DeviceLaunch, NDArray, TensorMut, TensorRef, launch_on};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -17,14 +19,14 @@ use std::sync::Arc;
 pub(super) fn push<F>(
     engine: &'static Engine,
     device: DeviceId,
-    call: &Call<'_>,
+    call: &CallLaunch<'_>,
     program: &Program,
     sources: &Arc<[InputSource]>,
     random: SmallVec<[RandomKey; 2]>,
     mut run: F,
 ) -> Result<(), OpError>
 where
-    F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<Progress, OpError> + Send + 'static,
+    F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
 {
     let params = call.params.map_or(&[][..], |set| set.arrays());
     // Every call reads them and few ops write them: they need not remember their readers.
@@ -46,21 +48,10 @@ where
     let sources = sources.clone();
     launch_on(engine, work, keys, move |keys, ctx, ins, outs, arena| {
         let inputs = DeviceInputs { sources: &sources, first_param, arrays: ins, keys, failures: failures(ctx) };
-        let (par, arena) = (DevicePar(ctx), ScratchArena(Mutex::new(arena)));
-        let memory = engine.memory();
-        let failure = |error| ctx.failure(error);
-        let request = PlanRequest {
-            par: &par,
-            memory,
-            arena: &arena,
-            inputs: &inputs,
-            random: &random,
-            failure: &failure,
-            // Their memory is the device's.
-            packed: &|_| {},
-        };
+        let site = DeviceSite { engine, par: DevicePar(ctx), scratch: Mutex::new(arena) };
+        let request = PlanRequest { site: &site, inputs: &inputs, random: &random };
         loop {
-            if let Progress::Done(failed) = run(&request, outs)? {
+            if let CallProgress::Done(failed) = run(&request, outs)? {
                 failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));
                 return Ok(());
             }
@@ -73,12 +64,32 @@ fn failures(ctx: &KernelCtx<'_>) -> Vec<(usize, Failure)> {
     ctx.failed_reads().filter_map(|i| Some((i, ctx.failure_of(i)?))).collect()
 }
 
-/// The scratch memory of the op, for one part of the program after the other.
-struct ScratchArena<'a>(Mutex<&'a mut [u8]>);
+/// A kernel of a device.
+struct DeviceSite<'a, 'k> {
+    engine: &'static Engine,
+    par: DevicePar<'a, 'k>,
+    /// scratch memory of the op, for one part of the program after the other
+    scratch: Mutex<&'a mut [u8]>,
+}
 
-impl ArenaSource for ScratchArena<'_> {
+impl RunSite for DeviceSite<'_, '_> {
+    fn par(&self) -> &dyn Par {
+        &self.par
+    }
+
+    fn memory(&self) -> &'static MemoryPool {
+        self.engine.memory()
+    }
+
+    fn failure(&self, error: OpError) -> Failure {
+        self.par.0.failure(error)
+    }
+
+    /// Parameters stay: their memory is the device's.
+    fn packed(&self, _: Vec<PackedParam>) {}
+
     fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        match self.0.lock().get_mut(..bytes) {
+        match self.scratch.lock().get_mut(..bytes) {
             Some(arena) => {
                 run(arena);
                 Ok(())

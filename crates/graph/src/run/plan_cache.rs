@@ -31,85 +31,102 @@ pub struct CacheStats {
     pub max_bytes: usize,
 }
 
-/// Programs by signature.
+/// Programs by signature: by the types of the parameters, then by those of the data. A [`super::BoundOp`] names the former
+/// by the pointer that it was given, so that a look-up costs the same however many parameters there are.
 pub struct PlanCache {
-    programs: RwLock<HashMap<CallSignature, Arc<Program>>>,
+    groups: RwLock<Vec<ProgramGroup>>,
     limit: CacheLimit,
     clock: AtomicU64,
     built: AtomicU64,
     evicted: AtomicU64,
 }
 
+/// The programs for parameters of the same types.
+struct ProgramGroup {
+    params: Arc<[TensorType]>,
+    programs: HashMap<CallSignature, Arc<Program>>,
+}
+
+impl ProgramGroup {
+    fn is_for(&self, params: &[TensorType]) -> bool {
+        std::ptr::eq(&*self.params, params) || *self.params == *params
+    }
+}
+
+fn programs(groups: &[ProgramGroup]) -> impl Iterator<Item = &Arc<Program>> {
+    groups.iter().flat_map(|group| group.programs.values())
+}
+
 impl PlanCache {
     pub fn new(limit: CacheLimit) -> PlanCache {
         let zero = || AtomicU64::new(0);
-        PlanCache { programs: RwLock::default(), limit, clock: zero(), built: zero(), evicted: zero() }
+        PlanCache { groups: RwLock::default(), limit, clock: zero(), built: zero(), evicted: zero() }
     }
 
-    pub fn get(&self, types: &[TensorType]) -> Option<Arc<Program>> {
-        let programs = self.programs.read();
-        let found = programs.get(types)?;
-        self.used(found);
-        Some(found.clone())
-    }
-
-    /// Exact order does not matter, so the clock only moves when a plan is built.
-    pub fn used(&self, program: &Program) {
-        let now = self.clock.load(Ordering::Relaxed);
-        if program.last_used() != now {
-            program.use_at(now);
+    /// These types of parameters, by a pointer that the cache knows.
+    pub fn known_types(&self, params: &[TensorType]) -> Arc<[TensorType]> {
+        let mut groups = self.groups.write();
+        groups.retain(|group| !group.programs.is_empty() || Arc::strong_count(&group.params) > 1);
+        if let Some(group) = groups.iter().find(|group| group.is_for(params)) {
+            return group.params.clone();
         }
+        let params: Arc<[TensorType]> = params.into();
+        groups.push(ProgramGroup { params: params.clone(), programs: HashMap::new() });
+        params
     }
 
-    /// Whether a program needs packed weights that the cached programs do not have; false for the first program.
-    pub fn needs_more(&self, new: &Program) -> bool {
-        let programs = self.programs.read();
-        let kept = || programs.values().map(|p| &**p);
-        !programs.is_empty() && HeldBytes::by(kept().chain([new])).packed > HeldBytes::by(kept()).packed
-    }
-
-    /// Whether the packed weights of all these programs fit beside those that are kept. `raw` as in [`insert`](Self::insert).
-    pub fn has_room(&self, new: &[&Program], raw: usize) -> bool {
-        let programs = self.programs.read();
-        let all: Vec<&Program> = programs.values().map(|p| &**p).chain(new.iter().copied()).collect();
-        self.packings_fit(&all, raw)
+    pub fn get(&self, params: &[TensorType], data: &[TensorType]) -> Option<Arc<Program>> {
+        let groups = self.groups.read();
+        let found = groups.iter().find(|group| group.is_for(params))?.programs.get(data)?;
+        // Exact order does not matter, so the clock only moves when a plan is built.
+        let now = self.clock.load(Ordering::Relaxed);
+        if found.last_used() != now {
+            found.use_at(now);
+        }
+        Some(found.clone())
     }
 
     /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of the parameters that it
     /// reads: packed weights beside those of the program with most may take 1.5 times as much. Returns whether any was given up.
-    pub fn insert(&self, types: &[TensorType], program: &Arc<Program>, raw: usize) -> bool {
+    pub fn insert(&self, params: &[TensorType], data: CallSignature, program: &Arc<Program>, raw: usize) -> bool {
         program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
         self.built.fetch_add(1, Ordering::Relaxed);
-        let mut programs = self.programs.write();
+        let mut groups = self.groups.write();
         let mut dropped = Vec::new();
-        while !programs.is_empty() && (programs.len() >= self.limit.plans || !self.fits(&programs, program, raw)) {
-            let oldest = programs.iter().min_by_key(|(_, p)| p.last_used()).map(|(k, _)| k.clone());
-            dropped.extend(oldest.and_then(|key| programs.remove(&key)));
+        while programs(&groups).next().is_some() && !self.fits(&groups, program, raw) {
+            let oldest = programs(&groups).min_by_key(|p| p.last_used()).cloned();
+            groups.iter_mut().for_each(|group| {
+                let gone =
+                    group.programs.extract_if(|_, p| oldest.as_ref().is_some_and(|oldest| Arc::ptr_eq(p, oldest)));
+                dropped.extend(gone.map(|(_, p)| p));
+            });
         }
-        programs.insert(types.iter().cloned().collect(), program.clone());
+        groups.retain(|group| !group.programs.is_empty() || Arc::strong_count(&group.params) > 1);
+        let at = groups.iter().position(|group| group.is_for(params)).unwrap_or(groups.len());
+        if at == groups.len() {
+            groups.push(ProgramGroup { params: params.into(), programs: HashMap::new() });
+        }
+        groups[at].programs.insert(data, program.clone());
         // Giving memory back takes a while; callers need not wait for it.
-        drop(programs);
+        drop(groups);
         self.evicted.fetch_add(dropped.len() as u64, Ordering::Relaxed);
         !dropped.is_empty()
     }
 
-    fn fits(&self, programs: &HashMap<CallSignature, Arc<Program>>, new: &Arc<Program>, raw: usize) -> bool {
-        let all: Vec<&Program> = programs.values().chain([new]).map(|p| &**p).collect();
+    fn fits(&self, groups: &[ProgramGroup], new: &Arc<Program>, raw: usize) -> bool {
+        let all: Vec<&Program> = programs(groups).chain([new]).map(|p| &**p).collect();
         let held = HeldBytes::by(all.iter().copied());
-        held.plans + held.computed <= self.limit.bytes && self.packings_fit(&all, raw)
-    }
-
-    /// The program with most counts as the first packing, so that it does not matter in which order they came.
-    fn packings_fit(&self, all: &[&Program], raw: usize) -> bool {
+        // The program with most counts as the first packing, so that it does not matter in which order they came.
         let most = all.iter().map(|program| HeldBytes::by([*program]).packed).max().unwrap_or(0);
-        HeldBytes::by(all.iter().copied()).packed - most <= (raw + raw / 2).max(self.limit.packed)
+        let packings_fit = held.packed - most <= (raw + raw / 2).max(self.limit.packed);
+        all.len() <= self.limit.plans.max(1) && held.plans + held.computed <= self.limit.bytes && packings_fit
     }
 
     pub fn stats(&self) -> CacheStats {
-        let programs = self.programs.read();
-        let held = HeldBytes::by(programs.values().map(|p| &**p));
+        let groups = self.groups.read();
+        let held = HeldBytes::by(programs(&groups).map(|p| &**p));
         CacheStats {
-            plans: programs.len(),
+            plans: programs(&groups).count(),
             built: self.built.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
             plan_bytes: held.plans,

@@ -262,7 +262,7 @@ impl DividedBatch {
             self.part.plans().into_iter().for_each(|plan| drop(plan.constants(request)));
             let slices: Vec<_> = slices.into_iter().map(Mutex::new).collect();
             let done: Vec<_> = (0..count).map(|_| OnceLock::new()).collect();
-            request.par.run(count, 0, &|k, _| {
+            request.site.par().run(count, 0, &|k, _| {
                 let _ = done[k].set(run(first + k, &mut slices[k].lock()));
             });
             results.extend(done.into_iter().filter_map(OnceLock::into_inner));

@@ -29,11 +29,6 @@ pub(in crate::conv) trait ConvMethod: Sync {
         false
     }
 
-    /// Whether packed weights take no more bytes than the weights and serve images of any size.
-    fn packs_for_all_sizes(&self) -> bool {
-        false
-    }
-
     /// Whether it can compute the convolution.
     fn fits(&self, signature: &ConvSignature) -> bool;
 

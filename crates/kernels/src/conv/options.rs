@@ -41,9 +41,6 @@ pub struct ConvOptions {
     pub winograd: Winograd,
     /// Whether bf16 is.
     pub precision: Precision,
-    /// Weights of so many bytes or more are packed in one way only, whatever the image, and to no
-    /// more bytes than they have; such methods are seldom the fastest.
-    pub one_packing: Option<usize>,
     /// The input lies in blocks of 16 already: a direct convolution of few channels reads it so,
     /// and not as planes.
     pub in_blocks: bool,

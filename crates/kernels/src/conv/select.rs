@@ -25,10 +25,6 @@ pub(super) struct Choice {
 /// What computes this convolution, whose output has `out` rows and columns.
 pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvOptions) -> Choice {
     let allowed = candidates(signature, options.winograd);
-    let weight_bytes = signature.params.weight_len() * size_of::<f32>();
-    if options.one_packing.is_some_and(|least| weight_bytes >= least) {
-        return Choice { method: for_all_sizes(signature, out, &allowed), tuned: false };
-    }
     let from = |table: &ConvTable| table.get(signature).map(|t| t.method).filter(|m| allowed.contains(m));
     if let Some(method) = options.tuned.and_then(from) {
         return Choice { method, tuned: true };
@@ -47,13 +43,6 @@ pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<M
 fn by_estimate(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Method {
     let costs = allowed.iter().filter_map(|method| Some((*method, method.0.cost(signature, out)?)));
     costs.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or_else(|| last(allowed), |(method, _)| method)
-}
-
-/// The first allowed method that is worth its work and whose packed weights serve images of any
-/// size.
-fn for_all_sizes(signature: &ConvSignature, out: [usize; 2], allowed: &[Method]) -> Method {
-    let serves = |m: &&Method| m.0.packs_for_all_sizes() && m.0.cost(signature, out).is_some();
-    allowed.iter().find(serves).copied().unwrap_or_else(|| last(allowed))
 }
 
 /// The plainest allowed method.

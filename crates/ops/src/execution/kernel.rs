@@ -19,15 +19,13 @@ pub struct KernelOptions {
     pub isa: Isa,
     /// numbers that convolutions and dense layers multiply
     pub precision: Precision,
-    /// convolutions pack weights of so many bytes or more in one way only, whatever the image, and to no more bytes than they have
-    pub one_packing: Option<usize>,
     /// measured choices of convolutions, which go before the rules
     pub tuned: Option<&'static ConvTable>,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, one_packing: None, tuned: None }
+        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None }
     }
 }
 
@@ -45,9 +43,7 @@ impl KernelOptions {
     pub fn notes(&self) -> impl Iterator<Item = &'static str> {
         let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
         let bf16 = "precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with";
-        let packed =
-            "large weights packed in one way for all image sizes, because packings of other plans take the room";
-        [(missing, bf16), (self.one_packing.is_some(), packed)].into_iter().filter_map(|(is, note)| is.then_some(note))
+        missing.then_some(bf16).into_iter()
     }
 }
 

@@ -171,8 +171,8 @@ fn conv_params(geometry: &ConvGeometry, in_channels: usize) -> Conv2dParams {
 
 fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     let winograd = options.transforms();
-    let KernelOptions { precision, one_packing, tuned, isa, .. } = options;
-    (isa, ConvOptions { winograd, precision, one_packing, tuned, in_blocks: false })
+    let KernelOptions { precision, tuned, isa, .. } = options;
+    (isa, ConvOptions { winograd, precision, tuned, in_blocks: false })
 }
 
 /// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one; `in_blocks` says that they lie in

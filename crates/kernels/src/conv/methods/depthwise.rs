@@ -29,10 +29,6 @@ impl ConvMethod for DepthwiseMethod {
         "depthwise"
     }
 
-    fn packs_for_all_sizes(&self) -> bool {
-        true
-    }
-
     fn fits(&self, signature: &ConvSignature) -> bool {
         signature.params.is_depthwise()
     }

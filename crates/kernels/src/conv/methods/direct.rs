@@ -54,10 +54,6 @@ impl ConvMethod for DirectMethod {
         "direct"
     }
 
-    fn packs_for_all_sizes(&self) -> bool {
-        true
-    }
-
     fn fits(&self, signature: &ConvSignature) -> bool {
         !signature.params.is_depthwise()
     }

@@ -39,10 +39,6 @@ impl ConvMethod for DirectBf16Method {
         true
     }
 
-    fn packs_for_all_sizes(&self) -> bool {
-        true
-    }
-
     fn fits(&self, signature: &ConvSignature) -> bool {
         multiplies_pairs(&signature.params, signature.isa) && !signature.params.is_depthwise()
     }

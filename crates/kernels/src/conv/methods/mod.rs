@@ -8,9 +8,8 @@ pub(in crate::conv) mod winograd;
 use crate::conv::method::ConvMethod;
 use winograd::{fused, polyphase, pretransformed_methods as pretransformed};
 
-/// All methods, the one to be preferred first. Where estimates are equal the earlier one is chosen,
-/// and the first that [packs for all sizes](ConvMethod::packs_for_all_sizes) where one packing must
-/// do. Every convolution fits `depthwise` or `direct`.
+/// All methods, the one to be preferred first. Where estimates are equal the earlier one is chosen.
+/// Every convolution fits `depthwise` or `direct`.
 pub(in crate::conv) static METHODS: &[&dyn ConvMethod] = &[
     &depthwise::METHOD,
     &polyphase::METHOD,

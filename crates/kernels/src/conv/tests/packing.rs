@@ -114,27 +114,3 @@ fn the_form_depends_on_the_method_and_not_on_the_image() {
         assert!(forms.values().all(|forms| forms.len() == 1), "{forms:?}");
     }
 }
-
-#[test]
-fn one_packing_does_for_all_images_and_is_no_larger_than_the_weights() {
-    let layers = [
-        Conv2dParams { pad: [1, 1], ..Conv2dParams::square(64, 64, 3) },
-        Conv2dParams { pad: [1, 1], stride: [2, 2], ..Conv2dParams::square(64, 128, 3) },
-        Conv2dParams::square(64, 256, 1),
-        Conv2dParams { pad: [1, 1], groups: 64, ..Conv2dParams::square(64, 64, 3) },
-    ];
-    for (params, isa) in layers.into_iter().flat_map(|params| Isa::ALL.map(|isa| (params, isa))) {
-        for precision in [Precision::Single, Precision::Bf16] {
-            let options = ConvOptions { precision, one_packing: Some(0), ..ConvOptions::default() };
-            let select = |side: usize| ConvKernel::select(params, [1, params.in_channels, side, side], isa, options);
-            let of = [1, 2, 7, 8, 20, 56, 224].map(|side| select(side).expect("a sound convolution"));
-            assert!(of.iter().all(|kernel| kernel.packing() == of[0].packing()), "{}", of[0].name());
-            assert!(of.iter().all(|kernel| kernel.packed_len() <= params.weight_len()), "{}", of[0].name());
-            let more = ConvOptions { one_packing: Some(params.weight_len() * size_of::<f32>() + 1), ..options };
-            let free = ConvOptions { one_packing: None, ..options };
-            let select = |options| ConvKernel::select(params, [1, params.in_channels, 56, 56], isa, options);
-            let [more, free] = [more, free].map(|options| select(options).expect("a sound convolution"));
-            assert_eq!(more.method(), free.method(), "weights that are too small to count");
-        }
-    }
-}

@@ -53,10 +53,6 @@ impl ConvMethod for FusedMethod {
         Winograd::F4
     }
 
-    fn packs_for_all_sizes(&self) -> bool {
-        true
-    }
-
     fn fits(&self, signature: &ConvSignature) -> bool {
         let ConvSignature { params: p, isa, .. } = signature;
         super::fits(p, 1) && *isa == Isa::Avx512 && p.in_channels.is_multiple_of(BLOCK)

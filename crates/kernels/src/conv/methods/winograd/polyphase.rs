@@ -48,11 +48,6 @@ impl ConvMethod for PolyphaseMethod {
         Winograd::F4
     }
 
-    /// A first layer has few weights.
-    fn packs_for_all_sizes(&self) -> bool {
-        true
-    }
-
     fn fits(&self, signature: &ConvSignature) -> bool {
         let p = &signature.params;
         let small = |k: usize| (2..=2 * TAPS).contains(&k);
