@@ -42,6 +42,51 @@ fn relu(name: &str, x: &Symbol) -> Symbol {
 }
 
 #[test]
+fn every_pass_has_a_case_on_a_text_graph() {
+    let source = include_str!("passes.rs");
+    let names = passes::PASSES.iter().map(|p| p.name).chain(passes::TYPED_PASSES.iter().map(|p| p.name));
+    let missing: Vec<&str> = names.filter(|name| !source.contains(&format!("#[test]\nfn {name}_"))).collect();
+    assert!(missing.is_empty(), "tests/passes.rs has no test `fn <pass>_...` for {missing:?}");
+}
+
+/// The two tables of `PLANS.md`, from the lists. `UPDATE_DOCS=1` writes them.
+#[test]
+fn the_documented_tables_are_those_of_the_lists() {
+    let table = |rows: Vec<(&str, &str)>| {
+        let rows = rows.iter().map(|(name, effect)| format!("| `{name}` | {effect} |\n"));
+        format!("| pass | effect |\n| --- | --- |\n{}", rows.collect::<String>())
+    };
+    let tables = [
+        table(passes::PASSES.iter().map(|p| (p.name, p.effect)).collect()),
+        table(passes::TYPED_PASSES.iter().map(|p| (p.name, p.effect)).collect()),
+    ];
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/PLANS.md");
+    let page = std::fs::read_to_string(path).expect("the page is readable");
+    let mut wanted = String::new();
+    let mut tables = tables.iter();
+    let mut inside = false;
+    for line in page.split_inclusive('\n') {
+        if line == "| pass | effect |\n" {
+            inside = true;
+            wanted += tables.next().expect("the page has two tables of passes");
+        }
+        inside &= line.starts_with('|');
+        if !inside {
+            wanted += line;
+        }
+    }
+    assert!(tables.next().is_none(), "PLANS.md lacks a table that begins with `| pass | effect |`");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &wanted).expect("the page is writable");
+    } else {
+        assert!(
+            page == wanted,
+            "PLANS.md is not up to date: run this test with UPDATE_DOCS=1. It must read:\n{wanted}"
+        );
+    }
+}
+
+#[test]
 fn drop_identities_removes_dropout() {
     let out = relu("r", &apply("Dropout", "d", &[("p", "0.5")], &[&var("x")]));
     let before = graph(&out);

@@ -6,7 +6,7 @@ use crate::ir::{Graph, GraphNode, Types, Value, infer};
 use crate::memory::arena::{ArenaLayout, StepDraft};
 use crate::memory::constants::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
 use crate::memory::offsets::ALIGN;
-use crate::passes::{JOIN_IN_PLACE, PassChoice, TYPED_PASSES};
+use crate::passes::{CONCAT_IN_PLACE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{ConcatenatedInput, ConvSignature, Kernel, KernelOptions, Signature, bind_kernel};
 use mxrt_tensor::{Shape, TensorType};
@@ -188,7 +188,7 @@ impl<'a> PlanBuilder<'a> {
 
     fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
         let mut drafts = Vec::new();
-        if self.options.passes.runs(JOIN_IN_PLACE) {
+        if self.options.passes.runs(CONCAT_IN_PLACE) {
             self.joined = self.join()?;
         }
         for n in (0..self.graph.nodes.len()).filter(|n| self.is_step(*n)).collect::<Vec<_>>() {

@@ -1,6 +1,6 @@
 //! Which passes run.
 
-use super::{DIVIDE_BATCH, JOIN_IN_PLACE, OVERWRITE, PASSES, SHARE_PACKINGS, TYPED_PASSES};
+use super::names;
 
 /// A choice of passes: all of them, unless some are switched off. Results stay right without any of them; they differ in
 /// speed, and in rounding.
@@ -35,15 +35,6 @@ impl PassChoice {
     pub fn runs(self, name: &str) -> bool {
         bit(name).is_some_and(|bit| self.off & bit == 0)
     }
-}
-
-fn names() -> impl Iterator<Item = &'static str> {
-    PASSES.iter().map(|p| p.name).chain(TYPED_PASSES.iter().map(|p| p.name)).chain([
-        JOIN_IN_PLACE,
-        OVERWRITE,
-        DIVIDE_BATCH,
-        SHARE_PACKINGS,
-    ])
 }
 
 fn bit(name: &str) -> Option<u64> {

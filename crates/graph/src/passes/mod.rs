@@ -1,14 +1,17 @@
-//! Graph passes, in one list. Each is a function from graph to graph.
+//! Graph passes, in two lists. A pass is a file of its name and a row here: `PLANS.md`, `MXRT_PASSES` and tests have it from
+//! the row.
 
+mod assign_layouts;
 mod choice;
-mod cleanup;
-mod elementwise;
+mod drop_dead;
+mod drop_identities;
 mod fold_batch_norm;
 mod fold_creation;
 mod fold_scalar;
-mod fuse;
+mod fuse_conv;
+mod fuse_elementwise;
 mod fuse_pooling;
-mod layout;
+mod merge_equal;
 mod pull_strides;
 mod scale_shift;
 
@@ -22,18 +25,36 @@ use mxrt_ops::KernelOptions;
 pub struct Pass {
     /// name, for switching it off
     pub name: &'static str,
-    /// what it does
+    /// what it does, for `PLANS.md`
+    pub effect: &'static str,
+    /// the pass
     pub run: fn(Graph) -> Result<Graph, OpError>,
 }
 
 /// All passes, in the order in which they run.
 pub const PASSES: &[Pass] = &[
-    Pass { name: "drop_identities", run: cleanup::drop_identities },
-    Pass { name: "merge_equal", run: cleanup::merge_equal },
-    Pass { name: "fold_creation", run: fold_creation::run },
-    Pass { name: "fold_batch_norm", run: fold_batch_norm::run },
-    Pass { name: "fold_scalar", run: fold_scalar::run },
-    Pass { name: "drop_dead", run: cleanup::drop_dead },
+    Pass {
+        name: "drop_identities",
+        effect: "removes Dropout and copies, which do nothing at inference",
+        run: drop_identities::run,
+    },
+    Pass { name: "merge_equal", effect: "merges nodes that compute the same", run: merge_equal::run },
+    Pass {
+        name: "fold_creation",
+        effect: "makes a constant of a value that depends on attributes alone (zeros, ranges), up to 1 MB; values whose shape comes from a reader and random numbers stay",
+        run: fold_creation::run,
+    },
+    Pass {
+        name: "fold_batch_norm",
+        effect: "folds BatchNorm into the layer before it; the folded weights are a constant node",
+        run: fold_batch_norm::run,
+    },
+    Pass {
+        name: "fold_scalar",
+        effect: "folds factors and offsets of a layer's result into its weights and bias",
+        run: fold_scalar::run,
+    },
+    Pass { name: "drop_dead", effect: "removes nodes that nothing reads", run: drop_dead::run },
 ];
 
 /// Runs the chosen ones of [`PASSES`].
@@ -45,30 +66,55 @@ pub fn run_all(graph: Graph, choice: PassChoice) -> Result<Graph, OpError> {
 pub struct TypedPass {
     /// name, for switching it off
     pub name: &'static str,
-    /// what it does
+    /// what it does, for `PLANS.md`
+    pub effect: &'static str,
+    /// the pass
     pub run: fn(Graph, &Types, KernelOptions) -> Result<Graph, OpError>,
 }
 
 /// All passes that need types, in the order in which they run.
 pub const TYPED_PASSES: &[TypedPass] = &[
-    TypedPass { name: "fuse_conv", run: fuse::run },
-    TypedPass { name: "pull_strides", run: pull_strides::run },
-    TypedPass { name: "scale_shift", run: scale_shift::run },
-    TypedPass { name: "fuse_elementwise", run: elementwise::run },
-    TypedPass { name: "assign_layouts", run: layout::run },
-    TypedPass { name: "fuse_pooling", run: fuse_pooling::run },
+    TypedPass {
+        name: "fuse_conv",
+        effect: "a layer adds a residual and applies its activation where it stores its output",
+        run: fuse_conv::run,
+    },
+    TypedPass {
+        name: "pull_strides",
+        effect: "a convolution whose readers are all strided 1x1 layers computes only the pixels that these read",
+        run: pull_strides::run,
+    },
+    TypedPass {
+        name: "scale_shift",
+        effect: "turns a remaining BatchNorm into one multiplication and addition",
+        run: scale_shift::run,
+    },
+    TypedPass {
+        name: "fuse_elementwise",
+        effect: "turns a chain of element-wise operators into one loop with the same bits",
+        run: fuse_elementwise::run,
+    },
+    TypedPass {
+        name: "assign_layouts",
+        effect: "chooses layouts: blocks of 16 channels for convolutions and what lies between them",
+        run: assign_layouts::run,
+    },
+    TypedPass {
+        name: "fuse_pooling",
+        effect: "computes a large convolution and the pooling behind it as one step",
+        run: fuse_pooling::run,
+    },
 ];
 
-/// Part of the memory plan that can be switched off like a pass: element-wise steps overwrite an input that no
-/// later step reads.
-pub const OVERWRITE: &str = "overwrite";
+/// Part of the memory plan: an input of a concatenation is made inside its output.
+pub(crate) const CONCAT_IN_PLACE: &str = "concat_in_place";
+/// Part of the memory plan: an element-wise step overwrites an input without later readers.
+pub(crate) const OVERWRITE: &str = "overwrite";
+/// A large batch of a graph that treats each row alone runs in parts.
+pub(crate) const DIVIDE_BATCH: &str = "divide_batch";
 
-/// Large batches of graphs that treat every row alone are run in parts, which can be switched off like a pass.
-pub const DIVIDE_BATCH: &str = "divide_batch";
-
-/// Where another packing of the weights would not fit beside those of other plans, a plan makes do with one that serves all image
-/// sizes; without it, other plans go.
-pub const SHARE_PACKINGS: &str = "share_packings";
-
-/// Part of the memory plan that can be switched off like a pass: inputs of a concatenation are made inside its output.
-pub const JOIN_IN_PLACE: &str = "concat_in_place";
+/// Names of what can be switched off: all passes, and three parts of building a plan.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let passes = PASSES.iter().map(|pass| pass.name).chain(TYPED_PASSES.iter().map(|pass| pass.name));
+    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH])
+}
