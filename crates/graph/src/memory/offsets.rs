@@ -14,12 +14,6 @@ pub struct Lifetime {
     pub last: usize,
 }
 
-impl Lifetime {
-    fn meets(&self, other: &Lifetime) -> bool {
-        self.first <= other.last && other.first <= self.last
-    }
-}
-
 /// Rounds up to the arena's alignment.
 pub fn aligned(bytes: usize) -> usize {
     bytes.div_ceil(ALIGN) * ALIGN
@@ -31,14 +25,11 @@ pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(values[*i].bytes), values[*i].first));
     let mut offsets = vec![0; values.len()];
-    let mut placed: Vec<usize> = Vec::with_capacity(values.len());
+    let mut placed = PlacedLifetimes::new(values);
     let mut total = 0;
     for i in order {
-        let mut taken: Vec<(usize, usize)> = placed
-            .iter()
-            .filter(|p| values[**p].meets(&values[i]))
-            .map(|p| (offsets[*p], offsets[*p] + aligned(values[*p].bytes)))
-            .collect();
+        let mut taken: Vec<(usize, usize)> = Vec::new();
+        placed.meeting(&values[i], &mut |p| taken.push((offsets[p], offsets[p] + aligned(values[p].bytes))));
         taken.sort_unstable();
         let mut at = 0;
         for (start, end) in taken {
@@ -49,14 +40,84 @@ pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
         }
         offsets[i] = at;
         total = total.max(at + aligned(values[i].bytes));
-        placed.push(i);
+        placed.insert(i, &values[i]);
     }
     (offsets, total)
+}
+
+/// Lifetimes by when they begin and, in a segment tree over the steps, by the steps that they contain: so those that meet
+/// another one are found without looking at all of them.
+struct PlacedLifetimes {
+    /// by step: those that begin there
+    beginning: Vec<Vec<usize>>,
+    /// by node of the tree (the root is 1, the children of k are 2k and 2k + 1): those that contain all its steps
+    containing: Vec<Vec<usize>>,
+}
+
+impl PlacedLifetimes {
+    fn new(values: &[Lifetime]) -> PlacedLifetimes {
+        let steps = values.iter().map(|v| v.last + 1).max().unwrap_or(0).next_power_of_two();
+        PlacedLifetimes { beginning: vec![Vec::new(); steps], containing: vec![Vec::new(); 2 * steps] }
+    }
+
+    fn insert(&mut self, i: usize, value: &Lifetime) {
+        self.beginning[value.first].push(i);
+        let steps = self.beginning.len();
+        let (mut low, mut high) = (value.first + steps, value.last + steps + 1);
+        while low < high {
+            if low % 2 == 1 {
+                self.containing[low].push(i);
+                low += 1;
+            }
+            if high % 2 == 1 {
+                high -= 1;
+                self.containing[high].push(i);
+            }
+            (low, high) = (low / 2, high / 2);
+        }
+    }
+
+    /// Calls `found` once for each lifetime that meets this one.
+    fn meeting(&self, value: &Lifetime, found: &mut dyn FnMut(usize)) {
+        // Those that have begun before and contain its first step, or begin then, and those that begin later.
+        let mut node = value.first + self.beginning.len();
+        while node > 0 {
+            self.containing[node].iter().for_each(|i| found(*i));
+            node /= 2;
+        }
+        let later = &self.beginning[value.first + 1..=value.last];
+        later.iter().flatten().for_each(|i| found(*i));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Lifetime {
+        fn meets(&self, other: &Lifetime) -> bool {
+            self.first <= other.last && other.first <= self.last
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn those_that_meet_are_found_once_each(ends in proptest::collection::vec((0usize..40, 0usize..40), 1..60)) {
+            let values: Vec<Lifetime> = ends
+                .iter()
+                .map(|(a, b)| Lifetime { bytes: 64, first: *a.min(b), last: *a.max(b) })
+                .collect();
+            let mut placed = PlacedLifetimes::new(&values);
+            for (i, value) in values.iter().enumerate() {
+                let mut found = Vec::new();
+                placed.meeting(value, &mut |p| found.push(p));
+                found.sort_unstable();
+                let wanted: Vec<usize> = (0..i).filter(|p| values[*p].meets(value)).collect();
+                proptest::prop_assert_eq!(found, wanted);
+                placed.insert(i, value);
+            }
+        }
+    }
 
     #[test]
     fn values_in_use_together_never_overlap_and_others_share() {
