@@ -96,7 +96,7 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     },
     TypedPass {
         name: "assign_layouts",
-        effect: "chooses layouts: blocks of 16 channels for convolutions and what lies between them",
+        effect: "chooses layouts for convolutions and what lies between them ([below](#layouts))",
         run: assign_layouts::run,
     },
     TypedPass {
