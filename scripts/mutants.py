@@ -29,6 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates" / "engine"
 SIM = ROOT / "crates" / "sim"
+# Files of the simulated device, as the lists name them.
+OF_SIM = "../sim/"
 # Cheap ones first; what no test of its own names is looked for in this order.
 FAST = [
     "order",
@@ -48,6 +50,7 @@ FAST = [
     "fork_and_exit",
     "memory",
     "allocations",
+    "sim/checker",
     "sim/order",
     "sim/host",
     "sim/memory",
@@ -158,8 +161,9 @@ class Scratch:
     def restore(self, changed=None):
         """Makes the copy equal to the source, except for the changed files."""
         changed = changed or {}
+        of_sim = {name.removeprefix(OF_SIM): text for name, text in changed.items() if name.startswith(OF_SIM)}
         self.copy(CRATE, self.crate, changed)
-        self.copy(SIM, self.where / "crates" / "sim", {})
+        self.copy(SIM, self.where / "crates" / "sim", of_sim)
 
     @staticmethod
     def copy(source, copy, changed):

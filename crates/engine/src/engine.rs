@@ -4,7 +4,7 @@ use crate::block::{Chain, OpBlock};
 use crate::bulk::Bulks;
 use crate::config::{Config, EngineError, EngineKind};
 use crate::device::Devices;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, OpError};
 use crate::memory::MemoryPool;
 use crate::sched::Sched;
 use crate::slot::{Counts, Slot};
@@ -166,8 +166,24 @@ impl Engine {
     }
 
     /// Whether the engine runs everything in the pushing thread.
-    pub(crate) fn is_naive(&self) -> bool {
+    pub fn is_naive(&self) -> bool {
         self.kind == EngineKind::Naive
+    }
+
+    /// For borders, whose calls return what they have pushed: with the naive engine it has run, so the
+    /// call itself reports the failure of the first of these variables that has one. With other
+    /// engines the wait does.
+    pub fn report_at_call<'a>(&self, written: impl IntoIterator<Item = &'a Var>) -> Result<(), OpError> {
+        if !self.is_naive() {
+            return Ok(());
+        }
+        match written.into_iter().find_map(Var::failure) {
+            Some(failure) => {
+                failure.mark_observed();
+                Err(OpError::from(failure))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Hands newly ready ops to the thread that runs them.

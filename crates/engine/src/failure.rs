@@ -6,39 +6,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What sort of thing went wrong; the border maps it to an exception class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[non_exhaustive]
-pub enum FailureKind {
-    /// The operator itself failed.
-    Operator,
-    /// An argument has a value that is not allowed.
-    Value,
-    /// An argument has the wrong type.
-    Type,
-    /// Shapes do not fit.
-    Shape,
-    /// An index is out of range.
-    Index,
-    /// The feature does not exist.
-    NotImplemented,
-    /// No memory.
-    Memory,
-    /// The operator panicked.
-    Panic,
-    /// An asynchronous operator dropped its completion.
-    NotCompleted,
-    /// The engine was closed before the operator was pushed.
-    Shutdown,
-    /// The deadline passed first.
-    Deadline,
-    /// Cancelled by the caller.
-    Cancelled,
-    /// Input data is damaged.
-    Data,
-    /// The device reported an error.
-    Device,
-}
+mod kind;
+
+pub use kind::FailureKind;
 
 /// Everything known about one failure.
 #[derive(Clone, Debug)]
@@ -203,6 +173,11 @@ impl Failure {
     /// Whether both are clones of one event.
     pub fn same_event(&self, other: &Failure) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Everything known about it.
+    pub fn details(&self) -> &Details {
+        &self.0.details
     }
 
     /// Name of the operator that failed.

@@ -6,13 +6,15 @@
 use crate::config::EngineError;
 use crate::engine::Engine;
 use crate::slot::{self, GATE, GlobalMutex, REGISTRY};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 static ENGINES: GlobalMutex<Vec<&'static Engine>> = GlobalMutex::new(Vec::new());
 static INSTALLED: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
 /// How long a fork waits for running ops, in milliseconds.
 static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
+/// Forks between the first process and this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// The last fork did not wait to the end: its child cannot use the engines.
 static IMPATIENT: AtomicBool = AtomicBool::new(false);
 
@@ -21,6 +23,12 @@ static IMPATIENT: AtomicBool = AtomicBool::new(false);
 /// engines of the child are closed: results that were ready can be read there, nothing else.
 pub fn set_fork_patience(time: Duration) {
     PATIENCE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// Differs in a forked child from what it was in the parent. A wait compares it after its poll hook,
+/// which may fork.
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
 }
 
 /// Makes forking safe for this engine.
@@ -123,13 +131,10 @@ unsafe fn unlock_leaves() -> Vec<&'static Engine> {
 }
 
 unsafe extern "C" fn after_fork_parent() {
+    // No op was queued and no thread went to sleep meanwhile: both happen inside of the gate.
     // SAFETY: called after `before_fork` by the forking thread.
-    let engines = unsafe { unlock_leaves() };
+    _ = unsafe { unlock_leaves() };
     GATE.fetch_sub(1, Ordering::SeqCst);
-    // Workers that were about to pick something up may have gone to sleep at the gate's closing.
-    for engine in engines {
-        engine.with_gate(|| engine.sched.kick(engine));
-    }
 }
 
 unsafe extern "C" fn after_fork_child() {
@@ -143,13 +148,16 @@ unsafe extern "C" fn after_fork_child() {
     }
     // SAFETY: called after `before_fork` by the forking thread.
     let engines = unsafe { unlock_leaves() };
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     GATE.store(0, Ordering::SeqCst);
     own.enter();
     for engine in engines {
         engine.sched.forget_workers(own.token(engine));
         engine.epochs.forget();
-        engine.sched.quietly(|| engine.waiters.forget_others(own.number));
-        engine.forget_devices();
+        engine.sched.quietly(|| {
+            engine.waiters.forget_others(own.number);
+            engine.forget_devices();
+        });
         if IMPATIENT.load(Ordering::Relaxed) {
             engine.closed.store(true, Ordering::SeqCst);
         }

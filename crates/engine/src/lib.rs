@@ -44,6 +44,7 @@ mod fork;
 mod fork_gate;
 mod gate;
 mod guard;
+mod locks;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
@@ -80,6 +81,7 @@ pub use failure::{Details, Failure, FailureKind, OpError, WaitError};
 pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
+pub use locks::{ForkSafeGuard, ForkSafeMutex, ForkSafeRwLock};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use origin::{PushSite, RequestScope};
 pub use parts::PartStatus;

@@ -126,3 +126,33 @@ impl Slot {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    /// `look` reads the op between its mark and the end of its lock.
+    #[test]
+    fn a_runner_whose_note_is_marked_goes_on_when_the_looker_is_done() {
+        let (running, ended) = (Arc::new(Running::new()), Arc::new(AtomicBool::new(false)));
+        let looking = LOOKING.lock();
+        // Only compared, never read.
+        running.op.store(marked(std::ptr::without_provenance_mut(64)), Ordering::SeqCst);
+        let (note, done) = (running.clone(), ended.clone());
+        let runner = std::thread::spawn(move || {
+            note.end((null_mut(), 0));
+            done.store(true, Ordering::SeqCst);
+        });
+        while !running.op.load(Ordering::SeqCst).is_null() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!ended.load(Ordering::SeqCst), "the op would be completed while it is read");
+        drop(looking);
+        runner.join().unwrap();
+        assert!(ended.load(Ordering::SeqCst));
+    }
+}

@@ -60,6 +60,8 @@ pub(crate) struct Sched {
 pub(crate) struct SchedState {
     queues: Queues,
     workers: Vec<&'static Parker>,
+    /// Numbers of workers whose threads the system has refused.
+    not_started: Vec<usize>,
     parked: Vec<usize>,
     /// Workers that look for work, and those that were woken and have not looked yet.
     searching: usize,
@@ -94,6 +96,14 @@ enum WorkerJob {
     Help(usize),
 }
 
+/// Whether a test wants the system to refuse a thread.
+fn refused() -> bool {
+    #[cfg(all(debug_assertions, not(loom)))]
+    return crate::testing::refuses_threads();
+    #[cfg(not(all(debug_assertions, not(loom))))]
+    false
+}
+
 /// Looks until it is there, for so long at most; others may have the core in between.
 fn look_for(time: Duration, found: impl Fn() -> bool) {
     let begin = Instant::now();
@@ -110,6 +120,7 @@ impl Sched {
             state: CachePadded::new(Mutex::new(SchedState {
                 queues: Queues::new(per_device),
                 workers: Vec::new(),
+                not_started: Vec::new(),
                 parked: Vec::with_capacity(cores + 1),
                 searching: 0,
                 woken: None,
@@ -205,8 +216,10 @@ impl Sched {
     }
 
     fn new_worker(&self, state: &mut SchedState) -> usize {
-        state.workers.push(Box::leak(Box::new(Parker::new())));
-        state.workers.len() - 1
+        state.not_started.pop().unwrap_or_else(|| {
+            state.workers.push(Box::leak(Box::new(Parker::new())));
+            state.workers.len() - 1
+        })
     }
 
     /// A run with something to do for who holds this token, or takes one that is free.
@@ -236,16 +249,21 @@ impl Sched {
 
     #[cold]
     fn start_worker(&self, engine: &'static Engine, number: usize) {
-        let name = format!("mxrt-{number}");
-        if std::thread::Builder::new().name(name).spawn(move || engine.worker(number)).is_ok() {
+        if !refused()
+            && std::thread::Builder::new().name(format!("mxrt-{number}")).spawn(move || engine.worker(number)).is_ok()
+        {
             return;
         }
         // The system gives no more threads. The others do the work; without any, this one does.
         let mut state = self.lock();
         state.alive -= 1;
         state.searching -= 1;
+        state.not_started.push(number);
         let alone = state.alive == 0;
+        // While the start was under way no other worker was woken.
+        let wake = if state.parked.is_empty() { Wake::None } else { self.wake_rule(&mut state) };
         drop(state);
+        self.carry_out(engine, wake);
         if alone {
             engine.work_here();
         }

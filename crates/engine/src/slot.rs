@@ -53,6 +53,8 @@ pub(crate) struct Slot {
     /// Name of the thread that uses, or used last, the slot.
     pub name: GlobalMutex<String>,
     pub running: Running,
+    /// Calls of `wait_all` that this thread has completed.
+    pub wait_alls: Cell<u64>,
     pub origin: OpOrigin,
     pub ring: RingPlace,
 }
@@ -190,6 +192,7 @@ impl Slot {
             number,
             name: GlobalMutex::new(String::new()),
             running: Running::new(),
+            wait_alls: Cell::new(0),
             origin: OpOrigin::default(),
             ring: RingPlace::new(null_mut()),
         }

@@ -1,10 +1,13 @@
 //! Hooks for the engine's own tests; they exist in builds with debug assertions only.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, RwLock};
+use std::time::Duration;
 
 static PERTURB: AtomicBool = AtomicBool::new(false);
+/// Microseconds after which threads are refused, plus one; 0: they are not.
+static REFUSE: AtomicU64 = AtomicU64::new(0);
 static TRACING: AtomicBool = AtomicBool::new(false);
 static TRACE: OnceLock<RwLock<Option<Trace>>> = OnceLock::new();
 
@@ -15,6 +18,20 @@ pub type Trace = Box<dyn Fn(&str, usize, u64) + Send + Sync>;
 /// Switches random delays between the steps of the protocol on or off, in the whole process.
 pub fn set_perturb(on: bool) {
     PERTURB.store(on, Ordering::SeqCst);
+}
+
+/// Makes the start of every worker fail, after this time, in the whole process; `None` ends that.
+pub fn refuse_threads(after: Option<Duration>) {
+    REFUSE.store(after.map_or(0, |time| time.as_micros() as u64 + 1), Ordering::SeqCst);
+}
+
+#[cfg(not(loom))]
+pub(crate) fn refuses_threads() -> bool {
+    let after = REFUSE.load(Ordering::SeqCst);
+    if after > 0 {
+        std::thread::sleep(Duration::from_micros(after - 1));
+    }
+    after > 0
 }
 
 /// Sets what is notified about completed accesses, in the whole process.

@@ -9,6 +9,7 @@ use crate::ctx::{OnComplete, RunCtx};
 use crate::device::{EventRef, HostWait};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError, WaitError};
+use crate::fork;
 use crate::guard::Grant;
 use crate::slot;
 use crate::spec::{Access, OpSpec};
@@ -191,8 +192,13 @@ impl WaitCell {
                 None => std::thread::park(),
             }
             if let Some(poll) = poll.as_mut().filter(|_| asked.elapsed() >= POLL) {
+                let generation = fork::generation();
                 if !poll() {
                     return Err(WaitError::Interrupted);
+                }
+                if generation != fork::generation() {
+                    // The hook has forked: this is the child, which has no workers yet.
+                    engine.start_what_was_queued();
                 }
                 asked = Instant::now();
             }

@@ -11,6 +11,7 @@
 
 use crate::engine::Engine;
 use crate::failure::WaitError;
+use crate::fork;
 use crate::slot::{self, Counts};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{model_fence, perturb};
@@ -39,8 +40,8 @@ pub(crate) struct Epochs {
 /// Where threads in `wait_all` wait.
 #[derive(Default)]
 struct Meeting {
-    /// A thread is between its two drains; the others wait for it.
-    flipping: Mutex<bool>,
+    /// Slot number of the thread that is between its two drains; the others wait for it.
+    flipping: Mutex<Option<u32>>,
     changed: Condvar,
 }
 
@@ -119,20 +120,49 @@ impl Epochs {
     }
 }
 
-fn lock(m: &Mutex<bool>) -> MutexGuard<'_, bool> {
+fn lock(m: &Mutex<Option<u32>>) -> MutexGuard<'_, Option<u32>> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends the flip of this thread, however it leaves.
-struct Flip<'a>(&'a Epochs, &'static Meeting);
+/// A thread in `wait_all`, however it leaves. Its poll hook may fork: in the child it is not counted.
+struct WaitAll<'a> {
+    epochs: &'a Epochs,
+    meeting: &'static Meeting,
+    generation: u32,
+    /// It has to end the flip: a call from the poll hook of a `wait_all` that flips leaves it to that.
+    flips: bool,
+}
 
-impl Drop for Flip<'_> {
-    fn drop(&mut self) {
-        self.0.look_from.iter().for_each(|n| n.store(NEVER, Ordering::SeqCst));
-        *lock(&self.1.flipping) = false;
-        self.1.changed.notify_all();
-        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+impl<'a> WaitAll<'a> {
+    fn begin(epochs: &'a Epochs) -> Self {
+        epochs.add_waiter();
+        WaitAll { epochs, meeting: epochs.meeting(), generation: fork::generation(), flips: false }
     }
+}
+
+impl Drop for WaitAll<'_> {
+    fn drop(&mut self) {
+        if self.generation != fork::generation() {
+            return;
+        }
+        if self.flips {
+            self.epochs.look_from.iter().for_each(|n| n.store(NEVER, Ordering::SeqCst));
+            *lock(&self.meeting.flipping) = None;
+            self.meeting.changed.notify_all();
+        }
+        self.epochs.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How a sleep of `wait_all` ended.
+#[derive(PartialEq)]
+enum Woken {
+    /// What it waited for is the case.
+    Done,
+    /// The poll hook has called `wait_all` itself, which covers what was pushed before.
+    DoneByHook,
+    /// The poll hook has forked, or begun a `wait_all` and given it up: begin again.
+    Stale,
 }
 
 impl Engine {
@@ -154,20 +184,9 @@ impl Engine {
             return Err(WaitError::InsideOp);
         }
         let _eager = self.eager();
-        self.with_gate(|| self.sched.kick(self));
-        let epochs = &self.epochs;
-        let meeting = epochs.meeting();
-        epochs.add_waiter();
-        if let Err(error) = self.wait_until(meeting, &mut poll, |flipping| !std::mem::replace(flipping, true)) {
-            epochs.waiting.fetch_sub(1, Ordering::SeqCst);
-            return Err(error);
-        }
-        let flip = Flip(epochs, meeting);
-        let epoch = epochs.epoch.load(Ordering::Relaxed);
-        self.wait_until(meeting, &mut poll, |_| self.look((epoch + 1) & 1))?;
-        epochs.epoch.store(epoch + 1, Ordering::SeqCst);
-        self.wait_until(meeting, &mut poll, |_| self.look(epoch & 1))?;
-        drop(flip);
+        while self.wait_for_epochs(&mut poll)? == Woken::Stale {}
+        let slot = slot::current();
+        slot.wait_alls.set(slot.wait_alls.get() + 1);
         if self.devices.in_use() {
             self.devices.synchronize(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
         }
@@ -177,13 +196,41 @@ impl Engine {
         }
     }
 
+    /// Waits until everything pushed before is complete, with one flip.
+    fn wait_for_epochs(&'static self, poll: &mut Option<&mut dyn FnMut() -> bool>) -> Result<Woken, WaitError> {
+        self.with_gate(|| self.sched.kick(self));
+        let epochs = &self.epochs;
+        let mut wait = WaitAll::begin(epochs);
+        let meeting = wait.meeting;
+        let own = slot::current().number;
+        let woken = self.wait_until(meeting, poll, |flipping| match *flipping {
+            // This is a call from the poll hook of one that flips: that waits until this one has ended.
+            Some(thread) => thread == own,
+            None => {
+                *flipping = Some(own);
+                wait.flips = true;
+                true
+            }
+        })?;
+        if woken != Woken::Done {
+            return Ok(woken);
+        }
+        let epoch = epochs.epoch.load(Ordering::Relaxed);
+        let woken = self.wait_until(meeting, poll, |_| self.look((epoch + 1) & 1))?;
+        if woken != Woken::Done {
+            return Ok(woken);
+        }
+        epochs.epoch.store(epoch + 1, Ordering::SeqCst);
+        self.wait_until(meeting, poll, |_| self.look(epoch & 1))
+    }
+
     /// Sleeps until `done` says so; it is asked under the meeting's mutex after every notification.
     fn wait_until(
         &self,
         meeting: &Meeting,
         poll: &mut Option<&mut dyn FnMut() -> bool>,
-        mut done: impl FnMut(&mut bool) -> bool,
-    ) -> Result<(), WaitError> {
+        mut done: impl FnMut(&mut Option<u32>) -> bool,
+    ) -> Result<Woken, WaitError> {
         let mut guard = lock(&meeting.flipping);
         let mut asked = Instant::now();
         while !done(&mut guard) {
@@ -212,14 +259,23 @@ impl Engine {
             if asked.elapsed() >= POLL {
                 // The hook is user code: never under a lock.
                 drop(guard);
+                let slot = slot::current();
+                let before = (fork::generation(), self.epochs.epoch.load(Ordering::Relaxed));
+                let wait_alls = slot.wait_alls.get();
                 if !poll() {
                     return Err(WaitError::Interrupted);
+                }
+                if before.0 == fork::generation() && wait_alls != slot.wait_alls.get() {
+                    return Ok(Woken::DoneByHook);
+                }
+                if before != (fork::generation(), self.epochs.epoch.load(Ordering::Relaxed)) {
+                    return Ok(Woken::Stale);
                 }
                 asked = Instant::now();
                 guard = lock(&meeting.flipping);
             }
         }
-        Ok(())
+        Ok(Woken::Done)
     }
 
     /// How long to sleep between two calls of the poll hook.

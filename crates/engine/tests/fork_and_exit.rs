@@ -244,6 +244,58 @@ fn queued_work_runs_in_a_child_that_only_asks_whether_it_is_done() {
     }
 }
 
+/// A signal handler may fork. The child is in the middle of the wait, without workers, and with what was queued.
+#[test]
+fn a_poll_hook_may_fork() {
+    let _guard = watchdog(120);
+    for all in [false, true] {
+        for engine in pooled_kinds() {
+            let (held, queued) = (engine.new_var(), engine.new_var());
+            let (send, receive) = std::sync::mpsc::channel();
+            engine.push_async(OpSpec::new("held", &[(&held, Access::Write)]), move |_, token| {
+                send.send(token).unwrap();
+            });
+            engine.push(OpSpec::new("queued", &[(&held, Access::Read), (&queued, Access::Write)]), |_| Ok(()));
+            let mut token = Some(receive.recv_timeout(Duration::from_secs(10)).unwrap());
+            let (mut child, mut status) = (None, None);
+            let wait = |poll: &mut dyn FnMut() -> bool| {
+                if all { engine.wait_all_with(poll) } else { engine.wait_to_read_with(&queued, poll) }
+            };
+            let result = wait(&mut || {
+                if child.is_none() {
+                    // SAFETY: as in `in_child`.
+                    let pid = unsafe { libc::fork() };
+                    child = Some(pid);
+                    if pid == 0 {
+                        // SAFETY: no requirements.
+                        unsafe { libc::alarm(20) };
+                    } else {
+                        let mut code = 0;
+                        // SAFETY: the child of this thread, and a place for its status.
+                        unsafe { libc::waitpid(pid, &mut code, 0) };
+                        status = Some(code);
+                    }
+                }
+                if let Some(token) = token.take() {
+                    token.complete(Ok(()));
+                }
+                true
+            });
+            if child == Some(0) {
+                let new = engine.new_var();
+                succeed(engine, &[(&new, Access::Write)]);
+                let checks = [result.is_ok(), engine.wait_to_read(&new).is_ok(), engine.wait_all().is_ok()];
+                let code = checks.iter().position(|ok| !ok).map_or(0, |i| i as i32 + 1);
+                // SAFETY: no requirements.
+                unsafe { libc::_exit(code) };
+            }
+            assert!(result.is_ok(), "{result:?}");
+            assert_eq!(status, Some(0), "14: hung; otherwise the failed check times 256");
+            assert!(engine.wait_all().is_ok());
+        }
+    }
+}
+
 /// Leaves with ops queued and running, threads waiting and an unobserved failure. Only acts in a
 /// process started for it.
 #[test]

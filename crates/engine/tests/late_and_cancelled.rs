@@ -98,6 +98,27 @@ fn who_waits_for_a_result_is_notified_when_its_deadline_has_passed_and_not_when_
     }
 }
 
+/// When late ops have been taken out, the next deadline is the soonest of the rest, wherever it stands.
+#[test]
+fn of_what_stays_in_the_queue_the_soonest_deadline_counts() {
+    let _guard = watchdog(60);
+    for (engine, busy) in occupied() {
+        let vars: Vec<Var> = (0..4).map(|_| engine.new_var()).collect();
+        let begin = Instant::now();
+        for (var, millis) in vars.iter().zip([10, 1_000_000, 60, 2_000_000]) {
+            let deadline = begin + Duration::from_millis(millis);
+            engine.push(OpSpec::new("queued", &[(var, Access::Write)]).deadline(deadline), |_| Ok(()));
+        }
+        for late in [0, 2] {
+            assert_eq!(kind_of(engine.wait_to_read(&vars[late])), Some(FailureKind::Deadline));
+        }
+        drop(busy);
+        for in_time in [1, 3] {
+            engine.wait_to_read(&vars[in_time]).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_core_that_becomes_free_tells_first_who_is_late() {
     let _guard = watchdog(60);

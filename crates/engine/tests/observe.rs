@@ -113,6 +113,33 @@ fn the_profiler_keeps_the_newest_records() {
 }
 
 #[test]
+fn a_full_profile_that_was_cleared_keeps_the_newest_records_again() {
+    let _guard = watchdog(120);
+    let _alone = PROFILER.lock();
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let var = engine.new_var();
+    let push = |name: &'static str, count: usize| {
+        for _ in 0..count {
+            // Inline: all in this thread.
+            engine.push(OpSpec::new(name, &[(&var, Access::Update)]).cost(Cost::Small), |_| Ok(()));
+        }
+        engine.wait_all().unwrap();
+    };
+    profile::snapshot(true);
+    profile::set_on(true);
+    push("before", profile::RECORDS_PER_THREAD + 1000);
+    profile::snapshot(true);
+    push("old", 100);
+    push("new", profile::RECORDS_PER_THREAD);
+    profile::set_on(false);
+    let snapshot = profile::snapshot(true);
+    let count = |name: &str| snapshot.records.iter().filter(|r| r.name.as_str() == name).count();
+    // Some may have run in the worker, which has a place of its own for records.
+    assert_eq!(snapshot.lost as usize + count("old") + count("new"), profile::RECORDS_PER_THREAD + 100);
+    assert!(count("old") == 0 || snapshot.lost < 100, "{} old ones stay, {} are lost", count("old"), snapshot.lost);
+}
+
+#[test]
 fn a_record_names_the_request_and_what_is_written_although_much_is_read() {
     let _guard = watchdog(60);
     let _alone = PROFILER.lock();

@@ -199,3 +199,38 @@ fn an_idle_engine_is_woken_for_every_push() {
         }
     }
 }
+
+/// As a signal handler may, or an object that the garbage collector ends in one. Another thread keeps the first op going until
+/// the inner call waits, so both wait at the same time.
+#[test]
+fn wait_all_may_be_called_from_the_poll_hook_of_wait_all() {
+    let _guard = watchdog(60);
+    for engine in pooled_kinds() {
+        let var = engine.new_var();
+        let (send, receive) = std::sync::mpsc::channel();
+        engine.push_async(OpSpec::new("held", &[(&var, Access::Write)]), move |_, token| send.send(token).unwrap());
+        let mut token = Some(receive.recv().unwrap());
+        let (mut inner, mut given_up) = (0, false);
+        let result = engine.wait_all_with(&mut || {
+            inner += 1;
+            if inner == 1 {
+                // Given up: the outer call goes on.
+                given_up = matches!(engine.wait_all_with(&mut || false), Err(WaitError::Interrupted));
+                return true;
+            }
+            let token = token.take();
+            std::thread::scope(|s| {
+                s.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    token.unwrap().complete(Err(error("late")));
+                });
+                assert_eq!(messages(engine.wait_all()), ["late"]);
+            });
+            true
+        });
+        assert!(result.is_ok(), "the inner call has raised it: {result:?}");
+        assert!(given_up && inner == 2, "{given_up} {inner}");
+        succeed(engine, &[(&var, Access::Write)]);
+        assert!(engine.wait_all().is_ok());
+    }
+}

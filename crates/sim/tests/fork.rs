@@ -4,8 +4,9 @@
 mod common;
 
 use common::*;
-use mxrt_engine::{Access, EngineKind, OpSpec, WaitError};
+use mxrt_engine::{Access, EngineKind, Failure, OpSpec, WaitError};
 use mxrt_sim::{Mode, SimConfig};
+use std::sync::{Arc, Mutex};
 
 fn threaded() -> SimConfig {
     SimConfig { mode: Mode::Threaded { seed: 1, max_delay_us: 0 }, ..SimConfig::default() }
@@ -21,13 +22,16 @@ fn fork_child_cpu_only() {
         let (open, held) = gate();
         rig.op("held", 1, &[], &[&pending], move |_| held());
         rig.host("parked", &[&pending], &[&parked], |v| v[0]);
+        let called = Arc::new(Mutex::new(None));
+        let notified = called.clone();
+        rig.engine.on_ready(&pending.var, move |result| *notified.lock().unwrap() = Some(result));
         // Other streams are in the middle of something.
         (0..seed % 7).for_each(|i| rig.op("busy", 2 + i as u16 % 3, &[], &[&busy], |_| 1));
         // SAFETY: the engine's handlers make forking safe; the child runs the checks below and
         // leaves without destructors.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let check = || child_checks(&rig, [&pending, &host, &parked]);
+            let check = || child_checks(&rig, [&pending, &host, &parked], &called);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).unwrap_or(9);
             // SAFETY: ends the child.
             unsafe { libc::_exit(code) };
@@ -40,11 +44,12 @@ fn fork_child_cpu_only() {
         open();
         rig.engine.wait_all().unwrap();
         assert_eq!((pending.get(), parked.get()), (1, 1), "seed {seed}: the parent goes on");
+        assert!(matches!(&*called.lock().unwrap(), Some(Ok(()))), "seed {seed}: its callback is called there");
     }
 }
 
 /// 0: in a forked child devices cannot be used, what was on them is lost, and the CPU computes.
-fn child_checks(rig: &Rig, [pending, host, parked]: [&Cell; 3]) -> i32 {
+fn child_checks(rig: &Rig, [pending, host, parked]: [&Cell; 3], notified: &Mutex<Option<Result<(), Failure>>>) -> i32 {
     let spec = [(&host.var, Access::Write)];
     let refused = rig.engine.push_device(OpSpec::new("new", &spec).device(sim(0)), |_| Ok(()));
     if !refused.is_err_and(|e| e.message.contains("cannot be used in a forked process")) {
@@ -56,6 +61,10 @@ fn child_checks(rig: &Rig, [pending, host, parked]: [&Cell; 3]) -> i32 {
     };
     if !lost(pending) || !lost(parked) {
         return 2;
+    }
+    match &*notified.lock().unwrap() {
+        Some(Err(failure)) if failure.message().contains("forked process") => {}
+        _ => return 4,
     }
     rig.host("cpu", &[], &[host], |_| 8);
     if rig.engine.wait_to_read(&host.var).is_err() || host.get() != 8 {

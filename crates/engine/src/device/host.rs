@@ -3,7 +3,7 @@
 use super::event::EventRef;
 use super::open::Devices;
 use super::outcome::{Writer, settle};
-use super::park::when_all_complete;
+use super::park::{AfterDevices, when_all_complete};
 use super::stream::WaitSet;
 use crate::block::Mode;
 use crate::ctx::RunCtx;
@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::failure::{Failure, OpError, WaitError};
 use crate::var::{Var, VarInner};
 use crate::wait::POLL;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 /// What the host has to wait for before a value is there, and whom to ask then whether it has
@@ -79,9 +80,29 @@ impl HostWait {
     /// Calls `f` with the value's failure when the device is done.
     pub fn call_when_over(self, devices: &Devices, f: impl FnOnce(Option<Failure>) + Send + 'static) {
         let HostWait { waits, writer, late } = self;
-        when_all_complete(waits.complete(devices).into_events(), move || {
+        let events = waits.complete(devices).into_events();
+        let of_callback = events.clone();
+        let callback = move || {
+            // Decided, unless the devices were lost in a fork.
+            of_callback.iter().for_each(settle);
             f(late.or_else(|| writer.as_ref().and_then(Writer::failure)));
-        });
+        };
+        let callback = Arc::new(DeviceCallback(Mutex::new(Some(Box::new(callback)))));
+        let weak: Weak<DeviceCallback> = Arc::downgrade(&callback);
+        devices.note_parked(weak);
+        when_all_complete(events, move || callback.send_on());
+    }
+}
+
+/// What is called when devices are done, or in a child without them.
+struct DeviceCallback(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl AfterDevices for DeviceCallback {
+    fn send_on(&self) {
+        let callback = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(callback) = callback {
+            callback();
+        }
     }
 }
 

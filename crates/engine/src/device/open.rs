@@ -3,7 +3,7 @@
 use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
-use super::park::Parked;
+use super::park::AfterDevices;
 use super::staging::{Direction, PinnedRing};
 use super::status::StatusPool;
 use super::stream::Stream;
@@ -51,7 +51,7 @@ pub(crate) struct Devices {
     mixed: AtomicBool,
     next_stream: AtomicU32,
     /// Ops of the host that wait for a device.
-    pub(super) parked: Mutex<Vec<Weak<Parked>>>,
+    pub(super) parked: Mutex<Vec<Weak<dyn AfterDevices>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

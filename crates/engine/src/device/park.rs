@@ -14,7 +14,7 @@ use crate::slot::{self, Slot};
 use crate::spec::DeviceKind;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::null_mut;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 /// An op that waits for events.
 pub(crate) struct Parked {
@@ -36,8 +36,13 @@ impl ParkedList {
     }
 }
 
-impl Parked {
-    /// The devices are done with what the op needs, or lost.
+/// What goes on when devices are done with something, or lost. It happens once.
+pub(crate) trait AfterDevices: Send + Sync {
+    /// They are.
+    fn send_on(&self);
+}
+
+impl AfterDevices for Parked {
     fn send_on(&self) {
         let op = self.op.take();
         if !op.is_null() {
@@ -119,7 +124,8 @@ impl Engine {
             }
         }
         let parked = Arc::new(Parked { engine: self, op: ParkedList::new(op) });
-        self.devices.note_parked(&parked);
+        let weak: Weak<Parked> = Arc::downgrade(&parked);
+        self.devices.note_parked(weak);
         when_all_complete(events, move || parked.send_on());
         true
     }
@@ -170,7 +176,7 @@ impl Engine {
         slot.exit();
     }
 
-    /// In a forked child: what waits for a device fails there.
+    /// In a forked child: what waits for a device fails there, and callbacks get the failure.
     pub(crate) fn forget_devices(&'static self) {
         self.devices.forget();
         for parked in self.devices.take_parked() {
@@ -180,17 +186,17 @@ impl Engine {
 }
 
 impl Devices {
-    fn note_parked(&self, parked: &Arc<Parked>) {
+    pub(super) fn note_parked(&self, parked: Weak<dyn AfterDevices>) {
         let mut list = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         if list.len() >= 64 && list.len().is_power_of_two() {
             list.retain(|p| p.strong_count() > 0);
         }
-        list.push(Arc::downgrade(parked));
+        list.push(parked);
     }
 
-    fn take_parked(&self) -> Vec<Arc<Parked>> {
+    fn take_parked(&self) -> Vec<Arc<dyn AfterDevices>> {
         match self.parked.try_lock() {
-            Ok(mut list) => std::mem::take(&mut *list).iter().filter_map(std::sync::Weak::upgrade).collect(),
+            Ok(mut list) => std::mem::take(&mut *list).iter().filter_map(Weak::upgrade).collect(),
             Err(_) => Vec::new(),
         }
     }
