@@ -7,8 +7,12 @@ use mxrt_tensor::attrs::{AttrDef, AttrKind};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What Python code may pass.
-fn annotation(parameter: &AttrDef) -> String {
+/// What Python code may pass. `marked`: the parameter has to be given although one before it has not,
+/// so that Python shows a mark as its default, which is of no type.
+fn annotation(parameter: &AttrDef, marked: bool) -> String {
+    if marked {
+        return "Any".to_owned();
+    }
     let words = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match parameter.kind {
         AttrKind::Int | AttrKind::IntFrom(_) => "int".to_owned(),
@@ -28,7 +32,7 @@ fn class(def: &IterDef) -> String {
     for parameter in def.all_parameters() {
         optional |= parameter.default.is_some();
         let default = if optional { " = ..." } else { "" };
-        writeln!(text, "        {}: {}{default},", parameter.name, annotation(parameter)).unwrap();
+        writeln!(text, "        {}: {}{default},", parameter.name, annotation(parameter, optional && parameter.default.is_none())).unwrap();
     }
     text + "        data_name: str = ...,\n        label_name: str = ...,\n    ) -> None: ...\n"
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -14,6 +15,11 @@ __all__: list[str] = []
 
 # What the Python side adds to the parameters of every iterator.
 _NAMES = {"data_name": "data", "label_name": "softmax_label"}
+
+
+def _shown(default: str | None) -> Any:
+    """A default as Python shows it."""
+    return literal_eval(default) if default is not None and default.startswith("(") else _default(default)
 
 
 def _document(doc: str, parameters: list[tuple[str, str, str | None, str]]) -> str:
@@ -48,7 +54,7 @@ def _class(name: str, doc: str, parameters: list[tuple[str, str, str | None, str
     for key, _, default, _ in parameters:
         optional = default is not None or any(p.default is not Parameter.empty for p in shown)
         shown.append(
-            Parameter(key, Parameter.POSITIONAL_OR_KEYWORD, default=_default(default) if optional else Parameter.empty)
+            Parameter(key, Parameter.POSITIONAL_OR_KEYWORD, default=_shown(default) if optional else Parameter.empty)
         )
     shown += [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in _NAMES.items()]
     itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)

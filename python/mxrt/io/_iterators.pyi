@@ -17,7 +17,7 @@ class CSVIter(MXDataIter):
         data_shape: int | Sequence[int],
         label_csv: str | PathLike[str] | None = ...,
         label_shape: int | Sequence[int] = ...,
-        batch_size: int = ...,
+        batch_size: Any = ...,
         round_batch: bool = ...,
         prefetch_buffer: int = ...,
         dtype: Any = ...,
