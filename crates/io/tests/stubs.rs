@@ -32,7 +32,13 @@ fn class(def: &IterDef) -> String {
     for parameter in def.all_parameters() {
         optional |= parameter.default.is_some();
         let default = if optional { " = ..." } else { "" };
-        writeln!(text, "        {}: {}{default},", parameter.name, annotation(parameter, optional && parameter.default.is_none())).unwrap();
+        writeln!(
+            text,
+            "        {}: {}{default},",
+            parameter.name,
+            annotation(parameter, optional && parameter.default.is_none())
+        )
+        .unwrap();
     }
     text + "        data_name: str = ...,\n        label_name: str = ...,\n    ) -> None: ...\n"
 }
