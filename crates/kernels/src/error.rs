@@ -41,6 +41,14 @@ pub enum KernelError {
         /// The size of the axis.
         size: usize,
     },
+    /// A region of interest cannot be pooled.
+    #[error("region {region} cannot be pooled: {reason}")]
+    Region {
+        /// Which of the regions.
+        region: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
 }
 
 /// Panics with both lengths when a slice does not have the length its shape says.

@@ -32,6 +32,7 @@ pub mod norm;
 pub mod par;
 pub mod pool;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod shape;
 mod short_rows;
@@ -40,6 +41,7 @@ pub mod softmax;
 pub mod sort;
 pub mod strides;
 mod vectorize;
+pub mod vision;
 pub mod window;
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod nn;
 mod random;
 mod sequence;
 mod shape;
+mod vision;
 
 #[cfg(test)]
 mod testing;

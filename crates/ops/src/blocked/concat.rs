@@ -10,7 +10,7 @@ use mxrt_tensor::DType;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_blocked_concat",
     doc: "`Concat` along the channels of blocked data.",
-    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
     attrs: &[
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs."),
         AttrDef::new("dim", AttrKind::Int, "1", "The axis of channels."),

@@ -12,7 +12,7 @@ use mxrt_tensor::{Shape, TensorType};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_blocked_elementwise",
     doc: "`_fused_elementwise` on blocked data.",
-    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
     attrs: &[NUM_ARGS, PROGRAM, REPEATED, LAYOUTS, OUT_LAYOUT],
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,

@@ -13,12 +13,14 @@ pub enum Inputs {
     Fixed(&'static [&'static str]),
     /// depending on the attributes (`no_bias`)
     ByAttrs(fn(&Attrs) -> &'static [&'static str]),
-    /// as many as the attribute (usually `num_args`) says: `<prefix>0`, `<prefix>1`, …
+    /// as many as the attribute (usually `num_args`) says: `<prefix>0`, `<prefix>1`, …, or `named`
     Variadic {
         /// attribute that holds the number
         count: &'static str,
         /// name without its number
         prefix: &'static str,
+        /// names that take the place of the numbered ones, for some attributes
+        named: fn(&Attrs) -> Option<&'static [&'static str]>,
     },
 }
 
@@ -113,9 +115,10 @@ impl OpDef {
         match self.inputs {
             Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
             Inputs::ByAttrs(names) => names(attrs).iter().map(|n| Cow::Borrowed(*n)).collect(),
-            Inputs::Variadic { count, prefix } => {
-                (0..attrs.count(count)).map(|i| Cow::Owned(format!("{prefix}{i}"))).collect()
-            }
+            Inputs::Variadic { count, prefix, named } => match named(attrs) {
+                Some(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
+                None => (0..attrs.count(count)).map(|i| Cow::Owned(format!("{prefix}{i}"))).collect(),
+            },
         }
     }
 

@@ -124,7 +124,7 @@ impl ConvGeometry {
     }
 
     /// Extents of the output along the spatial axes; `None` where the kernel does not fit.
-    fn size(&self, axis: usize, n: usize) -> Result<usize, OpError> {
+    pub fn size(&self, axis: usize, n: usize) -> Result<usize, OpError> {
         let (kernel, pad, dilate) = (self.kernel[axis], self.pad[axis], self.dilate[axis]);
         let checked = dilate.checked_mul(kernel).and(n.checked_add(2 * pad));
         checked.and_then(|_| conv_size(n, kernel, self.stride[axis], pad, dilate)).ok_or_else(|| {
@@ -149,7 +149,7 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             spatial + 2
         )));
     }
-    infer_parameters(shapes, &geometry, dims[1])?;
+    infer_parameters(shapes, &geometry, dims[1], 1)?;
     if let Some(channels) = dims[1]
         && channels % groups != 0
     {
@@ -166,12 +166,18 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(0, "data", PartialShape::from_dims(dims))
 }
 
-fn infer_parameters(shapes: &mut Shapes<'_>, geometry: &ConvGeometry, channels: Option<usize>) -> Result<(), OpError> {
+/// Infers the weight, which is this input, and the bias behind it.
+pub(crate) fn infer_parameters(
+    shapes: &mut Shapes<'_>,
+    geometry: &ConvGeometry,
+    channels: Option<usize>,
+    index: usize,
+) -> Result<(), OpError> {
     let (filters, groups) = (geometry.filters, geometry.groups);
     let mut weight = vec![Some(filters), channels.map(|c| c / groups)];
     weight.extend(geometry.kernel.iter().map(|k| Some(*k)));
-    let (weight, have) = (PartialShape::from_dims(weight), shapes.inputs[1].clone());
-    shapes.set_input(1, "weight", weight.clone()).map_err(|_| {
+    let (weight, have) = (PartialShape::from_dims(weight), shapes.inputs[index].clone());
+    shapes.set_input(index, "weight", weight.clone()).map_err(|_| {
         let kernel = Shape::new(&geometry.kernel);
         shape_error(format!(
             "weight has shape {have} but input {} with num_filter={filters}, kernel={kernel} and num_group={groups} needs {weight}",
@@ -179,9 +185,9 @@ fn infer_parameters(shapes: &mut Shapes<'_>, geometry: &ConvGeometry, channels: 
         ))
     })?;
     if !shapes.attrs.bool("no_bias") {
-        let have = shapes.inputs[2].clone();
+        let have = shapes.inputs[index + 1].clone();
         shapes
-            .set_input(2, "bias", Shape::new(&[filters]))
+            .set_input(index + 1, "bias", Shape::new(&[filters]))
             .map_err(|_| shape_error(format!("bias has shape {have} but num_filter={filters} needs ({filters},)")))?;
     }
     Ok(())

@@ -8,6 +8,7 @@ pub mod attention;
 pub mod last;
 pub mod mask;
 pub mod reverse;
+pub mod rnn;
 
 const USE_LENGTH: AttrDef =
     AttrDef::new("use_sequence_length", AttrKind::Bool, "False", "Whether lengths are given; all are full if not.");

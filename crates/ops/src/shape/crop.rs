@@ -9,7 +9,7 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Crop",
     doc: "The window of (batch, channel, height, width) that offset and h_w give; with two inputs it is as large as the second.",
-    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
     attrs: &[
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs: 1 or 2."),
         AttrDef::new("offset", AttrKind::Shape, "(0, 0)", "First row and column."),

@@ -9,7 +9,7 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "stack",
     doc: "Joins arrays of one shape along a new axis.",
-    inputs: Inputs::Variadic { count: "num_args", prefix: "arg" },
+    inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
     attrs: &[
         AttrDef::new("axis", AttrKind::Int, "0", "Where the new axis stands in the result."),
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs."),

@@ -1,0 +1,15 @@
+//! Operators on images: resizing, sampling at real positions, deformable convolution, detection.
+//!
+//! Images are planes of one channel each, `[batch, channels, height, width]`. Positions are computed as MXNet computes
+//! them, because a rounding that differs can choose another pixel.
+
+pub mod adaptive_pool;
+pub mod boxes;
+pub mod columns;
+pub mod deformable;
+pub mod multibox;
+pub mod nms;
+pub mod proposal;
+pub mod resize;
+pub mod roi;
+pub mod sampler;

@@ -1,0 +1,220 @@
+//! `RNN`: stacks of recurrent layers.
+
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Float;
+use mxrt_kernels::recurrent::{Cell, Recurrent, RecurrentOutputs};
+use mxrt_tensor::{DType, PartialShape, TensorMut};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "RNN",
+    aliases: &["_npx_rnn"],
+    doc: "Recurrent layers over sequences.\n\ndata is (steps, batch, inputs), state (layers * directions, batch, hidden), state_cell (layers * directions, batch, state_size), hidden being projection_size if given, else state_size. parameters is one vector: the weights of every layer and direction (of the inputs, of the state, of the projection), then all biases. Gates: lstm i, f, g, o; gru r, z, n. The output is (steps, batch, directions * hidden); with state_outputs the last states follow. Dropout does nothing at inference. lstm_state_clip_* and use_sequence_length are accepted and change nothing, as in MXNet on the CPU.",
+    inputs: Inputs::ByAttrs(|attrs| match (attrs.str("mode") == "lstm", attrs.bool("use_sequence_length")) {
+        (true, true) => &["data", "parameters", "state", "state_cell", "sequence_length"],
+        (true, false) => &["data", "parameters", "state", "state_cell"],
+        (false, true) => &["data", "parameters", "state", "sequence_length"],
+        (false, false) => &["data", "parameters", "state"],
+    }),
+    attrs: &[
+        AttrDef::required("state_size", AttrKind::IntFrom(0), "Numbers of the state of each layer."),
+        AttrDef::required("num_layers", AttrKind::IntFrom(0), "Number of layers."),
+        AttrDef::new(
+            "bidirectional",
+            AttrKind::Bool,
+            "False",
+            "Whether a second pass goes through the steps backwards.",
+        ),
+        AttrDef::required(
+            "mode",
+            AttrKind::Enum(&["gru", "lstm", "rnn_relu", "rnn_tanh"]),
+            "What each layer computes.",
+        ),
+        AttrDef::new("p", AttrKind::FloatIn(0.0, 1.0), "0", "Dropout in training."),
+        AttrDef::new("state_outputs", AttrKind::Bool, "False", "Whether the last states are outputs, too."),
+        AttrDef::new("projection_size", AttrKind::OptInt, "None", "Numbers that the state of an LSTM is projected to."),
+        AttrDef::new("lstm_state_clip_min", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
+        AttrDef::new("lstm_state_clip_max", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
+        AttrDef::new("lstm_state_clip_nan", AttrKind::Bool, "False", "Without effect on the CPU, as in MXNet."),
+        AttrDef::new(
+            "use_sequence_length",
+            AttrKind::Bool,
+            "False",
+            "Takes the input sequence_length; without effect on the CPU, as in MXNet.",
+        ),
+    ],
+    outputs: Outputs::Named(|attrs| match (attrs.bool("state_outputs"), attrs.str("mode") == "lstm") {
+        (false, _) => &["output"],
+        (true, false) => &["output", "state_output"],
+        (true, true) => &["output", "state_output", "statecell_output"],
+    }),
+    infer_shape,
+    infer_dtype,
+    bind,
+    ..OpDef::BASE
+}];
+
+/// The layers of the attributes, for sequences of these sizes.
+fn recurrent(attrs: &Attrs, [steps, batch, inputs]: [usize; 3]) -> Result<Recurrent, OpError> {
+    let cell = match attrs.str("mode") {
+        "lstm" => Cell::Lstm,
+        "gru" => Cell::Gru,
+        "rnn_tanh" => Cell::Tanh,
+        _ => Cell::Relu,
+    };
+    let (layers, size) = (attrs.count("num_layers"), attrs.count("state_size"));
+    if layers == 0 || size == 0 {
+        return Err(value_error(format!("num_layers={layers} and state_size={size} must be positive")));
+    }
+    let projection = match attrs.opt_int("projection_size") {
+        None => None,
+        Some(_) if cell != Cell::Lstm => return Err(value_error("projection_size is for mode lstm only")),
+        Some(p) => match usize::try_from(p).ok().filter(|p| (1..=size).contains(p)) {
+            Some(p) => Some(p),
+            None => return Err(value_error(format!("projection_size={p} must be from 1 to state_size={size}"))),
+        },
+    };
+    Ok(Recurrent { cell, layers, bidirectional: attrs.bool("bidirectional"), steps, batch, inputs, size, projection })
+}
+
+fn too_large() -> OpError {
+    shape_error("the layers have more parameters than there can be")
+}
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let lstm = shapes.attrs.str("mode") == "lstm";
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    let [steps, batch, inputs] = dims[..] else {
+        return Err(shape_error(format!("data has shape {}; expected (steps, batch, inputs)", shapes.inputs[0])));
+    };
+    let layers = recurrent(shapes.attrs, [0, 0, inputs.unwrap_or(0)])?;
+    let directions = 1 + usize::from(layers.bidirectional);
+    let passes = checked_product(&[layers.layers, directions])?;
+    let length = layers.parameter_len().ok_or_else(too_large)?;
+    if inputs.is_some() {
+        shapes.set_input(1, "parameters", PartialShape::from_dims([Some(length)]))?;
+    }
+    let state = PartialShape::from_dims([Some(passes), batch, Some(layers.hidden())]);
+    let cell = PartialShape::from_dims([Some(passes), batch, Some(layers.size)]);
+    shapes.set_input(2, "state", state.clone())?;
+    if lstm {
+        shapes.set_input(3, "state_cell", cell.clone())?;
+    }
+    if shapes.attrs.bool("use_sequence_length") {
+        shapes.set_input(3 + usize::from(lstm), "sequence_length", PartialShape::from_dims([batch]))?;
+    }
+    let width = checked_product(&[directions, layers.hidden()])?;
+    shapes.set_output(0, PartialShape::from_dims([steps, batch, Some(width)]))?;
+    shapes.set_output(1, state)?;
+    shapes.set_output(2, cell)
+}
+
+fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    let arrays = if dtypes.attrs.str("mode") == "lstm" { 4 } else { 3 };
+    let known = dtypes.inputs[..arrays].iter().chain(dtypes.outputs.iter()).find_map(|d| *d);
+    let Some(dtype) = known else { return Ok(()) };
+    for (i, name) in ["data", "parameters", "state", "state_cell"].into_iter().enumerate().take(arrays) {
+        dtypes.set_input(i, name, dtype)?;
+    }
+    if let Some(length @ None) = dtypes.inputs.get_mut(arrays) {
+        *length = Some(dtype);
+    }
+    (0..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, dtype))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let layers = recurrent(attrs, [shape[0], shape[1], shape[2]])?;
+    let dtype = signature.inputs[0].dtype;
+    let bytes = layers.workspace_len().and_then(|n| n.checked_mul(dtype.size())).ok_or_else(too_large)?;
+    let multiply_adds = signature.inputs[1].shape.size().saturating_mul(shape[0]).saturating_mul(shape[1]) as u64;
+    match dtype {
+        DType::F32 => {
+            Ok(Box::new(RnnKernel::<f32> { layers, bytes, multiply_adds, element: std::marker::PhantomData }))
+        }
+        DType::F64 => {
+            Ok(Box::new(RnnKernel::<f64> { layers, bytes, multiply_adds, element: std::marker::PhantomData }))
+        }
+        other => Err(unsupported_dtype(other, "float32 and float64")),
+    }
+}
+
+struct RnnKernel<T> {
+    layers: Recurrent,
+    bytes: usize,
+    multiply_adds: u64,
+    element: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Float> Kernel for RnnKernel<T> {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, parameters, state, rest @ ..], [sequence, last @ ..]) = (call.inputs, &mut *call.outputs) else {
+            return Err(wrong_arity());
+        };
+        let cell = match (self.layers.cell, rest) {
+            (Cell::Lstm, [cell, ..]) => elements::<T>(cell)?,
+            (Cell::Lstm, []) => return Err(wrong_arity()),
+            _ => &[],
+        };
+        let mut last = last.iter_mut();
+        let mut next = || last.next().map(|out: &mut TensorMut<'_>| elements_mut::<T>(out)).transpose();
+        let out = RecurrentOutputs { sequence: elements_mut(sequence)?, hidden: next()?, cell: next()? };
+        let workspace = scratch::<T>(call.workspace, self.bytes / size_of::<T>())?;
+        let (x, parameters, state) = (elements(data)?, elements(parameters)?, elements(state)?);
+        self.layers.run(call.par, x, parameters, state, cell, out, workspace);
+        Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.bytes
+    }
+
+    fn cost_ns(&self) -> u64 {
+        1_000 + self.multiply_adds / 8
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.multiply_adds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, assert_close, f32s};
+
+    fn rnn(attrs: &[(&str, &str)]) -> OpTest {
+        attrs.iter().fold(OpTest::new("RNN").attr("num_layers", "1"), |t, (k, v)| t.attr(k, v))
+    }
+
+    #[test]
+    fn a_simple_layer_adds_input_and_state() {
+        let y = rnn(&[("mode", "rnn_relu"), ("state_size", "1"), ("state_outputs", "True")])
+            .f32([3, 1, 1], &[1.0, 2.0, -9.0])
+            // Weights of input and state, then both biases.
+            .f32([4], &[1.0, 10.0, 0.5, 0.25])
+            .f32([1, 1, 1], &[1.0])
+            .run_all();
+        assert_close(&f32s(&y[0], [3, 1, 1]), &[11.75, 120.25, 1194.25]);
+        assert_close(&f32s(&y[1], [1, 1, 1]), &[1194.25]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let error = |attrs: &[(&str, &str)], parameters: usize| {
+            let zeros = vec![0.0; parameters];
+            rnn(attrs)
+                .f32([3, 2, 1], &[0.0; 6])
+                .f32([parameters], &zeros)
+                .f32([1, 2, 2], &[0.0; 4])
+                .error()
+                .message
+                .clone()
+        };
+        let gru = [("mode", "gru"), ("state_size", "2")];
+        assert!(error(&gru, 10).starts_with("parameters has shape (10,) but (30,)"));
+        assert!(error(&[gru[0], ("state_size", "0")], 10).contains("positive"));
+        assert!(error(&[gru[0], gru[1], ("projection_size", "1")], 30).contains("lstm only"));
+        assert!(error(&[gru[0], ("state_size", "9223372036854775807")], 30).contains("more parameters"));
+    }
+}

@@ -1,0 +1,257 @@
+//! `_contrib_DeformableConvolution`, `_contrib_ModulatedDeformableConvolution`: convolutions whose taps are shifted by
+//! offsets that the network computes.
+
+use super::image_dims;
+use crate::nn::convolution::{ConvGeometry, infer_parameters};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Float;
+use mxrt_kernels::gemm_plain::{Gemm, gemm};
+use mxrt_kernels::vision::deformable::DeformableWindows;
+use mxrt_tensor::PartialShape;
+
+const ATTRS: [AttrDef; 10] = [
+    AttrDef::required("kernel", AttrKind::Shape, "Size: (height, width)."),
+    AttrDef::new("stride", AttrKind::Shape, "()", "Distances between windows; 1 if not given."),
+    AttrDef::new("dilate", AttrKind::Shape, "()", "Distances between taps; 1 if not given."),
+    AttrDef::new("pad", AttrKind::Shape, "()", "Zeros on both sides; 0 if not given."),
+    AttrDef::required("num_filter", AttrKind::IntFrom(1), "Number of output channels."),
+    AttrDef::new("num_group", AttrKind::IntFrom(1), "1", "Number of groups of channels that do not see each other."),
+    AttrDef::new("num_deformable_group", AttrKind::IntFrom(1), "1", "Number of groups of channels with own offsets."),
+    AttrDef::new("workspace", AttrKind::IntFrom(0), "1024", "Without effect here."),
+    AttrDef::new("no_bias", AttrKind::Bool, "False", "Without the input bias."),
+    AttrDef::new("layout", AttrKind::OptEnum(&["NCDHW", "NCHW", "NCW"]), "None", "Order of the axes."),
+];
+
+const MODULATED_ATTRS: [AttrDef; 11] = [
+    ATTRS[0],
+    ATTRS[1],
+    ATTRS[2],
+    ATTRS[3],
+    ATTRS[4],
+    ATTRS[5],
+    ATTRS[6],
+    ATTRS[7],
+    ATTRS[8],
+    AttrDef::new("im2col_step", AttrKind::IntFrom(1), "64", "Without effect here, but it must fit the batch."),
+    ATTRS[9],
+];
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_contrib_DeformableConvolution",
+        doc: "A convolution whose taps are shifted by offsets.\n\ndata is (batch, channels, height, width), offset (batch, 2 * num_deformable_group * taps, rows, columns) with the shift down before the shift to the right of every tap, weight (num_filter, channels / num_group, kernel...), bias (num_filter,). Dai et al., \"Deformable Convolutional Networks\" (2017).",
+        inputs: Inputs::ByAttrs(|attrs| {
+            if attrs.bool("no_bias") { &["data", "offset", "weight"] } else { &["data", "offset", "weight", "bias"] }
+        }),
+        attrs: &ATTRS,
+        infer_shape: |shapes| infer_shape(shapes, false),
+        infer_dtype: |dtypes| dtypes.uniform(&["data", "offset", "weight", "bias"]),
+        bind: |attrs, signature| bind(attrs, signature, false),
+        rewrites: &Rewrites {
+            row_wise: |_, _, divided| divided.iter().enumerate().all(|(i, d)| *d == (i < 2)),
+            ..Rewrites::NONE
+        },
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_contrib_ModulatedDeformableConvolution",
+        doc: "A convolution whose taps are shifted by offsets and scaled by a mask.\n\nAs _contrib_DeformableConvolution, with mask (batch, num_deformable_group * taps, rows, columns) after offset. Zhu et al., \"Deformable ConvNets v2\" (2018).",
+        inputs: Inputs::ByAttrs(|attrs| {
+            if attrs.bool("no_bias") {
+                &["data", "offset", "mask", "weight"]
+            } else {
+                &["data", "offset", "mask", "weight", "bias"]
+            }
+        }),
+        attrs: &MODULATED_ATTRS,
+        infer_shape: |shapes| infer_shape(shapes, true),
+        infer_dtype: |dtypes| dtypes.uniform(&["data", "offset", "mask", "weight", "bias"]),
+        bind: |attrs, signature| bind(attrs, signature, true),
+        // Parts of a batch have up to 16 images, which im2col_step must allow.
+        rewrites: &Rewrites {
+            row_wise: |attrs, _, divided| {
+                attrs.count("im2col_step") >= 16 && divided.iter().enumerate().all(|(i, d)| *d == (i < 3))
+            },
+            ..Rewrites::NONE
+        },
+        ..OpDef::BASE
+    },
+];
+
+/// The attributes of a kernel with two extents, and the number of groups with offsets of their own.
+fn geometry(attrs: &Attrs) -> Result<(ConvGeometry, usize), OpError> {
+    let geometry = ConvGeometry::new(attrs)?;
+    match geometry.kernel.len() {
+        2 => Ok((geometry, attrs.count("num_deformable_group"))),
+        n => Err(not_implemented(format!("kernel has {n} extents; deformable convolutions have 2: (height, width)"))),
+    }
+}
+
+fn infer_shape(shapes: &mut Shapes<'_>, modulated: bool) -> Result<(), OpError> {
+    let (geometry, groups) = geometry(shapes.attrs)?;
+    let Some([batch, channels, height, width]) = image_dims(shapes, 0, "data")? else { return Ok(()) };
+    for (name, divisor) in [("num_group", geometry.groups), ("num_deformable_group", groups)] {
+        if let Some(channels) = channels
+            && !channels.is_multiple_of(divisor)
+        {
+            return Err(shape_error(format!("data has {channels} channels, which {name}={divisor} does not divide")));
+        }
+    }
+    if modulated && let Some(batch) = batch {
+        let step = shapes.attrs.count("im2col_step");
+        if batch > step && !batch.is_multiple_of(step) {
+            return Err(shape_error(format!("the batch of {batch} images must be a multiple of im2col_step={step}")));
+        }
+    }
+    let weight = if modulated { 3 } else { 2 };
+    infer_parameters(shapes, &geometry, channels, weight)?;
+    let size = |axis: usize, n: Option<usize>| n.map(|n| geometry.size(axis, n)).transpose();
+    let (rows, columns) = (size(0, height)?, size(1, width)?);
+    let taps = checked_product(&[groups, geometry.kernel[0], geometry.kernel[1]])?;
+    let shifts = checked_product(&[2, taps])?;
+    shapes.set_input(1, "offset", PartialShape::from_dims([batch, Some(shifts), rows, columns]))?;
+    if modulated {
+        shapes.set_input(2, "mask", PartialShape::from_dims([batch, Some(taps), rows, columns]))?;
+    }
+    shapes.set_output(0, PartialShape::from_dims([batch, Some(geometry.filters), rows, columns]))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> Result<Box<dyn Kernel>, OpError> {
+    let (geometry, groups) = geometry(attrs)?;
+    let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
+    let windows = DeformableWindows {
+        kernel: [geometry.kernel[0], geometry.kernel[1]],
+        stride: [geometry.stride[0], geometry.stride[1]],
+        dilate: [geometry.dilate[0], geometry.dilate[1]],
+        pad: [geometry.pad[0], geometry.pad[1]],
+        image: [data[2], data[3]],
+        windows: [out[2], out[3]],
+        groups,
+    };
+    let channels = data[1];
+    let taps = windows.kernel[0] * windows.kernel[1];
+    // The columns of one image must be countable; they are the workspace.
+    let bytes = checked_product(&[channels, taps, out[2], out[3], signature.inputs[0].dtype.size()])?;
+    let product = Gemm {
+        batch: geometry.groups,
+        ..Gemm::new(geometry.filters / geometry.groups, out[2] * out[3], channels / geometry.groups * taps)
+    };
+    let multiply_adds = (out.size() * channels / geometry.groups * taps) as u64;
+    dispatch!(signature.inputs[0].dtype, wide, T => {
+        let element = std::marker::PhantomData::<fn() -> T>;
+        Ok(Box::new(Deformable { windows, channels, product, modulated, bytes, multiply_adds, element }))
+    })
+}
+
+/// The columns of an image, multiplied by the filters.
+struct Deformable<T> {
+    windows: DeformableWindows,
+    channels: usize,
+    product: Gemm,
+    modulated: bool,
+    /// Of the columns of one image.
+    bytes: usize,
+    multiply_adds: u64,
+    element: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Float> Kernel for Deformable<T> {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, offset, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let (mask, [weight, bias @ ..]) = (match (self.modulated, rest) {
+            (true, [mask, rest @ ..]) => (Some(mask), rest),
+            (false, rest) => (None, rest),
+            _ => return Err(wrong_arity()),
+        }) else {
+            return Err(wrong_arity());
+        };
+        let batch = out.shape[0];
+        let (x, offset, weight) = (elements::<T>(data)?, elements::<T>(offset)?, elements::<T>(weight)?);
+        let mask = mask.map(elements::<T>).transpose()?;
+        let bias = bias.first().map(elements::<T>).transpose()?;
+        let columns = scratch::<T>(call.workspace, self.windows.column_len(self.channels))?;
+        let out = elements_mut::<T>(out)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let image = |all: &[T], i: usize| i * (all.len() / batch)..(i + 1) * (all.len() / batch);
+        let plane = self.product.n;
+        for (i, out) in out.chunks_exact_mut(self.product.batch * self.product.m * plane).enumerate() {
+            let mask = mask.map(|mask| &mask[image(mask, i)]);
+            self.windows.gather(call.par, &x[image(x, i)], &offset[image(offset, i)], mask, columns);
+            gemm(call.par, self.product, weight, columns, out);
+            for (out, bias) in out.chunks_exact_mut(plane).zip(bias.unwrap_or(&[])) {
+                out.iter_mut().for_each(|v| *v += *bias);
+            }
+        }
+        Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.bytes
+    }
+
+    fn cost_ns(&self) -> u64 {
+        1_000 + self.multiply_adds / 16
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.multiply_adds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, assert_close, f32s};
+
+    fn convolution(name: &str, attrs: &[(&str, &str)]) -> OpTest {
+        attrs.iter().fold(OpTest::new(name), |t, (k, v)| t.attr(k, v))
+    }
+
+    const ATTRS: [(&str, &str); 3] = [("kernel", "(2, 2)"), ("num_filter", "2"), ("pad", "(1, 0)")];
+
+    #[test]
+    fn without_shifts_it_is_a_convolution() {
+        let x: Vec<f32> = (0..18).map(|v| v as f32 * 0.5 - 3.0).collect();
+        let w: Vec<f32> = (0..16).map(|v| v as f32 * 0.25 - 2.0).collect();
+        let bias = [1.0, -1.0];
+        let want = convolution("Convolution", &ATTRS).f32([1, 2, 3, 3], &x).f32([2, 2, 2, 2], &w).f32([2], &bias).run();
+        let want = f32s(&want, [1, 2, 4, 2]);
+        let y = convolution("_contrib_DeformableConvolution", &ATTRS)
+            .f32([1, 2, 3, 3], &x)
+            .f32([1, 8, 4, 2], &[0.0; 64])
+            .f32([2, 2, 2, 2], &w)
+            .f32([2], &bias)
+            .run();
+        assert_close(&f32s(&y, [1, 2, 4, 2]), &want);
+        let y = convolution("_contrib_ModulatedDeformableConvolution", &ATTRS)
+            .f32([1, 2, 3, 3], &x)
+            .f32([1, 8, 4, 2], &[0.0; 64])
+            .f32([1, 4, 4, 2], &[1.0; 32])
+            .f32([2, 2, 2, 2], &w)
+            .f32([2], &bias)
+            .run();
+        assert_close(&f32s(&y, [1, 2, 4, 2]), &want);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let error = |attrs: &[(&str, &str)], offset: [usize; 4]| {
+            let zeros = vec![0.0; offset.iter().product()];
+            convolution("_contrib_DeformableConvolution", attrs)
+                .attr("no_bias", "True")
+                .f32([1, 2, 3, 3], &[0.0; 18])
+                .f32(offset, &zeros)
+                .f32([2, 2, 2, 2], &[0.0; 16])
+                .error()
+                .message
+                .clone()
+        };
+        assert!(error(&ATTRS, [1, 4, 4, 2]).starts_with("offset has shape (1, 4, 4, 2) but (1, 8, 4, 2)"));
+        assert!(error(&[ATTRS[0], ATTRS[1]], [1, 8, 4, 2]).contains("needed"));
+        assert!(error(&[("kernel", "2"), ATTRS[1]], [1, 8, 4, 2]).contains("2: (height, width)"));
+        assert!(error(&[ATTRS[0], ATTRS[1], ("num_deformable_group", "3")], [1, 8, 4, 2]).contains("does not divide"));
+    }
+}

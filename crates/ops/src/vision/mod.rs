@@ -1,0 +1,36 @@
+//! Operators on images, `(batch, channels, height, width)`: resizing, warping, detection.
+
+pub mod adaptive_avg_pooling;
+pub mod bilinear_resize;
+pub mod boxes;
+pub mod deformable_convolution;
+pub mod im2col;
+pub mod multibox;
+pub mod proposal;
+pub mod roi;
+pub mod sampler;
+pub mod upsampling;
+
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_tensor::TensorType;
+
+/// What is known of the extents of an input that must have four axes; `None` where nothing is.
+pub(crate) fn image_dims(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<[Option<usize>; 4]>, OpError> {
+    let Some(dims) = shapes.dims(index) else { return Ok(None) };
+    match dims[..] {
+        [a, b, c, d] => Ok(Some([a, b, c, d])),
+        _ => Err(shape_error(format!(
+            "{name} has shape {}; expected 4 axes (batch, channels, height, width)",
+            shapes.inputs[index]
+        ))),
+    }
+}
+
+/// An error where pixels would have to be made out of an image that has none.
+pub(crate) fn check_pixels(image: [usize; 2], output: &TensorType) -> Result<(), OpError> {
+    if image.contains(&0) && output.shape.size() > 0 {
+        return Err(shape_error(format!("an image of {} x {} pixels cannot be resized", image[0], image[1])));
+    }
+    Ok(())
+}
