@@ -5,8 +5,9 @@ operators.
     gen_stubs.py            write them
     gen_stubs.py --check    say whether they are up to date; exit status 1 when not
 
-Needs cargo, and no installed mxrt: `cargo run -p mxrt-ops --example schema` prints the registry of these sources.
-A function has one signature for `mx.nd` and `mx.sym`: it returns what it is given, arrays or symbols.
+Needs cargo, and no installed mxrt: `cargo run -p mxrt-ops --example schema` prints the registry of
+these sources. A function has one signature for `mx.nd` and `mx.sym`: it returns what it is given,
+arrays or symbols.
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ def stub(section: str, names: list[str], operators: dict[str, dict[str, Any]]) -
 
 
 def files(schema: list[dict[str, Any]]) -> dict[Path, str]:
-    """Path and content of every stub: one for each namespace, and one for what only mx.nd or only mx.sym takes."""
+    """Path and content of every stub: one for each namespace, and one for what only mx.nd or only
+    mx.sym takes.
+    """
     operators = {name: operator for operator in schema for name in (operator["name"], *operator["aliases"])}
     found = {FOLDER / "__init__.pyi": DOC}
     for section in NAMESPACES["SECTIONS"]:

@@ -24,7 +24,8 @@ Written by scripts/licenses.py; do not edit.
 Texts that several crates share stand once, below their names.
 """
 RULE = "=" * 100
-# Of two licences that a crate offers the first of these whose text it carries is the one that is taken.
+# Of two licences that a crate offers the first of these whose text it carries is the one that is
+# taken.
 PREFERRED = ("MIT", "APACHE", "LICENSE", "COPYING", "UNLICENSE", "ZLIB", "BSD")
 
 
@@ -57,7 +58,9 @@ def title(package: dict[str, Any]) -> str:
 
 
 def text(package: dict[str, Any]) -> str:
-    """The text of a crate's licence; that of another crate may stand for it where it brings none."""
+    """The text of a crate's licence; that of another crate may stand for it where it brings
+    none.
+    """
     folder = Path(package["manifest_path"]).parent
     found = [p for p in folder.iterdir() if re.match(r"(?i)(licen[sc]e|copying|unlicense)", p.name) and p.is_file()]
     for word in PREFERRED:

@@ -84,7 +84,8 @@ def test_bench_says_what_is_missing(mx, arguments: tuple[str, ...], expected: st
 def test_throughput_counts_the_part_of_a_request_that_lies_in_the_window(mx) -> None:
     from mxrt.bench.peer.load import Load, summary
 
-    # One caller, a request of two images each second, the window from 0.5 to 3.5: three requests' worth.
+    # One caller, a request of two images each second, the window from 0.5 to 3.5: three requests'
+    # worth.
     load = Load(begin=0.5, end=3.5, requests=[(i, i + 1.0) for i in range(5)])
     seen = summary(load, batch=2)
     assert seen["images_per_second"] == pytest.approx(2.0)
@@ -159,7 +160,8 @@ def onnx_answer(mx, base: str, params_file: str, inputs: dict[str, np.ndarray], 
         from onnx.reference import ReferenceEvaluator
 
         graph = mx.sym.load(f"{base}-symbol.json")
-        # What is saved without a name comes back as a list: an operator without parameters has none.
+        # What is saved without a name comes back as a list: an operator without parameters has
+        # none.
         saved = dict(mx.nd.load(params_file) or {})
         params = {name.partition(":")[2]: value.asnumpy() for name, value in saved.items()}
         to_onnx.export(graph, params, {name: value.shape for name, value in inputs.items()}, file)
@@ -241,7 +243,9 @@ def test_what_cannot_be_written_as_onnx_is_named(mx, tmp_path: Path) -> None:
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> dict[str, str]:
-    """An environment in which `import mxnet` finds mxrt, so that there is a peer without installing one."""
+    """An environment in which `import mxnet` finds mxrt, so that there is a peer without installing
+    one.
+    """
     (tmp_path / "mxnet.py").write_text("from mxrt import *\nfrom mxrt import nd, gluon\n__version__ = '1.9.1'\n")
     return {**os.environ, "PYTHONPATH": str(tmp_path)}
 

@@ -1,4 +1,6 @@
-"""The Makefile in a folder of its own: it needs no folder without spaces, and removes nothing that it did not make."""
+"""The Makefile in a folder of its own: it needs no folder without spaces, and removes nothing that
+it did not make.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def program(path: Path, text: str) -> Path:
 
 
 def checkout(folder: Path) -> Path:
-    """As much of the repository as the set-up of the Makefile needs, in a folder that need not exist."""
+    """As much of the repository as the set-up of the Makefile needs, in a folder that need not
+    exist.
+    """
     sources = [
         "pyproject.toml",
         "README.md",

@@ -82,7 +82,9 @@ def has(mx, name: str) -> bool:
 
 
 def reason(name: str) -> str | None:
-    """Why a name may be missing: the longest entry it lies below; operators of mx.nd itself have one for all."""
+    """Why a name may be missing: the longest entry it lies below; operators of mx.nd itself have
+    one for all.
+    """
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         found = MISSING.get(".".join(parts[:end]))

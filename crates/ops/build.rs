@@ -1,4 +1,5 @@
-//! Writes the table of operators: one row for every file of `src` that has a `pub static OPS: &[OpDef]`.
+//! Writes the table of operators: one row for every file of `src` that has a
+//! `pub static OPS: &[OpDef]`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

@@ -1,4 +1,6 @@
-"""The command line: `mxrt COMMAND`, `mxrt --version`. A command is a module and a row of `COMMANDS`."""
+"""The command line: `mxrt COMMAND`, `mxrt --version`. A command is a module and a row of
+`COMMANDS`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class Command(NamedTuple):
 
     name: str
     help: str
-    # with `add_arguments(parser)` and `main(arguments)`, which returns the exit status; imported when it is needed
+    # with `add_arguments(parser)` and `main(arguments)`, which returns the exit status; imported
+    # when it is needed
     module: str
 
 

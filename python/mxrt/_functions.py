@@ -1,4 +1,6 @@
-"""Functions ``mx.nd.X`` and ``mx.sym.X`` out of what the registry knows of operator X, each made when first used."""
+"""Functions ``mx.nd.X`` and ``mx.sym.X`` out of what the registry knows of operator X, each made
+when first used.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ __all__ = ["Binding", "Namespace", "module_functions", "operator_names"]
 
 
 class Binding:
-    """Sorts the arguments of a call into arrays and attributes: arrays come first, then attributes in order."""
+    """Sorts the arguments of a call into arrays and attributes: arrays come first, then attributes
+    in order.
+    """
 
     def __init__(self, operator: _mxrt.Operator) -> None:
         self.operator = operator
@@ -181,6 +185,8 @@ class Namespace:
 def module_functions(
     module: dict[str, Any], section: str, make: Callable[[_mxrt.Operator, str, str], Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module, given its ``globals()``, that has the operators of a section."""
+    """``__getattr__`` and ``__dir__`` of a module, given its ``globals()``, that has the operators
+    of a section.
+    """
     space = Namespace(module["__name__"], section, make)
     return space.find, lambda: sorted({*module, *space.names()})

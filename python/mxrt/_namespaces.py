@@ -1,6 +1,7 @@
 """Where in ``mx.nd`` and ``mx.sym`` an operator is found, by its name.
 
-This module imports nothing of mxrt, because scripts/gen_stubs.py runs it without an installed package.
+This module imports nothing of mxrt, because scripts/gen_stubs.py runs it without an installed
+package.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ PREFIXES = {
     "sparse": "_sparse_",
 }
 
-# The namespaces: "" is `mx.nd` itself, "_internal" has the other operators whose names begin with an underscore.
+# The namespaces: "" is `mx.nd` itself, "_internal" has the other operators whose names begin with
+# an underscore.
 SECTIONS = ("", "_internal", *PREFIXES)
 
 
 def candidates(section: str, name: str) -> list[str]:
-    """Names of operators that a name in a namespace can stand for, the first that exists being meant."""
+    """Names of operators that a name in a namespace can stand for, the first that exists being
+    meant.
+    """
     prefix = PREFIXES.get(section)
     if prefix is None:
         return [name] if name.startswith("_") == (section == "_internal") else []

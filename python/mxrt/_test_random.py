@@ -112,7 +112,9 @@ def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
 def gen_buckets_probs_with_ppf(
     ppf: Callable[[float], float], nbuckets: int
 ) -> tuple[list[tuple[float, float]], list[float]]:
-    """Ranges of equal probability, and that probability, from the inverse of a distribution function."""
+    """Ranges of equal probability, and that probability, from the inverse of a distribution
+    function.
+    """
     if nbuckets <= 0:
         raise AssertionError(f"gen_buckets_probs_with_ppf: {nbuckets} buckets")
     edges = [ppf(place / nbuckets) for place in range(nbuckets + 1)]
@@ -126,7 +128,9 @@ def mean_check(generator: Callable[[int], Any], mu: float, sigma: float, nsample
 
 
 def var_check(generator: Callable[[int], Any], sigma: float, nsamples: int = 1000000) -> bool:
-    """Whether the variance of random numbers is within three deviations of that of a normal distribution."""
+    """Whether the variance of random numbers is within three deviations of that of a normal
+    distribution.
+    """
     variance = np.asarray(generator(nsamples)).var(ddof=1)
     return bool(abs(variance - sigma**2) < 3 * math.sqrt(2 * sigma**4 / (nsamples - 1)))
 
@@ -134,7 +138,8 @@ def var_check(generator: Callable[[int], Any], sigma: float, nsamples: int = 100
 def chi_square_check(
     generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float], nsamples: int = 1000000
 ) -> tuple[float, Any, Any]:
-    """How probable it is that random numbers fall into buckets as they did, and how often they did and should.
+    """How probable it is that random numbers fall into buckets as they did, and how often they did
+    and should.
 
     Buckets are ranges in rising order, or single values. ImportError without scipy.
     """
@@ -162,7 +167,9 @@ def verify_generator(
     success_rate: float = 0.2,
     alpha: float = 0.05,
 ) -> list[float]:
-    """AssertionError unless a part `success_rate` of `nrepeat` chi-square checks give more than `alpha`."""
+    """AssertionError unless a part `success_rate` of `nrepeat` chi-square checks give more than
+    `alpha`.
+    """
     results = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
     found = [result[0] for result in results]
     if sum(value > alpha for value in found) < nrepeat * success_rate:

@@ -46,7 +46,8 @@ class Executor:
         self.arg_dict = args
         self.aux_dict = aux
         self.grad_dict = {name: (grads or {}).get(name) for name in args}
-        # Operators that would compute something else while training; not looked for before somebody trains.
+        # Operators that would compute something else while training; not looked for before somebody
+        # trains.
         self._differing: list[str] | None = None
         self._watch: Watch | None = None
         self._names = symbol.list_inputs()
@@ -96,7 +97,8 @@ class Executor:
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
         """Runs the graph; arrays given by name are copied to the arguments first.
 
-        ``is_train=True`` is refused where an operator, such as Dropout, would compute something else.
+        ``is_train=True`` is refused where an operator, such as Dropout, would compute something
+        else.
         """
         if is_train:
             self._refuse_training()
@@ -110,7 +112,9 @@ class Executor:
         return outputs
 
     def show(self) -> None:
-        """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays give."""
+        """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays
+        give.
+        """
         if self._watch is not None:
             self._watch.run({**self.arg_dict, **self.aux_dict})
 
@@ -165,7 +169,9 @@ class Executor:
                     raise ValueError(f'Find name "{name}" that is not in the {what}')
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
-        """An executor for inputs of other shapes that shares the memory of all arrays that do not grow."""
+        """An executor for inputs of other shapes that shares the memory of all arrays that do not
+        grow.
+        """
         arguments, _, aux = self._symbol.infer_shape(**kwargs)
         if arguments is None:
             raise ValueError("Insufficient argument shapes provided.")
@@ -205,10 +211,11 @@ class Executor:
         return empty(shape, array.context, array.dtype)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], Any] | None, monitor_all: bool = False) -> None:
-        """Calls `callback` with name and array of every operator's result after each ``forward``; None ends that.
+        """Calls `callback` with name and array of every operator's result after each ``forward``;
+        None ends that.
 
-        With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then computes the graph twice:
-        once as it is compiled, once operator by operator.
+        With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then
+        computes the graph twice: once as it is compiled, once operator by operator.
         """
         self._watch = None if callback is None else Watch(self._symbol, callback, monitor_all)
 

@@ -70,7 +70,9 @@ class CustomOp:
         """Would compute gradients; never called."""
 
     def assign(self, dst: Any, req: str, src: Any) -> None:
-        """Writes a result as `req` says: ``write`` and ``inplace`` overwrite, ``add`` adds, ``null`` does nothing."""
+        """Writes a result as `req` says: ``write`` and ``inplace`` overwrite, ``add`` adds,
+        ``null`` does nothing.
+        """
         if req in ("write", "inplace"):
             dst[:] = src
         elif req == "add":
@@ -96,11 +98,15 @@ class CustomOpProp:
         return []
 
     def infer_shape(self, in_shape: list[Any]) -> tuple[Any, ...]:
-        """Shapes of inputs, outputs and auxiliary states: outputs as the first input unless a subclass says."""
+        """Shapes of inputs, outputs and auxiliary states: outputs as the first input unless a
+        subclass says.
+        """
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
     def infer_type(self, in_type: list[Any]) -> tuple[Any, ...]:
-        """Types of inputs, outputs and auxiliary states: that of the first input unless a subclass says."""
+        """Types of inputs, outputs and auxiliary states: that of the first input unless a subclass
+        says.
+        """
         first = in_type[0]
         return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
@@ -118,7 +124,8 @@ _CUSTOM: dict[str, type[CustomOpProp]] = {}
 
 
 def register(reg_name: str) -> Callable[[_Prop], _Prop]:
-    """A decorator that gives a subclass of CustomOpProp the name that ``op_type`` of ``Custom`` nodes has.
+    """A decorator that gives a subclass of CustomOpProp the name that ``op_type`` of ``Custom``
+    nodes has.
 
     Raises MXNetTypeError for another class.
     """

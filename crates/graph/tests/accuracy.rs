@@ -1,4 +1,5 @@
-//! How far a whole network's answers lie from float64, by precision; what plans say about precision and measured tables.
+//! How far a whole network's answers lie from float64, by precision; what plans say about precision
+//! and measured tables.
 
 mod common;
 

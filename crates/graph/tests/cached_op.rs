@@ -1,4 +1,5 @@
-//! A compiled symbol, called as users call it: from many threads, with many shapes, with failing inputs.
+//! A compiled symbol, called as users call it: from many threads, with many shapes, with failing
+//! inputs.
 
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BuildOptions, CacheLimit, PassChoice};
@@ -178,8 +179,8 @@ fn call_with_own_parameters(op: &CachedOp, batch: usize) {
     values(&out.expect("the call is accepted")[0]);
 }
 
-/// Whether this process runs the test and no other, so that the counters of memory belong to it. If not, one that does is
-/// started and must pass.
+/// Whether this process runs the test and no other, so that the counters of memory belong to it. If
+/// not, one that does is started and must pass.
 fn alone(test: &str) -> bool {
     if std::env::var_os("MXRT_TEST_ALONE").is_some() {
         return true;
@@ -263,7 +264,8 @@ fn plans_are_given_up_when_they_hold_too_many_bytes() {
     assert!(op.stats().plan_bytes > 1000, "{:?}", op.stats());
 }
 
-/// Two layers on images of any size, with room for 1.5 times their weights beside the packings of one plan.
+/// Two layers on images of any size, with room for 1.5 times their weights beside the packings of
+/// one plan.
 struct AnySize {
     op: CachedOp,
     weights: [NDArray; 2],

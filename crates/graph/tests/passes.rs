@@ -464,7 +464,8 @@ fn layer(name: &str, x: &Symbol, kernel: usize, stride: usize, filters: usize) -
 
 #[test]
 fn pull_strides_computes_only_the_pixels_that_the_next_stage_reads() {
-    // The end of a stage of resnet50_v1: 3x3, 1x1 with a residual, then two layers of one pixel that step over every other one.
+    // The end of a stage of resnet50_v1: 3x3, 1x1 with a residual, then two layers of one pixel
+    // that step over every other one.
     let x = var("data");
     let narrow = layer("narrow", &x, 3, 1, 4);
     let wide = relu("r", &apply("elemwise_add", "sum", &[], &[&layer("wide", &narrow, 1, 1, 8), &x]));

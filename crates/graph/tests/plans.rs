@@ -1,4 +1,5 @@
-//! A plan gives what its operators give one by one, whatever was folded, fused and laid out differently.
+//! A plan gives what its operators give one by one, whatever was folded, fused and laid out
+//! differently.
 
 mod common;
 
@@ -262,7 +263,8 @@ fn plain_arrays_are_joined_in_place_along_their_first_extent() {
 fn results_are_the_same_whichever_pass_is_switched_off() {
     let symbol = for_every_pass();
     let all = check(&symbol, &[2, 16, 6, 7]);
-    // The effect of some is not seen in this plan, or had by others as well; `passes.rs` looks at each alone.
+    // The effect of some is not seen in this plan, or had by others as well; `passes.rs` looks at
+    // each alone.
     let (mut seen, mut unseen) = (Vec::new(), Vec::new());
     for name in passes::names().chain(["all"]) {
         let passes = PassChoice::parse(&format!("-{name}")).expect("the pass is known");
@@ -272,8 +274,8 @@ fn results_are_the_same_whichever_pass_is_switched_off() {
     assert!(seen.len() > unseen.len(), "seen {seen:?}, not seen {unseen:?}");
 }
 
-/// The end of a stage and the beginning of the next one, with a stride in layers of one pixel. What is added in between is
-/// `residual` or the input of the stage.
+/// The end of a stage and the beginning of the next one, with a stride in layers of one pixel. What
+/// is added in between is `residual` or the input of the stage.
 fn stages(spatial: usize, stride: usize, residual: Option<Symbol>) -> Symbol {
     let tuple = |v: usize| format!("({})", vec![v.to_string(); spatial].join(", ") + ",");
     let layer = |name: &str, x: &Symbol, size: usize, stride: usize| {

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens an ordinary file, and gives its size when it was opened. Directories, pipes and devices are refused: reading
-/// them fails, waits for another process, or never ends.
+/// Opens an ordinary file, and gives its size when it was opened. Directories, pipes and devices
+/// are refused: reading them fails, waits for another process, or never ends.
 pub fn open_file(path: impl AsRef<Path>) -> Result<(File, u64), FileError> {
     let path = path.as_ref();
     let failed = |error: io::Error| FileError::open(&path.to_string_lossy(), &error);

@@ -1,4 +1,5 @@
-//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]) and data iterators ([`iterators`]).
+//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]) and data iterators
+//! ([`iterators`]).
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,7 +1,7 @@
 //! RecordIO: files of records behind one another, as `im2rec` and `MXRecordIO` write them.
 //!
-//! A record is stored as one part, or, where the magic number occurs in it at a multiple of four bytes, as several: the
-//! number is left out between them and put back when reading.
+//! A record is stored as one part, or, where the magic number occurs in it at a multiple of four
+//! bytes, as several: the number is left out between them and put back when reading.
 
 use crate::file::{open_file, read_file};
 use crate::{DataError, FileError};
@@ -39,7 +39,8 @@ impl RecordReader {
         Ok(RecordReader { path: shown, file: BufReader::with_capacity(1 << 16, file), position: 0, size })
     }
 
-    /// The next record, or `None` at the end of the file. A file that ends inside a record is an error.
+    /// The next record, or `None` at the end of the file. A file that ends inside a record is an
+    /// error.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>, DataError> {
         if self.position >= self.size {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! A data iterator in a forked process. The only test of its file, so that nothing else runs while it forks.
+//! A data iterator in a forked process. The only test of its file, so that nothing else runs while
+//! it forks.
 
 mod common;
 

@@ -1,7 +1,8 @@
 //! Convolution layers on one core: processor time, and GFLOP/s of the definition's multiply-adds.
 //!
-//! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--direct] [--method METHOD] [FILTER]]`. "Hot" repeats a call; "cold" reads
-//! 48 MB in between, so that weights and activations come from memory as they may inside a network. Best / median.
+//! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--direct] [--method
+//! METHOD] [FILTER]]`. "Hot" repeats a call; "cold" reads 48 MB in between, so that weights and
+//! activations come from memory as they may inside a network. Best / median.
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::blocked::{Blocked, BlockedMut, to_blocked};
@@ -15,7 +16,8 @@ use std::hint::black_box;
 
 const ROUNDS: usize = 25;
 
-/// What a line of the table is about, channels in and out, size of the image, kernel, stride, padding.
+/// What a line of the table is about, channels in and out, size of the image, kernel, stride,
+/// padding.
 type Layer = (&'static str, [usize; 2], usize, [usize; 2], usize, [usize; 2]);
 
 const LAYERS: [Layer; 57] = [

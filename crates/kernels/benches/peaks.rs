@@ -1,4 +1,5 @@
-//! What one core can do: multiply-adds of registers, and bytes read from caches and memory. Numbers to hold those of kernels against.
+//! What one core can do: multiply-adds of registers, and bytes read from caches and memory. Numbers
+//! to hold those of kernels against.
 //!
 //! `cargo bench -p mxrt-kernels --bench peaks`. Best and median of processor time.
 

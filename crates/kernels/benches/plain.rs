@@ -1,4 +1,5 @@
-//! Softmax and pooling of plain arrays on one core: processor time, and GB/s of what is read and written.
+//! Softmax and pooling of plain arrays on one core: processor time, and GB/s of what is read and
+//! written.
 //!
 //! `cargo bench -p mxrt-kernels --bench plain [-- FILTER]`. Best / median.
 

@@ -53,7 +53,8 @@ impl Activation {
     }
 }
 
-/// All activations as one: a lower limit, which may be a part of the value itself, and an upper one.
+/// All activations as one: a lower limit, which may be a part of the value itself, and an upper
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     lo: f32,
@@ -68,7 +69,8 @@ impl Limits {
         self.slope.is_some()
     }
 
-    /// In registers. Where stores must not wait for a look at `leaky`, that is a constant of the code around them.
+    /// In registers. Where stores must not wait for a look at `leaky`, that is a constant of the
+    /// code around them.
     #[inline(always)]
     pub(crate) fn ready_if<S: Simd>(self, s: S, leaky: bool) -> ReadyLimits<S::V> {
         ReadyLimits { leaky, ..self.ready(s) }

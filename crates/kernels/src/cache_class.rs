@@ -1,4 +1,5 @@
-//! How much second-level cache a core has, in three classes: with the instruction set, all that selection knows of a machine.
+//! How much second-level cache a core has, in three classes: with the instruction set, all that
+//! selection knows of a machine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -72,8 +73,9 @@ impl FromStr for CacheClass {
 #[cfg(target_arch = "x86_64")]
 fn second_level_bytes() -> usize {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
-    // Leaf 4 describes the caches of Intel's processors, leaf 0x8000001D in the same form those of AMD's; a processor answers
-    // zeros to the one it does not have. Reading a leaf beyond the last one is avoided.
+    // Leaf 4 describes the caches of Intel's processors, leaf 0x8000001D in the same form those of
+    // AMD's; a processor answers zeros to the one it does not have. Reading a leaf beyond the last
+    // one is avoided.
     let (basic, extended) = (__cpuid(0).eax, __cpuid(0x8000_0000).eax);
     for (leaf, last) in [(4, basic), (0x8000_001D, extended)] {
         for index in (0..8).take_while(|_| leaf <= last) {

@@ -1,5 +1,5 @@
-//! Conversion between element types, with C's results on x86: floats truncate towards zero, integers
-//! wrap when they narrow, half precision overflows to infinity, truth is "not zero".
+//! Conversion between element types, with C's results on x86: floats truncate towards zero,
+//! integers wrap when they narrow, half precision overflows to infinity, truth is "not zero".
 
 use crate::element::{Bool, Element, c_i32, c_i64};
 use crate::error::check_len;

@@ -1,4 +1,5 @@
-//! Convolution and transposed convolution in plain code: the reference for faster ones, and the path for double precision.
+//! Convolution and transposed convolution in plain code: the reference for faster ones, and the
+//! path for double precision.
 
 use crate::element::Float;
 use crate::error::check_len;
@@ -6,7 +7,8 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut};
 use crate::vectorize::vectorized;
 use crate::window::{inside, three};
 
-/// A convolution; kernel, stride, padding and dilation have one number for each of one to three spatial axes.
+/// A convolution; kernel, stride, padding and dilation have one number for each of one to three
+/// spatial axes.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvParams<'a> {
     /// Sizes of the kernel.
@@ -21,7 +23,8 @@ pub struct ConvParams<'a> {
     pub groups: usize,
 }
 
-/// The number of outputs of a convolution along an axis; `None` where the kernel does not fit or stride, kernel or dilation is 0.
+/// The number of outputs of a convolution along an axis; `None` where the kernel does not fit or
+/// stride, kernel or dilation is 0.
 pub fn conv_size(size: usize, kernel: usize, stride: usize, pad: usize, dilate: usize) -> Option<usize> {
     if kernel == 0 || stride == 0 || dilate == 0 {
         return None;
@@ -69,7 +72,8 @@ impl Plan {
         self.kernel.iter().product()
     }
 
-    /// Calls `body(first element of a row of the wide side, first element and length of the row of the narrow side that tap meets)`.
+    /// Calls `body(first element of a row of the wide side, first element and length of the row of
+    /// the narrow side that tap meets)`.
     fn rows(&self, tap: usize, mut body: impl FnMut(usize, usize, usize)) {
         let k = [tap / (self.kernel[1] * self.kernel[2]), tap / self.kernel[2] % self.kernel[1], tap % self.kernel[2]];
         let [d, h, w]: [_; 3] = std::array::from_fn(|a| {
@@ -89,7 +93,8 @@ impl Plan {
     }
 }
 
-/// Convolves `x` of shape (batch, channels, spatial...) with `weight` of shape (outputs, channels / groups, kernel...).
+/// Convolves `x` of shape (batch, channels, spatial...) with `weight` of shape (outputs, channels /
+/// groups, kernel...).
 pub fn convolution<T: Float>(
     par: &dyn Par,
     p: ConvParams<'_>,
@@ -123,8 +128,9 @@ pub fn convolution<T: Float>(
 }
 
 /// The transposed convolution of `x` of shape (batch, channels, spatial...) with `weight` of shape
-/// (channels, outputs / groups, kernel...): every input spreads the kernel over the output, whose spatial sizes are
-/// `stride * (size - 1) + dilate * (kernel - 1) + 1 - 2 * pad` or more (MXNet's `adj`).
+/// (channels, outputs / groups, kernel...): every input spreads the kernel over the output, whose
+/// spatial sizes are `stride * (size - 1) + dilate * (kernel - 1) + 1 - 2 * pad` or more (MXNet's
+/// `adj`).
 pub fn deconvolution<T: Float>(
     par: &dyn Par,
     p: ConvParams<'_>,

@@ -5,7 +5,8 @@ use crate::error::check_len;
 use crate::gemm_plain::{Gemm, gemm};
 use crate::par::Par;
 
-/// `out = x weight^T + bias` for `x` of shape `[rows, inputs]` and `weight` of shape `[outputs, inputs]`.
+/// `out = x weight^T + bias` for `x` of shape `[rows, inputs]` and `weight` of shape
+/// `[outputs, inputs]`.
 pub fn fully_connected<T: Float>(
     par: &dyn Par,
     x: &[T],

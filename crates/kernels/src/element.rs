@@ -30,9 +30,11 @@ pub trait Element: Pod + PartialOrd + Default + std::fmt::Debug + Send + Sync + 
     const TOP: Self;
     /// The value as `f64` (rounded where it is an integer beyond 2^53).
     fn to_f64(self) -> f64;
-    /// C's conversion from `double`: truncates towards zero; what does not fit becomes what x86 makes of it.
+    /// C's conversion from `double`: truncates towards zero; what does not fit becomes what x86
+    /// makes of it.
     fn from_f64(v: f64) -> Self;
-    /// The nearest value of this type: out-of-range values become the lowest or highest, NaN zero in integer types.
+    /// The nearest value of this type: out-of-range values become the lowest or highest, NaN zero
+    /// in integer types.
     fn saturated(v: f64) -> Self;
     /// The value in the type of sums.
     fn acc(self) -> Self::Acc;
@@ -86,8 +88,8 @@ pub trait Float:
     fn abs(self) -> Self;
     /// e to the power of the value; vectorisable for `f32`.
     fn exp(self) -> Self;
-    /// `e^(x - max)` in place of every element of a row; their sum. The lines at the two addresses `soon` are requested at the
-    /// pace of the row; these need not be valid.
+    /// `e^(x - max)` in place of every element of a row; their sum. The lines at the two addresses
+    /// `soon` are requested at the pace of the row; these need not be valid.
     #[inline(always)]
     fn exponentials(x: &mut [Self], max: Self, _soon: [*const u8; 2]) -> f64 {
         let mut sum = 0.0;
@@ -97,7 +99,8 @@ pub trait Float:
         }
         sum
     }
-    /// The same for a row of columns, each with a maximum of its own and a sum that is added to. Maxima and sums fill vectors of 16.
+    /// The same for a row of columns, each with a maximum of its own and a sum that is added to.
+    /// Maxima and sums fill vectors of 16.
     #[inline(always)]
     fn exponentials_of_columns(x: &mut [Self], max: &[Self], sums: &mut [Self], _soon: [*const u8; 2]) {
         for ((v, max), sum) in x.iter_mut().zip(max).zip(sums) {
@@ -412,7 +415,8 @@ int_element!(i8, c_i32);
 int_element!(i32, c_i32);
 int_element!(i64, c_i64);
 
-/// Arithmetic on booleans is C's on 0 and 1 followed by the conversion back: addition is "or", multiplication "and", subtraction "differs".
+/// Arithmetic on booleans is C's on 0 and 1 followed by the conversion back: addition is "or",
+/// multiplication "and", subtraction "differs".
 impl Element for Bool {
     type Acc = f64;
     #[inline]

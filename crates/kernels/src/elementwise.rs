@@ -1,7 +1,7 @@
 //! Element by element: functions of one array, of two, of an array and a number.
 //!
-//! The tables `unary.rs` and `binary.rs` have the functions, for blocks of elements. Here blocks are cut, broadcast and
-//! divided among threads.
+//! The tables `unary.rs` and `binary.rs` have the functions, for blocks of elements. Here blocks
+//! are cut, broadcast and divided among threads.
 
 use crate::element::Element;
 use crate::error::check_len;
@@ -65,7 +65,8 @@ pub fn binary_inplace<T: Element>(par: &dyn Par, op: Binary, a: &mut [T], b: &[T
     });
 }
 
-/// `out[i] = op(x[i], scalar)`. MXNet converts the scalar to the type of the array first: [`Element::from_f64`].
+/// `out[i] = op(x[i], scalar)`. MXNet converts the scalar to the type of the array first:
+/// [`Element::from_f64`].
 pub fn binary_scalar<T: Element>(par: &dyn Par, op: Binary, x: &[T], scalar: T, out: &mut [T]) {
     check_len("the input", x.len(), out.len());
     let chunk = chunk_elems::<T>();
@@ -95,7 +96,8 @@ pub fn binary_scalar_inplace<T: Element>(par: &dyn Par, op: Binary, x: &mut [T],
     });
 }
 
-/// `out = op(a, b)` where `a` and `b` broadcast to `out_shape`: axes are matched from the right, axes of size 1 repeat.
+/// `out = op(a, b)` where `a` and `b` broadcast to `out_shape`: axes are matched from the right,
+/// axes of size 1 repeat.
 ///
 /// # Panics
 /// If a shape does not broadcast to `out_shape`.

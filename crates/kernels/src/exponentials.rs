@@ -1,5 +1,6 @@
-//! Exponentials of shifted values and their sums, in vectors written out: every operation of an exponential waits for the one
-//! before, so that several vectors have to be in progress at once, which compiled loops do not see to.
+//! Exponentials of shifted values and their sums, in vectors written out: every operation of an
+//! exponential waits for the one before, so that several vectors have to be in progress at once,
+//! which compiled loops do not see to.
 
 use crate::math::EXP;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, request};
@@ -8,8 +9,9 @@ use crate::vectorize::Width;
 /// Elements that are summed in single precision.
 const BLOCK: usize = 64 * LANES;
 
-/// `e^(x - max)` in place of every element of a row; their sum. Where the row comes from memory, so does what follows: the lines at
-/// the addresses `soon`, which need not be valid, are requested meanwhile.
+/// `e^(x - max)` in place of every element of a row; their sum. Where the row comes from memory, so
+/// does what follows: the lines at the addresses `soon`, which need not be valid, are requested
+/// meanwhile.
 pub(crate) fn of_row(x: &mut [f32], max: f32, mut soon: [*const u8; 2]) -> f64 {
     let body = pick::<false>();
     let mut sum = 0.0;
@@ -22,7 +24,8 @@ pub(crate) fn of_row(x: &mut [f32], max: f32, mut soon: [*const u8; 2]) -> f64 {
     sum
 }
 
-/// `e^(x - max)` in place of every element of a row of columns, each with a maximum of its own; added to the sum of its column.
+/// `e^(x - max)` in place of every element of a row of columns, each with a maximum of its own;
+/// added to the sum of its column.
 ///
 /// # Panics
 /// If there is not a maximum and a sum for every column, or they do not fill vectors of 16.
@@ -46,7 +49,8 @@ fn folded(lanes: [f32; LANES]) -> f64 {
 fn run(body: Entry<Args>, x: &mut [f32], max: &[f32], sums: &mut [f32], soon: [*const u8; 2]) {
     let (max, sums) = (Src::new(max), Dst::new(sums));
     let (whole, rest) = x.split_at_mut(x.len() / LANES * LANES);
-    // SAFETY: whole vectors of elements; rows have one of maxima and sums, columns as many as of elements.
+    // SAFETY: whole vectors of elements; rows have one of maxima and sums, columns as many as of
+    // elements.
     unsafe { body(&Args { x: Dst::new(whole), n: whole.len(), max, sums, first: 0, soon }) }
     if !rest.is_empty() {
         // What is beyond the end adds nothing.
@@ -63,7 +67,8 @@ fn pick<const COLUMNS: bool>() -> Entry<Args> {
     entry::<Exponentials<COLUMNS>>(Width::widest().isa())
 }
 
-/// `n` elements, whole vectors, and what belongs to columns from `first` on; rows have one vector of maxima and of sums.
+/// `n` elements, whole vectors, and what belongs to columns from `first` on; rows have one vector
+/// of maxima and of sums.
 struct Args {
     x: Dst,
     n: usize,
@@ -134,7 +139,8 @@ unsafe fn some<S: Simd, const COLUMNS: bool, const N: usize>(s: S, x: &Args, at:
     }
 }
 
-/// e to the power of N vectors, step by step; the same operations as [`exp_f32`](crate::math::exp_f32), so the same bits.
+/// e to the power of N vectors, step by step; the same operations as
+/// [`exp_f32`](crate::math::exp_f32), so the same bits.
 #[inline(always)]
 pub(crate) fn exp<S: Simd, const N: usize>(s: S, v: &mut [S::V; N]) {
     let (mut n, mut r) = ([s.zero(); N], [s.zero(); N]);

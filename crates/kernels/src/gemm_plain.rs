@@ -80,7 +80,8 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     }
 }
 
-/// Few rows times transposed columns: packing would cost more than the product, so every element is a dot product.
+/// Few rows times transposed columns: packing would cost more than the product, so every element is
+/// a dot product.
 fn dot_rows<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
     let chunk = chunk_by_work(p.k);

@@ -1,5 +1,5 @@
-//! Half precision to single precision and back, eight at a time where the processor has F16C. The conversions of slices in the crate
-//! `half` take each eight through a function and the stack.
+//! Half precision to single precision and back, eight at a time where the processor has F16C. The
+//! conversions of slices in the crate `half` take each eight through a function and the stack.
 
 #[cfg(target_arch = "x86_64")]
 use crate::vectorize::Width;

@@ -38,7 +38,8 @@ fn check_indices<I: Element>(indices: &[I], axis: usize, size: usize, low: i64) 
     }
 }
 
-/// `out[o, k, j] = x[o, indices[k], j]` for `x` of shape `[outer, n, inner]`; `axis` is only for messages.
+/// `out[o, k, j] = x[o, indices[k], j]` for `x` of shape `[outer, n, inner]`; `axis` is only for
+/// messages.
 ///
 /// An embedding is `take` with outer size 1.
 pub fn take<T: Item, I: Element>(
@@ -73,7 +74,8 @@ pub fn take<T: Item, I: Element>(
     Ok(())
 }
 
-/// `out[o, j] = x[o, indices[o, j], j]` for `x` of shape `[outer, n, inner]`; `axis` is only for messages.
+/// `out[o, j] = x[o, indices[o, j], j]` for `x` of shape `[outer, n, inner]`; `axis` is only for
+/// messages.
 pub fn pick<T: Item, I: Element>(
     par: &dyn Par,
     x: &[T],
@@ -106,7 +108,8 @@ pub fn pick<T: Item, I: Element>(
     Ok(())
 }
 
-/// `out[i, d]` is `on` where `indices[i]` is `d`, else `off`; indices outside of `0..depth` give rows of `off`.
+/// `out[i, d]` is `on` where `indices[i]` is `d`, else `off`; indices outside of `0..depth` give
+/// rows of `off`.
 pub fn one_hot<T: Item, I: Element>(par: &dyn Par, indices: &[I], depth: usize, on: T, off: T, out: &mut [T]) {
     check_len("the output", out.len(), indices.len() * depth);
     if depth == 0 {
@@ -182,7 +185,8 @@ pub fn select_broadcast<C: Element, T: Item>(
     });
 }
 
-/// The offsets into an array with axes `sizes` that the columns of `indices`, of shape `[sizes.len(), count]`, point to. Negative indices count from the end.
+/// The offsets into an array with axes `sizes` that the columns of `indices`, of shape
+/// `[sizes.len(), count]`, point to. Negative indices count from the end.
 fn nd_offsets<I: Element>(
     indices: &[I],
     sizes: &[usize],
@@ -202,7 +206,8 @@ fn nd_offsets<I: Element>(
     })
 }
 
-/// `out[k, ...] = x[indices[0, k], indices[1, k], ..., ...]`: `sizes` are the axes that are indexed, `inner` the product of the others, `indices` has shape `[sizes.len(), count]`.
+/// `out[k, ...] = x[indices[0, k], indices[1, k], ..., ...]`: `sizes` are the axes that are
+/// indexed, `inner` the product of the others, `indices` has shape `[sizes.len(), count]`.
 pub fn gather_nd<T: Item, I: Element>(
     par: &dyn Par,
     x: &[T],
@@ -228,7 +233,8 @@ pub fn gather_nd<T: Item, I: Element>(
     Ok(())
 }
 
-/// `out[indices[0, k], indices[1, k], ..., ...] = values[k, ...]`, zero elsewhere; of equal indices the last wins. Shapes are those of [`gather_nd`].
+/// `out[indices[0, k], indices[1, k], ..., ...] = values[k, ...]`, zero elsewhere; of equal indices
+/// the last wins. Shapes are those of [`gather_nd`].
 pub fn scatter_nd<T: Element, I: Element>(
     values: &[T],
     indices: &[I],

@@ -1,7 +1,8 @@
 //! Which instruction set a kernel is compiled for.
 //!
-//! Kernels take an [`Isa`] as a value, so that tests and the border (which reads the environment) can force one. The choice
-//! is a function of the machine and of that override alone, never of a measurement: the same machine gives the same bits.
+//! Kernels take an [`Isa`] as a value, so that tests and the border (which reads the environment)
+//! can force one. The choice is a function of the machine and of that override alone, never of a
+//! measurement: the same machine gives the same bits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +36,8 @@ impl Isa {
 
     /// Itself where the machine can run it, else the best that it can.
     ///
-    /// Every kernel goes through this before it enters machine-specific code, so that a forced value is never unsound.
+    /// Every kernel goes through this before it enters machine-specific code, so that a forced
+    /// value is never unsound.
     pub fn or_best(self) -> Isa {
         self.min(Isa::detect())
     }
@@ -56,7 +58,8 @@ pub fn has_bf16() -> bool {
     *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_bf16())
 }
 
-/// Whether this machine moves bytes within vectors of 64 (AVX512-VBMI, which goes with [`Isa::Avx512`]).
+/// Whether this machine moves bytes within vectors of 64 (AVX512-VBMI, which goes with
+/// [`Isa::Avx512`]).
 pub(crate) fn has_vbmi() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_vbmi())
@@ -101,7 +104,8 @@ impl FromStr for Isa {
 
 #[cfg(target_arch = "x86_64")]
 fn probe() -> Isa {
-    // AVX-512 machines all have AVX2 and FMA; asking for all keeps the order of the enum true on any hypervisor.
+    // AVX-512 machines all have AVX2 and FMA; asking for all keeps the order of the enum true on
+    // any hypervisor.
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
     match (avx2, is_x86_feature_detected!("avx512f")) {
         (true, true) => Isa::Avx512,

@@ -24,7 +24,8 @@ pub(crate) const EXP: Exp = Exp {
     series: [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5],
 };
 
-/// e^x. Splits x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite) and sums the Taylor series of e^r; error about 1 ulp.
+/// e^x. Splits x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite) and sums the Taylor series of
+/// e^r; error about 1 ulp.
 #[inline(always)]
 pub fn exp_f32(x: f32) -> f32 {
     let x = if x > EXP.most { EXP.most } else { x };
@@ -32,7 +33,8 @@ pub fn exp_f32(x: f32) -> f32 {
     let t = x * std::f32::consts::LOG2_E + EXP.round;
     let n = t - EXP.round;
     let r = x - n * EXP.ln2[0] - n * EXP.ln2[1];
-    // In pairs: the shorter the chain of operations that wait for each other, the more values are in progress at once.
+    // In pairs: the shorter the chain of operations that wait for each other, the more values are
+    // in progress at once.
     let [c7, c6, c5, c4, c3, c2] = EXP.series;
     let square = r * r;
     let high = (r * c7 + c6) * square + (r * c5 + c4);
@@ -40,8 +42,8 @@ pub fn exp_f32(x: f32) -> f32 {
     times_pow2_f32(p, (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32))
 }
 
-/// `v` times 2^n, exact but for results below the normal numbers. In two factors, because 2^n itself may be infinite or below the
-/// normal numbers.
+/// `v` times 2^n, exact but for results below the normal numbers. In two factors, because 2^n
+/// itself may be infinite or below the normal numbers.
 #[inline(always)]
 pub(crate) fn times_pow2_f32(v: f32, n: i32) -> f32 {
     let half = n >> 1;
@@ -65,7 +67,8 @@ fn log1p_unit_f32(e: f32) -> f32 {
     2.0 * s * p
 }
 
-/// The natural logarithm: x = 2^n m with m in [sqrt(1/2), sqrt(2)), and ln m as twice an inverse hyperbolic tangent.
+/// The natural logarithm: x = 2^n m with m in [sqrt(1/2), sqrt(2)), and ln m as twice an inverse
+/// hyperbolic tangent.
 #[inline(always)]
 pub fn ln_f32(x: f32) -> f32 {
     const SQRT_HALF_BITS: u32 = 0x3f35_04f3;
@@ -119,8 +122,9 @@ pub fn softrelu_f32(x: f32) -> f32 {
     top + log1p_unit_f32(exp_f32(-x.abs()))
 }
 
-/// The error function. Up to 1 an odd polynomial, above 1 - e^q(x); both are Chebyshev fits of our own to the
-/// 50-digit function, of degree 6 in x^2 and of degree 8 for ln erfc on [1, 4]; error at most 1.5e-7 relative.
+/// The error function. Up to 1 an odd polynomial, above 1 - e^q(x); both are Chebyshev fits of our
+/// own to the 50-digit function, of degree 6 in x^2 and of degree 8 for ln erfc on [1, 4]; error at
+/// most 1.5e-7 relative.
 #[inline(always)]
 pub fn erf_f32(x: f32) -> f32 {
     let a = x.abs();
@@ -185,8 +189,9 @@ pub fn gammaln(x: f64) -> f64 {
 
 /// The inverse of the error function; infinite at -1 and 1, NaN outside.
 ///
-/// Starts from S. Winitzki's elementary approximation ("A handy approximation for the error function
-/// and its inverse", 2008), within 2e-3 everywhere; Halley's iteration on erf and erfc does the rest.
+/// Starts from S. Winitzki's elementary approximation ("A handy approximation for the error
+/// function and its inverse", 2008), within 2e-3 everywhere; Halley's iteration on erf and erfc
+/// does the rest.
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();
     if a >= 1.0 || a.is_nan() {
@@ -233,7 +238,8 @@ pub fn modulo(a: f64, b: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Compares with a double-precision function over a range, with the tolerance the conformance data allow.
+    /// Compares with a double-precision function over a range, with the tolerance the conformance
+    /// data allow.
     fn agrees(name: &str, low: f64, high: f64, f: impl Fn(f32) -> f32, reference: impl Fn(f64) -> f64, tolerance: f64) {
         for i in 0..=20000 {
             let x = (low + (high - low) * i as f64 / 20000.0) as f32;

@@ -1,4 +1,5 @@
-//! Normalisations at inference. Statistics are taken in the type of sums: single precision for `f32` and `f16`.
+//! Normalisations at inference. Statistics are taken in the type of sums: single precision for
+//! `f32` and `f16`.
 
 use crate::element::{Element, Float};
 use crate::error::check_len;
@@ -34,7 +35,8 @@ impl<A: Float> Channels<'_, A> {
     }
 }
 
-/// Batch normalisation with moving statistics over `x` of shape `[outer, channels, inner]`: `(x - mean) * scale + beta`.
+/// Batch normalisation with moving statistics over `x` of shape `[outer, channels, inner]`:
+/// `(x - mean) * scale + beta`.
 pub fn batch_norm<T: Element>(
     par: &dyn Par,
     x: &[T],
@@ -111,7 +113,8 @@ vectorized! {
     }
 }
 
-/// Layer normalisation along the middle axis of `x`, of shape `[outer, n, inner]`; `gamma` and `beta` have `n` elements.
+/// Layer normalisation along the middle axis of `x`, of shape `[outer, n, inner]`; `gamma` and
+/// `beta` have `n` elements.
 pub fn layer_norm<T: Element>(
     par: &dyn Par,
     x: &[T],
@@ -172,8 +175,9 @@ fn column_moments<T: Element>(x: &[T], n: usize, inner: usize, width: usize) -> 
     (mean, squares.map(|s| T::Acc::from_f64(s / n as f64)))
 }
 
-/// The means and standard deviations (the root of variance + eps) along the middle axis of `x`, of shape
-/// `[outer, n, inner]`: the other outputs of layer, group and instance normalisation. Both have `outer * inner` elements.
+/// The means and standard deviations (the root of variance + eps) along the middle axis of `x`, of
+/// shape `[outer, n, inner]`: the other outputs of layer, group and instance normalisation. Both
+/// have `outer * inner` elements.
 pub fn mean_std<T: Element>(
     par: &dyn Par,
     x: &[T],
@@ -205,9 +209,11 @@ pub fn mean_std<T: Element>(
     });
 }
 
-/// Instance or group normalisation: every row of `x`, of shape `[rows, n]`, is normalised and gets the scale and offset `gamma[row % gamma.len()]`, `beta[...]`.
+/// Instance or group normalisation: every row of `x`, of shape `[rows, n]`, is normalised and gets
+/// the scale and offset `gamma[row % gamma.len()]`, `beta[...]`.
 ///
-/// Instance normalisation has one row for every instance and channel, group normalisation one for every instance and group (MXNet 1.9.1 has one gamma a *group*).
+/// Instance normalisation has one row for every instance and channel, group normalisation one for
+/// every instance and group (MXNet 1.9.1 has one gamma a *group*).
 pub fn row_norm<T: Element>(
     par: &dyn Par,
     x: &[T],
@@ -238,9 +244,11 @@ pub fn row_norm<T: Element>(
     });
 }
 
-/// Divides by the root of the sum of squares plus `eps` along the middle axis of `x`, of shape `[outer, n, inner]`.
+/// Divides by the root of the sum of squares plus `eps` along the middle axis of `x`, of shape
+/// `[outer, n, inner]`.
 ///
-/// MXNet's modes: instance is `[batch, rest, 1]`, channel `[batch, channels, rest]`, spatial `[batch * channels, rest, 1]`.
+/// MXNet's modes: instance is `[batch, rest, 1]`, channel `[batch, channels, rest]`, spatial
+/// `[batch * channels, rest, 1]`.
 pub fn l2_normalization<T: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], eps: f64, out: &mut [T]) {
     let [outer, n, inner] = shape;
     check_len("the input", x.len(), outer * n * inner);
@@ -325,7 +333,8 @@ vectorized! {
 }
 
 vectorized! {
-    // The exponent that nearly every network has, 3/4, without a power: that takes ten times as long.
+    // The exponent that nearly every network has, 3/4, without a power: that takes ten times as
+    // long.
     fn divide_by_roots[T: Element](x: &[T], sums: &[T::Acc], scale: T::Acc, knorm: T::Acc, out: &mut [T]) {
         for ((out, x), &sum) in out.iter_mut().zip(x).zip(sums) {
             let root = (sum * scale + knorm).sqrt();

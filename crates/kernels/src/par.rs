@@ -2,23 +2,27 @@
 
 use std::ops::Range;
 
-/// Splits loops. Chunk boundaries come from the caller, so results never depend on which thread runs a chunk.
+/// Splits loops. Chunk boundaries come from the caller, so results never depend on which thread
+/// runs a chunk.
 pub trait Par: Sync {
-    /// Runs `body(chunk, scratch)` once for every chunk in `0..chunks`, in any order and on any threads, and returns when all are done.
+    /// Runs `body(chunk, scratch)` once for every chunk in `0..chunks`, in any order and on any
+    /// threads, and returns when all are done.
     ///
     /// `scratch` has at least `scratch_bytes` bytes, starts on a 64-byte boundary, belongs to the
     /// chunk alone while it runs and holds arbitrary content.
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
-    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the [`parallelism`](Self::parallelism); none is
-    /// empty or longer than twice an even one. Where the ranges end depends on which threads are fast just now, so results must not depend
-    /// on it. Units should take equally long. Order, threads and scratch are as with [`run`](Self::run).
+    /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the
+    /// [`parallelism`](Self::parallelism); none is empty or longer than twice an even one. Where
+    /// the ranges end depends on which threads are fast just now, so results must not depend on it.
+    /// Units should take equally long. Order, threads and scratch are as with [`run`](Self::run).
     fn run_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let parallelism = self.parallelism().min(units);
         self.run(parallelism, scratch_bytes, &|part, scratch| body(range_of(part, parallelism, units), scratch));
     }
 
-    /// How many may take part in a loop, the caller among them. A matter of speed: results must not depend on it.
+    /// How many may take part in a loop, the caller among them. A matter of speed: results must not
+    /// depend on it.
     fn parallelism(&self) -> usize {
         1
     }
@@ -29,7 +33,8 @@ pub(crate) fn range_of(part: usize, parts: usize, total: usize) -> Range<usize> 
     part * total / parts..(part + 1) * total / parts
 }
 
-/// What of some units lies in group number `group` of groups of `size` units, counted from where that begins.
+/// What of some units lies in group number `group` of groups of `size` units, counted from where
+/// that begins.
 pub(crate) fn within(units: &Range<usize>, group: usize, size: usize) -> Range<usize> {
     let [start, end] = [units.start, units.end].map(|unit| unit.saturating_sub(group * size).min(size));
     start..end
@@ -64,8 +69,8 @@ impl Par for Serial {
     }
 }
 
-/// Runs chunks in order in the calling thread and keeps its scratch from run to run, as a worker does: fresh memory costs more
-/// than many a kernel.
+/// Runs chunks in order in the calling thread and keeps its scratch from run to run, as a worker
+/// does: fresh memory costs more than many a kernel.
 #[derive(Debug, Default)]
 pub struct ReusedScratch(std::sync::Mutex<Vec<Line>>);
 
@@ -92,12 +97,14 @@ pub const fn chunk_elems<T>() -> usize {
     if elems == 0 { 1 } else { elems }
 }
 
-/// Rows (of `row` elements each) per chunk so that a chunk holds about [`chunk_elems`] elements; at least one.
+/// Rows (of `row` elements each) per chunk so that a chunk holds about [`chunk_elems`] elements; at
+/// least one.
 pub fn chunk_rows<T>(row: usize) -> usize {
     (chunk_elems::<T>() / row.max(1)).max(1)
 }
 
-/// Rows per chunk when one row costs about `work` simple operations: about 32 thousand operations a chunk; at least one.
+/// Rows per chunk when one row costs about `work` simple operations: about 32 thousand operations a
+/// chunk; at least one.
 pub fn chunk_by_work(work: usize) -> usize {
     (32 * 1024 / work.max(1)).max(1)
 }
@@ -111,7 +118,8 @@ pub fn par_chunks(par: &dyn Par, chunks: usize, body: impl Fn(usize) + Sync) {
     }
 }
 
-/// Cuts `out` into pieces of `chunk_len` elements (the last may be shorter) and runs `body(index, piece)` for each; a single piece runs directly.
+/// Cuts `out` into pieces of `chunk_len` elements (the last may be shorter) and runs
+/// `body(index, piece)` for each; a single piece runs directly.
 pub fn par_chunks_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
     let len = out.len();
     let chunk_len = chunk_len.max(1);
@@ -128,7 +136,8 @@ pub fn par_chunks_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, b
     });
 }
 
-/// Like [`par_chunks_mut`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned, arbitrary content).
+/// Like [`par_chunks_mut`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned,
+/// arbitrary content).
 pub fn par_chunks_mut_scratch<T: Send>(
     par: &dyn Par,
     out: &mut [T],
@@ -147,7 +156,8 @@ pub fn par_chunks_mut_scratch<T: Send>(
     });
 }
 
-/// Cuts two outputs in step: piece `i` of `a` has `a_len` elements and piece `i` of `b` has `b_len`; both must give the same number of pieces.
+/// Cuts two outputs in step: piece `i` of `a` has `a_len` elements and piece `i` of `b` has
+/// `b_len`; both must give the same number of pieces.
 pub fn par_chunks_mut2<A: Send, B: Send>(
     par: &dyn Par,
     a: &mut [A],
@@ -159,7 +169,8 @@ pub fn par_chunks_mut2<A: Send, B: Send>(
     par_chunks_mut2_scratch(par, a, a_len, b, b_len, 0, |index, a, b, _| body(index, a, b));
 }
 
-/// Like [`par_chunks_mut2`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned, arbitrary content).
+/// Like [`par_chunks_mut2`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned,
+/// arbitrary content).
 pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
     par: &dyn Par,
     a: &mut [A],
@@ -181,8 +192,9 @@ pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
     });
 }
 
-/// Cuts `out`, seen as `[outer, rows, inner]`, into bands of `width` columns of one outer index and runs
-/// `body(outer index, first column, band, scratch)` for each. The scratch is as [`Par::run`] gives it.
+/// Cuts `out`, seen as `[outer, rows, inner]`, into bands of `width` columns of one outer index and
+/// runs `body(outer index, first column, band, scratch)` for each. The scratch is as [`Par::run`]
+/// gives it.
 pub fn par_columns_mut<T: Send>(
     par: &dyn Par,
     out: &mut [T],
@@ -244,8 +256,9 @@ impl<T> Columns<'_, T> {
     /// The columns of one row.
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        // SAFETY: `row < rows`, and the columns start.. start + width of every row are inside of the borrowed
-        // output and belong to this band alone, which was made once (its flag) and lends one row at a time.
+        // SAFETY: `row < rows`, and the columns start.. start + width of every row are inside of
+        // the borrowed output and belong to this band alone, which was made once (its flag) and
+        // lends one row at a time.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(row * self.inner), self.width) }
     }
 }
@@ -264,7 +277,8 @@ struct Parts<'a, T> {
     owner: std::marker::PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: sharing `Parts` only lets threads take disjoint `&mut [T]` pieces, which is sound for `T: Send`.
+// SAFETY: sharing `Parts` only lets threads take disjoint `&mut [T]` pieces, which is sound for
+// `T: Send`.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
@@ -273,14 +287,16 @@ impl<'a, T> Parts<'a, T> {
         Parts { base: out.as_mut_ptr(), len, piece, taken: flags(len.div_ceil(piece)), owner: std::marker::PhantomData }
     }
 
-    /// Lends piece `index` to `f`. The flag makes a `Par` that runs a chunk twice a panic and not a data race.
+    /// Lends piece `index` to `f`. The flag makes a `Par` that runs a chunk twice a panic and not a
+    /// data race.
     fn with<R>(&self, index: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
         let first = !self.taken[index].swap(true, std::sync::atomic::Ordering::Relaxed);
         assert!(first, "chunk {index} was run twice");
         let start = index * self.piece;
         let len = self.piece.min(self.len - start);
-        // SAFETY: `index < taken.len()` was checked by indexing, so `start < self.len` and `start + len <= self.len`;
-        // pieces of different indices are disjoint, and the flag lends every index at most once while `'a` is borrowed.
+        // SAFETY: `index < taken.len()` was checked by indexing, so `start < self.len` and
+        // `start + len <= self.len`; pieces of different indices are disjoint, and the flag lends
+        // every index at most once while `'a` is borrowed.
         f(unsafe { std::slice::from_raw_parts_mut(self.base.add(start), len) })
     }
 }

@@ -21,7 +21,8 @@ pub use crate::window::{Convention, pooled_size};
 pub enum PoolKind {
     /// The largest; a window in the padding altogether gives the lowest finite number.
     Max,
-    /// The mean of the window, which reaches into the padding (counted as zeros) if `count_include_pad`.
+    /// The mean of the window, which reaches into the padding (counted as zeros) if
+    /// `count_include_pad`.
     Avg {
         /// Whether the padding counts.
         count_include_pad: bool,
@@ -165,8 +166,8 @@ impl Plan {
         self.window(0, od).flat_map(move |d| rows.clone().map(move |h| &x[(d * height + h) * row..][..row]))
     }
 
-    /// Calls `body(outputs, first input, distance between inputs)` for runs of the outputs of a row and each place in their windows;
-    /// in numbers of values.
+    /// Calls `body(outputs, first input, distance between inputs)` for runs of the outputs of a row
+    /// and each place in their windows; in numbers of values.
     fn taps(&self, mut body: impl FnMut(Range<usize>, usize, usize)) {
         let (inner, stride) = (self.inner, self.stride[2]);
         for tap in 0..self.kernel[2] {
@@ -185,8 +186,8 @@ impl Plan {
         }
     }
 
-    /// The rows of the windows become one line, whose columns are then compared: fewer steps than there are places in a window, and
-    /// most go along rows.
+    /// The rows of the windows become one line, whose columns are then compared: fewer steps than
+    /// there are places in a window, and most go along rows.
     fn max_row<T: Element>(&self, x: &[T], od: usize, oh: usize, line: &mut [T], out: &mut [T]) {
         let line = &mut line[..self.size[2] * self.inner];
         line.fill(T::LOWEST);
@@ -203,7 +204,8 @@ impl Plan {
         self.taps(|outputs, first, stride| sum_step(&line[first..], stride, &mut sums[outputs]));
     }
 
-    /// Few outputs in a row (global pooling has one): goes along the window instead of along the outputs.
+    /// Few outputs in a row (global pooling has one): goes along the window instead of along the
+    /// outputs.
     fn max_each<T: Element>(&self, x: &[T], od: usize, oh: usize, out: &mut [T]) {
         for (ow, out) in out.iter_mut().enumerate() {
             *out = T::LOWEST;

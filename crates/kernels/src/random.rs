@@ -1,6 +1,8 @@
-//! Random numbers from a counter: what element `i` of array number `position` gets depends on these two and the seed alone.
+//! Random numbers from a counter: what element `i` of array number `position` gets depends on these
+//! two and the seed alone.
 //!
-//! Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+//! Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1,
+//! 2, 3" (SC 2011).
 
 use crate::element::Element;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
@@ -16,7 +18,8 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// The numbers that belong to one element: as many as it asks for, without touching those of its neighbours.
+/// The numbers that belong to one element: as many as it asks for, without touching those of its
+/// neighbours.
 #[derive(Clone, Debug)]
 pub struct Stream {
     counter: [u32; 4],
@@ -64,7 +67,8 @@ impl Stream {
         -(1.0 - self.uniform()).ln()
     }
 
-    /// Gamma with shape `alpha` > 0 (else NaN) and scale 1: G. Marsaglia, W. Tsang, "A simple method for generating gamma variables" (2000).
+    /// Gamma with shape `alpha` > 0 (else NaN) and scale 1: G. Marsaglia, W. Tsang, "A simple
+    /// method for generating gamma variables" (2000).
     pub fn gamma(&mut self, alpha: f64) -> f64 {
         if alpha.is_nan() || alpha <= 0.0 || alpha.is_infinite() {
             return if alpha > 0.0 { alpha } else { f64::NAN };
@@ -84,7 +88,8 @@ impl Stream {
         }
     }
 
-    /// Poisson with mean `lambda` >= 0 (else NaN): products of uniforms below 10, above it W. Hörmann's transformed rejection PTRS (1993).
+    /// Poisson with mean `lambda` >= 0 (else NaN): products of uniforms below 10, above it W.
+    /// Hörmann's transformed rejection PTRS (1993).
     pub fn poisson(&mut self, lambda: f64) -> f64 {
         if lambda.is_nan() || lambda <= 0.0 || lambda.is_infinite() {
             return if lambda >= 0.0 { lambda } else { f64::NAN };

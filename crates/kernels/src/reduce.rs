@@ -246,7 +246,8 @@ pub(crate) fn fold_slice<T: Element, F: Fold<T>>(x: &[T]) -> F::Lane {
     lane
 }
 
-/// Where along the middle axis of `x`, of shape `[outer, n, inner]`, the largest element is: the first NaN, or else the first of equals.
+/// Where along the middle axis of `x`, of shape `[outer, n, inner]`, the largest element is: the
+/// first NaN, or else the first of equals.
 pub fn argmax<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], out: &mut [I]) {
     arg_extreme::<T, I, true>(par, x, shape, out)
 }
@@ -299,7 +300,8 @@ fn arg_extreme<T: Element, I: Element, const MAX: bool>(
     });
 }
 
-/// Running sums along the middle axis of `x`, of shape `[outer, n, inner]`, in the type of the output.
+/// Running sums along the middle axis of `x`, of shape `[outer, n, inner]`, in the type of the
+/// output.
 pub fn cumsum<T: CastTo<O>, O: Element>(par: &dyn Par, x: &[T], [outer, n, inner]: [usize; 3], out: &mut [O]) {
     check_len("the input", x.len(), outer * n * inner);
     par_columns_mut(par, out, [outer, n, inner], WIDTH, 0, |o, start, mut band, _| {

@@ -75,7 +75,8 @@ fn check_reach(len: usize, offset: usize, strides: &[isize], shape: &[usize]) ->
     Ok(())
 }
 
-/// Rows of the output are adjacent columns of the source: copies in tiles, so that both sides use whole cache lines.
+/// Rows of the output are adjacent columns of the source: copies in tiles, so that both sides use
+/// whole cache lines.
 fn transpose_tiles<T: Item>(
     par: &dyn Par,
     src: &[T],
@@ -141,7 +142,8 @@ pub fn slice<T: Item>(
     copy_strided(par, x, offset, &strides, out_shape, out)
 }
 
-/// Writes `values` (of shape `part`) to `out[begin + i * step...]`: the counterpart of [`slice()`]. Runs in the calling thread.
+/// Writes `values` (of shape `part`) to `out[begin + i * step...]`: the counterpart of [`slice()`].
+/// Runs in the calling thread.
 pub fn assign_slice<T: Item>(
     values: &[T],
     part: &[usize],
@@ -202,7 +204,8 @@ pub fn broadcast_to<T: Item>(
     copy_strided(par, x, 0, &broadcast(shape, out_shape), out_shape, out)
 }
 
-/// `out` is `x` laid side by side `reps` times along every axis; the shorter of `shape` and `reps` gets leading ones.
+/// `out` is `x` laid side by side `reps` times along every axis; the shorter of `shape` and `reps`
+/// gets leading ones.
 pub fn tile<T: Item>(
     par: &dyn Par,
     x: &[T],
@@ -263,7 +266,8 @@ pub fn concat<T: Item>(par: &dyn Par, inputs: &[(&[T], usize)], outer: usize, in
     });
 }
 
-/// Cuts `x` of shape `[outer, n, inner]` along the middle axis: output `k` gets the next `sizes[k]`.
+/// Cuts `x` of shape `[outer, n, inner]` along the middle axis: output `k` gets the next
+/// `sizes[k]`.
 pub fn split<T: Item>(
     par: &dyn Par,
     x: &[T],

@@ -1,5 +1,6 @@
-//! Softmax of rows of a few vectors, sixteen rows at a time. What one row needs before it can go on, its maximum and its sum, takes
-//! longer to arrive than all else takes to compute; sixteen transposed vectors give those of sixteen rows at once.
+//! Softmax of rows of a few vectors, sixteen rows at a time. What one row needs before it can go
+//! on, its maximum and its sum, takes longer to arrive than all else takes to compute; sixteen
+//! transposed vectors give those of sixteen rows at once.
 
 use crate::exponentials::{AT_ONCE, exp};
 use crate::math::ln_f32;
@@ -125,8 +126,9 @@ impl<S: Simd, const LOG: bool> Rows<S, LOG> {
         lanes[row..row + N].copy_from_slice(&max);
     }
 
-    /// Exponentials of N rows, which are kept unless logarithms are wanted, and the lanes' sums of them. Meanwhile the rows that
-    /// are sixteen further on are requested, as are their places in the output.
+    /// Exponentials of N rows, which are kept unless logarithms are wanted, and the lanes' sums of
+    /// them. Meanwhile the rows that are sixteen further on are requested, as are their places in
+    /// the output.
     ///
     /// # Safety
     /// The rows must be there, and have places in `lanes`.
@@ -175,7 +177,8 @@ impl<S: Simd, const LOG: bool> Rows<S, LOG> {
         lanes[row..row + N].copy_from_slice(&sum);
     }
 
-    /// The shares of a row from its exponentials and `sum`, 1 / their sum; or from its elements, and `sum` is the logarithm.
+    /// The shares of a row from its exponentials and `sum`, 1 / their sum; or from its elements,
+    /// and `sum` is the logarithm.
     ///
     /// # Safety
     /// The row must be there.

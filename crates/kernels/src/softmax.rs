@@ -29,15 +29,17 @@ const LEAST_WIDTH: usize = 64;
 const MOST_WIDTH: usize = 512;
 /// Elements of columns that stay in the first-level cache from one pass to the next.
 const CACHED: usize = 6 << 10;
-/// Elements of a row up to which rows are computed sixteen at a time; sums of longer ones are taken block by block.
+/// Elements of a row up to which rows are computed sixteen at a time; sums of longer ones are taken
+/// block by block.
 const SHORT: usize = 1024;
 /// Elements of a row that are folded side by side.
 const LANES: usize = 64;
 
 /// Softmax along the middle axis of `x`, of shape `[outer, n, inner]`.
 ///
-/// With `lengths` (one for each of the `outer * inner` columns) only that many elements count; the rest of the output is 0.
-/// Computes in single precision for `f32` and `f16`, in double precision otherwise.
+/// With `lengths` (one for each of the `outer * inner` columns) only that many elements count; the
+/// rest of the output is 0. Computes in single precision for `f32` and `f16`, in double precision
+/// otherwise.
 pub fn softmax<T: Element, O: Element>(
     par: &dyn Par,
     params: SoftmaxParams,
@@ -146,8 +148,8 @@ fn load<T: Element>(negate: bool, x: &[T], buffer: &mut [T::Acc]) {
     }
 }
 
-/// Shifted by the maximum and divided by the temperature, where exponentials of differences will not do; what is to be subtracted
-/// then.
+/// Shifted by the maximum and divided by the temperature, where exponentials of differences will
+/// not do; what is to be subtracted then.
 #[inline(always)]
 fn shifted<A: Float>(params: &SoftmaxParams, x: &mut [A], max: A) -> A {
     if !params.log && params.temperature == 1.0 {
@@ -160,7 +162,8 @@ fn shifted<A: Float>(params: &SoftmaxParams, x: &mut [A], max: A) -> A {
     A::ZERO
 }
 
-/// Divided by the temperature; not where that would change nothing, as divisions take as long as all else.
+/// Divided by the temperature; not where that would change nothing, as divisions take as long as
+/// all else.
 #[inline(always)]
 fn cool<A: Float>(temperature: f64, x: &mut [A]) {
     if temperature != 1.0 {
@@ -183,7 +186,8 @@ vectorized! {
         let (buffers, mut sums) = ([even, odd], [0.0; 2]);
         let used = |row: usize| lengths.map_or(n, |l| clamped(l[row], n));
         let rows = x.len() / n;
-        // The sum of a row is there long after its last exponential has begun; meanwhile the row before is finished.
+        // The sum of a row is there long after its last exponential has begun; meanwhile the row
+        // before is finished.
         for row in 0..=rows {
             if row < rows {
                 let values = &mut buffers[row % 2][..used(row)];

@@ -72,7 +72,8 @@ fn check<T>(x: &[T], [outer, n, inner]: [usize; 3], order: Order, out: usize) {
     check_len("the output", out, outer * order.k * inner);
 }
 
-/// The first `order.k` values of every column of `x`, of shape `[outer, n, inner]`, in order; `out` has shape `[outer, k, inner]`.
+/// The first `order.k` values of every column of `x`, of shape `[outer, n, inner]`, in order; `out`
+/// has shape `[outer, k, inner]`.
 pub fn sort<T: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], order: Order, out: &mut [T]) {
     let [_, n, inner] = shape;
     check(x, shape, order, out.len());

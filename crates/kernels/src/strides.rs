@@ -11,7 +11,8 @@ pub fn contiguous(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// The strides with which an array of `shape` is read as if it had `out_shape`: axes are matched from the right, axes of size 1 repeat.
+/// The strides with which an array of `shape` is read as if it had `out_shape`: axes are matched
+/// from the right, axes of size 1 repeat.
 ///
 /// # Panics
 /// If `shape` does not broadcast to `out_shape`.
@@ -80,7 +81,8 @@ impl<const K: usize> Space<K> {
         Cursor { space: self, index, offset }
     }
 
-    /// Calls `body(offsets, column, start, len)` for every piece of a row in the flat range `start..start + len` of the index space; `start` counts from the beginning of the range.
+    /// Calls `body(offsets, column, start, len)` for every piece of a row in the flat range
+    /// `start..start + len` of the index space; `start` counts from the beginning of the range.
     pub fn for_rows(&self, start: usize, len: usize, mut body: impl FnMut([isize; K], usize, usize, usize)) {
         let inner = self.inner.0;
         let mut cursor = self.cursor(start / inner.max(1));

@@ -39,7 +39,8 @@ impl Par for Threads {
     }
 }
 
-/// Shares units among this many, last to first, as unevenly as may be: the first have one each, the last twice an even part.
+/// Shares units among this many, last to first, as unevenly as may be: the first have one each, the
+/// last twice an even part.
 pub(crate) struct Uneven(pub usize);
 
 impl Par for Uneven {
@@ -84,7 +85,8 @@ pub(crate) fn random64(len: usize, seed: u64) -> Vec<f64> {
     random(len, seed).into_iter().map(f64::from).collect()
 }
 
-/// Fails unless `got` is within `tolerance` of `want`, relative to the largest of `want` (or a thousandth).
+/// Fails unless `got` is within `tolerance` of `want`, relative to the largest of `want` (or a
+/// thousandth).
 #[track_caller]
 pub(crate) fn assert_close(got: &[f32], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len());

@@ -1,6 +1,7 @@
 //! Compiling one piece of portable code for several vector widths and choosing at run time.
 //!
-//! The code inside stays plain Rust: no operation is contracted or reordered, so every width gives the same bits.
+//! The code inside stays plain Rust: no operation is contracted or reordered, so every width gives
+//! the same bits.
 
 use crate::isa::Isa;
 
@@ -83,7 +84,8 @@ thread_local! {
     static LIMIT: std::cell::Cell<Option<Width>> = const { std::cell::Cell::new(None) };
 }
 
-/// A loop to compile for several widths; `run` must be `#[inline(always)]` for that to have an effect.
+/// A loop to compile for several widths; `run` must be `#[inline(always)]` for that to have an
+/// effect.
 pub(crate) trait Loop {
     /// Runs the loop.
     fn run(self);
@@ -104,7 +106,8 @@ pub(crate) fn vectorize(f: impl Loop) {
         }
         match Width::widest() {
             Width::Baseline => f.run(),
-            // SAFETY: `widest` found AVX2, FMA and F16C; every processor with AVX2 and FMA has BMI1 and BMI2.
+            // SAFETY: `widest` found AVX2, FMA and F16C; every processor with AVX2 and FMA has BMI1
+            // and BMI2.
             Width::Avx2 => unsafe { avx2(f) },
             // SAFETY: `widest` found AVX-512 F, BW, DQ and VL besides those.
             Width::Avx512 => unsafe { avx512(f) },
@@ -114,7 +117,8 @@ pub(crate) fn vectorize(f: impl Loop) {
     f.run()
 }
 
-/// Defines a function whose body is compiled for every width and that runs the widest; generic parameters with one bound each go into square brackets, and so do the bounds of a where clause.
+/// Defines a function whose body is compiled for every width and that runs the widest; generic
+/// parameters with one bound each go into square brackets, and so do the bounds of a where clause.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generic:ident: $bound:path),* $(,)?]($($arg:ident: $ty:ty),* $(,)?) $(where [$($bounds:tt)*])? $body:block) => {
         $(#[$meta])*
@@ -133,7 +137,8 @@ macro_rules! vectorized {
                 }
                 match $crate::vectorize::Width::widest() {
                     $crate::vectorize::Width::Baseline => body::<$($generic),*>($($arg),*),
-                    // SAFETY: `widest` found AVX2, FMA and F16C; every processor with AVX2 and FMA has BMI1 and BMI2.
+                    // SAFETY: `widest` found AVX2, FMA and F16C; every processor with AVX2 and FMA
+                    // has BMI1 and BMI2.
                     $crate::vectorize::Width::Avx2 => unsafe { avx2::<$($generic),*>($($arg),*) },
                     // SAFETY: `widest` found AVX-512 F, BW, DQ and VL besides those.
                     $crate::vectorize::Width::Avx512 => unsafe { avx512::<$($generic),*>($($arg),*) },

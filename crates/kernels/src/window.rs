@@ -11,7 +11,8 @@ pub fn three(values: &[usize], fill: usize) -> [usize; 3] {
     all
 }
 
-/// The outputs whose window position `tap` (already dilated) lies inside of an axis with `size` elements.
+/// The outputs whose window position `tap` (already dilated) lies inside of an axis with `size`
+/// elements.
 pub(crate) fn inside(tap: usize, stride: usize, pad: usize, size: usize, outputs: usize) -> std::ops::Range<usize> {
     // out * stride + tap - pad must be in 0..size.
     let first = pad.saturating_sub(tap).div_ceil(stride);
@@ -30,7 +31,8 @@ pub enum Convention {
     Same,
 }
 
-/// The number of windows on an axis; `None` where the window is larger than the padded axis or the stride is 0.
+/// The number of windows on an axis; `None` where the window is larger than the padded axis or the
+/// stride is 0.
 pub fn pooled_size(size: usize, kernel: usize, stride: usize, pad: usize, convention: Convention) -> Option<usize> {
     let padded = size + 2 * pad;
     let room = padded.checked_sub(kernel)?;

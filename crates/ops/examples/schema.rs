@@ -1,4 +1,5 @@
-//! Prints the signatures of all public operators as JSON: a list of objects, in the order of the table.
+//! Prints the signatures of all public operators as JSON: a list of objects, in the order of the
+//! table.
 //!
 //! `scripts/gen_stubs.py` writes the type stubs from it.
 

@@ -1,7 +1,8 @@
 //! The operators: one file and one `mod` line each, from which `build.rs` writes the `table`.
 //!
-//! An operator joins attribute parsing, shape and type inference and kernels; from its definition come `mx.nd.*`,
-//! `mx.sym.*`, signatures, docstrings and type stubs. It knows nothing of graphs, files or Python.
+//! An operator joins attribute parsing, shape and type inference and kernels; from its definition
+//! come `mx.nd.*`, `mx.sym.*`, signatures, docstrings and type stubs. It knows nothing of graphs,
+//! files or Python.
 #![forbid(unsafe_code)]
 
 mod definition;

@@ -1,4 +1,5 @@
-//! The table of operators, which `build.rs` writes: one row for every file with a `pub static OPS: &[OpDef]`.
+//! The table of operators, which `build.rs` writes: one row for every file with a
+//! `pub static OPS: &[OpDef]`.
 
 use crate::definition::OpDef;
 

@@ -48,10 +48,12 @@ fn sample(attr: &AttrDef) -> String {
     }
 }
 
-/// The attributes of an operator with everything left at its default that has one, except those given.
+/// The attributes of an operator with everything left at its default that has one, except those
+/// given.
 fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     let mut texts: Vec<(&str, String)> = given.to_vec();
-    // Nothing but the attribute tells a shape where there are no inputs, and some operators need one beside inputs.
+    // Nothing but the attribute tells a shape where there are no inputs, and some operators need
+    // one beside inputs.
     let shape = match op.name {
         "Reshape" => Some("(-1,)"),
         "broadcast_to" => Some("(0, 0)"),
@@ -69,7 +71,8 @@ fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     op.parse_attrs(texts.iter().map(|(k, v)| (*k, v.as_str()))).unwrap_or_else(|e| panic!("{}: {}", op.name, e.message))
 }
 
-/// Every combination worth trying: the defaults, and each word and each truth value of one attribute at a time.
+/// Every combination worth trying: the defaults, and each word and each truth value of one
+/// attribute at a time.
 fn variants(op: &OpDef) -> Vec<Attrs> {
     let mut all = vec![attrs(op, &[])];
     for attr in op.attrs {
@@ -105,8 +108,8 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
     all
 }
 
-/// Asks everything that the definition can be asked; a panic means that it asks for an attribute it does not declare,
-/// or trusts shapes.
+/// Asks everything that the definition can be asked; a panic means that it asks for an attribute it
+/// does not declare, or trusts shapes.
 fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
     let inputs = op.num_inputs(attrs);
     assert_eq!(op.input_names(attrs).len(), inputs, "{}", op.name);
@@ -125,7 +128,8 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
     let mut bound = 0;
     for given in shapes(op) {
         for dtype in [DType::F32, DType::F64, DType::F16, DType::I32, DType::Bool, DType::I16] {
-            // Inputs that are not given follow from the first where they can, else they are like it.
+            // Inputs that are not given follow from the first where they can, else they are like
+            // it.
             let mut ins = vec![PartialShape::UNKNOWN; inputs];
             let mut outs = vec![PartialShape::UNKNOWN; outputs];
             ins.iter_mut().zip(&given).for_each(|(input, shape)| *input = PartialShape::from(shape));
@@ -200,8 +204,8 @@ fn run_on_zeros(kernel: &dyn Kernel, signature: &Signature<'_>) {
 
 #[test]
 fn definitions_answer_every_question_without_a_panic() {
-    // Blocked operators trust the layout pass with their shapes, fused chains the pass that writes their program; the
-    // graph's tests run them.
+    // Blocked operators trust the layout pass with their shapes, fused chains the pass that writes
+    // their program; the graph's tests run them.
     let made_by_passes = |op: &OpDef| op.attrs.iter().any(|a| matches!(a.name, "layouts" | "program"));
     for op in registry().ops().iter().filter(|op| !made_by_passes(op)) {
         let bound: usize = variants(op).iter().map(|attrs| exercise(op, attrs)).sum();

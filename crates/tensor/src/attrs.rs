@@ -165,7 +165,8 @@ impl Attrs {
         Ok(Attrs { defs: Defs(defs), values })
     }
 
-    /// The value of a declared attribute. Asking for one that was not declared is a defect of the program.
+    /// The value of a declared attribute. Asking for one that was not declared is a defect of the
+    /// program.
     pub fn get(&self, name: &str) -> &AttrValue {
         match self.defs.0.iter().position(|d| d.name == name) {
             Some(i) => &self.values[i],
@@ -282,7 +283,8 @@ impl Attrs {
     }
 }
 
-/// The declaration and the use of an attribute disagree: a defect of the operator, never of its input.
+/// The declaration and the use of an attribute disagree: a defect of the operator, never of its
+/// input.
 fn wrong(name: &str, want: &str) -> ! {
     panic!("attribute '{name}' is not declared as {want}")
 }
@@ -407,7 +409,8 @@ fn parse_float(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The items of `(a, b)`, `[a, b]`, `(a,)`, `()` or a bare `a`. Bracket kinds may be mixed, as in MXNet.
+/// The items of `(a, b)`, `[a, b]`, `(a,)`, `()` or a bare `a`. Bracket kinds may be mixed, as in
+/// MXNet.
 fn tuple_items(text: &str) -> Option<SmallVec<[&str; 4]>> {
     let text = text.trim();
     let Some(inner) = text.strip_prefix(['(', '[']) else {

@@ -24,10 +24,11 @@ class PlanMethods:
     def plan(self, *args: NDArray, measure: bool = True) -> str:
         """The compiled form for inputs like these, as text.
 
-        A line for every step: operator, name, what it makes, the kernel chosen, bytes of scratch memory it works on,
-        bytes of packed weights, and the time it is estimated to take on one core. The network is run a few times on the
-        inputs, and each line ends with the shortest time its step took on the cores that were idle; not so with
-        ``measure=False``, which runs nothing.
+        A line for every step: operator, name, what it makes, the kernel chosen, bytes of scratch
+        memory it works on, bytes of packed weights, and the time it is estimated to take on one
+        core. The network is run a few times on the inputs, and each line ends with the shortest
+        time its step took on the cores that were idle; not so with ``measure=False``, which runs
+        nothing.
         """
         graph, arrays = self._graph_for_plan(args)
         return graph.op.plan(*graph.every_input(arrays), measure=measure)
@@ -35,17 +36,19 @@ class PlanMethods:
     def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
         """What :meth:`plan` says as data.
 
-        ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``, ``output``, ``kernel``,
-        ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and ``measured_us`` (None with ``measure=False``). Beside it
-        stand ``title``, ``parts`` (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts;
-        the steps are then those of one part), ``notes``, ``constants``, the totals under the names they have in a step,
-        and the ``text``.
+        ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``,
+        ``output``, ``kernel``, ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and
+        ``measured_us`` (None with ``measure=False``). Beside it stand ``title``, ``parts``
+        (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts; the
+        steps are then those of one part), ``notes``, ``constants``, the totals under the names they
+        have in a step, and the ``text``.
         """
         graph, arrays = self._graph_for_plan(args)
         return graph.op.plan_report(*graph.every_input(arrays), measure=measure)
 
     def convolutions(self, *args: NDArray) -> list[str]:
-        """The distinct convolutions of the compiled form for inputs like these, a line of text each.
+        """The distinct convolutions of the compiled form for inputs like these, a line of text
+        each.
 
         It holds all that the choice of a kernel depends on; ``mxrt tune`` measures what they name.
         """
@@ -55,12 +58,13 @@ class PlanMethods:
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.
 
-        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up: those unused for longest,
-        above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) is what
-        they hold.
+        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up: those
+        unused for longest, above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and
+        ``constant_bytes`` (folded and packed weights) is what they hold.
 
-        Packed weights of other input sizes may take 1.5 times the parameters beside those of the size with most. Where
-        one more size would take more, the forms unused for longest are given up, and built again when their size
-        returns. The bits of a size do not depend on the sizes called before.
+        Packed weights of other input sizes may take 1.5 times the parameters beside those of the
+        size with most. Where one more size would take more, the forms unused for longest are given
+        up, and built again when their size returns. The bits of a size do not depend on the sizes
+        called before.
         """
         return self._compiled_graph().op.plan_cache_info()

@@ -26,7 +26,8 @@ class InputTypeError(MXNetTypeError, AssertionError):
 class SymbolBlock(HybridBlock):
     """A model made of a symbol: what ``export`` and ``save_checkpoint`` wrote.
 
-    Any number of threads may call one block at the same time, with inputs of any shapes; parameters are shared.
+    Any number of threads may call one block at the same time, with inputs of any shapes; parameters
+    are shared.
     """
 
     def __init__(self, outputs: Any, inputs: Any, params: ParameterDict | None = None) -> None:
@@ -89,7 +90,8 @@ class SymbolBlock(HybridBlock):
     ) -> SymbolBlock:
         """The model of a symbol file and a parameter file, as MXNet of any age wrote them.
 
-        If parameters are missing, are not part of the symbol, or have the wrong shape, one error lists all of them.
+        If parameters are missing, are not part of the symbol, or have the wrong shape, one error
+        lists all of them.
         """
         return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
 
@@ -98,12 +100,13 @@ class SymbolBlock(HybridBlock):
     def forward(
         self, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
     ) -> Any:
-        """Runs the model: one array, or a list when it has several outputs. Returns before they are computed.
+        """Runs the model: one array, or a list when it has several outputs. Returns before they are
+        computed.
 
-        While others wait for the cores too, calls with a higher ``priority`` are served first. A call that has not
-        started ``deadline`` seconds from now does not run; reading its result raises an
-        :class:`mxrt.base.MXNetTimeoutError`. With ``cancel_on_drop`` a call does not run if its result was dropped
-        before it started; an ordinary call runs regardless.
+        While others wait for the cores too, calls with a higher ``priority`` are served first. A
+        call that has not started ``deadline`` seconds from now does not run; reading its result
+        raises an :class:`mxrt.base.MXNetTimeoutError`. With ``cancel_on_drop`` a call does not run
+        if its result was dropped before it started; an ordinary call runs regardless.
         """
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
@@ -188,12 +191,12 @@ class SymbolBlock(HybridBlock):
     ) -> None:
         """Sets flags. A SymbolBlock is always compiled, so that there is nothing to be turned on.
 
-        ``precision="exact"`` computes convolutions without Winograd's algorithms, whose rounding errors are
-        larger.
-        ``precision="bf16"`` lets convolutions and dense layers round what they multiply to bf16 where that is faster,
-        with errors of about 0.5 % of the largest answer of a resnet18, more in deeper networks; arrays stay float32. It
-        needs a processor with AVX512-BF16; on others everything is computed in float32, and the text of :meth:`plan`
-        says so. MXNet's own keywords are accepted; an unknown one is an error, as in MXNet.
+        ``precision="exact"`` computes convolutions without Winograd's algorithms, whose rounding
+        errors are larger. ``precision="bf16"`` lets convolutions and dense layers round what they
+        multiply to bf16 where that is faster, with errors of about 0.5 % of the largest answer of a
+        resnet18, more in deeper networks; arrays stay float32. It needs a processor with
+        AVX512-BF16; on others everything is computed in float32, and the text of :meth:`plan` says
+        so. MXNet's own keywords are accepted; an unknown one is an error, as in MXNet.
         """
         super().hybridize(
             active,
@@ -214,7 +217,9 @@ class SymbolBlock(HybridBlock):
     # ---- parameters --------------------------------------------------------------------------------------------
 
     def cast(self, dtype: Any) -> None:
-        """Changes the element type of all parameters; those of BatchNorm stay float32 under float16, as in MXNet."""
+        """Changes the element type of all parameters; those of BatchNorm stay float32 under
+        float16, as in MXNet.
+        """
         with parameters.publishing:
             super().cast(dtype)
             if dtype_name(dtype) != "float16":

@@ -1,4 +1,6 @@
-"""Images: ``mx.image``. Cutting and normalising are here; decoding and resizing are refused when they are called."""
+"""Images: ``mx.image``. Cutting and normalising are here; decoding and resizing are refused when
+they are called.
+"""
 
 from . import detection, image
 from .detection import CreateDetAugmenter, DetAugmenter, ImageDetIter

@@ -13,7 +13,9 @@ __all__ = ["CreateDetAugmenter", "DetAugmenter", "ImageDetIter"]
 
 
 class DetAugmenter:
-    """Changes images and their boxes: subclasses define ``__call__``. The keywords are what ``dumps`` writes."""
+    """Changes images and their boxes: subclasses define ``__call__``. The keywords are what
+    ``dumps`` writes.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: _plain(value) for name, value in kwargs.items()}

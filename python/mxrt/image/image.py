@@ -124,7 +124,9 @@ def _plain(value: Any) -> Any:
 
 
 def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-    """The size, as (width, height), of a cut that keeps its form but fits into an image of size `src_size`."""
+    """The size, as (width, height), of a cut that keeps its form but fits into an image of size
+    `src_size`.
+    """
     width, height = size
     most_wide, most_high = src_size
     if most_high < height:
@@ -135,7 +137,9 @@ def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, i
 
 
 def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
-    """The number of a way to interpolate: 9 chooses by old and new height and width, 10 by chance."""
+    """The number of a way to interpolate: 9 chooses by old and new height and width, 10 by
+    chance.
+    """
     if interp == 10:
         return random.randint(0, 4)
     if interp != 9:
@@ -153,7 +157,9 @@ def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
 def fixed_crop(
     src: NDArray, x0: int, y0: int, w: int, h: int, size: tuple[int, int] | None = None, interp: int = 2
 ) -> NDArray:
-    """The part of an image that begins at (`x0`, `y0`); refused where it would have to be resized to `size`."""
+    """The part of an image that begins at (`x0`, `y0`); refused where it would have to be resized
+    to `size`.
+    """
     cut = src[y0 : y0 + h, x0 : x0 + w]
     if size is not None and (w, h) != tuple(size):
         imresize(cut, *size, interp=_get_interp_method(interp, (h, w, size[1], size[0])))
@@ -177,7 +183,9 @@ def center_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[N
 
 
 def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
-    """An image minus `mean`, divided by `std`: numbers, or arrays with a number for each channel. In place."""
+    """An image minus `mean`, divided by `std`: numbers, or arrays with a number for each channel.
+    In place.
+    """
     if mean is not None:
         src -= mean
     if std is not None:

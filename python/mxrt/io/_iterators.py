@@ -1,4 +1,6 @@
-"""Classes of the data iterators that the Rust side has: ``mx.io.CSVIter`` and others, one for each row of its table."""
+"""Classes of the data iterators that the Rust side has: ``mx.io.CSVIter`` and others, one for each
+row of its table.
+"""
 
 from __future__ import annotations
 

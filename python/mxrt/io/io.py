@@ -199,8 +199,8 @@ def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
 class NDArrayIter(DataIter):
     """Batches of rows of arrays.
 
-    The last batch, when it is short, is filled up from the beginning (``pad``), left out (``discard``), or its rows
-    begin the next epoch (``roll_over``).
+    The last batch, when it is short, is filled up from the beginning (``pad``), left out
+    (``discard``), or its rows begin the next epoch (``roll_over``).
     """
 
     def __init__(

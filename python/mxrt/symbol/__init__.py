@@ -1,6 +1,7 @@
 """Graphs, and operators that make them: ``mx.sym``.
 
-Every operator of this build is a function here; they are made when first used. ``dir(mx.sym)`` lists them.
+Every operator of this build is a function here; they are made when first used. ``dir(mx.sym)``
+lists them.
 """
 
 from __future__ import annotations

@@ -53,7 +53,9 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, *
 
 
 def randn(*shape: int, **kwargs: Any) -> Symbol:
-    """Normally distributed around `loc` with deviation `scale`, 0 and 1 unless given; the shape as arguments."""
+    """Normally distributed around `loc` with deviation `scale`, 0 and 1 unless given; the shape as
+    arguments.
+    """
     dtype = kwargs.pop("dtype", None)
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or None, dtype, **kwargs)
 

@@ -33,7 +33,8 @@ _log = logging.getLogger("mxrt")
 class Symbol(_mxrt.SymbolBase, OperatorMethods):
     """Outputs of operators over variables: what a ``-symbol.json`` file holds.
 
-    A symbol has no values. ``bind`` or :class:`mxrt.gluon.SymbolBlock` give its variables arrays and run it.
+    A symbol has no values. ``bind`` or :class:`mxrt.gluon.SymbolBlock` give its variables arrays
+    and run it.
     """
 
     __slots__ = ("__weakref__",)
@@ -157,7 +158,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return known
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """Element types of arguments, outputs and auxiliary states, from those given by position or name."""
+        """Element types of arguments, outputs and auxiliary states, from those given by position or
+        name.
+        """
         arguments, outputs, aux, complete = self._infer_type(self._known_types(args, kwargs), False)
         if complete:
             return _classes(arguments), _classes(outputs), _classes(aux)
@@ -192,7 +195,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         group2ctx: Any = None,
         shared_exec: Any = None,
     ) -> Executor:
-        """An executor over the given arrays: a dictionary, or a list in the order of ``list_arguments()``."""
+        """An executor over the given arrays: a dictionary, or a list in the order of
+        ``list_arguments()``.
+        """
         from ..executor import bind
 
         return bind(self, ctx, args, aux_states, args_grad)
@@ -232,9 +237,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     ) -> Symbol:
         """The graph that a backend of :mod:`mxrt.subgraph` makes of this one.
 
-        `args` and `aux` are parameters by name: what the new graph needs is added to them, what it does not have is
-        taken out. Other keywords are options of the backend. Every graph is optimised when it is compiled, so that no
-        backend is needed for speed.
+        `args` and `aux` are parameters by name: what the new graph needs is added to them, what it
+        does not have is taken out. Other keywords are options of the backend. Every graph is
+        optimised when it is compiled, so that no backend is needed for speed.
 
         Raises MXNetKeyError, which lists the backends, for an unknown name.
         """
@@ -245,7 +250,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return optimize(self, backend, args, aux, ctx, **kwargs)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """The graph that a backend of :mod:`mxrt.subgraph` makes of this one, without parameters."""
+        """The graph that a backend of :mod:`mxrt.subgraph` makes of this one, without
+        parameters.
+        """
         return self.optimize_for(backend)
 
     def gradient(self, wrt: Any) -> NoReturn:
@@ -419,7 +426,9 @@ def apply(
     name: str | None = None,
     attr: Mapping[str, str] | None = None,
 ) -> Symbol:
-    """An operator applied to symbols; inputs are symbols, or pairs of an input's name and a symbol."""
+    """An operator applied to symbols; inputs are symbols, or pairs of an input's name and a
+    symbol.
+    """
     node = naming.current().get(name, hint)
     pairs = [value if isinstance(value, tuple) else (None, value) for value in inputs]
     made: Symbol = _mxrt.create(op, node, {**attribute.current().get(attr), **attrs}, pairs)

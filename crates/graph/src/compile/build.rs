@@ -20,8 +20,8 @@ pub struct CacheLimit {
     pub plans: usize,
     /// bytes of plans and of folded and packed weights
     pub bytes: usize,
-    /// bytes of folded and packed weights, beside those of the plan with most, that are kept even if that is more than 1.5 times
-    /// the parameters
+    /// bytes of folded and packed weights, beside those of the plan with most, that are kept even
+    /// if that is more than 1.5 times the parameters
     pub packed: usize,
 }
 

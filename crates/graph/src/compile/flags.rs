@@ -68,7 +68,8 @@ impl CachedOpFlags {
     }
 }
 
-/// Marks the inputs of a graph that are parameters: those that the flags say, else those of slots that parameters feed.
+/// Marks the inputs of a graph that are parameters: those that the flags say, else those of slots
+/// that parameters feed.
 pub(crate) fn mark_constants(graph: &mut Graph, flags: &CachedOpFlags) -> Result<(), OpError> {
     let n = graph.inputs.len();
     if let Some(i) = flags.data.iter().chain(&flags.params).find(|i| **i >= n) {

@@ -19,8 +19,9 @@ pub fn aligned(bytes: usize) -> usize {
     bytes.div_ceil(ALIGN) * ALIGN
 }
 
-/// Gives every value an offset so that values in use at the same time never share bytes. Returns the offsets and the
-/// size of the arena. Largest values first, each into the lowest gap that fits (a common heuristic for this packing).
+/// Gives every value an offset so that values in use at the same time never share bytes. Returns
+/// the offsets and the size of the arena. Largest values first, each into the lowest gap that fits
+/// (a common heuristic for this packing).
 pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(values[*i].bytes), values[*i].first));
@@ -45,12 +46,13 @@ pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
     (offsets, total)
 }
 
-/// Lifetimes by when they begin and, in a segment tree over the steps, by the steps that they contain: so those that meet
-/// another one are found without looking at all of them.
+/// Lifetimes by when they begin and, in a segment tree over the steps, by the steps that they
+/// contain: so those that meet another one are found without looking at all of them.
 struct PlacedLifetimes {
     /// by step: those that begin there
     beginning: Vec<Vec<usize>>,
-    /// by node of the tree (the root is 1, the children of k are 2k and 2k + 1): those that contain all its steps
+    /// by node of the tree (the root is 1, the children of k are 2k and 2k + 1): those that contain
+    /// all its steps
     containing: Vec<Vec<usize>>,
 }
 
@@ -79,7 +81,8 @@ impl PlacedLifetimes {
 
     /// Calls `found` once for each lifetime that meets this one.
     fn meeting(&self, value: &Lifetime, found: &mut dyn FnMut(usize)) {
-        // Those that have begun before and contain its first step, or begin then, and those that begin later.
+        // Those that have begun before and contain its first step, or begin then, and those that
+        // begin later.
         let mut node = value.first + self.beginning.len();
         while node > 0 {
             self.containing[node].iter().for_each(|i| found(*i));

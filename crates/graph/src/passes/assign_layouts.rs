@@ -1,7 +1,8 @@
-//! Chooses memory layouts: convolutions work on blocks of 16 channels, and what lies between them stays blocked.
+//! Chooses memory layouts: convolutions work on blocks of 16 channels, and what lies between them
+//! stays blocked.
 //!
-//! Conversions appear only at the borders. The halo of a blocked value is the largest that any of its readers needs.
-//! This pass needs types, so it runs when a plan is built.
+//! Conversions appear only at the borders. The halo of a blocked value is the largest that any of
+//! its readers needs. This pass needs types, so it runs when a plan is built.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;
@@ -54,8 +55,8 @@ impl LayoutChoice {
         choice
     }
 
-    /// The inputs of a concatenation of one image get the halo of its output, so that they can be made inside it. (More
-    /// images lie interleaved, and are copied.)
+    /// The inputs of a concatenation of one image get the halo of its output, so that they can be
+    /// made inside it. (More images lie interleaved, and are copied.)
     fn unify_halos(&mut self, graph: &Graph, types: &Types) {
         let one_image = |n: usize| types.get(&Value::Node(n, 0)).is_some_and(|t| t.shape.first() == Some(&1));
         let concats = self.forms.iter().filter(|(n, form)| form.op == "_blocked_concat" && one_image(**n));

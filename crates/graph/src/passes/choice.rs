@@ -2,8 +2,8 @@
 
 use super::names;
 
-/// A choice of passes: all of them, unless some are switched off. Results stay right without any of them; they differ in
-/// speed, and in rounding.
+/// A choice of passes: all of them, unless some are switched off. Results stay right without any of
+/// them; they differ in speed, and in rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PassChoice {
     /// one bit for each pass that does not run
@@ -11,8 +11,8 @@ pub struct PassChoice {
 }
 
 impl PassChoice {
-    /// Reads a list such as `-fuse_conv,-merge_equal`. `-all` switches everything off, and `+name` behind it
-    /// something on again. The error names what is not known, and what is.
+    /// Reads a list such as `-fuse_conv,-merge_equal`. `-all` switches everything off, and `+name`
+    /// behind it something on again. The error names what is not known, and what is.
     pub fn parse(text: &str) -> Result<PassChoice, String> {
         let mut choice = PassChoice::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {

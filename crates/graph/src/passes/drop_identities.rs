@@ -3,8 +3,8 @@
 use crate::ir::{Graph, Rewriter, Value};
 use mxrt_engine::OpError;
 
-/// Operators that pass their input on unchanged at inference, shape included. (Those that change the shape, such as
-/// Reshape, are resolved when the plan is built, where shapes are known.)
+/// Operators that pass their input on unchanged at inference, shape included. (Those that change
+/// the shape, such as Reshape, are resolved when the plan is built, where shapes are known.)
 const PASS_THROUGH: &[&str] = &["Dropout", "_copy", "BlockGrad", "identity", "make_loss"];
 
 /// Drops nodes that are the identity at inference.

@@ -1,4 +1,5 @@
-//! Fuses what follows a convolution or dense layer into its epilogue: a residual addition, then an activation.
+//! Fuses what follows a convolution or dense layer into its epilogue: a residual addition, then an
+//! activation.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;
@@ -58,7 +59,8 @@ fn fused_operator(layer: &GraphNode) -> Option<&'static str> {
     }
 }
 
-/// If node `n` can be absorbed by the layer or group that makes one of its inputs: the new group, and the node that ended the old one.
+/// If node `n` can be absorbed by the layer or group that makes one of its inputs: the new group,
+/// and the node that ended the old one.
 fn match_group(
     graph: &Graph,
     types: &Types,

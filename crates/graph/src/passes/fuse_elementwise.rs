@@ -1,4 +1,5 @@
-//! Chains of element-wise operators become one loop each: what they compute in between never reaches memory.
+//! Chains of element-wise operators become one loop each: what they compute in between never
+//! reaches memory.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;
@@ -49,8 +50,8 @@ fn groups(graph: &Graph, types: &Types, options: KernelOptions) -> HashMap<usize
     groups
 }
 
-/// The last node of another group all of whose readers are members, if the two fit together. What repeats is no part of the
-/// loop: it would be computed again and again.
+/// The last node of another group all of whose readers are members, if the two fit together. What
+/// repeats is no part of the loop: it would be computed again and again.
 fn absorbable(
     graph: &Graph,
     types: &Types,

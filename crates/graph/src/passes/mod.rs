@@ -1,5 +1,5 @@
-//! Graph passes, in two lists. A pass is a file of its name and a row here: `PLANS.md`, `MXRT_PASSES` and tests have it from
-//! the row.
+//! Graph passes, in two lists. A pass is a file of its name and a row here: `PLANS.md`,
+//! `MXRT_PASSES` and tests have it from the row.
 
 mod assign_layouts;
 mod choice;

@@ -49,13 +49,15 @@ enum OperandBytes<'a> {
 }
 
 impl Plan {
-    /// Runs all steps except those that depend on something that has failed: an input, a constant, another step. Returns
-    /// the results that are missing therefore; the failure of a step names operator, node, attributes and shapes.
+    /// Runs all steps except those that depend on something that has failed: an input, a constant,
+    /// another step. Returns the results that are missing therefore; the failure of a step names
+    /// operator, node, attributes and shapes.
     pub fn run(&self, request: &PlanRequest<'_>, outputs: &mut [TensorMut<'_>]) -> Result<MissingResults, OpError> {
         self.run_steps(request, outputs, &mut || {})
     }
 
-    /// The same, and how long each step took by a clock, which is read in the thread that runs them.
+    /// The same, and how long each step took by a clock, which is read in the thread that runs
+    /// them.
     pub fn run_clocked(
         &self,
         request: &PlanRequest<'_>,
@@ -206,7 +208,8 @@ fn run_step(
     step.kernel.run(&mut call)
 }
 
-/// Plans are laid out so that this cannot happen; if one is not, the request fails instead of reading wrong bytes.
+/// Plans are laid out so that this cannot happen; if one is not, the request fails instead of
+/// reading wrong bytes.
 fn misplaced() -> OpError {
     OpError::new(FailureKind::Operator, "the plan places two operands of a step on the same memory")
 }

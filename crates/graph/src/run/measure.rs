@@ -13,8 +13,8 @@ use std::time::Instant;
 const MEASURED_RUNS: usize = 5;
 
 impl CachedOp {
-    /// The plan for these inputs with the time that each step takes on them in some runs, all of them on as many cores as
-    /// are idle. Waits for the runs; `poll` as for reading an array.
+    /// The plan for these inputs with the time that each step takes on them in some runs, all of
+    /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan(
         &self,
@@ -25,7 +25,8 @@ impl CachedOp {
         self.measured_plan_by(inputs, MEASURED_RUNS, move || begin.elapsed().as_nanos() as u64, poll)
     }
 
-    /// The same for so many runs (after two more), in nanoseconds of `clock`, which is read in the thread that runs them.
+    /// The same for so many runs (after two more), in nanoseconds of `clock`, which is read in the
+    /// thread that runs them.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan_by(
         &self,

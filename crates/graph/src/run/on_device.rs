@@ -1,5 +1,5 @@
-//! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are the host's, so the
-//! results have the same bits.
+//! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are
+//! the host's, so the results have the same bits.
 
 use super::execute::{PlanRequest, RunSite};
 use super::inputs::{GraphInputs, InputSource};
@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Enqueues a call. `run` runs the program; folded and packed parameters are computed from the device's values, by the first
-/// call that needs them.
+/// Enqueues a call. `run` runs the program; folded and packed parameters are computed from the
+/// device's values, by the first call that needs them.
 pub(super) fn push<F>(
     engine: &'static Engine,
     device: DeviceId,
@@ -33,7 +33,8 @@ where
     params.iter().for_each(|array| engine.freeze(array.var()));
     let inputs: Vec<&NDArray> = call.inputs.iter().copied().chain(params).collect();
     let values: Vec<(u64, usize)> = inputs.iter().map(|a| (a.value_key().0, a.value_key().2)).collect();
-    // What was pushed before is enqueued by then, so the versions are those that the kernel will meet.
+    // What was pushed before is enqueued by then, so the versions are those that the kernel will
+    // meet.
     let keys = move |ctx: &DeviceCtx<'_>| -> Vec<ValueKey> {
         values.into_iter().enumerate().map(|(i, (var, offset))| (var, ctx.version_of(i), offset)).collect()
     };

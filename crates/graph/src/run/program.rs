@@ -1,7 +1,8 @@
 //! What runs for one signature: a plan, or one plan several times over parts of a large batch.
 //!
-//! Parts follow from the signature alone, so bits never depend on load. Several parts run at a time, one on each core; a
-//! part that is alone is split over the cores. Between groups of parts a request may let others go first.
+//! Parts follow from the signature alone, so bits never depend on load. Several parts run at a
+//! time, one on each core; a part that is alone is split over the cores. Between groups of parts a
+//! request may let others go first.
 
 use super::execute::{MissingResults, PlanRequest};
 use super::inputs::{BatchRows, GraphInputs};
@@ -117,7 +118,8 @@ impl Program {
         self.last_used.store(time, Ordering::Relaxed);
     }
 
-    /// Runs the next group of parts of a request. `Some` when it was the last: the results that are missing, and why.
+    /// Runs the next group of parts of a request. `Some` when it was the last: the results that are
+    /// missing, and why.
     pub fn run_group(
         &self,
         cursor: &mut BatchCursor,
@@ -137,7 +139,8 @@ impl Program {
         }
     }
 
-    /// Runs a request `rounds` times and notes by a clock what every step took each time; of a divided one, of a part of it.
+    /// Runs a request `rounds` times and notes by a clock what every step took each time; of a
+    /// divided one, of a part of it.
     pub fn measure(
         &self,
         rounds: usize,
@@ -188,7 +191,8 @@ impl DividedBatch {
         self.rows.div_ceil(self.each)
     }
 
-    /// How many parts the group that begins with this one has. A few are left to be split over the cores.
+    /// How many parts the group that begins with this one has. A few are left to be split over the
+    /// cores.
     fn group(&self, next: usize, cores: usize) -> usize {
         let left = self.count() - next.min(self.count());
         let per_yield = (YIELD_NS / self.part.cost_ns.max(1)).clamp(1, 1 << 20) as usize;

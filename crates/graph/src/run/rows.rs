@@ -1,4 +1,5 @@
-//! Whether a graph treats the rows of a batch one by one, and into how many rows a batch is divided.
+//! Whether a graph treats the rows of a batch one by one, and into how many rows a batch is
+//! divided.
 
 use crate::ir::{Graph, GraphNode, Types, Value, infer};
 use mxrt_engine::OpError;
@@ -6,12 +7,12 @@ use mxrt_ops::{KernelOptions, Signature};
 use mxrt_tensor::TensorType;
 use std::collections::HashMap;
 
-/// A graph estimated above this for one row is run row by row: rows beside each other on the cores need no barriers, and
-/// their arenas stay in the caches.
+/// A graph estimated above this for one row is run row by row: rows beside each other on the cores
+/// need no barriers, and their arenas stay in the caches.
 const ROW_NS: u64 = 500_000;
-/// Smaller rows go together until a part is estimated to take this long: what it costs to begin a part is little then, and
-/// arenas still stay in the caches. (On 1024 images of 64x64 in a network of two convolutions parts of 1, 2, 4 and 8 ms take
-/// 43, 49, 58 and 65 ms, the whole batch 75.)
+/// Smaller rows go together until a part is estimated to take this long: what it costs to begin a
+/// part is little then, and arenas still stay in the caches. (On 1024 images of 64x64 in a network
+/// of two convolutions parts of 1, 2, 4 and 8 ms take 43, 49, 58 and 65 ms, the whole batch 75.)
 const PART_NS: u64 = 1_000_000;
 /// Batches of fewer such parts stay whole.
 const FEW_PARTS: usize = 4;
@@ -30,7 +31,8 @@ pub struct Division {
 }
 
 impl Division {
-    /// The division for graphs whose plan for one row and for [`TOGETHER`] rows are estimated to take so long.
+    /// The division for graphs whose plan for one row and for [`TOGETHER`] rows are estimated to
+    /// take so long.
     pub fn choose(one_ns: u64, together_ns: u64) -> Division {
         let loss = one_ns.saturating_mul(TOGETHER as u64) > together_ns.saturating_mul(115) / 100;
         let row_ns = (together_ns / TOGETHER as u64).max(1);
@@ -52,7 +54,8 @@ fn rows_in(time_ns: u64, row_ns: u64) -> usize {
     1 << (time_ns / row_ns).max(1).ilog2()
 }
 
-/// The rows of a batch, and which inputs have them; None where rows depend on each other, or there is only one.
+/// The rows of a batch, and which inputs have them; None where rows depend on each other, or there
+/// is only one.
 pub fn batch(
     graph: &Graph,
     inputs: &[TensorType],
@@ -111,7 +114,8 @@ fn divides(whole: Option<&TensorType>, single: Option<&TensorType>, rows: usize)
     }
 }
 
-/// Whether every row of what a node makes comes from the same row of what is divided among its inputs.
+/// Whether every row of what a node makes comes from the same row of what is divided among its
+/// inputs.
 fn keeps_rows(node: &GraphNode, divided: &[bool], types: &Types, options: KernelOptions) -> bool {
     // The same bytes with the same number of rows, which is looked at apart.
     if (node.op.rewrites.is_identity)(&node.attrs) {

@@ -21,8 +21,8 @@ pub struct DataBatch {
 
 /// A sequence of samples that can be begun again.
 pub trait Samples: Send {
-    /// Writes the next sample and its label, as elements of the type that was promised, and gives its number; `None` at
-    /// the end. On an error the content of both buffers is arbitrary.
+    /// Writes the next sample and its label, as elements of the type that was promised, and gives
+    /// its number; `None` at the end. On an error the content of both buffers is arbitrary.
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, DataError>;
 
     /// Goes back to the first sample.
@@ -66,14 +66,15 @@ struct Batches {
     params: BatchParams,
     data_type: TensorType,
     label_type: TensorType,
-    /// Content of the batch in the making. Rows that a short last batch does not fill keep what they held.
+    /// Content of the batch in the making. Rows that a short last batch does not fill keep what
+    /// they held.
     data: Block,
     label: Block,
     index: Vec<u64>,
     /// Batches made since the last reset.
     made: u64,
-    /// The number of the batch that was filled up from the beginning: the epoch ends behind it, and the next one
-    /// begins where it ended.
+    /// The number of the batch that was filled up from the beginning: the epoch ends behind it, and
+    /// the next one begins where it ended.
     wrapped: Option<u64>,
 }
 
@@ -188,7 +189,8 @@ fn no_batch(tensor: &TensorType, reason: &str) -> DataError {
     DataError::Memory(format!("a batch of {tensor} could not be made: {reason}"))
 }
 
-/// Batches of samples, made ahead in the background. Shared by threads; each batch goes to one caller.
+/// Batches of samples, made ahead in the background. Shared by threads; each batch goes to one
+/// caller.
 pub struct BatchIter {
     prefetcher: Prefetcher<Batches>,
     data_type: TensorType,
@@ -212,14 +214,14 @@ impl BatchIter {
         (&self.data_type, &self.label_type)
     }
 
-    /// The next batch, or `None` at the end of the epoch. An error comes behind the batches before it and then with
-    /// every call, until [`BatchIter::reset`].
+    /// The next batch, or `None` at the end of the epoch. An error comes behind the batches before
+    /// it and then with every call, until [`BatchIter::reset`].
     pub fn next(&self) -> Result<Option<DataBatch>, DataError> {
         self.prefetcher.next()
     }
 
-    /// As [`BatchIter::next`]. `poll` is called now and then while waiting; when it returns false the wait is given up
-    /// with [`Problem::Interrupted`].
+    /// As [`BatchIter::next`]. `poll` is called now and then while waiting; when it returns false
+    /// the wait is given up with [`Problem::Interrupted`].
     pub fn next_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<DataBatch>, DataError> {
         self.prefetcher.next_with(poll)
     }

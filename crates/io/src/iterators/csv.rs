@@ -108,7 +108,8 @@ fn files(uri: &str) -> Result<Vec<PathBuf>, DataError> {
     Ok(found)
 }
 
-/// The files of a directory, by name, so that the order of samples does not depend on the file system.
+/// The files of a directory, by name, so that the order of samples does not depend on the file
+/// system.
 fn files_in(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
     let failed = |error: std::io::Error| FileError::io("reading", &directory.to_string_lossy(), &error);
     let mut found = Vec::new();
@@ -135,7 +136,8 @@ struct Rows {
     line: u64,
     /// The last line ended in a carriage return; a newline behind it belongs to it.
     after_return: bool,
-    /// Bytes that a line may have: far more than its numbers need. What is longer is no line of numbers.
+    /// Bytes that a line may have: far more than its numbers need. What is longer is no line of
+    /// numbers.
     longest: usize,
 }
 
@@ -171,7 +173,8 @@ impl Rows {
         Ok(false)
     }
 
-    /// Reads the next line without its end into `text`, from the next file if need be; false behind the last one.
+    /// Reads the next line without its end into `text`, from the next file if need be; false behind
+    /// the last one.
     fn read_line(&mut self) -> Result<bool, DataError> {
         loop {
             if self.reader.is_some() && self.read_line_of_file()? {

@@ -1,8 +1,8 @@
 //! Data iterators: one file and one row each.
 //!
-//! An iterator is a table of parameters and a function that makes a [`Source`] of samples out of them. Batches
-//! ([`batch`]), running ahead in the background ([`prefetch`]), the parameters of [`BATCH_PARAMETERS`] and the classes of
-//! `mx.io` are the same for all.
+//! An iterator is a table of parameters and a function that makes a [`Source`] of samples out of
+//! them. Batches ([`batch`]), running ahead in the background ([`prefetch`]), the parameters of
+//! [`BATCH_PARAMETERS`] and the classes of `mx.io` are the same for all.
 
 pub mod batch;
 mod csv;
@@ -38,7 +38,8 @@ pub struct Source {
     pub data_shape: Shape,
     /// extents of one label
     pub label_shape: Shape,
-    /// opens the samples: once when the iterator is made, and again in a forked process that goes on iterating
+    /// opens the samples: once when the iterator is made, and again in a forked process that goes
+    /// on iterating
     pub open: Box<OpenSamples>,
 }
 
@@ -84,8 +85,8 @@ impl IterDef {
         place.map_or(&[], |place| &PARAMETERS[place])
     }
 
-    /// Starts reading. What can be found wrong with parameters and files is reported here, errors in the content of files
-    /// by [`BatchIter::next`].
+    /// Starts reading. What can be found wrong with parameters and files is reported here, errors
+    /// in the content of files by [`BatchIter::next`].
     pub fn start<'a>(
         &self,
         engine: &'static Engine,

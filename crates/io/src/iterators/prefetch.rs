@@ -1,7 +1,8 @@
 //! One background prefetcher for every data iterator.
 //!
-//! A thread runs the producer ahead of the consumer. Items, the end and errors travel through one bounded queue, so
-//! an error is received exactly where it belongs: behind the items that were produced before it.
+//! A thread runs the producer ahead of the consumer. Items, the end and errors travel through one
+//! bounded queue, so an error is received exactly where it belongs: behind the items that were
+//! produced before it.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -24,8 +25,8 @@ pub trait Producer: Send + 'static {
     /// The next item, or `None` at the end of an epoch.
     fn next(&mut self) -> Result<Option<Self::Item>, Self::Error>;
 
-    /// Begins an epoch. `delivered` is how many items of the last one reached the consumer, which is what counts for
-    /// where the new one starts: how far the producer had run ahead is chance.
+    /// Begins an epoch. `delivered` is how many items of the last one reached the consumer, which
+    /// is what counts for where the new one starts: how far the producer had run ahead is chance.
     fn reset(&mut self, delivered: u64) -> Result<(), Self::Error>;
 
     /// The error for something that the prefetcher itself notices.
@@ -109,7 +110,8 @@ struct Running<P: Producer> {
     process: u32,
 }
 
-/// Runs a [`Producer`] ahead in a thread of its own. Any number of threads may call [`Prefetcher::next`].
+/// Runs a [`Producer`] ahead in a thread of its own. Any number of threads may call
+/// [`Prefetcher::next`].
 pub struct Prefetcher<P: Producer> {
     make: Box<dyn Fn() -> Result<P, P::Error> + Send + Sync>,
     capacity: usize,
@@ -117,8 +119,8 @@ pub struct Prefetcher<P: Producer> {
 }
 
 impl<P: Producer> Prefetcher<P> {
-    /// Starts producing; at most `capacity` items wait to be taken. `make` makes the producer, once now and once more
-    /// in every forked process that goes on iterating.
+    /// Starts producing; at most `capacity` items wait to be taken. `make` makes the producer, once
+    /// now and once more in every forked process that goes on iterating.
     pub fn start(
         capacity: usize,
         make: impl Fn() -> Result<P, P::Error> + Send + Sync + 'static,
@@ -128,14 +130,14 @@ impl<P: Producer> Prefetcher<P> {
         Ok(Prefetcher { make: Box::new(make), capacity, running })
     }
 
-    /// The next item, or `None` at the end of the epoch. After an error every call gives the same error until
-    /// [`Prefetcher::reset`].
+    /// The next item, or `None` at the end of the epoch. After an error every call gives the same
+    /// error until [`Prefetcher::reset`].
     pub fn next(&self) -> Result<Option<P::Item>, P::Error> {
         self.next_with(&mut || true)
     }
 
-    /// As [`Prefetcher::next`]. `poll` is called now and then while waiting; when it returns false the wait is given up
-    /// with [`Problem::Interrupted`].
+    /// As [`Prefetcher::next`]. `poll` is called now and then while waiting; when it returns false
+    /// the wait is given up with [`Problem::Interrupted`].
     pub fn next_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<P::Item>, P::Error> {
         let shared = {
             let running = self.running.lock();
@@ -244,8 +246,8 @@ impl<P: Producer> Shared<P> {
         let unwanted = std::mem::take(&mut state.queue);
         state.epoch += 1;
         let delivered = std::mem::take(&mut state.delivered);
-        // Nothing is delivered between resets that wait together, and two resets of an untouched epoch are as good as
-        // one, so no more than two need remembering.
+        // Nothing is delivered between resets that wait together, and two resets of an untouched
+        // epoch are as good as one, so no more than two need remembering.
         if state.resets.len() < 2 {
             state.resets.push(delivered);
         }

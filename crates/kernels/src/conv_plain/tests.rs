@@ -37,7 +37,8 @@ fn ravel(index: &[usize], shape: &[usize]) -> usize {
     index.iter().zip(shape).fold(0, |o, (i, n)| o * n + i)
 }
 
-/// Calls `f(index of x, index of weight, index of out)` for every product of a convolution of `x` to `out`.
+/// Calls `f(index of x, index of weight, index of out)` for every product of a convolution of `x`
+/// to `out`.
 fn products(case: &Case, x: &[usize], out: &[usize], mut f: impl FnMut(usize, usize, usize)) {
     let per_group = x[1] / case.groups;
     let weight = [&[out[1], per_group], case.kernel].concat();

@@ -28,13 +28,14 @@ trait BinaryFunction {
 
 /// Calls the macro `$then` with the table.
 ///
-/// A row: name of the function; what it gives, as the documentation of its operators says it; name and aliases of its operators, of
-/// two arrays of one shape (`same_shape`), of arrays that are broadcast, of an array and a number (`scalar`), of a number and an
-/// array (`scalar_left`), each if there is one; code.
-/// * `any: vectors2 |a, b| …` is a loop for every type `T`, compiled for every vector width. `each2` instead compiles it once, for
-///   functions that are calls.
-/// * `float: |a, b| …` is a function in single and double precision. Integers compute in single precision and convert, as MXNet does,
-///   unless `integers: |a, b| …` says otherwise.
+/// A row: name of the function; what it gives, as the documentation of its operators says it; name
+/// and aliases of its operators, of two arrays of one shape (`same_shape`), of arrays that are
+/// broadcast, of an array and a number (`scalar`), of a number and an array (`scalar_left`), each
+/// if there is one; code.
+/// * `any: vectors2 |a, b| …` is a loop for every type `T`, compiled for every vector width.
+///   `each2` instead compiles it once, for functions that are calls.
+/// * `float: |a, b| …` is a function in single and double precision. Integers compute in single
+///   precision and convert, as MXNet does, unless `integers: |a, b| …` says otherwise.
 /// * `cost: …`, at the end behind a semicolon, is a [`FunctionCost`].
 #[macro_export]
 macro_rules! binary_functions {
@@ -189,7 +190,8 @@ macro_rules! define_binary {
         { $type:ident: $($loop:ident)? |$a:ident, $b:ident| $value:expr
           $(, integers: |$x:ident, $y:ident| $integer:expr)?; cost: $cost:ident $(($picoseconds:literal))? }
     )*) => {
-        /// A function of two numbers. Comparisons and logic give 1 or 0 in the type of the operands.
+        /// A function of two numbers. Comparisons and logic give 1 or 0 in the type of the
+        /// operands.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Binary {
             $(#[doc = concat!("Of `a` and `b`, ", $what, ".")] $name,)*

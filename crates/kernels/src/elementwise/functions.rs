@@ -8,8 +8,8 @@ use crate::vectorize::{Loop, vectorize};
 pub enum FunctionCost {
     /// Nothing, for every element type.
     Streaming,
-    /// So many picoseconds in single precision, by vectors of 512 bits; shorter vectors take longer. Zero where reading and writing
-    /// take all of the time.
+    /// So many picoseconds in single precision, by vectors of 512 bits; shorter vectors take
+    /// longer. Zero where reading and writing take all of the time.
     Vectors(u64),
     /// So many picoseconds in single precision, number by number.
     Calls(u64),

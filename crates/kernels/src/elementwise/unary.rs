@@ -1,4 +1,5 @@
-//! The table of functions of one number: a row each, with the name and documentation of its operator and its code.
+//! The table of functions of one number: a row each, with the name and documentation of its
+//! operator and its code.
 
 use super::BLOCK;
 use super::functions::{FunctionCost, clip, each, truth, vectors};
@@ -33,11 +34,14 @@ trait UnaryFunction: Copy {
 
 /// Calls the macro `$then` with the table.
 ///
-/// A row: name of the function; in brackets name and aliases of its operator, if it has one; documentation; code.
-/// * `f64: |x| …` is the function in double precision. Every type computes in it that has no loop of its own.
-/// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half precision takes it too. `each` instead
-///   of `vectors` compiles it once, for functions that are calls. `f64s:` and `integers:` are such loops for double precision and
-///   for integers of type `T`.
+/// A row: name of the function; in brackets name and aliases of its operator, if it has one;
+/// documentation; code.
+/// * `f64: |x| …` is the function in double precision. Every type computes in it that has no loop
+///   of its own.
+/// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
+///   precision takes it too. `each` instead of `vectors` compiles it once, for functions that are
+///   calls. `f64s:` and `integers:` are such loops for double precision and for integers of type
+///   `T`.
 /// * `cost: …`, at the end behind a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
 /// Functions with parameters follow, with their documentation; their code stands below the table.

@@ -1,5 +1,6 @@
-//! Products of values rounded to bf16, for AVX512-BF16: rows of A and of the weights are rounded to pairs of neighbouring values,
-//! each of which takes the place of one `f32`. Sums, bias and activation are `f32`.
+//! Products of values rounded to bf16, for AVX512-BF16: rows of A and of the weights are rounded to
+//! pairs of neighbouring values, each of which takes the place of one `f32`. Sums, bias and
+//! activation are `f32`.
 
 use super::tile::{Elements, tile_size};
 use super::{Epilogue, Matrix, Sgemm};
@@ -60,7 +61,8 @@ impl Bf16Gemm {
         }
     }
 
-    /// `c = a * wᵀ` with the epilogue applied; `a` holds m rows of k, row i of C starts at `i * c_stride`.
+    /// `c = a * wᵀ` with the epilogue applied; `a` holds m rows of k, row i of C starts at
+    /// `i * c_stride`.
     ///
     /// # Panics
     /// If an operand is smaller than the shape says.
@@ -94,7 +96,8 @@ impl Bf16Gemm {
             let mask = u32::MAX >> (2 * LANES - values.len());
             let low = Src::new(values);
             let high = low.add(LANES.min(values.len()));
-            // SAFETY: `new` asked for the instructions; `mask` has a bit for every value there is, `pairs` has 16 elements.
+            // SAFETY: `new` asked for the instructions; `mask` has a bit for every value there is,
+            // `pairs` has 16 elements.
             unsafe { round_to_pairs(low, high, 1, mask, Dst::new(pairs)) }
         }
     }

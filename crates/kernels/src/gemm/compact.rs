@@ -1,13 +1,16 @@
-//! Packed weights in 28 bits each, without loss: reading large dense layers is all that few rows cost, and an eighth less to read
-//! is an eighth less time.
+//! Packed weights in 28 bits each, without loss: reading large dense layers is all that few rows
+//! cost, and an eighth less to read is an eighth less time.
 //!
-//! Of a number, sign and mantissa take three bytes and stay as they are. Of the eight bits of the exponent four are kept: the
-//! weights of a panel have few exponents, most of them the 15 below some highest one. The sixteenth code stands for the exponent
-//! of zero. What has another exponent is an exception: it is written down beside its place, and counts behind the others. A panel
-//! with many of them would be slow, so then the layer's weights are packed as they are ([`Sgemm::pack`]).
+//! Of a number, sign and mantissa take three bytes and stay as they are. Of the eight bits of the
+//! exponent four are kept: the weights of a panel have few exponents, most of them the 15 below
+//! some highest one. The sixteenth code stands for the exponent of zero. What has another exponent
+//! is an exception: it is written down beside its place, and counts behind the others. A panel with
+//! many of them would be slow, so then the layer's weights are packed as they are
+//! ([`Sgemm::pack`]).
 //!
-//! The columns of up to sixteen panels lie together step by step: 1792 bytes, which need not be read if the step's inputs are all
-//! zero, as half of what comes out of a ReLU is. Weights are multiplied where they are unpacked (`product.rs`).
+//! The columns of up to sixteen panels lie together step by step: 1792 bytes, which need not be
+//! read if the step's inputs are all zero, as half of what comes out of a ReLU is. Weights are
+//! multiplied where they are unpacked (`product.rs`).
 
 pub(super) mod product;
 
@@ -70,7 +73,8 @@ pub(super) fn fits(k: usize, isa: Isa) -> bool {
     isa == Isa::Avx512 && has_vbmi() && (LEAST_DEPTH..=u32::MAX as usize / WIDTH).contains(&k)
 }
 
-/// Where the parts of packed weights lie, in elements: header, tables, ends of the panels' exceptions, steps, exceptions.
+/// Where the parts of packed weights lie, in elements: header, tables, ends of the panels'
+/// exceptions, steps, exceptions.
 #[derive(Clone, Copy)]
 struct Places {
     panels: usize,
@@ -164,8 +168,9 @@ fn exponent(bits: u32) -> u32 {
     bits >> 23 & 0xff
 }
 
-/// The exponent of code 0 with which most numbers have a code, by a part of the numbers if they are many. Of equally good ones the
-/// lowest: the part may not have met the rarest numbers, which are small. Infinities and NaN get no code.
+/// The exponent of code 0 with which most numbers have a code, by a part of the numbers if they are
+/// many. Of equally good ones the lowest: the part may not have met the rarest numbers, which are
+/// small. Infinities and NaN get no code.
 fn highest_code(numbers: &[u32]) -> u32 {
     let mut count = [0u32; 256];
     let some = numbers.chunks(LANES).step_by((numbers.len() / LANES / SAMPLE) | 1).flatten();
@@ -185,7 +190,8 @@ fn write_steps(
     let out = Dst::new(out);
     for (k, numbers) in panel.chunks_exact(WIDTH).enumerate() {
         let at = k * step;
-        // SAFETY: `fits` asked for the instructions; these are WIDTH numbers, and `Places` has room for the step.
+        // SAFETY: `fits` asked for the instructions; these are WIDTH numbers, and `Places` has room
+        // for the step.
         let mut without_code = unsafe { pack_compact(Src::new(numbers), top, out.add(rest + at), out.add(codes + at)) };
         while without_code != 0 {
             let column = without_code.trailing_zeros() as usize;
@@ -238,8 +244,8 @@ impl<'a> View<'a> {
     pub(super) fn unpack(&self, panel: usize, steps: Range<usize>, out: &mut [f32]) {
         assert!(steps.end <= self.places.k, "steps {steps:?} of {}", self.places.k);
         let out = &mut out[..steps.len() * WIDTH];
-        // SAFETY: `fits` asked for the instructions; the panel has these steps, behind the last of which there are `BEHIND`
-        // elements; `out` has room for their numbers.
+        // SAFETY: `fits` asked for the instructions; the panel has these steps, behind the last of
+        // which there are `BEHIND` elements; `out` has room for their numbers.
         unsafe { unpack_compact(&self.columns(&(panel..panel + 1)), steps.clone(), Dst::new(out)) }
         for (step, column, weight) in self.exceptions_of(panel, &steps) {
             out[(step - steps.start) * WIDTH + column] = weight;

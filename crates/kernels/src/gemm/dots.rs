@@ -1,4 +1,5 @@
-//! `C = A * Wᵀ` for few rows of A, straight from the rows of W: packing W would read and write more than the product reads.
+//! `C = A * Wᵀ` for few rows of A, straight from the rows of W: packing W would read and write more
+//! than the product reads.
 
 use super::tile::too_large;
 use super::{Epilogue, Matrix};
@@ -15,7 +16,8 @@ const CHUNK_WORK: usize = 256 << 10;
 /// How far ahead of its use a row of W is requested, in elements.
 const AHEAD: usize = 32 * LANES;
 
-/// `c[m, n] = a[m, k] * w[n, k]ᵀ` with the epilogue applied; row i of C starts at `i * c_stride`. Any m; pays for up to about 8.
+/// `c[m, n] = a[m, k] * w[n, k]ᵀ` with the epilogue applied; row i of C starts at `i * c_stride`.
+/// Any m; pays for up to about 8.
 ///
 /// # Panics
 /// If an operand is smaller than the shape says, or the columns of A are not contiguous.
@@ -60,7 +62,8 @@ pub fn multiply_rows(
                     c: dst.add(row * c_stride + col),
                     c_stride,
                 };
-                // SAFETY: these rows of A and W and elements of C were checked above; this chunk has these columns of C.
+                // SAFETY: these rows of A and W and elements of C were checked above; this chunk
+                // has these columns of C.
                 unsafe { dots(isa, rows, cols)(&args) }
             }
         }

@@ -2,7 +2,8 @@
 
 use super::Matrix;
 
-/// Steps are left out if at least one in so many is; otherwise looking them up takes longer than what is saved.
+/// Steps are left out if at least one in so many is; otherwise looking them up takes longer than
+/// what is saved.
 const LEAST_PART: usize = 16;
 /// More rows have hardly a step in common that none of them needs.
 const MOST_ROWS: usize = 4;
@@ -22,8 +23,8 @@ impl<'a> Live<'a> {
         (k + 1) + values
     }
 
-    /// The steps of `a`, `[rows, k]`, with a value that is not zero, if `some` is true and those are clearly fewer than all;
-    /// otherwise all.
+    /// The steps of `a`, `[rows, k]`, with a value that is not zero, if `some` is true and those
+    /// are clearly fewer than all; otherwise all.
     ///
     /// # Panics
     /// If the rows of `a` are not contiguous.
@@ -61,7 +62,8 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Lists the columns of `a` in which a value is not zero, of either sign; their number. `used` has room for a mark of each.
+/// Lists the columns of `a` in which a value is not zero, of either sign; their number. `used` has
+/// room for a mark of each.
 fn list_used(a: Matrix<'_>, rows: usize, used: &mut [u32], steps: &mut [u32]) -> usize {
     used.fill(0);
     for row in 0..rows {

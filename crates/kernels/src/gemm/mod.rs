@@ -1,8 +1,8 @@
 //! Matrix products `C = A * B` in `f32`, with bias and activation applied on the way out.
 //!
-//! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is repacked a few rows at a
-//! time. Every element of C is summed over k in the same order whatever the threads do. Large weights are packed in fewer bytes
-//! (`compact.rs`).
+//! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is
+//! repacked a few rows at a time. Every element of C is summed over k in the same order whatever
+//! the threads do. Large weights are packed in fewer bytes (`compact.rs`).
 
 mod bf16;
 mod compact;
@@ -26,12 +26,13 @@ use live::Live;
 use output::{Output, check_output};
 use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
 
-/// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth stays in the first-level cache
-/// while they pass by.
+/// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth
+/// stays in the first-level cache while they pass by.
 const DEPTH: usize = 256;
 /// Register tiles of rows that a chunk packs together.
 const ROW_TILES: usize = 8;
-/// Multiply-adds that a chunk should have at least; and where rows are so few that reading B takes the time.
+/// Multiply-adds that a chunk should have at least; and where rows are so few that reading B takes
+/// the time.
 const CHUNK_WORK: usize = 1 << 20;
 const FEW_ROWS_WORK: usize = 128 << 10;
 
@@ -99,7 +100,8 @@ impl Sgemm {
         Sgemm { m, n, k, isa: isa.or_best(), elements: Elements::Single, compact: false }
     }
 
-    /// A product with the weights of a layer, which are packed so that they are read in the least time: for all m in one way.
+    /// A product with the weights of a layer, which are packed so that they are read in the least
+    /// time: for all m in one way.
     pub fn with_weights(m: usize, n: usize, k: usize, isa: Isa) -> Sgemm {
         Sgemm { compact: compact::pays(n, k, isa.or_best()), ..Sgemm::new(m, n, k, isa) }
     }
@@ -163,7 +165,8 @@ impl Sgemm {
         let panels = self.n.div_ceil(self.panel());
         let bands = rows.parts.div_ceil(ROW_TILES);
         let row_tiles = rows.parts.div_ceil(bands);
-        // Panels that make a chunk worth its start, and at least eight so that repacking A stays small beside its use.
+        // Panels that make a chunk worth its start, and at least eight so that repacking A stays
+        // small beside its use.
         let band_work = (row_tiles * size.rows).min(self.m.max(1)) * self.panel() * self.k.max(1);
         let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
         let group = least.div_ceil(band_work).max(8);
@@ -176,12 +179,13 @@ impl Sgemm {
         if self.compact { compact() } else { 0 }
     }
 
-    /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it, row i of C starts at `i * c_stride`.
-    /// Weights in 28 bits that meet nothing but zeros are not read.
+    /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it, row i
+    /// of C starts at `i * c_stride`. Weights in 28 bits that meet nothing but zeros are not read.
     ///
     /// # Panics
-    /// If an operand is smaller than the shape says, or `workspace` than [`workspace_len`](Self::workspace_len); on weights in
-    /// 28 bits if the rows of A are not contiguous.
+    /// If an operand is smaller than the shape says, or `workspace` than
+    /// [`workspace_len`](Self::workspace_len); on weights in 28 bits if the rows of A are not
+    /// contiguous.
     #[allow(clippy::too_many_arguments)]
     pub fn run(
         &self,
@@ -231,7 +235,8 @@ impl Sgemm {
     }
 }
 
-/// One panel of a B whose columns are not contiguous, 16 rows at a time so that reads stay in the lines they opened.
+/// One panel of a B whose columns are not contiguous, 16 rows at a time so that reads stay in the
+/// lines they opened.
 fn pack_columns(b: Matrix<'_>, first: usize, cols: usize, width: usize, panel: &mut [f32]) {
     for (block, rows) in panel.chunks_mut(LANES * width).enumerate() {
         let i0 = block * LANES;
@@ -299,8 +304,9 @@ impl Job<'_> {
                         c: c.add(at * width),
                         add: k0 > 0,
                     };
-                    // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps cover its `steps` from k0, as
-                    // many as `b` has; `sums` has `width` columns for every row of the band.
+                    // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps
+                    // cover its `steps` from k0, as many as `b` has; `sums` has `width` columns for
+                    // every row of the band.
                     unsafe { entries.of(&self.cut.rows, t)(&args) }
                 }
             }
@@ -353,7 +359,8 @@ pub struct PackedB {
 }
 
 impl PackedB {
-    /// Packs B: rows of `[k, n]`, or of `[n, k]` if `transposed` (the weights of a fully connected layer).
+    /// Packs B: rows of `[k, n]`, or of `[n, k]` if `transposed` (the weights of a fully connected
+    /// layer).
     ///
     /// # Panics
     /// If `b` is smaller than k x n.

@@ -33,8 +33,8 @@ impl Output<'_> {
     /// Writes `rows` rows of the finished sums of a panel to C with the epilogue applied.
     ///
     /// # Safety
-    /// No other thread may touch these rows of the panel; `sums` must hold `rows` rows of its width, `sums_row`
-    /// elements from one to the next.
+    /// No other thread may touch these rows of the panel; `sums` must hold `rows` rows of its
+    /// width, `sums_row` elements from one to the next.
     pub unsafe fn store(&self, first: usize, rows: usize, panel: usize, sums: Src, sums_row: usize) {
         let width = self.gemm.panel();
         let col = panel * width;
@@ -53,7 +53,8 @@ impl Output<'_> {
             rows,
             cols,
         };
-        // SAFETY: rows `first ..` and columns `col ..` lie inside C (checked in `run`); the rest is promised by the caller.
+        // SAFETY: rows `first ..` and columns `col ..` lie inside C (checked in `run`); the rest is
+        // promised by the caller.
         unsafe { entry::<StoreRows>(self.gemm.isa)(&args) }
     }
 }
@@ -79,7 +80,8 @@ impl Body for StoreRows {
         let limits = x.limits.ready(s);
         for r in 0..x.rows {
             for j in (0..x.cols).step_by(LANES) {
-                // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last block by way of a buffer.
+                // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last
+                // block by way of a buffer.
                 unsafe {
                     let v = s.add(s.load(x.sums, r * x.sums_row + j), s.load(x.bias, j));
                     let v = limits.apply(s, v);

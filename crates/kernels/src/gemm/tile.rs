@@ -1,8 +1,10 @@
-//! The register tile behind every product: M rows (pixels, tiles of a transform, matrix rows) times N blocks of 16 outputs.
+//! The register tile behind every product: M rows (pixels, tiles of a transform, matrix rows) times
+//! N blocks of 16 outputs.
 //!
-//! Rows of A are read one scalar at a time and broadcast; B is a panel packed in reading order, 16 N values per step. A
-//! table of [`Tap`]s says where each run of up to 16 consecutive steps starts in A, so that one tile serves convolutions of
-//! any kernel, stride and dilation, the products of Winograd transforms and plain matrices.
+//! Rows of A are read one scalar at a time and broadcast; B is a panel packed in reading order, 16
+//! N values per step. A table of [`Tap`]s says where each run of up to 16 consecutive steps starts
+//! in A, so that one tile serves convolutions of any kernel, stride and dilation, the products of
+//! Winograd transforms and plain matrices.
 
 use crate::isa::Isa;
 use crate::simd::{
@@ -29,13 +31,15 @@ pub(crate) enum Elements {
     Pairs,
 }
 
-/// How far ahead of its use a weight line is requested, in elements: 128 lines into the first-level cache, 1024 into the
-/// second. Hardware prefetching alone does not keep up with panels that come from memory.
+/// How far ahead of its use a weight line is requested, in elements: 128 lines into the first-level
+/// cache, 1024 into the second. Hardware prefetching alone does not keep up with panels that come
+/// from memory.
 const NEAR: usize = 128 * 16;
 const FAR: usize = 1024 * 16;
 /// How many taps ahead of its use a line of A is.
 const ROWS_AHEAD: usize = 2;
-/// Up to so many rows nothing but reading B takes time; the hardware follows one stream better without requests in between.
+/// Up to so many rows nothing but reading B takes time; the hardware follows one stream better
+/// without requests in between.
 const FEW_ROWS: usize = 4;
 
 /// Rows and blocks of 16 columns of the largest register tile.
@@ -71,8 +75,8 @@ impl Split {
         Split { parts, leading: total % parts, sizes: [small + 1, small] }
     }
 
-    /// Tiles for `isa`. Large ones are about as fast as the largest, so that even ones are best; of small ones only the largest is
-    /// fast, so that all are of that size but for what is left over.
+    /// Tiles for `isa`. Large ones are about as fast as the largest, so that even ones are best; of
+    /// small ones only the largest is fast, so that all are of that size but for what is left over.
     pub(crate) fn tiles(total: usize, isa: Isa) -> Split {
         let max = tile_size(isa).rows;
         match isa.or_best() {
@@ -120,17 +124,20 @@ impl<A> SplitEntries<A> {
 
 /// `acc[m][n] += sum over steps of A[m][step] * B[step][n]`.
 ///
-/// `ROW` is the distance between rows of A in elements, or 0 to take it from `row`: a constant makes every row of A a constant
-/// displacement from one register. One below 16 stands for planes, where every tap is one value. Few rows would leave the multiply-add units waiting for each other's results, so the
-/// steps are spread over `WAYS` sets of accumulators.
+/// `ROW` is the distance between rows of A in elements, or 0 to take it from `row`: a constant
+/// makes every row of A a constant displacement from one register. One below 16 stands for planes,
+/// where every tap is one value. Few rows would leave the multiply-add units waiting for each
+/// other's results, so the steps are spread over `WAYS` sets of accumulators.
 ///
 /// `soon` says what of B is requested for the second-level cache.
 ///
-/// From row `TURN` on, rows are counted from `a + turn`: a tile can hold two rows of a narrow image, which halves how often B is
-/// read. With `TURN = M` there is one run of rows and `turn` means nothing.
+/// From row `TURN` on, rows are counted from `a + turn`: a tile can hold two rows of a narrow
+/// image, which halves how often B is read. With `TURN = M` there is one run of rows and `turn`
+/// means nothing.
 ///
 /// # Safety
-/// For every tap and m < M, `count` values at `offset` from the start of row m must be readable, and `b[.. steps * N * 16]`.
+/// For every tap and m < M, `count` values at `offset` from the start of row m must be readable,
+/// and `b[.. steps * N * 16]`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(crate) unsafe fn accumulate<
@@ -164,8 +171,8 @@ pub(crate) unsafe fn accumulate<
                 step::<S, M, N, TURN, false>(s, &mut more[0], ap, 0, rows, b, b);
                 b = b.add(N * LANES);
             } else if tap.count == LANES as u32 {
-                // A line of every row of A, requested before its turn: rows of one pixel have no stream for the hardware to
-                // follow.
+                // A line of every row of A, requested before its turn: rows of one pixel have no
+                // stream for the hardware to follow.
                 let mut ahead = a.add(taps[(t + ROWS_AHEAD).min(taps.len() - 1)].offset as usize);
                 for i in 0..LANES / 4 {
                     for u in 0..4 {
@@ -215,8 +222,9 @@ impl Soon {
         Soon { at: b.add(FAR), step: width, rows: false }
     }
 
-    /// A part of the panel `next` that is as long as what `passes` tiles read one after the other: pass number `pass` requests
-    /// its share, so that what arrives from memory does so all the time and not only during the first pass.
+    /// A part of the panel `next` that is as long as what `passes` tiles read one after the other:
+    /// pass number `pass` requests its share, so that what arrives from memory does so all the time
+    /// and not only during the first pass.
     #[inline(always)]
     pub(crate) fn share(next: Src, len: usize, width: usize, pass: usize, passes: usize) -> Soon {
         Soon { at: next.add(len / passes * pass), step: width.div_ceil(passes), rows: false }
@@ -265,7 +273,8 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize, const
     }
 }
 
-/// Arguments of [`product`]: `c[m][n][16] (+)= A * B` with the rows of A 16 elements apart and C contiguous.
+/// Arguments of [`product`]: `c[m][n][16] (+)= A * B` with the rows of A 16 elements apart and C
+/// contiguous.
 pub(crate) struct ProductArgs {
     pub a: Src,
     pub taps: *const Tap,

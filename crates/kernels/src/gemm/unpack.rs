@@ -7,10 +7,12 @@ use std::ops::Range;
 const STEPS: usize = 64;
 
 impl Sgemm {
-    /// Some columns of B, each as k elements one after another, bit for bit as [`pack`](Self::pack) got them.
+    /// Some columns of B, each as k elements one after another, bit for bit as [`pack`](Self::pack)
+    /// got them.
     ///
     /// # Panics
-    /// If `packed` is shorter than [`packed_len`](Self::packed_len), `out` than the columns, or there are no such columns.
+    /// If `packed` is shorter than [`packed_len`](Self::packed_len), `out` than the columns, or
+    /// there are no such columns.
     pub fn unpack(&self, packed: &[f32], columns: Range<usize>, out: &mut [f32]) {
         assert!(columns.end <= self.n, "columns {columns:?} of {}", self.n);
         if columns.is_empty() || self.k == 0 {

@@ -14,7 +14,8 @@ fn steady(len: usize, f: impl Fn(&dyn Par, &mut [f32])) -> Vec<f32> {
     first
 }
 
-/// `f(column, k)` for every element of `[outer, n, inner]`, `column` being the `n` elements it is normalised with.
+/// `f(column, k)` for every element of `[outer, n, inner]`, `column` being the `n` elements it is
+/// normalised with.
 fn along(x: &[f32], [outer, n, inner]: [usize; 3], f: impl Fn(&[f64], usize) -> f64) -> Vec<f64> {
     let mut out = vec![0.0; x.len()];
     for o in 0..outer {

@@ -1,5 +1,5 @@
-//! Global pooling of small planes in single precision, sixteen planes at a time: transposed, the lanes of all of them are put
-//! together in the steps that one would take.
+//! Global pooling of small planes in single precision, sixteen planes at a time: transposed, the
+//! lanes of all of them are put together in the steps that one would take.
 
 use super::{Plan, PoolKind, fold_vectors};
 use crate::halves::{narrow, widen};

@@ -1,5 +1,6 @@
-//! Pooling of rows in single precision, in vectors written out: rows are too short for what a compiled loop does before its first
-//! vector and after its last one, and windows two columns apart take shuffles.
+//! Pooling of rows in single precision, in vectors written out: rows are too short for what a
+//! compiled loop does before its first vector and after its last one, and windows two columns apart
+//! take shuffles.
 
 use super::{Plan, PoolKind, fold_vectors};
 use crate::halves::{narrow, widen};
@@ -9,7 +10,8 @@ use crate::vectorize::Width;
 use half::f16;
 use std::ops::Range;
 
-/// Columns of a window, from one to the next, and of the padding before a row, at most: all of them are stored.
+/// Columns of a window, from one to the next, and of the padding before a row, at most: all of them
+/// are stored.
 const WIDEST: usize = 64;
 /// Fewer outputs in a row than this are not worth a vector.
 const FEWEST: usize = 4;
@@ -138,11 +140,13 @@ fn pool_part(plan: &Plan, part: &Part, image: Image<'_>, extents: &[f32], lines:
     };
     let isa = Width::widest().isa();
     let body = if plan.kind == PoolKind::Max { entry::<PoolRows<true>>(isa) } else { entry::<PoolRows<false>>(isa) };
-    // SAFETY: the image has what the windows see, `out` the rows; line and extents have the lengths that the plan asks for.
+    // SAFETY: the image has what the windows see, `out` the rows; line and extents have the lengths
+    // that the plan asks for.
     unsafe { body(&args) }
 }
 
-/// Elements of a row with its padding, and behind it what the last vector of outputs reads without need.
+/// Elements of a row with its padding, and behind it what the last vector of outputs reads without
+/// need.
 fn line_len(plan: &Plan) -> usize {
     let written = plan.pad[2] + plan.size[2].next_multiple_of(LANES);
     let read = plan.out[2].next_multiple_of(LANES) * plan.stride[2] + plan.kernel[2] + LANES;
@@ -167,8 +171,8 @@ struct Args {
     slice: usize,
     rows: Range<usize>,
     extents: Src,
-    /// Two lines of so many elements, one of which is filled while the windows of the other are pooled: what has just been stored
-    /// cannot be loaded at other boundaries at once.
+    /// Two lines of so many elements, one of which is filled while the windows of the other are
+    /// pooled: what has just been stored cannot be loaded at other boundaries at once.
     lines: Dst,
     line_len: usize,
     out: Dst,
@@ -194,8 +198,8 @@ impl<const MAX: bool> Body for PoolRows<MAX> {
     }
 }
 
-/// The rows of a window become one line, whose columns are then put together: fewer steps than there are places in a window.
-/// `KERNEL = 0` stands for any width, `STRIDE = 0` for any above 2.
+/// The rows of a window become one line, whose columns are then put together: fewer steps than
+/// there are places in a window. `KERNEL = 0` stands for any width, `STRIDE = 0` for any above 2.
 ///
 /// # Safety
 /// As [`pool_part`] says.
@@ -295,7 +299,8 @@ unsafe fn add_rows<S: Simd, const MAX: bool, const N: usize>(
     }
 }
 
-/// The sixteen windows at the beginning of a line, whose columns are put together from left to right.
+/// The sixteen windows at the beginning of a line, whose columns are put together from left to
+/// right.
 ///
 /// # Safety
 /// As [`pool_part`] says.

@@ -136,7 +136,8 @@ fn bytes_and_half_precision_pool_too() {
 /// Size of a plane, kernel, stride, padding and convention.
 type Geometry = ([usize; 3], [usize; 3], [usize; 3], [usize; 3], Convention);
 
-/// Sizes, kernel, stride, padding and convention of poolings whose rows, or planes, are pooled in vectors written out.
+/// Sizes, kernel, stride, padding and convention of poolings whose rows, or planes, are pooled in
+/// vectors written out.
 fn in_vectors() -> Vec<Geometry> {
     let mut all = vec![];
     for width in [4, 8, 15, 16, 17, 33, 49, 112] {

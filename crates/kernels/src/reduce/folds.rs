@@ -4,8 +4,8 @@ use crate::element::{Element, Float};
 
 /// Calls the macro `$then` with the table.
 ///
-/// A row: name of the reduction; in brackets name and aliases of its operator, if it has one; documentation; the [`Fold`]s of
-/// floating-point numbers and of integers.
+/// A row: name of the reduction; in brackets name and aliases of its operator, if it has one;
+/// documentation; the [`Fold`]s of floating-point numbers and of integers.
 #[macro_export]
 macro_rules! reductions {
     ($then:ident) => { $then! {
@@ -220,7 +220,8 @@ impl<T: Element, const MAX: bool> Fold<T> for Extreme<MAX> {
     }
 }
 
-/// The largest of what can be compared, at least the lowest finite number: what max pooling computes.
+/// The largest of what can be compared, at least the lowest finite number: what max pooling
+/// computes.
 pub(crate) struct Largest;
 
 impl<T: Element> Fold<T> for Largest {

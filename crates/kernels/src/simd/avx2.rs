@@ -107,8 +107,8 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn deinterleave(self, a: Pair, b: Pair) -> (Pair, Pair) {
-        // Pairs of even and odd elements inside the 128-bit lanes, then the 64-bit quarters in order.
-        // SAFETY: the token proves AVX2.
+        // Pairs of even and odd elements inside the 128-bit lanes, then the 64-bit quarters in
+        // order. SAFETY: the token proves AVX2.
         let half = |v: Pair| unsafe {
             let (even, odd) = (_mm256_shuffle_ps::<0x88>(v[0], v[1]), _mm256_shuffle_ps::<0xDD>(v[0], v[1]));
             let in_order = |v| _mm256_castpd_ps(_mm256_permute4x64_pd::<0xD8>(_mm256_castps_pd(v)));
@@ -120,7 +120,8 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn transpose(self, v: &mut [Pair; LANES]) {
-        // No closures around instructions: one that is not inlined is compiled without AVX2, and calls them one by one.
+        // No closures around instructions: one that is not inlined is compiled without AVX2, and
+        // calls them one by one.
         let old = *v;
         for r in 0..2 {
             for c in 0..2 {
@@ -137,7 +138,8 @@ impl Simd for Avx2 {
     }
 }
 
-/// All bits of each of the first `n` lanes. Called only with the token in hand, that is inside code compiled for AVX2.
+/// All bits of each of the first `n` lanes. Called only with the token in hand, that is inside code
+/// compiled for AVX2.
 #[inline(always)]
 fn first_lanes(n: usize) -> [__m256i; 2] {
     // SAFETY: only methods of `Avx2` call this, whose token proves AVX2.

@@ -42,12 +42,12 @@ pub(super) unsafe fn enter_rounding<B: PairsBody>(args: &B::Args) {
     unsafe { B::run(Avx512::<true>(()), args) }
 }
 
-/// Rounds `count` times 32 values to 16 pairs: the values `lo[i * 16 ..]` then `hi[i * 16 ..]`, of which those without a bit in
-/// `mask` become zero, to `out[i * 16 ..]`.
+/// Rounds `count` times 32 values to 16 pairs: the values `lo[i * 16 ..]` then `hi[i * 16 ..]`, of
+/// which those without a bit in `mask` become zero, to `out[i * 16 ..]`.
 ///
 /// # Safety
-/// The machine must have AVX-512F and AVX512-BF16; `count * 16` elements must be readable from `lo` and `hi` and writable at
-/// `out`. What is masked out need not be readable.
+/// The machine must have AVX-512F and AVX512-BF16; `count * 16` elements must be readable from `lo`
+/// and `hi` and writable at `out`. What is masked out need not be readable.
 #[target_feature(enable = "avx512f,avx512bf16")]
 pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, out: Dst) {
     let (lo_mask, hi_mask) = (mask as u16, (mask >> 16) as u16);
@@ -69,7 +69,8 @@ pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
 /// What turns 28 bits into numbers.
 #[derive(Clone, Copy)]
 struct Compact {
-    /// The highest of the three bytes twice: its first bit is the sign, the others go on with the mantissa.
+    /// The highest of the three bytes twice: its first bit is the sign, the others go on with the
+    /// mantissa.
     bytes: __m512i,
     kept: __m512i,
 }
@@ -86,7 +87,8 @@ impl Compact {
     /// 32 numbers in two vectors.
     ///
     /// # Safety
-    /// Signs and mantissas must be readable at `rest`, codes at `codes`, and 16 elements behind both.
+    /// Signs and mantissas must be readable at `rest`, codes at `codes`, and 16 elements behind
+    /// both.
     #[target_feature(enable = "avx512f,avx512vbmi")]
     #[inline]
     unsafe fn pair(self, rest: Src, codes: Src, table: __m512i) -> [__m512; 2] {
@@ -270,7 +272,8 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
         if !PAIRS {
             return self.fma(a, b, c);
         }
-        // SAFETY: a token with `PAIRS` proves AVX512-BF16; all these vectors are 512 bits of anything.
+        // SAFETY: a token with `PAIRS` proves AVX512-BF16; all these vectors are 512 bits of
+        // anything.
         unsafe {
             let pairs = |v: __m512| std::mem::transmute::<__m512, __m512bh>(v);
             _mm512_dpbf16_ps(c, pairs(a), pairs(b))

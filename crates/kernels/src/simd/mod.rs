@@ -1,12 +1,15 @@
-//! Vectors of 16 `f32` lanes behind one trait, and the door from ordinary code into code compiled for an instruction set.
+//! Vectors of 16 `f32` lanes behind one trait, and the door from ordinary code into code compiled
+//! for an instruction set.
 //!
-//! A kernel is written once as a [`Body`]: an `#[inline(always)]` function generic over [`Simd`]. [`entry`] instantiates it
-//! inside a `#[target_feature]` function of the wanted [`Isa`] and returns a plain function pointer. The `Simd` values are
-//! zero-sized tokens that exist only inside such functions, which is what makes their arithmetic safe to call.
+//! A kernel is written once as a [`Body`]: an `#[inline(always)]` function generic over [`Simd`].
+//! [`entry`] instantiates it inside a `#[target_feature]` function of the wanted [`Isa`] and
+//! returns a plain function pointer. The `Simd` values are zero-sized tokens that exist only inside
+//! such functions, which is what makes their arithmetic safe to call.
 //!
-//! Bodies index arrays of vectors by constant ranges, which unroll into registers; iterators over such arrays go through memory
-//! (twice the time of a whole layer in one case). Modules with bodies therefore allow clippy's `needless_range_loop`. Nor do bodies
-//! put arithmetic into closures: one that is not inlined is compiled without the instruction set and calls each instruction as a
+//! Bodies index arrays of vectors by constant ranges, which unroll into registers; iterators over
+//! such arrays go through memory (twice the time of a whole layer in one case). Modules with bodies
+//! therefore allow clippy's `needless_range_loop`. Nor do bodies put arithmetic into closures: one
+//! that is not inlined is compiled without the instruction set and calls each instruction as a
 //! function (four times the time of a layer); a test looks for such calls.
 
 // What rounds to bf16 and what unpacks 28 bits a number is for AVX-512 alone.
@@ -32,7 +35,8 @@ pub(crate) const LANES: usize = 16;
 
 /// Sixteen `f32` lanes on one instruction set.
 ///
-/// `max` and `min` return their second operand where either is NaN, so `max(limit, v)` keeps the NaN of `v`.
+/// `max` and `min` return their second operand where either is NaN, so `max(limit, v)` keeps the
+/// NaN of `v`.
 pub(crate) trait Simd: Copy {
     /// Sixteen lanes.
     type V: Copy;
@@ -59,14 +63,16 @@ pub(crate) trait Simd: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// One step of a sum of products, `a * b + c`. Where lanes hold pairs of bf16, the products of both are added to `c`.
+    /// One step of a sum of products, `a * b + c`. Where lanes hold pairs of bf16, the products of
+    /// both are added to `c`.
     #[inline(always)]
     fn mac(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         self.fma(a, b, c)
     }
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact but for results below the normal numbers.
+    /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact but for results
+    /// below the normal numbers.
     fn times_pow2(self, v: Self::V, n: Self::V) -> Self::V;
     /// The elements of `a` then `b` with even index, and those with odd index.
     fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V);
@@ -94,7 +100,8 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// A kernel written once for every instruction set. Implementations of `run` must be `#[inline(always)]`.
+/// A kernel written once for every instruction set. Implementations of `run` must be
+/// `#[inline(always)]`.
 pub(crate) trait Body {
     type Args;
     /// # Safety
@@ -102,7 +109,8 @@ pub(crate) trait Body {
     unsafe fn run<S: Simd>(s: S, args: &Self::Args);
 }
 
-/// The largest of the lanes of each of sixteen vectors, or their sum; of a NaN and a number the larger is the number.
+/// The largest of the lanes of each of sixteen vectors, or their sum; of a NaN and a number the
+/// larger is the number.
 #[inline(always)]
 pub(crate) fn across<S: Simd, const MAX: bool>(s: S, v: &mut [S::V; LANES]) -> S::V {
     s.transpose(v);
@@ -144,11 +152,12 @@ pub(crate) fn entry<B: Body>(isa: Isa) -> Entry<B::Args> {
     }
 }
 
-/// `B` compiled for AVX-512, whose 32 registers hold tiles that others would spill. Keeps such tiles from being compiled where
-/// nothing uses them.
+/// `B` compiled for AVX-512, whose 32 registers hold tiles that others would spill. Keeps such
+/// tiles from being compiled where nothing uses them.
 ///
 /// # Panics
-/// On a machine without it: ask [`tile_size`](crate::gemm::tile::tile_size) which tiles an instruction set has.
+/// On a machine without it: ask [`tile_size`](crate::gemm::tile::tile_size) which tiles an
+/// instruction set has.
 pub(crate) fn entry_wide<B: Body>() -> Entry<B::Args> {
     match Isa::detect() {
         #[cfg(target_arch = "x86_64")]
@@ -181,11 +190,12 @@ pub(crate) fn entry_rounding<B: PairsBody>() -> Entry<B::Args> {
     unreachable!("has_bf16 is false here")
 }
 
-/// Rounds 32 channels of `count` pixels to pairs of bf16, 16 a pixel: the channels of two blocks, of which those without a bit
-/// in `mask` count as zero.
+/// Rounds 32 channels of `count` pixels to pairs of bf16, 16 a pixel: the channels of two blocks,
+/// of which those without a bit in `mask` count as zero.
 ///
 /// # Safety
-/// The machine must have AVX512-BF16; `lo` and `hi` must hold `count` pixels of the channels in `mask`, `out` is written as far.
+/// The machine must have AVX512-BF16; `lo` and `hi` must hold `count` pixels of the channels in
+/// `mask`, `out` is written as far.
 pub(crate) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, out: Dst) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: promised by the caller.
@@ -199,16 +209,16 @@ pub(crate) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
 /// Elements that the sign and mantissa of 32 numbers take in 28 bits each, and their codes.
 pub(crate) const COMPACT_REST: usize = 2 * LANES * 3 / 4;
 pub(crate) const COMPACT_CODES: usize = 2 * LANES / 8;
-/// Steps that [`multiply_compact`] takes at a time, the most rows, and how far it is to the next row's values and sums: constants,
-/// which leave more registers.
+/// Steps that [`multiply_compact`] takes at a time, the most rows, and how far it is to the next
+/// row's values and sums: constants, which leave more registers.
 pub(crate) const COMPACT_STEPS: usize = 4;
 pub(crate) const COMPACT_VALUES_ROW: usize = 8 * COMPACT_STEPS;
 pub(crate) const COMPACT_SUMS_ROW: usize = 32 * LANES;
 pub(crate) const COMPACT_ROWS: usize = 12;
 
-/// Where the steps of some neighbouring columns lie in 28 bits a number: of each 32 of them three bytes a number (sign and
-/// mantissa) at `rest`, and codes of four bits, those of both halves in a byte, at `codes`; `tables` says which exponent, in its
-/// place, a code is.
+/// Where the steps of some neighbouring columns lie in 28 bits a number: of each 32 of them three
+/// bytes a number (sign and mantissa) at `rest`, and codes of four bits, those of both halves in a
+/// byte, at `codes`; `tables` says which exponent, in its place, a code is.
 #[derive(Clone, Copy)]
 pub(crate) struct CompactColumns {
     pub rest: Src,
@@ -223,8 +233,8 @@ pub(crate) struct CompactColumns {
 /// Turns some steps of the first 32 columns into numbers, one step after another.
 ///
 /// # Safety
-/// The machine must have AVX512-VBMI; `columns` must have the steps and 16 elements behind the last one, a table for each of its
-/// pairs, and `out` room.
+/// The machine must have AVX512-VBMI; `columns` must have the steps and 16 elements behind the last
+/// one, a table for each of its pairs, and `out` room.
 pub(crate) unsafe fn unpack_compact(columns: &CompactColumns, steps: Range<usize>, out: Dst) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: promised by the caller.
@@ -240,16 +250,19 @@ pub(crate) struct CompactSteps {
     pub steps: [u32; COMPACT_STEPS],
     /// Steps that come next and are requested.
     pub soon: [u32; COMPACT_STEPS],
-    /// The values of the first row at these steps, those of the next row [`COMPACT_VALUES_ROW`] elements on.
+    /// The values of the first row at these steps, those of the next row [`COMPACT_VALUES_ROW`]
+    /// elements on.
     pub values: Src,
-    /// 32 sums for each pair of the first row, those of the next row [`COMPACT_SUMS_ROW`] elements on.
+    /// 32 sums for each pair of the first row, those of the next row [`COMPACT_SUMS_ROW`] elements
+    /// on.
     pub sums: Dst,
 }
 
 /// Adds the columns' numbers at these steps, times the steps' values, to the sums of `rows` rows.
 ///
 /// # Safety
-/// As [`unpack_compact`]; and values and sums of up to [`COMPACT_ROWS`] rows must be where `x` says.
+/// As [`unpack_compact`]; and values and sums of up to [`COMPACT_ROWS`] rows must be where `x`
+/// says.
 pub(crate) unsafe fn multiply_compact(columns: &CompactColumns, x: &CompactSteps, rows: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: promised by the caller.
@@ -274,13 +287,14 @@ pub(crate) unsafe fn multiply_compact(columns: &CompactColumns, x: &CompactSteps
     unreachable!("{:?}", (columns.rest.address(0), x.values.address(0), x.sums.as_src().address(0), rows))
 }
 
-/// 32 numbers in 28 bits each, where code c is the exponent `top` - c and the last one zero's: sign and mantissa to `rest`, codes to
-/// `codes`. A bit for every number whose exponent has no code; in its place is the least number of its sign, which adds nothing to a
-/// sum and, other than zero, makes infinity of infinity.
+/// 32 numbers in 28 bits each, where code c is the exponent `top` - c and the last one zero's: sign
+/// and mantissa to `rest`, codes to `codes`. A bit for every number whose exponent has no code; in
+/// its place is the least number of its sign, which adds nothing to a sum and, other than zero,
+/// makes infinity of infinity.
 ///
 /// # Safety
-/// The machine must have AVX512-VBMI; `numbers` must hold 32, `rest` have room for [`COMPACT_REST`] elements and `codes` for
-/// [`COMPACT_CODES`].
+/// The machine must have AVX512-VBMI; `numbers` must hold 32, `rest` have room for [`COMPACT_REST`]
+/// elements and `codes` for [`COMPACT_CODES`].
 pub(crate) unsafe fn pack_compact(numbers: Src, top: u32, rest: Dst, codes: Dst) -> u32 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: promised by the caller; who has VBMI has BW.
@@ -300,7 +314,8 @@ pub(crate) fn entry_narrow<B: Body>(isa: Isa) -> Entry<B::Args> {
     }
 }
 
-/// Asks for the line at an address, which need not be valid, to be brought to the first-level cache.
+/// Asks for the line at an address, which need not be valid, to be brought to the first-level
+/// cache.
 #[inline(always)]
 pub(crate) fn request(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -313,13 +328,15 @@ pub(crate) fn request(p: *const u8) {
     let _ = p;
 }
 
-/// Asks for the line of `p + ahead` to be brought to the first-level cache. The address need not be valid.
+/// Asks for the line of `p + ahead` to be brought to the first-level cache. The address need not be
+/// valid.
 #[inline(always)]
 pub(crate) fn prefetch_near(p: Src, ahead: usize) {
     request(p.address(ahead).cast());
 }
 
-/// Asks for the line of `p + ahead` to be brought to the second-level cache. The address need not be valid.
+/// Asks for the line of `p + ahead` to be brought to the second-level cache. The address need not
+/// be valid.
 #[inline(always)]
 pub(crate) fn prefetch_far(p: Src, ahead: usize) {
     #[cfg(target_arch = "x86_64")]

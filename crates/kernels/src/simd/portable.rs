@@ -1,4 +1,5 @@
-//! Plain arrays, for machines without the instruction sets above and as the reference of their tests.
+//! Plain arrays, for machines without the instruction sets above and as the reference of their
+//! tests.
 
 use super::{Body, Dst, LANES, Simd, Src};
 use crate::math::times_pow2_f32;
@@ -34,12 +35,14 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn load(self, p: Src, at: usize) -> Self::V {
-        // SAFETY: readable by the caller's promise; an array of f32 needs the alignment of f32 only.
+        // SAFETY: readable by the caller's promise; an array of f32 needs the alignment of f32
+        // only.
         unsafe { *p.block(at).cast::<[f32; LANES]>() }
     }
     #[inline(always)]
     unsafe fn store(self, p: Dst, at: usize, v: Self::V) {
-        // SAFETY: writable by the caller's promise; an array of f32 needs the alignment of f32 only.
+        // SAFETY: writable by the caller's promise; an array of f32 needs the alignment of f32
+        // only.
         unsafe { *p.block(at).cast::<[f32; LANES]>() = v }
     }
     #[inline(always)]

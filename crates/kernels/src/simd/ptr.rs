@@ -1,5 +1,5 @@
-//! Pointers of the kernels' inner loops. In builds with debug assertions they carry the bounds of the slice they came from
-//! and check every access; otherwise they are bare pointers.
+//! Pointers of the kernels' inner loops. In builds with debug assertions they carry the bounds of
+//! the slice they came from and check every access; otherwise they are bare pointers.
 
 use super::LANES;
 
@@ -13,8 +13,8 @@ macro_rules! pointer {
             bounds: (usize, usize),
         }
 
-        // SAFETY: a plain address; whoever reads or writes through it answers for the absence of races (each access is an
-        // unsafe call).
+        // SAFETY: a plain address; whoever reads or writes through it answers for the absence of
+        // races (each access is an unsafe call).
         unsafe impl Send for $name {}
         // SAFETY: as above.
         unsafe impl Sync for $name {}
@@ -151,7 +151,8 @@ impl Dst {
     /// Copies `n` elements.
     ///
     /// # Safety
-    /// `self[at .. at + n]` must be writable and not accessed by another thread, `from[.. n]` readable, the two disjoint.
+    /// `self[at .. at + n]` must be writable and not accessed by another thread, `from[.. n]`
+    /// readable, the two disjoint.
     #[inline(always)]
     pub(crate) unsafe fn copy_from(self, at: usize, from: Src, n: usize) {
         self.check(at, n);

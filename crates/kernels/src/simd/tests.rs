@@ -172,7 +172,8 @@ fn debug_builds_refuse_an_access_outside_the_buffer() {
     unsafe { entry::<Transpose>(Isa::Portable)(&(Src::new(&a), Dst::new(&mut t))) };
 }
 
-/// A closure in a body that is not inlined is compiled without the instruction set, and every instruction in it is a call.
+/// A closure in a body that is not inlined is compiled without the instruction set, and every
+/// instruction in it is a call.
 #[test]
 fn no_instruction_is_called_as_a_function() {
     let program = std::env::current_exe().expect("tests have a program");

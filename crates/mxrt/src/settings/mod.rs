@@ -16,8 +16,9 @@ pub struct Settings {
     pub devices: DeviceSettings,
     /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
-    /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1; borders note where their
-    /// callers push operators, for [`Failure::pushed_at`](crate::Failure::pushed_at)
+    /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1;
+    /// borders note where their callers push operators, for
+    /// [`Failure::pushed_at`](crate::Failure::pushed_at)
     pub debug: bool,
     /// variables of other libraries that are not obeyed, a line each: for the border to print
     pub warnings: Vec<String>,
@@ -40,8 +41,9 @@ struct Reading {
 }
 
 impl Settings {
-    /// Reads the variables of [`SETTINGS`] through `env`, usually `|name| std::env::var(name).ok()`. One that is set to
-    /// nothing counts as not set. An error names the variable, its value and what it may be.
+    /// Reads the variables of [`SETTINGS`] through `env`, usually
+    /// `|name| std::env::var(name).ok()`. One that is set to nothing counts as not set. An error
+    /// names the variable, its value and what it may be.
     pub fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut reading = Reading::default();
         for setting in SETTINGS {
@@ -54,8 +56,8 @@ impl Settings {
 }
 
 impl Reading {
-    /// A number of threads in a variable that other libraries read, too: what makes no sense is ignored, as they do, with
-    /// a warning.
+    /// A number of threads in a variable that other libraries read, too: what makes no sense is
+    /// ignored, as they do, with a warning.
     fn threads(&mut self, name: &str, text: &str) -> Option<usize> {
         // OMP_NUM_THREADS may be a list for nested regions; the first number is the outer one.
         let first = text.split(',').next().and_then(|number| number.trim().parse::<usize>().ok());
@@ -71,7 +73,8 @@ impl Reading {
         let engine = &mut self.settings.engine;
         engine.cores = self.cores;
         if self.cores.is_none() {
-            // Without OMP_NUM_THREADS an operator of MXNet takes all cores, so the number of its workers bounds nothing.
+            // Without OMP_NUM_THREADS an operator of MXNet takes all cores, so the number of its
+            // workers bounds nothing.
             let available = std::thread::available_parallelism().map_or(1, usize::from);
             let both = self.openmp_threads.map(|threads| threads.saturating_mul(self.workers.unwrap_or(1)));
             engine.cores = both.map(|threads| threads.min(available));

@@ -1,4 +1,5 @@
-//! Every environment variable: one row each. Reading, error texts, `mxrt info` and docs/settings.md follow from it.
+//! Every environment variable: one row each. Reading, error texts, `mxrt info` and docs/settings.md
+//! follow from it.
 
 use super::Reading;
 use crate::devices::SimWork;

@@ -1,4 +1,5 @@
-//! `_blocked_convolution`: a two-dimensional convolution, and what is fused behind it, on blocked operands.
+//! `_blocked_convolution`: a two-dimensional convolution, and what is fused behind it, on blocked
+//! operands.
 
 use super::{infer_from_layout, pooling, shape_of};
 use crate::graph::{INPUTS, epilogue, with_epilogue};
@@ -22,7 +23,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// The pooling behind the activation, in the form of [`pooling::BlockedPoolWindows`]; empty where there is none.
+/// The pooling behind the activation, in the form of [`pooling::BlockedPoolWindows`]; empty where
+/// there is none.
 const POOLING: AttrDef =
     AttrDef::new("pooling", AttrKind::Shape, "()", "Kind, kernel, stride and padding of the pooling.");
 
@@ -68,8 +70,8 @@ fn kernel_for(geometry: &ConvGeometry, x: &BlockedShape, options: KernelOptions)
     fast_kernel(geometry, &[x.n, x.c, x.h, x.w], options, x.block == BLOCK)
 }
 
-/// The attributes of a blocked convolution that does the work of a blocked pooling of its output, too; none where that does not
-/// pay. `data` is the type of its input.
+/// The attributes of a blocked convolution that does the work of a blocked pooling of its output,
+/// too; none where that does not pay. `data` is the type of its input.
 pub fn with_pooling(
     conv: &Attrs,
     pool: &Attrs,

@@ -75,7 +75,8 @@ fn plain_shapes(layouts: &[Layout], signature: &Signature<'_>, n: usize) -> Vec<
     layouts.iter().zip(signature.inputs).map(plain).collect()
 }
 
-/// The values of the channels of a block for pixel after pixel; zeros beyond the last channel, which is never read.
+/// The values of the channels of a block for pixel after pixel; zeros beyond the last channel,
+/// which is never read.
 fn repeat(pixels: &mut [f32], values: impl Iterator<Item = f32>) {
     let mut lanes = [0.0; BLOCK];
     lanes.iter_mut().zip(values).for_each(|(lane, value)| *lane = value);

@@ -72,7 +72,8 @@ fn activation_named(attrs: &Attrs) -> Activation {
     if attrs.str("act_type") == "relu" { Activation::Relu } else { Activation::None }
 }
 
-/// The offer of an element-wise operator whose first `blocked` inputs are data and whose others are plain.
+/// The offer of an element-wise operator whose first `blocked` inputs are data and whose others are
+/// plain.
 pub(crate) fn form(op: &'static str, signature: &Signature<'_>, blocked: usize) -> Option<BlockedForm> {
     let first = signature.inputs.first()?;
     let same = |t: &TensorType| t == first;

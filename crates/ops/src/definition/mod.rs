@@ -1,4 +1,5 @@
-//! What an operator is: its names, attributes, inputs and outputs, inference, and how it is found by name.
+//! What an operator is: its names, attributes, inputs and outputs, inference, and how it is found
+//! by name.
 
 mod axes;
 mod errors;

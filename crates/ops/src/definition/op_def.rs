@@ -38,10 +38,11 @@ pub enum Outputs {
 /// Chooses a kernel for complete types.
 pub type Bind = fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>;
 
-/// The definition of an operator: names, attributes, inputs, outputs, inference, and the kernel for the host.
+/// The definition of an operator: names, attributes, inputs, outputs, inference, and the kernel for
+/// the host.
 ///
-/// What graph passes may do with it stands apart, in [`Rewrites`], whose documentation also says where kernels of
-/// devices and subgraphs come in.
+/// What graph passes may do with it stands apart, in [`Rewrites`], whose documentation also says
+/// where kernels of devices and subgraphs come in.
 pub struct OpDef {
     /// canonical name, as written to symbol files
     pub name: &'static str,
@@ -55,7 +56,8 @@ pub struct OpDef {
     pub aux: &'static [usize],
     /// visible outputs
     pub outputs: Outputs,
-    /// outputs MXNet's operator has including hidden ones (Dropout's mask), where that differs; only files see it
+    /// outputs MXNet's operator has including hidden ones (Dropout's mask), where that differs;
+    /// only files see it
     pub hidden_outputs: fn(&Attrs) -> usize,
     /// declared attributes
     pub attrs: &'static [AttrDef],
@@ -65,7 +67,8 @@ pub struct OpDef {
     pub infer_shape: fn(&mut Shapes<'_>) -> Result<(), OpError>,
     /// likewise for element types
     pub infer_dtype: fn(&mut DTypes<'_>) -> Result<(), OpError>,
-    /// chooses a kernel for complete types on the CPU; called by [`bind_kernel`](crate::bind_kernel) alone
+    /// chooses a kernel for complete types on the CPU; called by
+    /// [`bind_kernel`](crate::bind_kernel) alone
     pub bind: Bind,
     /// draws random numbers: every execution gets its own piece of the stream
     pub random: bool,
@@ -80,7 +83,8 @@ fn not_bound(_: &Attrs, _: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
 }
 
 impl OpDef {
-    /// Defaults to start a definition from: one input `data`, one output of the same type, no attributes.
+    /// Defaults to start a definition from: one input `data`, one output of the same type, no
+    /// attributes.
     pub const BASE: OpDef = OpDef {
         name: "",
         aliases: &[],

@@ -42,7 +42,8 @@ fn describe(error: OpError, def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -
 }
 
 impl BoundOperator {
-    /// Infers the types of the outputs and chooses a kernel. `given` are the arrays of `out=`, if there are any.
+    /// Infers the types of the outputs and chooses a kernel. `given` are the arrays of `out=`, if
+    /// there are any.
     pub fn new(
         def: &'static OpDef,
         attrs: Attrs,

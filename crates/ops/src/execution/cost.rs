@@ -1,7 +1,8 @@
 //! What kernels are estimated to take on one core, in nanoseconds.
 //!
-//! The rates were measured (`net.plan(x)` shows both), within a factor of two or three: they decide what runs in the
-//! calling thread and how batches are divided, no more. Where the speed of a kernel is not known, [`unknown_ns`] errs on the long side.
+//! The rates were measured (`net.plan(x)` shows both), within a factor of two or three: they decide
+//! what runs in the calling thread and how batches are divided, no more. Where the speed of a
+//! kernel is not known, [`unknown_ns`] errs on the long side.
 
 use super::Signature;
 use crate::rewrite::{Elementwise, ElementwiseProgram};
@@ -14,7 +15,8 @@ const IN_CACHE: u64 = 1 << 20;
 /// Bytes per nanosecond from memory, for one core.
 const FROM_MEMORY: u64 = 20;
 
-/// Picoseconds of functions that the library of the system computes number by number, but for slow ones.
+/// Picoseconds of functions that the library of the system computes number by number, but for slow
+/// ones.
 const ONE_BY_ONE: u64 = 3_000;
 
 fn bytes_touched(signature: &Signature<'_>) -> u64 {
@@ -34,12 +36,14 @@ fn bytes_per_ns(isa: Isa) -> u64 {
     }
 }
 
-/// Time of a kernel that reads its inputs and writes its outputs as fast as vectors and caches allow.
+/// Time of a kernel that reads its inputs and writes its outputs as fast as vectors and caches
+/// allow.
 pub fn streaming_ns(signature: &Signature<'_>) -> u64 {
     500 + bytes_touched(signature) / bytes_per_ns(signature.options.isa)
 }
 
-/// Time of a kernel that spends so many picoseconds on each element of its output, beside reading and writing.
+/// Time of a kernel that spends so many picoseconds on each element of its output, beside reading
+/// and writing.
 pub fn elementwise_ns(signature: &Signature<'_>, picoseconds: u64) -> u64 {
     let bytes = bytes_touched(signature);
     let near = bytes.min(IN_CACHE);

@@ -21,10 +21,11 @@ pub struct Invocation<'a> {
     pub random: &'a RandomState,
 }
 
-/// Runs one operator: infers the outputs' types, binds a kernel and pushes it. Returns before it has run.
+/// Runs one operator: infers the outputs' types, binds a kernel and pushes it. Returns before it
+/// has run.
 ///
-/// `outputs` are arrays to be overwritten (`out=`); without them new ones are made. Shape, type and attribute errors
-/// come at once; errors of values stay in the outputs until a read raises them.
+/// `outputs` are arrays to be overwritten (`out=`); without them new ones are made. Shape, type and
+/// attribute errors come at once; errors of values stay in the outputs until a read raises them.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke(
     call: &Invocation<'_>,
@@ -40,7 +41,8 @@ pub fn invoke(
     result.map_err(|e| e.device(context_of(call, inputs, outputs).to_string()))
 }
 
-/// The same with attributes that are still to be parsed; the bound operator stays in `cache` for the next call like it.
+/// The same with attributes that are still to be parsed; the bound operator stays in `cache` for
+/// the next call like it.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke_cached(
     call: &Invocation<'_>,

@@ -67,11 +67,13 @@ pub struct KernelCall<'a, 'o> {
     pub outputs: &'a mut [TensorMut<'o>],
     /// [`Kernel::workspace`] bytes, 64-byte aligned, of arbitrary content
     pub workspace: &'a mut [u8],
-    /// the inputs named by [`Kernel::packing`] in packed form; their entries in `inputs` are still there
+    /// the inputs named by [`Kernel::packing`] in packed form; their entries in `inputs` are still
+    /// there
     pub packed: Option<&'a [u8]>,
     /// this execution's piece of the random stream, for random operators
     pub random: Option<RandomKey>,
-    /// the input whose content stands in output 0 and is to be overwritten there; its entry in `inputs` has no content
+    /// the input whose content stands in output 0 and is to be overwritten there; its entry in
+    /// `inputs` has no content
     pub shared: Option<usize>,
 }
 
@@ -90,7 +92,8 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// Inputs of the size of output 0, any one of which it can overwrite: see [`KernelCall::shared`].
+    /// Inputs of the size of output 0, any one of which it can overwrite: see
+    /// [`KernelCall::shared`].
     fn in_place(&self) -> &[usize] {
         &[]
     }
@@ -122,7 +125,8 @@ pub trait Packing: Send + Sync {
     fn inputs(&self) -> &[usize];
     /// bytes of the packed form
     fn bytes(&self) -> usize;
-    /// fills `out` (64-byte aligned, [`Packing::bytes`] long) from the inputs named by [`Packing::inputs`], in that order
+    /// fills `out` (64-byte aligned, [`Packing::bytes`] long) from the inputs named by
+    /// [`Packing::inputs`], in that order
     fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError>;
     /// equal keys mean equal packings: two plans share what they both need
     fn key(&self) -> String;

@@ -1,4 +1,5 @@
-//! How an operator runs: kernels, their cost, typed access to arrays, imperative calls and random streams.
+//! How an operator runs: kernels, their cost, typed access to arrays, imperative calls and random
+//! streams.
 
 mod bound_operator;
 mod cost;

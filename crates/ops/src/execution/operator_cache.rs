@@ -76,8 +76,8 @@ impl CachedOperator {
     }
 }
 
-/// A cache of the operators bound by recent calls, so that the same call again need not parse, infer and choose. It has
-/// a fixed number of slots; an operator replaces the one in its slot.
+/// A cache of the operators bound by recent calls, so that the same call again need not parse,
+/// infer and choose. It has a fixed number of slots; an operator replaces the one in its slot.
 pub struct BoundOperatorCache {
     slots: Box<[Mutex<Option<CachedOperator>>]>,
 }
@@ -115,7 +115,8 @@ impl BoundOperatorCache {
         outputs: Option<&[&NDArray]>,
     ) -> Result<Arc<BoundOperator>, OpError> {
         let slot = &self.slots[slot_of(def, given, inputs)];
-        // A slot that another thread is using is no reason to wait, nor one whose user was lost in a fork.
+        // A slot that another thread is using is no reason to wait, nor one whose user was lost in
+        // a fork.
         if let Some(cached) = slot.try_lock()
             && let Some(entry) = cached.as_ref()
             && entry.matches(def, given, options)
@@ -125,7 +126,8 @@ impl BoundOperatorCache {
             return Ok(entry.bound.clone());
         }
         let attrs = given.parse(def)?;
-        // What is cached must not depend on arrays of `out=`; they may fit what is made without them.
+        // What is cached must not depend on arrays of `out=`; they may fit what is made without
+        // them.
         match BoundOperator::new(def, attrs.clone(), options, inputs, None) {
             Ok(bound) if bound.makes(outputs) => {
                 let bound = Arc::new(bound);

@@ -31,7 +31,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// Elements that all steps work on before the next ones: they and the results in between stay in the first cache.
+/// Elements that all steps work on before the next ones: they and the results in between stay in
+/// the first cache.
 const BLOCK: usize = 256;
 /// Elements of a chunk.
 const CHUNK: usize = 64 * BLOCK;
@@ -89,12 +90,14 @@ impl ImageOperands {
         ImageOperands { channels: shape.get(1).copied().unwrap_or(1), each: shape.iter().skip(2).product() }
     }
 
-    /// Elements from `start` on for which one block of what repeats serves: the rest of a channel, or one block of small ones.
+    /// Elements from `start` on for which one block of what repeats serves: the rest of a channel,
+    /// or one block of small ones.
     fn alike(&self, start: usize) -> usize {
         if self.each < BLOCK { BLOCK } else { self.each - start % self.each }
     }
 
-    /// Fills what belongs to the elements from `start` on with the values of their images and channels.
+    /// Fills what belongs to the elements from `start` on with the values of their images and
+    /// channels.
     fn broadcast(&self, start: usize, block: &mut [f32], value: &dyn Fn(usize, usize) -> f32) {
         let mut done = 0;
         while done < block.len() {
@@ -160,7 +163,8 @@ impl FusedChain {
         ChainScratch { results, repeated, overwritten: [0.0; BLOCK] }
     }
 
-    /// Has `fill` broadcast every input that repeats over a block; it is given the value of an image and a channel.
+    /// Has `fill` broadcast every input that repeats over a block; it is given the value of an
+    /// image and a channel.
     pub(crate) fn broadcast(
         &self,
         scratch: &mut ChainScratch,
@@ -173,8 +177,8 @@ impl FusedChain {
         }
     }
 
-    /// Computes `out`; `input` gives the elements of a whole input that belong to it, in the same order. Those of the input
-    /// `shared` stand in `out`. What repeats is the same for every block.
+    /// Computes `out`; `input` gives the elements of a whole input that belong to it, in the same
+    /// order. Those of the input `shared` stand in `out`. What repeats is the same for every block.
     pub(crate) fn run<'a>(
         &self,
         scratch: &mut ChainScratch,
@@ -241,7 +245,8 @@ mod tests {
         assert_eq!(f32s(&fused, [n]), want);
     }
 
-    /// ImageOperands of `(2, 5, ...)`, of which channels end within blocks and chunks, and what repeats over them.
+    /// ImageOperands of `(2, 5, ...)`, of which channels end within blocks and chunks, and what
+    /// repeats over them.
     #[test]
     fn what_repeats_over_images_is_read_where_it_belongs() {
         for image in [&[7][..], &[2], &[16, 16], &[7, 7], &[61, 47], &[3, 30, 50]] {

@@ -1,5 +1,5 @@
-//! Arithmetic, comparison and logic of two arrays whose shapes broadcast: a row each in the table of functions of two
-//! numbers (`binary.rs` of the kernels).
+//! Arithmetic, comparison and logic of two arrays whose shapes broadcast: a row each in the table
+//! of functions of two numbers (`binary.rs` of the kernels).
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -37,7 +37,8 @@ macro_rules! operators {
 }
 mxrt_kernels::binary_functions!(operators);
 
-/// The shape both operands broadcast to: axes are matched from the right, where extents must agree or be 1.
+/// The shape both operands broadcast to: axes are matched from the right, where extents must agree
+/// or be 1.
 pub(crate) fn broadcast_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (Some(a), Some(b)) = (shapes.dims(0), shapes.dims(1)) else { return Ok(()) };
     let rank = a.len().max(b.len());

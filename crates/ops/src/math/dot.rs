@@ -60,7 +60,8 @@ fn mismatch(shapes: &Shapes<'_>) -> OpError {
     ))
 }
 
-/// Cuts the axes of one operand of `dot` into those summed over and the others. A vector is summed whole.
+/// Cuts the axes of one operand of `dot` into those summed over and the others. A vector is summed
+/// whole.
 fn cut<T: Copy>(dims: &[T], sum_first: bool) -> Option<(T, Vec<T>)> {
     let mut kept = dims.to_vec();
     if sum_first && !kept.is_empty() { Some((kept.remove(0), kept)) } else { kept.pop().map(|summed| (summed, kept)) }

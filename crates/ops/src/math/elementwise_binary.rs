@@ -1,5 +1,5 @@
-//! Arithmetic, comparison and logic of two arrays of one shape: a row each in the table of functions of two numbers
-//! (`binary.rs` of the kernels).
+//! Arithmetic, comparison and logic of two arrays of one shape: a row each in the table of
+//! functions of two numbers (`binary.rs` of the kernels).
 
 use crate::blocked;
 use crate::prelude::*;

@@ -1,4 +1,5 @@
-//! Reductions over any axes: a row each in the table of reductions (`reduce/folds.rs` of the kernels).
+//! Reductions over any axes: a row each in the table of reductions (`reduce/folds.rs` of the
+//! kernels).
 
 use crate::prelude::*;
 use half::f16;
@@ -86,7 +87,8 @@ fn bind_half_mean(reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn
     }))
 }
 
-/// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added behind the infinity.
+/// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added behind the
+/// infinity.
 fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
     let infinite = |v: T| v.to_f64().is_infinite();
     if !out.iter().any(|v| infinite(*v)) {

@@ -1,5 +1,5 @@
-//! Arithmetic, comparison and logic of an array and a number: a row each in the table of functions of two numbers
-//! (`binary.rs` of the kernels).
+//! Arithmetic, comparison and logic of an array and a number: a row each in the table of functions
+//! of two numbers (`binary.rs` of the kernels).
 
 use crate::prelude::*;
 use mxrt_engine::OpError;

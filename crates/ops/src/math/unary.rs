@@ -1,4 +1,5 @@
-//! Operators that map every element: a row each in the table of functions of one number (`unary.rs` of the kernels).
+//! Operators that map every element: a row each in the table of functions of one number (`unary.rs`
+//! of the kernels).
 
 use crate::prelude::*;
 use mxrt_engine::OpError;

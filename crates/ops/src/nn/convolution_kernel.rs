@@ -14,7 +14,8 @@ use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, Shape, TensorRef};
 use std::ops::Range;
 
-/// What follows the sums: bias, a residual, an activation, in this order. The operands are inputs in this order, too.
+/// What follows the sums: bias, a residual, an activation, in this order. The operands are inputs
+/// in this order, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Epilogue {
     pub bias: bool,
@@ -103,7 +104,8 @@ fn tuned(kernel: &ConvKernel) -> &'static str {
     if kernel.is_tuned() { " (tuned)" } else { "" }
 }
 
-/// Estimated time of a fast convolution on one core, from rates that stand for each instruction set.
+/// Estimated time of a fast convolution on one core, from rates that stand for each instruction
+/// set.
 pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
     let per_ns = match kernel.isa() {
         Isa::Portable => 8,
@@ -175,8 +177,8 @@ fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     (isa, ConvOptions { winograd, precision, tuned, in_blocks: false })
 }
 
-/// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one; `in_blocks` says that they lie in
-/// blocks of 16 channels already.
+/// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one;
+/// `in_blocks` says that they lie in blocks of 16 channels already.
 pub(crate) fn fast_kernel(
     geometry: &ConvGeometry,
     shape: &[usize],

@@ -1,4 +1,5 @@
-//! `GroupNorm`, `InstanceNorm`: normalisation over groups of channels, or over each channel, of every instance.
+//! `GroupNorm`, `InstanceNorm`: normalisation over groups of channels, or over each channel, of
+//! every instance.
 
 use crate::prelude::*;
 use mxrt_engine::OpError;

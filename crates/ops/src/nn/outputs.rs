@@ -1,4 +1,5 @@
-//! Layers that close a network in training and are simple functions at inference: regression outputs, `SVMOutput`, `MakeLoss`.
+//! Layers that close a network in training and are simple functions at inference: regression
+//! outputs, `SVMOutput`, `MakeLoss`.
 
 use crate::math::bind_unary;
 use crate::prelude::*;

@@ -160,8 +160,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-/// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums are finished in a pass of their own, roots
-/// one by one.
+/// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums are
+/// finished in a pass of their own, roots one by one.
 fn cost_ns(kind: PoolKind, windows: &PoolWindows, channels_last: bool, signature: &Signature<'_>) -> u64 {
     let out = &signature.outputs[0].shape;
     let outputs = out.size() as u64;

@@ -117,7 +117,8 @@ pub(crate) fn bind_softmax(
     }))))
 }
 
-/// From half precision to another: MXNet rounds every step to half precision, which a result in another dtype shows.
+/// From half precision to another: MXNet rounds every step to half precision, which a result in
+/// another dtype shows.
 fn bind_half(
     params: SoftmaxParams,
     [outer, n, inner]: [usize; 3],

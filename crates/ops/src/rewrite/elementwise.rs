@@ -23,7 +23,8 @@ impl Elementwise {
         if matches!(self, Elementwise::Binary(_)) { 2 } else { 1 }
     }
 
-    /// How operand number `operand` of this shape lies over a result of shape `whole`; None if a chain cannot read it.
+    /// How operand number `operand` of this shape lies over a result of shape `whole`; None if a
+    /// chain cannot read it.
     pub fn broadcast(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<OperandBroadcast> {
         if shape == whole {
             return Some(OperandBroadcast::Whole);
@@ -42,12 +43,14 @@ impl Elementwise {
     }
 }
 
-/// How an operand lies over a result of shape `(images, channels, ...)` with at least one axis more.
+/// How an operand lies over a result of shape `(images, channels, ...)` with at least one axis
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandBroadcast {
     /// an element for every element
     Whole,
-    /// one for a whole channel of an image; so far from one image, and from one channel, to the next
+    /// one for a whole channel of an image; so far from one image, and from one channel, to the
+    /// next
     Repeated {
         /// elements between images
         image: usize,
@@ -77,8 +80,8 @@ pub struct ElementwiseProgram {
 
 const SEPARATORS: &[char] = &['(', ')', '{', '}', '|', ';', ','];
 
-/// A step as text, such as `clip(0){a_min=0|a_max=6}` or `elemwise_add(in0,2)`; None for attributes that cannot be
-/// written like this.
+/// A step as text, such as `clip(0){a_min=0|a_max=6}` or `elemwise_add(in0,2)`; None for attributes
+/// that cannot be written like this.
 pub fn program_step(op: &str, attrs: &[(&str, &str)], reads: &[StepInput]) -> Option<String> {
     if attrs.iter().any(|(_, value)| value.contains(SEPARATORS)) {
         return None;
@@ -94,7 +97,8 @@ pub fn program_step(op: &str, attrs: &[(&str, &str)], reads: &[StepInput]) -> Op
 }
 
 impl ElementwiseProgram {
-    /// Reads steps written by [`program_step`], joined by semicolons. None if the text is no program of this many inputs.
+    /// Reads steps written by [`program_step`], joined by semicolons. None if the text is no
+    /// program of this many inputs.
     pub fn parse(text: &str, inputs: usize) -> Option<ElementwiseProgram> {
         let mut program = ElementwiseProgram::default();
         for step in text.split(';') {
@@ -115,7 +119,8 @@ impl ElementwiseProgram {
         Some(program)
     }
 
-    /// How every input lies over results of the shape of the first. None if one is not read, or in ways that differ.
+    /// How every input lies over results of the shape of the first. None if one is not read, or in
+    /// ways that differ.
     pub fn broadcasts(&self, shapes: &[Shape]) -> Option<Vec<OperandBroadcast>> {
         let mut found = vec![None; shapes.len()];
         for (function, reads) in &self.steps {

@@ -1,8 +1,11 @@
-//! Layouts of operands: plain row-major arrays, or channels in blocks of 16 with a halo of zeros around every image.
+//! Layouts of operands: plain row-major arrays, or channels in blocks of 16 with a halo of zeros
+//! around every image.
 //!
-//! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`; what it stands for is
-//! written into the attributes of the nodes that make and read it. The graph decides where blocked values are worth it
-//! by asking [`Rewrites::blocked_form`](super::Rewrites::blocked_form), and knows no more about layouts than this file.
+//! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`;
+//! what it stands for is written into the attributes of the nodes that make and read it. The graph
+//! decides where blocked values are worth it by asking
+//! [`Rewrites::blocked_form`](super::Rewrites::blocked_form), and knows no more about layouts than
+//! this file.
 
 use crate::definition::{AttrDef, AttrKind, Attrs};
 use mxrt_engine::{FailureKind, OpError};
@@ -12,7 +15,8 @@ use mxrt_tensor::Shape;
 /// Numbers per operand in the attributes.
 const FIELDS: usize = 9;
 
-/// A blocked layout of `(n, channels, height, width)`, or of `(n, channels, width)`, which are images of height 1.
+/// A blocked layout of `(n, channels, height, width)`, or of `(n, channels, width)`, which are
+/// images of height 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedLayout {
     /// spatial axes of the plain array: 1 or 2
@@ -49,7 +53,8 @@ pub struct BlockedForm {
     pub from_blocked: Option<BlockedLayout>,
     /// how it leaves its output, whose halo may be chosen
     pub output: Layout,
-    /// whether it is worth converting plain inputs for; otherwise it is used where an input is blocked already
+    /// whether it is worth converting plain inputs for; otherwise it is used where an input is
+    /// blocked already
     pub starts: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What graph passes may do with an operator: fuse it with others into one loop, give it another layout, divide its
-//! batch, leave it out.
+//! What graph passes may do with an operator: fuse it with others into one loop, give it another
+//! layout, divide its batch, leave it out.
 
 mod elementwise;
 mod layout;

@@ -9,45 +9,51 @@ use std::ops::Range;
 pub struct ConcatenatedInput {
     /// The bytes of the output that hold it.
     pub bytes: Range<usize>,
-    /// Writes the input there and leaves the other content of these bytes as it is. `None` where the bytes hold
-    /// nothing else.
+    /// Writes the input there and leaves the other content of these bytes as it is. `None` where
+    /// the bytes hold nothing else.
     pub merge: Option<Box<dyn Kernel>>,
 }
 
 /// What graph passes may do with an operator, beside running it as its definition says.
 ///
-/// [`OpDef::rewrites`](crate::OpDef::rewrites) refers to one of these. The default, [`Rewrites::NONE`], allows
-/// nothing and is always correct. A pass calls these functions and never looks at the name of an operator. A new
-/// kind of rewrite is a field here with a default in `NONE`; no definition changes for it.
+/// [`OpDef::rewrites`](crate::OpDef::rewrites) refers to one of these. The default,
+/// [`Rewrites::NONE`], allows nothing and is always correct. A pass calls these functions and never
+/// looks at the name of an operator. A new kind of rewrite is a field here with a default in
+/// `NONE`; no definition changes for it.
 ///
 /// # Kernels of devices, and subgraphs
 ///
-/// Two things that an operator may need are neither part of its definition nor rewrites. Both enter at
-/// [`bind_kernel`](crate::bind_kernel), the only caller of [`OpDef::bind`](crate::OpDef::bind), so
-/// [`OpDef`](crate::OpDef) stays as it is:
+/// Two things that an operator may need are neither part of its definition nor rewrites. Both enter
+/// at [`bind_kernel`](crate::bind_kernel), the only caller of [`OpDef::bind`](crate::OpDef::bind),
+/// so [`OpDef`](crate::OpDef) stays as it is:
 ///
-/// * **Kernels of a device.** The crate of the device has a table of rows `(operator name, Bind)`, of the same type
-///   [`Bind`](crate::Bind) as the host's. [`KernelOptions`](crate::KernelOptions) refers to that table for plans and
-///   calls on the device. `bind_kernel` looks the name up there first. An operator without a row is an error that
-///   names operator and device, or runs on the host where the device shares the host's memory.
-/// * **Subgraphs.** `foreach`, `while_loop` and `cond` hold graphs, which this crate cannot compile.
-///   [`Signature`] gets a reference to a trait object that turns subgraph `i` of the node and the types of
-///   its inputs into a `Box<dyn Kernel>`. The graph crate implements the trait with its own compiler. The `bind` of a
-///   control-flow operator calls it, and its kernel runs the kernels of the subgraphs.
+/// * **Kernels of a device.** The crate of the device has a table of rows `(operator name, Bind)`,
+///   of the same type [`Bind`](crate::Bind) as the host's. [`KernelOptions`](crate::KernelOptions)
+///   refers to that table for plans and calls on the device. `bind_kernel` looks the name up there
+///   first. An operator without a row is an error that names operator and device, or runs on the
+///   host where the device shares the host's memory.
+/// * **Subgraphs.** `foreach`, `while_loop` and `cond` hold graphs, which this crate cannot
+///   compile. [`Signature`] gets a reference to a trait object that turns subgraph `i` of the node
+///   and the types of its inputs into a `Box<dyn Kernel>`. The graph crate implements the trait
+///   with its own compiler. The `bind` of a control-flow operator calls it, and its kernel runs the
+///   kernels of the subgraphs.
 pub struct Rewrites {
-    /// At inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout, Reshape). Plans make
-    /// no step of such an operator.
+    /// At inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout,
+    /// Reshape). Plans make no step of such an operator.
     pub is_identity: fn(&Attrs) -> bool,
-    /// The function of single elements that the operator computes, if that is all it does where all arrays are
-    /// float32, and of one shape or broadcast as [`Elementwise::broadcast`] says. Chains of these become one loop.
+    /// The function of single elements that the operator computes, if that is all it does where all
+    /// arrays are float32, and of one shape or broadcast as [`Elementwise::broadcast`] says. Chains
+    /// of these become one loop.
     pub elementwise: fn(&Attrs) -> Option<Elementwise>,
     /// The form of the operator that works on blocked operands, if there is one for these types.
     pub blocked_form: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
-    /// Whether every row (along the first axis) of the outputs depends on the same row of the inputs named by the
-    /// flags, and on the other inputs as a whole. Large batches of such operators are run in parts.
+    /// Whether every row (along the first axis) of the outputs depends on the same row of the
+    /// inputs named by the flags, and on the other inputs as a whole. Large batches of such
+    /// operators are run in parts.
     pub row_wise: fn(&Attrs, &Signature<'_>, &[bool]) -> bool,
-    /// Where the inputs lie in the output, if for these types the operator only concatenates them. All inputs fit the
-    /// output's bytes. Those that need `merge` come after the ones that they share bytes with.
+    /// Where the inputs lie in the output, if for these types the operator only concatenates them.
+    /// All inputs fit the output's bytes. Those that need `merge` come after the ones that they
+    /// share bytes with.
     pub concatenation: fn(&Attrs, &Signature<'_>) -> Option<Vec<ConcatenatedInput>>,
 }
 

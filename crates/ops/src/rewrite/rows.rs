@@ -3,7 +3,8 @@
 use crate::definition::{Attrs, resolve_axis};
 use crate::execution::Signature;
 
-/// [`Rewrites::row_wise`](super::Rewrites::row_wise) of operators that treat the rows of their data alone and need the other inputs as a whole.
+/// [`Rewrites::row_wise`](super::Rewrites::row_wise) of operators that treat the rows of their data
+/// alone and need the other inputs as a whole.
 pub(crate) fn rows_of_data(_: &Attrs, _: &Signature<'_>, divided: &[bool]) -> bool {
     divided.first() == Some(&true) && !divided.get(1..).unwrap_or(&[]).contains(&true)
 }

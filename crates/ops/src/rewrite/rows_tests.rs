@@ -1,4 +1,5 @@
-//! Every operator that says that it treats rows alone, run on three rows and on each of them: the bits must agree.
+//! Every operator that says that it treats rows alone, run on three rows and on each of them: the
+//! bits must agree.
 
 use crate::prelude::*;
 use crate::testing::OpTest;
@@ -6,8 +7,8 @@ use mxrt_tensor::{DType, TensorType};
 
 const ROWS: usize = 3;
 
-/// An operator with attributes (`name=value`, separated by blanks) and inputs: extents behind the rows for those that are
-/// divided, all extents for the others.
+/// An operator with attributes (`name=value`, separated by blanks) and inputs: extents behind the
+/// rows for those that are divided, all extents for the others.
 struct Case(&'static str, &'static str, &'static [Input]);
 
 enum Input {
@@ -130,7 +131,8 @@ impl Input {
         }
     }
 
-    /// Its elements for these rows: small integers, so that they are indices, too, and no two rows are equal.
+    /// Its elements for these rows: small integers, so that they are indices, too, and no two rows
+    /// are equal.
     fn values(&self, rows: std::ops::Range<usize>) -> Vec<f32> {
         let each: usize = self.shape(1).iter().product();
         let from = if self.is_divided() { rows.start * each..rows.end * each } else { 0..each };
@@ -194,7 +196,8 @@ fn what_sees_other_rows_is_not_divided() {
     }
 }
 
-/// Operators made by passes are never asked: whether a batch is divided is decided before they are made, or they are constant.
+/// Operators made by passes are never asked: whether a batch is divided is decided before they are
+/// made, or they are constant.
 #[test]
 fn no_operator_claims_rows_without_a_case() {
     for def in registry().ops().iter().filter(|def| !def.internal) {

@@ -16,8 +16,8 @@ __all__ = ["WeightLayer"]
 class WeightLayer(HybridBlock):
     """A layer with a weight and perhaps a bias.
 
-    A network that is not hybridised runs operator by operator. Here the operator is compiled with its weights all the
-    same, so that they are packed for its kernel once.
+    A network that is not hybridised runs operator by operator. Here the operator is compiled with
+    its weights all the same, so that they are packed for its kernel once.
     """
 
     weight: Parameter

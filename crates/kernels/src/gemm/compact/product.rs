@@ -14,8 +14,8 @@ use std::ops::Range;
 const BAND: usize = 48;
 /// Steps of one group of rows after another, whose weights and sums stay in the caches meanwhile.
 const BLOCK: usize = COMPACT_VALUES_ROW;
-/// Elements from a row's sums to the next row's: those of panels that lie together do so, too, as rows of C may be so far apart
-/// that they would drive each other out of the first-level cache.
+/// Elements from a row's sums to the next row's: those of panels that lie together do so, too, as
+/// rows of C may be so far apart that they would drive each other out of the first-level cache.
 pub(in crate::gemm) const ROW: usize = COMPACT_SUMS_ROW;
 /// About so many chunks are made, by cutting the depth if there are few rows and columns.
 const CHUNKS: usize = 32;
@@ -112,8 +112,8 @@ impl Chunk<'_> {
         let mut packed = [0.0; BAND * BLOCK];
         for block in (0..steps.len()).step_by(BLOCK) {
             let block = block..steps.len().min(block + BLOCK);
-            // Rows of A may be so far apart that they would drive each other out of the first-level cache. Behind the last step
-            // are zeros.
+            // Rows of A may be so far apart that they would drive each other out of the first-level
+            // cache. Behind the last step are zeros.
             for (row, packed) in rows.clone().zip(packed.chunks_exact_mut(BLOCK)) {
                 let values = &self.live.row(row)[self.range.clone()][block.clone()];
                 packed[..values.len()].copy_from_slice(values);
@@ -138,18 +138,21 @@ impl Chunk<'_> {
         }
     }
 
-    /// Adds some of the steps, with `values` of rows [`BLOCK`] elements apart, to the sums of up to [`COMPACT_ROWS`] rows.
+    /// Adds some of the steps, with `values` of rows [`BLOCK`] elements apart, to the sums of up to
+    /// [`COMPACT_ROWS`] rows.
     ///
     /// # Safety
     /// As [`multiply`](Self::multiply); the view must have the steps.
     unsafe fn multiply_block(&self, rows: usize, steps: &[u32], block: Range<usize>, values: Src, sums: Dst) {
-        // What is missing in the last ones is zero times a step that is there, and weights in 28 bits are finite.
+        // What is missing in the last ones is zero times a step that is there, and weights in 28
+        // bits are finite.
         let some = |from: usize| std::array::from_fn(|i| steps[(from + i).min(steps.len() - 1)]);
         for at in block.clone().step_by(COMPACT_STEPS) {
             let (now, soon, values) = (some(at), some(at + COMPACT_STEPS), values.add(at - block.start));
             let steps = CompactSteps { steps: now, soon, values, sums };
-            // SAFETY: `fits` asked for the instructions; the columns have these steps, behind the last of which there are
-            // `BEHIND` elements; `values` has them for all rows; `sums` as promised.
+            // SAFETY: `fits` asked for the instructions; the columns have these steps, behind the
+            // last of which there are `BEHIND` elements; `values` has them for all rows; `sums` as
+            // promised.
             unsafe { multiply_compact(&self.columns, &steps, rows) }
         }
     }
