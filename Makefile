@@ -105,9 +105,15 @@ demo: $(STAMPS)/installed ## set everything up and show models answering many th
 
 # ---- test --------------------------------------------------------------------------------------
 
+TEST_PARTS := lint mutants-check test-rust loom install test-python check-types
+
 .PHONY: test
-test: lint test-rust loom test-python check-types ## everything: formatting, lints, Rust tests, models, the wheel, Python tests, types
-	@echo "make test: all passed"
+test: ## everything: formatting, lints, Rust tests, models, the wheel, Python tests, types; says what each part costs
+	@costs=; for part in $(TEST_PARTS); do \
+		begin=$$(date +%s); \
+		$(MAKE) $$part || { echo "make test: make $$part failed"; exit 1; }; \
+		costs="$$costs$$(printf '%6d s  make %s' $$(($$(date +%s) - begin)) $$part)\n"; \
+	done; printf "$$costs"; echo "make test: all passed"
 
 .PHONY: lint
 lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
