@@ -26,7 +26,7 @@ MISSING: dict[str, str] = {
         (
             "io.ImageDetRecordIter io.ImageRecordInt8Iter io.ImageRecordIter io.ImageRecordIter_v1 "
             "io.ImageRecordUInt8Iter io.ImageRecordUInt8Iter_v1 io.LibSVMIter io.MNISTIter "
-            "io.MXDataIter io.PrefetchingIter "
+            "io.PrefetchingIter "
         ).split(),
         "iterators over files of records and images are not part of this build",
     ),
