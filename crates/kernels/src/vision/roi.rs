@@ -90,6 +90,11 @@ struct Extent<A> {
 }
 
 impl<A: Float> Extent<A> {
+    /// Whether the coordinates of the region are infinite or no numbers.
+    fn is_nan(&self) -> bool {
+        self.start.nan()
+    }
+
     /// Sample `i` of bin `bin`, on an axis with `size` pixels.
     fn sample(&self, bin: usize, i: usize, size: usize) -> Sample<A> {
         let within = A::from_f64(f64::from(i as f32 + 0.5)) * self.bin / A::from_i64(self.samples as i64);
@@ -121,7 +126,7 @@ impl RoiAlign {
     /// image give zeros.
     ///
     /// # Errors
-    /// For an image that is not there, a region that is no range of pixels, or one that is empty (only if aligned).
+    /// For an image that is not there, a region with bins of more than 4096 pixels, or an empty one (only if aligned).
     ///
     /// # Panics
     /// If the lengths contradict each other.
@@ -140,6 +145,9 @@ impl RoiAlign {
             let (Ok(Some(image)), Ok([down, across])) = (self.regions.image(region), self.extents(region)) else {
                 return out.fill(T::ZERO);
             };
+            if down.is_nan() || across.is_nan() {
+                return out.fill(T::from_f64(f64::NAN));
+            }
             for (bin, out) in out.iter_mut().enumerate() {
                 let plane = if self.position_sensitive { channel * bins + bin } else { channel };
                 let x = &x[(image * planes + plane) * height * width..][..height * width];
@@ -166,8 +174,12 @@ impl RoiAlign {
             }
             let bin = size / bins;
             let samples = self.samples.map_or(bin.to_f64().ceil(), |n| n as f64);
-            if !(bin.to_f64().is_finite() && start.to_f64().is_finite() && samples <= MOST_SAMPLES) {
-                return Err("its coordinates must be finite and its bins at most 4096 pixels long");
+            if !(bin.to_f64().is_finite() && start.to_f64().is_finite()) {
+                let nowhere = T::Acc::from_f64(f64::NAN);
+                return Ok(Extent { start: nowhere, bin: nowhere, samples: 0 });
+            }
+            if samples > MOST_SAMPLES {
+                return Err("its bins must be at most 4096 pixels long");
             }
             Ok(Extent { start, bin, samples: samples as usize })
         };
@@ -340,7 +352,8 @@ mod tests {
             result.map(|()| out)
         };
         assert!(run(ALIGN, [1.0, 0.0, 0.0, 4.0, 4.0]).is_err());
-        assert!(run(ALIGN, [0.0, 0.0, 0.0, f32::NAN, 4.0]).is_err());
+        assert!(run(ALIGN, [0.0, 0.0, 0.0, f32::NAN, 4.0]).unwrap().iter().all(|v| v.is_nan()));
+        assert!(run(ALIGN, [0.0, f32::NEG_INFINITY, 0.0, 4.0, 4.0]).unwrap().iter().all(|v| v.is_nan()));
         assert!(run(RoiAlign { samples: None, ..ALIGN }, [0.0, 0.0, 0.0, 1e30, 4.0]).is_err());
         assert!(run(RoiAlign { aligned: true, ..ALIGN }, [0.0, 4.0, 0.0, 4.0, 4.0]).is_err());
         assert_eq!(run(ALIGN, [-1.0, 0.0, 0.0, 4.0, 4.0]).unwrap(), [0.0; 8]);
