@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -14,6 +14,9 @@ from .parameter import Constant, DeferredInitializationError, Parameter
 from .parameter_dict import ParameterDict
 from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
 from .trainer import Trainer
+
+if TYPE_CHECKING:
+    from . import contrib, loss, model_zoo, nn, rnn
 
 __all__ = [
     "Block",

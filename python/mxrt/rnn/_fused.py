@@ -48,7 +48,7 @@ class FusedRNNCell(BaseRNNCell):
         super().__init__(f"{mode}_" if prefix is None else prefix, params)
         self._num_hidden = num_hidden
         self._num_layers = num_layers
-        self._mode = mode
+        self._mode: Any = mode
         self._bidirectional = bidirectional
         self._dropout = dropout
         self._get_next_state = get_next_state

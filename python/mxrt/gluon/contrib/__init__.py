@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..symbol_block import SymbolBlockThreadSafe
+
+if TYPE_CHECKING:
+    from . import cnn, nn, rnn
 
 __all__ = ["SymbolBlockThreadSafe", "cnn", "nn", "rnn"]
 
