@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from . import _mxrt
+from ._locks import fork_safe_lock
 
 __all__ = ["Awaitable"]
 
@@ -24,7 +25,7 @@ _PATIENCE = 5.0
 
 class _Notifier:
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[Callable[[Any], object], Any]] = {}
         self._thread: threading.Thread | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, ClassVar
 
+from ._locks import fork_safe_lock
 from ._scope import Scope, deprecated
 
 __all__ = ["NameManager", "Prefix", "current"]
@@ -23,7 +23,7 @@ class NameManager(metaclass=_NameManagerType):
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def get(self, name: str | None, hint: str) -> str:
         """The name given, or a new one made from the hint."""

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from . import _mxrt
+from ._locks import fork_safe_lock
 from .base import MXNetValueError
 
 __all__ = [
@@ -43,7 +44,7 @@ _OPTIONS = {
     "profile_process": "worker",
 }
 _config: dict[str, Any] = dict(_OPTIONS)
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _own_events: list[dict[str, Any]] = []
 _threads: dict[int, list[str]] = {}  # a number is used again when its thread has ended
 _running = False

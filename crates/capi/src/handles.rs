@@ -1,8 +1,8 @@
 //! The objects that C callers hold through handles.
 
 use crate::border::Error;
+use mxrt::ForkSafeRwLock as RwLock;
 use mxrt::{CachedOp, NDArray, Symbol};
-use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};

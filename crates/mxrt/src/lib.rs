@@ -27,8 +27,8 @@ pub mod devices;
 pub mod settings;
 
 pub use mxrt_engine::{
-    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, MAX_CORES, OpError, PushSite, RequestScope,
-    WaitError, memory,
+    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeRwLock, MAX_CORES, OpError, PushSite,
+    RequestScope, WaitError, memory,
 };
 pub use mxrt_graph::{
     BuildOptions, CacheLimit, CacheStats, CachedOp, CachedOpFlags, GraphError, PassChoice, PlanReport, StepReport,

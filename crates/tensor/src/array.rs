@@ -5,9 +5,9 @@ use crate::params::Gates;
 use crate::place::Span;
 use crate::release::ReleaseState;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
+use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::Block;
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
-use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
 /// Storage and its variable. The thread that touches the bytes holds a grant of the variable.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _mxrt
+from .._locks import fork_safe_lock
 from ..base import MXNetError, MXNetTypeError, MXNetValueError
 from ..context import Context
 from ..ndarray import NDArray, save
@@ -58,7 +58,7 @@ class CompiledGraph:
         self.out_format: Format = 0
         self.flat = -1
         self._op: _mxrt.CachedOp | None = None
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         # For every device the graph with the parameters there, and the generation of parameters that these are of.
         self._bound: tuple[int, dict[tuple[str, int], _mxrt.BoundOp]] = (-1, {})
 

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import name as naming
+from .._locks import fork_safe_lock
 from .parameter_dict import ParameterDict
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class _Entered(threading.local):
 
 
 _entered = _Entered()
-_counting = threading.Lock()
+_counting = fork_safe_lock()
 
 
 class BlockScope:

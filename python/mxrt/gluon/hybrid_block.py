@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import ndarray, symbol
+from .._locks import fork_safe_lock
 from ..base import MXNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
@@ -20,7 +20,7 @@ from .parameter import DeferredInitializationError, Parameter
 __all__ = ["HybridBlock"]
 
 # Graphs are made by one thread at a time; what they hold is shared by all.
-_tracing = threading.RLock()
+_tracing = fork_safe_lock()
 
 
 class Traced(NamedTuple):

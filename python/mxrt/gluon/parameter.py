@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from typing import Any, NoReturn
 
 import numpy as np
 
+from .._locks import fork_safe_lock
 from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError, dtype_name, no_training
 from ..context import Context, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
@@ -33,7 +33,7 @@ class DeferredInitializationError(MXNetError):
 
 
 # Which arrays the parameters of the process hold: changed whenever one is replaced, so that blocks notice.
-publishing = threading.RLock()
+publishing = fork_safe_lock()
 _generation = 0
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .._locks import fork_safe_lock
 from ..base import MXNetValueError, no_training
 from ..model import load_checkpoint, save_checkpoint
 from ..ndarray import NDArray
@@ -47,7 +48,7 @@ class BucketingModule(BaseModule):
         self._default_key = default_bucket_key
         self._settings = {"logger": logger, "context": context, "state_names": state_names}
         self._buckets: dict[Any, Module] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         # The module that a thread used last, for what it asks afterwards.
         self._mine = threading.local()
         self._current: Module | None = None

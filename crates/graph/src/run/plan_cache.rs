@@ -2,8 +2,8 @@
 
 use super::program::Program;
 use crate::compile::build::{CacheLimit, Plan};
+use mxrt_engine::ForkSafeRwLock as RwLock;
 use mxrt_tensor::TensorType;
-use parking_lot::RwLock;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::error::attr_error;
 use super::{MAX_OUTPUTS, Symbol};
+use mxrt_engine::ForkSafeRwLock as RwLock;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, Inputs, OpDef};
-use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

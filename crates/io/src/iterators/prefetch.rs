@@ -4,6 +4,7 @@
 //! bounded queue, so an error is received exactly where it belongs: behind the items that were
 //! produced before it.
 
+use mxrt_engine::ForkSafeMutex;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -115,7 +116,7 @@ struct Running<P: Producer> {
 pub struct Prefetcher<P: Producer> {
     make: Box<dyn Fn() -> Result<P, P::Error> + Send + Sync>,
     capacity: usize,
-    running: Mutex<Running<P>>,
+    running: ForkSafeMutex<Running<P>>,
 }
 
 impl<P: Producer> Prefetcher<P> {
@@ -126,7 +127,7 @@ impl<P: Producer> Prefetcher<P> {
         make: impl Fn() -> Result<P, P::Error> + Send + Sync + 'static,
     ) -> Result<Prefetcher<P>, P::Error> {
         let capacity = capacity.max(1);
-        let running = Mutex::new(Running::start(make()?, capacity)?);
+        let running = ForkSafeMutex::new(Running::start(make()?, capacity)?);
         Ok(Prefetcher { make: Box::new(make), capacity, running })
     }
 

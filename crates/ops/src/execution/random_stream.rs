@@ -1,6 +1,6 @@
 //! Random streams: counter-based, so that bits depend on the seed and the order of pushes alone.
 
-use parking_lot::Mutex;
+use mxrt_engine::ForkSafeMutex as Mutex;
 
 /// A piece of a random stream: key and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,79 @@
+"""Every lock above the engine follows one of the rules of ARCHITECTURE.md for forks, and is listed
+here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from support import ROOT
+
+# The engine has a protocol of its own. Devices, simulated ones too, are lost in a child.
+RUST = ["capi", "graph", "io", "kernels", "ops", "py", "tensor"]
+
+GATE = "inside the fork gate"
+OP = "held inside operators only, which a fork waits for"
+NEW_QUEUE = "renewed: a child has a queue of its own after a reset"
+#: File, what it uses, and why no child finds it locked.
+LOCKS = {
+    ("crates/capi/src/handles.rs", "ForkSafeRwLock"): GATE,
+    ("crates/graph/src/memory/constants.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/memory/constants.rs", "ForkSafeRwLock"): GATE,
+    ("crates/graph/src/run/cached_op.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/plan_cache.rs", "ForkSafeRwLock"): GATE,
+    ("crates/graph/src/symbol/node.rs", "ForkSafeRwLock"): GATE,
+    ("crates/io/src/iterators/prefetch.rs", "ForkSafeMutex"): GATE,
+    ("crates/ops/src/execution/random_stream.rs", "ForkSafeMutex"): GATE,
+    ("crates/tensor/src/array.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/measure.rs", "parking_lot::Mutex"): OP,
+    ("crates/graph/src/run/on_device.rs", "parking_lot::Mutex"): OP,
+    ("crates/graph/src/run/program.rs", "parking_lot::Mutex"): OP,
+    ("crates/kernels/src/conv/pooled.rs", "std::sync::Mutex"): OP,
+    ("crates/kernels/src/par.rs", "std::sync::Mutex"): OP,
+    ("crates/io/src/iterators/prefetch.rs", "parking_lot::Mutex"): NEW_QUEUE,
+    ("crates/io/src/iterators/prefetch.rs", "parking_lot::Condvar"): NEW_QUEUE,
+    (
+        "crates/ops/src/execution/operator_cache.rs",
+        "parking_lot::Mutex",
+    ): "only tried: a locked one is passed over",
+    ("crates/py/src/control.rs", "std::sync::Mutex"): "held under the interpreter's lock, which a fork needs",
+    ("crates/py/src/notify.rs", "std::sync::Mutex"): "renewed: notices belong to a process",
+    ("crates/py/src/notify.rs", "std::sync::Condvar"): "renewed: notices belong to a process",
+    ("crates/tensor/src/params.rs", "parking_lot::RwLock"): "inside the fork gate, by `Engine::without_fork`",
+    ("crates/tensor/src/release.rs", "parking_lot::Mutex"): OP,
+}
+NAMES = ("Mutex", "RwLock", "Condvar", "ReentrantMutex", "ForkSafeMutex", "ForkSafeRwLock")
+
+
+def rust_locks(text: str) -> set[str]:
+    """The kinds of locks that a file names, by their paths."""
+    text = re.sub(r"//.*", "", text).split("#[cfg(test)]")[0]
+    found = set()
+    for path, names in re.findall(r"\b(std::sync|parking_lot|mxrt_engine|mxrt)::(\{[^}]*\}|\w+)", text):
+        for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?", names):
+            if name in NAMES:
+                found.add(name if name.startswith("ForkSafe") else f"{path}::{name}")
+    return found
+
+
+def test_the_locks_of_the_source_are_those_of_the_list() -> None:
+    found = {
+        (path.relative_to(ROOT).as_posix(), lock)
+        for crate in RUST
+        for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))
+        for lock in rust_locks(path.read_text())
+    }
+    assert found == set(LOCKS)
+
+
+def test_locks_of_python_are_renewed_in_a_child() -> None:
+    package = ROOT / "python" / "mxrt"
+    # Programs, which do not fork while they compute.
+    programs = [package / "demo.py", package / "bench"]
+    made = re.compile(r"threading\.(Lock|RLock|Condition|Semaphore|BoundedSemaphore|Event|Barrier)\(")
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if made.search(path.read_text()) and not any(path.is_relative_to(program) for program in programs)
+    }
+    assert found == {"_locks.py"}
