@@ -349,7 +349,7 @@ def test_a_dump_says_what_the_engine_does(mx) -> None:
     mx.nd.waitall()
     gc.collect()
     text = mx.engine.dump()
-    assert "cores in use" in text and "waiting: nobody" in text
+    assert "cores in use" in text and "waiting: none" in text
     y = slow(mx, 900)
     waiter = threading.Thread(target=y.wait_to_read, name="patient")
     waiter.start()
