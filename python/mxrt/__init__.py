@@ -174,8 +174,9 @@ _LAZY = (
 # Parts of MXNet that are not here.
 _ABSENT = ("recordio", "th", "torch")
 
-# Later calls and waits are refused, and threads that still wait stay where they are, before the interpreter ends.
-_atexit.register(_mxrt.close)
+# Held by this list alone: the engine closes when the interpreter drops its exit handlers, after
+# the last of them.
+_atexit.register(_mxrt.ExitHook())
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,13 @@
 """Arrays as futures: callbacks, ``await``, cancelling.
 
-Threads of the engine never run Python code. They leave a number when an array is ready, and one thread, started at the
-first use and stopped at exit, calls what belongs to the number.
+Threads of the engine never run Python code. They leave a number when an array is ready, and one
+thread, started at the first use, calls what belongs to the number. It is a daemon: what has not
+been called when the interpreter ends is not called.
 """
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import itertools
 import os
 import sys
@@ -19,9 +20,6 @@ from ._locks import fork_safe_lock
 
 __all__ = ["Awaitable"]
 
-# How long the end of the interpreter waits for a callback that is running.
-_PATIENCE = 5.0
-
 
 class _Notifier:
     def __init__(self) -> None:
@@ -29,22 +27,21 @@ class _Notifier:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[Callable[[Any], object], Any]] = {}
         self._thread: threading.Thread | None = None
-        self._closed = False
 
     def add(self, array: Any, callback: Callable[[Any], object]) -> None:
         with self._lock:
-            if self._closed:
-                raise RuntimeError("add_done_callback: the interpreter is shutting down")
             number = next(self._numbers)
-            self._waiting[number] = (callback, array)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="mxrt-notifier", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="mxrt-notifier", daemon=True)
+                # Raises when the system has no more threads: the next call tries again.
+                thread.start()
+                self._thread = thread
+            self._waiting[number] = (callback, array)
         _mxrt.notify_when_ready(array, number)
 
     def _run(self) -> None:
-        while (numbers := _mxrt.next_notices()) is not None:
-            for number in numbers:
+        while True:
+            for number in _mxrt.next_notices():
                 entry = self._waiting.pop(number, None)
                 if entry is not None:
                     self._call(*entry)
@@ -56,27 +53,17 @@ class _Notifier:
         except SystemExit:
             pass  # As in any thread that is not the main one.
         except BaseException:
-            sys.excepthook(*sys.exc_info())
+            # A hook that raises ends no other callback.
+            with contextlib.suppress(BaseException):
+                sys.excepthook(*sys.exc_info())
 
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            thread = self._thread
-        if thread is not None:
-            _mxrt.stop_notices()
-            if thread is not threading.current_thread():
-                thread.join(_PATIENCE)
 
+# Awaits of arrays that were ready, and how many of them pass before one lets the event loop run
+# other tasks.
+_immediate = itertools.count(1)
+_IMMEDIATE = 32
 
 _notifier = _Notifier()
-
-
-def _close() -> None:
-    # Not the method: after a fork it is another notifier.
-    _notifier.close()
-
-
-atexit.register(_close)
 
 
 def _after_fork() -> None:
@@ -120,7 +107,10 @@ class Awaitable:
 
         Cancelling the coroutine cancels the array.
         """
-        if not self.is_ready():
+        if self.is_ready():
+            if next(_immediate) % _IMMEDIATE == 0:
+                yield  # A loop that awaits what is ready leaves other tasks no time otherwise.
+        else:
             import asyncio
 
             loop = asyncio.get_running_loop()

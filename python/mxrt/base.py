@@ -223,53 +223,6 @@ class NotSupportedForSparseNDArray(MXNetError):
         super().__init__(text + " is not supported for sparse arrays; convert with tostype('default') first.")
 
 
-_CLASSES: dict[str, type[MXNetError]] = {
-    "operator": MXNetError,
-    "value": MXNetValueError,
-    "type": MXNetTypeError,
-    "shape": MXNetShapeError,
-    "index": MXNetIndexError,
-    "key": MXNetKeyError,
-    "not_implemented": MXNetNotImplementedError,
-    "memory": MXNetMemoryError,
-    "panic": InternalError,
-    "not_completed": InternalError,
-    "shutdown": MXNetShutdownError,
-    "deadline": MXNetTimeoutError,
-    "cancelled": MXNetError,
-    "data": MXNetDataError,
-    "device": MXNetDeviceError,
-}
-
-
-def _make_error(
-    kind: str,
-    message: str,
-    op: str | None,
-    node: str | None,
-    attrs: dict[str, str],
-    shapes: tuple[tuple[int, ...], ...],
-    dtypes: tuple[str, ...],
-    device: str | None,
-    pushed_at: str | None,
-    request: int | None,
-) -> MXNetError:
-    """The exception for a failure; called by the Rust border, which is the only other place that knows the kinds."""
-    make = _CLASSES.get(kind, MXNetError)
-    return make(
-        message,
-        kind=kind,
-        op=op,
-        node=node,
-        attrs=attrs,
-        shapes=shapes,
-        dtypes=dtypes,
-        device=device,
-        pushed_at=pushed_at,
-        request=request,
-    )
-
-
 def _push_site() -> str:
     """``file:line`` of the innermost caller outside of mxrt; called by the Rust border with ``MXRT_DEBUG=1``."""
     frame = sys._getframe(1)

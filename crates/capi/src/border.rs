@@ -1,6 +1,6 @@
 //! The border to C: results become return codes, and panics stop here.
 
-use mxrt::{FailureKind, GraphError, OpError, WaitError};
+use mxrt::{GraphError, OpError, WaitError};
 use mxrt::{io::DataError, params::ParamsError};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -24,28 +24,16 @@ impl Error {
     }
 }
 
-/// The error classes that MXNet's front ends know by name.
-fn class(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::Value => "ValueError",
-        FailureKind::Type => "TypeError",
-        FailureKind::Index => "IndexError",
-        FailureKind::NotImplemented => "NotImplementedError",
-        FailureKind::Panic | FailureKind::NotCompleted => "InternalError",
-        _ => "MXNetError",
-    }
-}
-
 impl From<OpError> for Error {
     fn from(error: OpError) -> Error {
-        Error { class: class(error.kind), message: error.to_string() }
+        Error { class: error.kind.c_class(), message: error.to_string() }
     }
 }
 
 impl From<WaitError> for Error {
     fn from(error: WaitError) -> Error {
         let class = match &error {
-            WaitError::Failed(failure) => class(failure.kind()),
+            WaitError::Failed(failure) => failure.kind().c_class(),
             _ => "MXNetError",
         };
         Error { class, message: error.to_string() }

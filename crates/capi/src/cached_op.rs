@@ -5,7 +5,7 @@ use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, free, get, hol
 use crate::pointers::{count, list, put, read, text};
 use crate::returned;
 use crate::runtime::runtime;
-use mxrt::{CachedOp, CachedOpFlags, NDArray, Symbol};
+use mxrt::{CachedOp, CachedOpFlags, NDArray, OpError, Symbol};
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
@@ -85,6 +85,14 @@ fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
     arrays.iter().map(|array| &**array).collect()
 }
 
+/// With the naive engine the call reports the failure of its results.
+fn report<'a>(results: impl Iterator<Item = &'a NDArray> + Clone) -> Result<(), OpError> {
+    match results.clone().next() {
+        Some(first) => first.engine().report_at_call(results.map(NDArray::var)),
+        None => Ok(()),
+    }
+}
+
 /// # Safety
 /// As for `MXInvokeCachedOp`. Returns the number of outputs.
 unsafe fn invoke(
@@ -105,12 +113,14 @@ unsafe fn invoke(
         // SAFETY: the caller promises as many handles.
         let outputs = arrays(unsafe { list(given.cast_const(), number, "outputs")? })?;
         op.call_into(&borrow(&inputs), &borrow(&outputs))?;
+        report(outputs.iter().map(|array| &**array))?;
         return Ok(number);
     }
     // SAFETY: the caller promises a place for the number. It is tried before there are handles to
     // lose.
     unsafe { put(num_outputs, 0, "num_outputs")? };
     let results = op.call(&borrow(&inputs))?;
+    report(results.iter())?;
     let number = results.len();
     let handles = returned::handles(results.into_iter().map(hold).collect())?;
     // SAFETY: as above.

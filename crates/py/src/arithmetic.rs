@@ -1,6 +1,7 @@
 //! `+`, `<` and the like: an operator for two arrays and one for an array and a number, chosen by
 //! the operand.
 
+use crate::exit::PythonCall;
 use crate::ndarray::NDArrayBase;
 use crate::operator::{self, Call};
 use crate::{errors, runtime};
@@ -86,6 +87,7 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     }
     static IS_NUMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
+    let _call = PythonCall::enter(py);
     if IS_NUMBER.import(py, "mxrt.base", "is_number")?.call1((value,))?.is_truthy()? {
         return py.get_type::<PyFloat>().call1((value,))?.extract();
     }

@@ -1,9 +1,10 @@
 //! Compiled graphs that any number of threads call.
 
 use crate::ndarray::NDArrayBase;
-use crate::operator::{attr_pairs, one_array, out_arrays, raise_if_naive, results};
+use crate::operator::{attr_pairs, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
 use crate::{errors, plan_report, runtime};
+use mxrt_engine::FailureKind;
 use mxrt_graph::{CachedOpFlags, CallOptions, PlanReport};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
@@ -42,15 +43,13 @@ fn run<'py>(
     let made = match op.try_call_inline(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
         // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
-        None => runtime::detached(py, || op.call_with(&inputs, outputs.as_deref(), &options))?,
+        None => py.detach(|| op.call_with(&inputs, outputs.as_deref(), &options)),
     };
-    let made = made.map_err(|mut error| {
-        if let Some(first) = inputs.first() {
-            error.device.get_or_insert_with(|| first.context().to_string());
-        }
-        errors::from_op(py, &error)
-    })?;
-    raise_if_naive(py, runtime, &made)?;
+    let reported = made.and_then(|made| {
+        runtime.engine.report_at_call(made.iter().map(NDArray::var))?;
+        Ok(made)
+    });
+    let made = reported.map_err(|e| errors::from_op(py, &e))?;
     results(py, made, out)
 }
 
@@ -64,7 +63,7 @@ fn call_options(priority: i32, deadline: Option<Duration>, cancel_on_drop: bool)
 /// The argument `priority` of a call.
 fn priority_of(value: &Bound<'_, PyAny>) -> PyResult<i32> {
     value.extract().map_err(|_| {
-        let kind = if value.is_instance_of::<PyInt>() { "value" } else { "type" };
+        let kind = if value.is_instance_of::<PyInt>() { FailureKind::Value } else { FailureKind::Type };
         wrong_argument("priority", value, kind, &format!("a whole number from {} to {}", i32::MIN, i32::MAX))
     })
 }
@@ -77,11 +76,11 @@ fn deadline_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     if value.is_none() {
         return Ok(None);
     }
-    let seconds: f64 = value.extract().map_err(|_| wrong("type"))?;
-    Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| wrong("value"))
+    let seconds: f64 = value.extract().map_err(|_| wrong(FailureKind::Type))?;
+    Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| wrong(FailureKind::Value))
 }
 
-fn wrong_argument(name: &str, value: &Bound<'_, PyAny>, kind: &str, expected: &str) -> PyErr {
+fn wrong_argument(name: &str, value: &Bound<'_, PyAny>, kind: FailureKind, expected: &str) -> PyErr {
     let shown = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
     let class = value.get_type();
     let class = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
@@ -101,10 +100,10 @@ impl CachedOp {
         let runtime = runtime::runtime()?;
         let pairs = attr_pairs(flags)?;
         let symbol = &sym.get().symbol;
-        let compiled = runtime::detached(py, || {
+        let compiled = py.detach(|| {
             let flags = CachedOpFlags::parse(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
             mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)
-        })?;
+        });
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
         Ok(CachedOp { unbound: mxrt_graph::BoundOp::unbound(Arc::new(op.with_random(runtime.random.clone()))) })
     }
@@ -140,10 +139,10 @@ impl CachedOp {
     /// The same graph with arrays for some of its inputs; None where a call's argument goes.
     fn bind(&self, py: Python<'_>, arrays: Vec<Option<Bound<'_, NDArrayBase>>>) -> PyResult<BoundOp> {
         let held: Vec<Option<NDArray>> = arrays.iter().map(|a| Some(a.as_ref()?.get().array.clone())).collect();
-        let bound = runtime::detached(py, || {
+        let bound = py.detach(|| {
             let arrays: Vec<Option<&NDArray>> = held.iter().map(Option::as_ref).collect();
             mxrt_graph::BoundOp::new(self.op().clone(), &arrays)
-        })?;
+        });
         Ok(BoundOp { op: bound.map_err(|e| errors::from_op(py, &e))? })
     }
 
@@ -168,7 +167,7 @@ impl CachedOp {
     #[pyo3(signature = (*inputs))]
     fn convolutions(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
         let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
-        let found = runtime::detached(py, || self.op().convolutions(&types))?;
+        let found = py.detach(|| self.op().convolutions(&types));
         Ok(found.map_err(|e| errors::from_op(py, &e))?.iter().map(ToString::to_string).collect())
     }
 
@@ -205,7 +204,7 @@ impl CachedOp {
             })?
         } else {
             let types: Vec<_> = inputs.iter().map(NDArray::tensor_type).collect();
-            runtime::detached(py, || self.op().plan(&types))?
+            py.detach(|| self.op().plan(&types))
         };
         report.map_err(|e| errors::from_op(py, &e))
     }

@@ -2,7 +2,7 @@
 
 use crate::ndarray::NDArrayBase;
 use crate::{errors, runtime};
-use mxrt_engine::EngineKind;
+use mxrt_engine::{EngineKind, FailureKind};
 use pyo3::prelude::*;
 use std::sync::Mutex;
 
@@ -16,14 +16,14 @@ pub(crate) fn chosen_kind() -> Option<EngineKind> {
 /// Chooses the kind of engine, before anything uses it.
 #[pyfunction]
 pub(crate) fn set_engine_type(name: &str) -> PyResult<()> {
-    let kind: EngineKind = name.parse().map_err(|e| errors::plain("value", &format!("set_type: {e}")))?;
+    let kind: EngineKind = name.parse().map_err(|e| errors::plain(FailureKind::Value, &format!("set_type: {e}")))?;
     match runtime::started() {
         Some(engine) if engine.kind() != kind => {
             let text = format!(
                 "set_type: the engine runs already, as {}; call this before the first array is made, or set MXNET_ENGINE_TYPE={kind}",
                 engine.kind()
             );
-            Err(errors::plain("value", &text))
+            Err(errors::plain(FailureKind::Value, &text))
         }
         _ => {
             *KIND.lock().unwrap_or_else(|e| e.into_inner()) = Some(kind);
@@ -36,14 +36,14 @@ pub(crate) fn set_engine_type(name: &str) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn set_bulk_size(py: Python<'_>, size: usize) -> PyResult<usize> {
     let engine = runtime::runtime()?.engine;
-    runtime::detached(py, move || engine.set_bulk_size(size))
+    Ok(py.detach(move || engine.set_bulk_size(size)))
 }
 
 /// What runs, what is queued, which thread waits for what, and since when.
 #[pyfunction]
 pub(crate) fn dump_engine(py: Python<'_>) -> PyResult<String> {
     let engine = runtime::runtime()?.engine;
-    runtime::detached(py, move || engine.dump())
+    Ok(py.detach(move || engine.dump()))
 }
 
 /// Whether the value is there, or the failure that took its place.

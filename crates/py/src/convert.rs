@@ -150,7 +150,7 @@ pub(crate) fn dtype_code(name: &str) -> PyResult<i32> {
 #[pyfunction]
 pub(crate) fn dtype_of_code(code: &str) -> PyResult<&'static str> {
     let found = code.trim().parse().ok().and_then(DType::from_code);
-    found
-        .map(DType::name)
-        .ok_or_else(|| crate::errors::plain("data", &format!("there is no element type with the number {code}")))
+    found.map(DType::name).ok_or_else(|| {
+        crate::errors::plain(FailureKind::Data, &format!("there is no element type with the number {code}"))
+    })
 }

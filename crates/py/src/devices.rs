@@ -45,7 +45,7 @@ pub(crate) fn with_number(engine: &'static Engine, number: i32) -> Option<Device
 #[pyfunction]
 pub(crate) fn device_count(py: Python<'_>, name: &str) -> PyResult<usize> {
     let kind = kind(name).map_err(|e| errors::from_op(py, &e))?;
-    let settings = runtime::environment().map_err(|message| errors::plain("value", message))?;
+    let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
     Ok(settings.engine.drivers.iter().find(|driver| driver.kind() == kind).map_or(0, |driver| driver.count()))
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn device_count(py: Python<'_>, name: &str) -> PyResult<usize> {
 pub(crate) fn device_stats<'py>(py: Python<'py>, name: (String, i32)) -> PyResult<Bound<'py, PyDict>> {
     let device = device(py, (&name.0, name.1))?;
     let engine = runtime::runtime()?.engine;
-    let stats = runtime::detached(py, || engine.device_stats(device))?.map_err(|e| errors::from_op(py, &e))?;
+    let stats = py.detach(|| engine.device_stats(device)).map_err(|e| errors::from_op(py, &e))?;
     let facts = PyDict::new(py);
     facts.set_item("total", stats.total)?;
     facts.set_item("in_use", stats.in_use)?;
@@ -70,7 +70,7 @@ pub(crate) fn device_stats<'py>(py: Python<'py>, name: (String, i32)) -> PyResul
 pub(crate) fn set_device_limit(py: Python<'_>, name: (String, i32), bytes: Option<usize>) -> PyResult<()> {
     let device = device(py, (&name.0, name.1))?;
     let engine = runtime::runtime()?.engine;
-    runtime::detached(py, || engine.set_device_limit(device, bytes))?.map_err(|e| errors::from_op(py, &e))
+    py.detach(|| engine.set_device_limit(device, bytes)).map_err(|e| errors::from_op(py, &e))
 }
 
 /// Gives memory that no array uses back to the device.
@@ -78,5 +78,5 @@ pub(crate) fn set_device_limit(py: Python<'_>, name: (String, i32), bytes: Optio
 pub(crate) fn trim_device(py: Python<'_>, name: (String, i32)) -> PyResult<()> {
     let device = device(py, (&name.0, name.1))?;
     let engine = runtime::runtime()?.engine;
-    runtime::detached(py, || engine.trim_device(device))?.map_err(|e| errors::from_op(py, &e))
+    py.detach(|| engine.trim_device(device)).map_err(|e| errors::from_op(py, &e))
 }

@@ -29,7 +29,7 @@ fn to_python<'py>(py: Python<'py>, loaded: Result<Params, ParamsError>) -> PyRes
 #[pyfunction]
 pub(crate) fn load_arrays<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
-    let loaded = runtime::detached(py, || params::load(engine, &path, NpShape::Off))?;
+    let loaded = py.detach(|| params::load(engine, &path, NpShape::Off));
     to_python(py, loaded)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn load_arrays<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound
 pub(crate) fn load_buffer<'py>(py: Python<'py>, content: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
     let bytes = content.as_bytes();
-    let loaded = runtime::detached(py, || params::load_from_bytes(engine, bytes, NpShape::Off))?;
+    let loaded = py.detach(|| params::load_from_bytes(engine, bytes, NpShape::Off));
     to_python(py, loaded)
 }
 
@@ -65,6 +65,6 @@ pub(crate) fn save_arrays(
 /// The content of an ordinary file; pipes, devices and directories are refused.
 #[pyfunction]
 pub(crate) fn read_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyBytes>> {
-    let content = runtime::detached(py, || mxrt_io::read_file(&path))?;
+    let content = py.detach(|| mxrt_io::read_file(&path));
     Ok(PyBytes::new(py, &content.map_err(|e| errors::from_op(py, &OpError::from(e)))?))
 }

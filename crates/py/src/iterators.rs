@@ -41,7 +41,7 @@ impl BatchReader {
         let pairs = attr_pairs(Some(parameters))?;
         let given = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let made = match IterDef::find(name) {
-            Some(definition) => runtime::detached(py, || definition.start(engine, given))?.map_err(OpError::from),
+            Some(definition) => py.detach(|| definition.start(engine, given)).map_err(OpError::from),
             None => {
                 let message = format!("Cannot find iterator {name}: this build of mxrt does not have it");
                 Err(OpError::new(FailureKind::NotImplemented, message))
@@ -70,7 +70,7 @@ impl BatchReader {
 
     /// Begins again; also the way out of an error.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        let done = runtime::detached(py, || self.iter.reset())?;
+        let done = py.detach(|| self.iter.reset());
         done.map_err(|e| errors::from_op(py, &OpError::from(e)))
     }
 }

@@ -11,6 +11,7 @@ mod convert;
 mod devices;
 mod dlpack;
 mod errors;
+mod exit;
 mod files;
 mod iterators;
 mod ndarray;
@@ -38,13 +39,17 @@ mod _mxrt {
     #[pymodule_export]
     use crate::dlpack::{dlpack_device, export_dlpack, import_dlpack, share_numpy};
     #[pymodule_export]
+    use crate::errors::failure_kinds;
+    #[pymodule_export]
+    use crate::exit::ExitHook;
+    #[pymodule_export]
     use crate::files::{load_arrays, load_buffer, read_file, save_arrays};
     #[pymodule_export]
     use crate::iterators::{BatchReader, iterators};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
     #[pymodule_export]
-    use crate::notify::{next_notices, notify_when_ready, stop_notices};
+    use crate::notify::{next_notices, notify_when_ready};
     #[pymodule_export]
     use crate::operator::{Operator, get_operator, invoke, operator_names};
     #[pymodule_export]
@@ -52,7 +57,7 @@ mod _mxrt {
         profiler_events, profiler_finish, profiler_now, profiler_switch, profiler_thread, profiler_totals,
     };
     #[pymodule_export]
-    use crate::runtime::{close, info, seed, set_memory_limit, settings, wait_all};
+    use crate::runtime::{info, seed, set_memory_limit, settings, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
     #[pymodule_export]

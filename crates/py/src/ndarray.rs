@@ -3,6 +3,7 @@
 use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, Elements};
 use crate::{errors, runtime};
+use mxrt_engine::FailureKind;
 use mxrt_tensor::index::{self, Region};
 use mxrt_tensor::{NDArray, Shape, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -247,7 +248,7 @@ pub(crate) fn from_numpy<'py>(
         let made = if bytes.len() <= QUICK_COPY {
             NDArray::from_bytes(engine, context, tensor, bytes)
         } else {
-            runtime::detached(py, || NDArray::from_bytes(engine, context, tensor, bytes))?
+            py.detach(|| NDArray::from_bytes(engine, context, tensor, bytes))
         };
         made.map_err(|e| errors::from_op(py, &e))
     })?;
@@ -272,7 +273,7 @@ pub(crate) fn copy_region(
 fn positions(array: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<usize>> {
     convert::with_bytes(array, |dtype, bytes| {
         if dtype != mxrt_tensor::DType::I64 {
-            return Err(errors::plain("type", &format!("positions must be int64, not {dtype}")));
+            return Err(errors::plain(FailureKind::Type, &format!("positions must be int64, not {dtype}")));
         }
         let numbers: &[i64] = bytemuck::cast_slice(bytes);
         numbers.iter().map(|n| usize::try_from(*n).map_err(|e| PyIndexError::new_err(e.to_string()))).collect()

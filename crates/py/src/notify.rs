@@ -2,27 +2,15 @@
 //! takes the numbers and calls what belongs to them.
 
 use crate::ndarray::NDArrayBase;
-use crate::runtime;
-use mxrt_engine::WaitError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
-
-/// How often the notifying thread looks whether the interpreter is ending.
-const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 struct Notices {
     process: u32,
-    inbox: Mutex<Inbox>,
+    numbers: Mutex<Vec<u64>>,
     arrived: Condvar,
-}
-
-#[derive(Default)]
-struct Inbox {
-    numbers: Vec<u64>,
-    stopped: bool,
 }
 
 static NOTICES: AtomicPtr<Notices> = AtomicPtr::new(std::ptr::null_mut());
@@ -45,48 +33,24 @@ fn notices() -> &'static Notices {
     }
 }
 
-impl Notices {
-    fn change(&self, f: impl FnOnce(&mut Inbox)) {
-        f(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
-        self.arrived.notify_all();
-    }
-}
-
 /// Leaves this number for the notifying thread when the array is ready or has failed.
 #[pyfunction]
 pub(crate) fn notify_when_ready(array: &Bound<'_, NDArrayBase>, number: u64) {
     let array = &array.get().array;
-    array.engine().on_ready(array.var(), move |_| notices().change(|inbox| inbox.numbers.push(number)));
+    array.engine().on_ready(array.var(), move |_| {
+        let notices = notices();
+        notices.numbers.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        notices.arrived.notify_all();
+    });
 }
 
-/// Waits for numbers; None once [`stop_notices`] was called.
+/// Waits for numbers.
 #[pyfunction]
-pub(crate) fn next_notices(py: Python<'_>) -> PyResult<Option<Vec<u64>>> {
-    let notices = notices();
-    runtime::wait(py, move |poll| {
-        let mut inbox = notices.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if inbox.stopped {
-                return Ok(None);
-            }
-            if !inbox.numbers.is_empty() {
-                return Ok(Some(std::mem::take(&mut inbox.numbers)));
-            }
-            let (guard, timeout) = notices.arrived.wait_timeout(inbox, POLL).unwrap_or_else(PoisonError::into_inner);
-            inbox = guard;
-            if timeout.timed_out() && !inbox.stopped {
-                drop(inbox);
-                if !poll() {
-                    return Err(WaitError::Interrupted);
-                }
-                inbox = notices.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-            }
-        }
+pub(crate) fn next_notices(py: Python<'_>) -> Vec<u64> {
+    py.detach(|| {
+        let notices = notices();
+        let numbers = notices.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = notices.arrived.wait_while(numbers, |numbers| numbers.is_empty());
+        std::mem::take(&mut *wait.unwrap_or_else(PoisonError::into_inner))
     })
-}
-
-/// Ends the notifying thread.
-#[pyfunction]
-pub(crate) fn stop_notices() {
-    notices().change(|inbox| inbox.stopped = true);
 }

@@ -143,20 +143,6 @@ pub(crate) fn results<'py>(
     }
 }
 
-/// With the naive engine an operator has run when the call returns, and its failure is raised there.
-pub(crate) fn raise_if_naive(py: Python<'_>, runtime: &Runtime, made: &[NDArray]) -> PyResult<()> {
-    if !runtime::is_naive(runtime.engine) {
-        return Ok(());
-    }
-    match made.iter().find_map(|array| array.var().failure()) {
-        Some(failure) => {
-            failure.mark_observed();
-            Err(errors::from_failure(py, &failure))
-        }
-        None => Ok(()),
-    }
-}
-
 /// A call of an operator that was looked up.
 pub(crate) struct Call<'a> {
     pub(crate) runtime: &'static Runtime,
@@ -180,10 +166,12 @@ impl Call<'_> {
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
         let push = || mxrt_ops::invoke_cached(&call, &runtime.bound, self.def, self.given, inputs, outputs);
         // The naive engine computes in this thread, which must not keep others from running meanwhile.
-        let result = if runtime::is_naive(engine) { runtime::detached(py, push)? } else { push() };
-        let made = result.map_err(|e| errors::from_op(py, &e))?;
-        raise_if_naive(py, runtime, &made)?;
-        Ok(made)
+        let result = if engine.is_naive() { py.detach(push) } else { push() };
+        let reported = result.and_then(|made| {
+            engine.report_at_call(made.iter().map(NDArray::var))?;
+            Ok(made)
+        });
+        reported.map_err(|e| errors::from_op(py, &e))
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn profiler_finish(py: Python<'_>) -> PyResult<()> {
 /// The records as JSON objects of the Chrome trace format.
 #[pyfunction]
 pub(crate) fn profiler_events(py: Python<'_>, clear: bool) -> PyResult<Vec<String>> {
-    runtime::detached(py, move || profile::snapshot(clear).trace_events())
+    Ok(py.detach(move || profile::snapshot(clear).trace_events()))
 }
 
 type Row = (String, u64, f64, f64, f64);
@@ -41,10 +41,10 @@ type Row = (String, u64, f64, f64, f64);
 /// on devices, by the times there.
 #[pyfunction]
 pub(crate) fn profiler_totals(py: Python<'_>, clear: bool) -> PyResult<(Vec<Row>, Vec<Row>)> {
-    let (host, devices) = runtime::detached(py, move || {
+    let (host, devices) = py.detach(move || {
         let found = profile::snapshot(clear);
         (found.totals(), found.device_totals())
-    })?;
+    });
     let rows = |totals: Vec<profile::Total>| {
         totals.into_iter().map(|t| (t.name, t.count, t.total / 1e3, t.min / 1e3, t.max / 1e3)).collect()
     };

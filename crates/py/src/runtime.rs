@@ -1,8 +1,9 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
+use crate::exit::PythonCall;
 use crate::{control, errors};
 use mxrt::{BuildOptions, PushSite, Settings};
-use mxrt_engine::{Engine, EngineKind, WaitError};
+use mxrt_engine::{Engine, FailureKind, WaitError};
 use mxrt_ops::{BoundOperatorCache, RandomState};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -10,7 +11,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What all arrays and models of the process share.
@@ -31,13 +31,11 @@ impl Runtime {
             return Ok(None);
         }
         static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let _call = PythonCall::enter(py);
         let place = FIND.import(py, "mxrt.base", "_push_site")?.call0()?;
         Ok(Some(PushSite::new(place.extract()?)))
     }
 }
-
-/// Set when the interpreter begins to end.
-static CLOSING: AtomicBool = AtomicBool::new(false);
 
 static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 
@@ -45,7 +43,7 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 pub(crate) fn runtime() -> PyResult<&'static Runtime> {
     match RUNTIME.get_or_init(start) {
         Ok(runtime) => Ok(runtime),
-        Err(message) => Err(errors::plain("value", message)),
+        Err(message) => Err(errors::plain(FailureKind::Value, message)),
     }
 }
 
@@ -75,11 +73,6 @@ fn start() -> Result<Runtime, String> {
     Ok(Runtime { engine, random, plans: settings.plans, bound: BoundOperatorCache::default(), debug: settings.debug })
 }
 
-/// True when `MXNET_ENGINE_TYPE=NaiveEngine`: operators run at the call, and raise there.
-pub(crate) fn is_naive(engine: &Engine) -> bool {
-    engine.kind() == EngineKind::Naive
-}
-
 thread_local! {
     /// Process and answer of the last time this thread asked whether it is Python's main thread.
     static IS_MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
@@ -93,29 +86,13 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     {
         return Ok(answer);
     }
-    let threading = py.import("threading")?;
+    let _call = PythonCall::enter(py);
+    // Behind the last exit handler modules are gone; no handler of a signal runs there.
+    let Ok(threading) = py.import("threading") else { return Ok(false) };
     let main = threading.call_method0("main_thread")?.getattr("ident")?;
     let answer = threading.call_method0("get_ident")?.eq(main)?;
     IS_MAIN.set(Some((process, answer)));
     Ok(answer)
-}
-
-/// A thread that returned to Python now would be unwound in the middle of its Rust frames: it sleeps instead, until
-/// the process is gone.
-fn park_if_closing(main: bool) {
-    while CLOSING.load(Ordering::SeqCst) && !main {
-        std::thread::park();
-    }
-}
-
-/// Runs `work` without the interpreter's lock.
-pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let main = is_main_thread(py)?;
-    Ok(py.detach(|| {
-        let result = work();
-        park_if_closing(main);
-        result
-    }))
 }
 
 /// Runs a wait without the interpreter's lock. The hook given to it lets signal handlers run; when one of them raises
@@ -128,15 +105,12 @@ pub(crate) fn wait<T: Send>(
     let (result, raised) = py.detach(|| {
         let mut raised: Option<PyErr> = None;
         let mut poll = || {
-            park_if_closing(main);
             if main {
                 raised = Python::try_attach(|py| py.check_signals().err()).flatten();
             }
             raised.is_none()
         };
-        let result = work(&mut poll);
-        park_if_closing(main);
-        (result, raised)
+        (work(&mut poll), raised)
     });
     match result {
         Ok(value) => Ok(value),
@@ -167,15 +141,6 @@ pub(crate) fn wait_all(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn seed(value: u64) -> PyResult<()> {
     runtime()?.random.seed(value);
     Ok(())
-}
-
-/// Closes the engine's intake when the interpreter ends: waits return, and threads that wait stay where they are.
-#[pyfunction]
-pub(crate) fn close() {
-    CLOSING.store(true, Ordering::SeqCst);
-    if let Some(Ok(runtime)) = RUNTIME.get() {
-        runtime.engine.close();
-    }
 }
 
 /// Bounds the memory of arrays, plans and running requests, in bytes; None: no bound. What is in use already stays.

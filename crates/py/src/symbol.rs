@@ -1,7 +1,7 @@
 //! Graphs: the base class of `mxrt.sym.Symbol`, and functions that make symbols.
 
 use crate::operator::{attr_pairs, find};
-use crate::{convert, errors, runtime};
+use crate::{convert, errors};
 use mxrt_engine::OpError;
 use mxrt_graph::{GraphError, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
@@ -155,7 +155,7 @@ impl SymbolBase {
     ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>, bool)> {
         let known: Vec<_> =
             known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
-        let found = runtime::detached(py, || self.symbol.infer_shape(&known, partial))?.map_err(|e| raise(py, e))?;
+        let found = py.detach(|| self.symbol.infer_shape(&known, partial)).map_err(|e| raise(py, e))?;
         let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
     }
@@ -169,7 +169,7 @@ impl SymbolBase {
     ) -> PyResult<(Names, Names, Names, bool)> {
         let known =
             known.into_iter().map(|(name, dtype)| Ok((name, convert::dtype(&dtype)?))).collect::<PyResult<Vec<_>>>()?;
-        let found = runtime::detached(py, || self.symbol.infer_type(&known, partial))?.map_err(|e| raise(py, e))?;
+        let found = py.detach(|| self.symbol.infer_type(&known, partial)).map_err(|e| raise(py, e))?;
         let list = |dtypes: &[Option<DType>]| -> Names { dtypes.iter().map(|d| d.map(DType::name)).collect() };
         Ok((list(&found.args), list(&found.outs), list(&found.aux), found.complete))
     }
@@ -219,6 +219,6 @@ pub(crate) fn group<'py>(py: Python<'py>, symbols: Vec<Bound<'py, PyAny>>) -> Py
 /// A symbol from its JSON text, and warnings for the user.
 #[pyfunction]
 pub(crate) fn load_json<'py>(py: Python<'py>, text: &str) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
-    let loaded = runtime::detached(py, || Symbol::load_json(text))?.map_err(|e| raise(py, e))?;
+    let loaded = py.detach(|| Symbol::load_json(text)).map_err(|e| raise(py, e))?;
     Ok((wrap(py, loaded.symbol)?, loaded.warnings))
 }

@@ -2,6 +2,7 @@
 
 use crate::devices::device;
 use crate::{errors, runtime};
+use mxrt_engine::FailureKind;
 use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice, StreamHandle, Tag};
 use mxrt_sim::{Call, Fault, SimDevice};
 use pyo3::prelude::*;
@@ -18,11 +19,11 @@ fn open(py: Python<'_>, name: &Name) -> PyResult<&'static OpenDevice> {
 
 fn sim(open: &'static OpenDevice) -> PyResult<&'static SimDevice> {
     let found = open.backend().as_any().downcast_ref::<SimDevice>();
-    found.ok_or_else(|| errors::plain("value", &format!("{} is not simulated", open.id())))
+    found.ok_or_else(|| errors::plain(FailureKind::Value, &format!("{} is not simulated", open.id())))
 }
 
 fn raised(error: DeviceError) -> PyErr {
-    errors::plain("device", &error.to_string())
+    errors::plain(FailureKind::Device, &error.to_string())
 }
 
 /// In the order of `mxrt.testing`.
@@ -34,7 +35,7 @@ const CALLS: [Call; 8] =
 pub(crate) fn sim_fail(py: Python<'_>, name: Name, call: usize, after: u64, code: i32) -> PyResult<()> {
     let device = sim(open(py, &name)?)?;
     let Some(call) = CALLS.get(call).copied() else {
-        return Err(errors::plain("index", &format!("there is no call number {call}")));
+        return Err(errors::plain(FailureKind::Index, &format!("there is no call number {call}")));
     };
     device.world().inject(Fault { device: device.index(), call, after, code });
     Ok(())
@@ -58,7 +59,7 @@ pub(crate) fn sim_reseed(py: Python<'_>, name: Name, seed: u64) -> PyResult<()> 
 #[pyfunction]
 pub(crate) fn sim_check(py: Python<'_>, name: Name) -> PyResult<(Vec<String>, usize)> {
     let world = sim(open(py, &name)?)?.world();
-    let report = runtime::detached(py, || mxrt_sim::check::check(&world.log()))?;
+    let report = py.detach(|| mxrt_sim::check::check(&world.log()));
     Ok((report.violations, report.conflicts))
 }
 
@@ -92,7 +93,7 @@ impl SimStream {
     fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut copy = vec![0u8; bytes];
         let to = copy.as_mut_ptr().expose_provenance();
-        runtime::detached(py, || self.copy(to, address as usize, bytes))?.map_err(raised)?;
+        py.detach(|| self.copy(to, address as usize, bytes)).map_err(raised)?;
         Ok(PyBytes::new(py, &copy))
     }
 
@@ -100,7 +101,7 @@ impl SimStream {
     fn write(&self, py: Python<'_>, address: u64, content: &[u8]) -> PyResult<()> {
         let content = content.to_vec();
         let from = content.as_ptr().expose_provenance();
-        runtime::detached(py, || self.copy(address as usize, from, content.len()))?.map_err(raised)
+        py.detach(|| self.copy(address as usize, from, content.len())).map_err(raised)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Measuring convolutions on request. Nothing else ever measures: the same model gives the same bits on every run.
 
 use crate::{errors, runtime};
+use mxrt::FailureKind;
 use mxrt::{ConvSignature, ConvTable, Method};
 use pyo3::prelude::*;
 use std::time::Duration;
@@ -15,10 +16,10 @@ pub(crate) fn measure_convolution(
     signature: &str,
     seconds: f64,
 ) -> PyResult<(Option<&'static str>, Vec<Measured>)> {
-    let signature: ConvSignature = signature.parse().map_err(|e: String| errors::plain("value", &e))?;
-    let budget = Duration::try_from_secs_f64(seconds).map_err(|e| errors::plain("value", &e.to_string()))?;
+    let signature: ConvSignature = signature.parse().map_err(|e: String| errors::plain(FailureKind::Value, &e))?;
+    let budget = Duration::try_from_secs_f64(seconds).map_err(|e| errors::plain(FailureKind::Value, &e.to_string()))?;
     let allowed = runtime::runtime()?.plans.kernel.transforms();
-    let measured = runtime::detached(py, || mxrt::measure(&signature, allowed, budget))?;
+    let measured = py.detach(|| mxrt::measure(&signature, allowed, budget));
     let rows = measured.into_iter().map(|one| (one.method.name(), one.name, one.ns)).collect();
     Ok((mxrt::chosen(&signature, allowed).map(Method::name), rows))
 }
@@ -26,7 +27,7 @@ pub(crate) fn measure_convolution(
 /// The text of a table with further entries: signature, method, nanoseconds.
 #[pyfunction]
 pub(crate) fn tuned_table(text: &str, entries: Vec<(String, String, u64)>) -> PyResult<String> {
-    let wrong = |e: String| errors::plain("value", &e);
+    let wrong = |e: String| errors::plain(FailureKind::Value, &e);
     let mut table: ConvTable = text.parse().map_err(wrong)?;
     for (signature, method, ns) in entries {
         table.insert(signature.parse().map_err(wrong)?, method.parse().map_err(wrong)?, ns);

@@ -1,6 +1,6 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{Binding, CachedOp, CallOptions};
+use super::cached_op::{Binding, CachedOp, CallOptions, with_device};
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
 use super::program::Program;
@@ -78,12 +78,14 @@ impl BoundOp {
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        self.check(data)?;
-        let program = match self.known(data) {
-            Some(program) => program,
-            None => self.op.program(&self.all_types(data))?,
-        };
-        self.op.start(program, &self.binding, data, outputs, options)
+        let made = self.check(data).and_then(|()| {
+            let program = match self.known(data) {
+                Some(program) => program,
+                None => self.op.program(&self.all_types(data))?,
+            };
+            self.op.start(program, &self.binding, data, outputs, options)
+        });
+        made.map_err(|error| with_device(error, data))
     }
 
     /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet, or one that would run
@@ -104,7 +106,7 @@ impl BoundOp {
         };
         let program = program.filter(|program| self.op.runs_inline(program))?;
         let start = |()| self.op.start(program, &self.binding, data, outputs, options);
-        Some(self.check(data).and_then(start))
+        Some(self.check(data).and_then(start).map_err(|error| with_device(error, data)))
     }
 
     fn check(&self, data: &[&NDArray]) -> Result<(), OpError> {

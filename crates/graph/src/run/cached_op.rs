@@ -41,6 +41,14 @@ pub struct CallOptions {
     pub cancel_on_drop: bool,
 }
 
+/// Errors of a call say where it would have run.
+pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
+    if let Some(first) = inputs.first() {
+        error.device.get_or_insert_with(|| first.context().to_string());
+    }
+    error
+}
+
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
 pub struct CachedOp {
     engine: &'static Engine,
@@ -139,8 +147,9 @@ impl CachedOp {
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let program = self.prepare(inputs)?;
-        self.start(program, &self.unbound, inputs, outputs, options)
+        let made =
+            self.prepare(inputs).and_then(|program| self.start(program, &self.unbound, inputs, outputs, options));
+        made.map_err(|error| with_device(error, inputs))
     }
 
     /// Whether a call returns within microseconds: it runs in a worker, or is short.

@@ -1,9 +1,10 @@
 //! Taking arrays of other libraries.
 
 use super::abi::{self, Device, Managed, ManagedVersioned, Tensor};
+use crate::exit::PythonCall;
 use crate::ndarray::wrap;
 use crate::{convert, devices, errors, runtime};
-use mxrt_engine::{DeviceId, Engine, OpError};
+use mxrt_engine::{DeviceId, Engine, FailureKind, OpError};
 use mxrt_tensor::{Context, DeviceImport, NDArray, Shape, TensorType};
 use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -134,7 +135,7 @@ fn place(device: Device) -> PyResult<Option<DeviceId>> {
              move it to the host first",
             device.kind, device.number
         );
-        errors::plain("device", &text)
+        errors::plain(FailureKind::Device, &text)
     })
 }
 
@@ -216,7 +217,7 @@ pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) ->
                 "from_dlpack: an array on {device} has to come from an object with __dlpack__ and __dlpack_device__, which is \
                  asked for a stream, and has to be dense and writable: copy it first"
             );
-            return Err(errors::plain("device", &text));
+            return Err(errors::plain(FailureKind::Device, &text));
         }
     };
     wrap(py, array)
@@ -247,6 +248,7 @@ impl Found {
 
 /// The device a producer says its array lives on, if that is one of ours.
 fn device_of(source: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
+    let _call = PythonCall::enter(source.py());
     if !source.hasattr("__dlpack__")? || !source.hasattr("__dlpack_device__")? {
         return Ok(None);
     }
@@ -257,6 +259,7 @@ fn device_of(source: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
 /// Asks for a capsule with a version; older producers do not know the question.
 fn ask<'py>(source: &Bound<'py, PyAny>, stream: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
+    let _call = PythonCall::enter(py);
     let export = source.getattr("__dlpack__")?;
     let question = PyDict::new(py);
     if let Some(stream) = stream {

@@ -1,0 +1,31 @@
+"""The kinds of failure: the table in Rust and the classes of ``mxrt.base`` say the same."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+
+import pytest
+
+from mxrt import _mxrt, base
+
+KINDS = _mxrt.failure_kinds()
+# Kinds of errors that Python code alone raises.
+OF_PYTHON = {"key", "multiple"}
+
+
+@pytest.mark.parametrize(("kind", "name", "built_in"), KINDS)
+def test_a_kind_has_a_class_that_callers_expect(kind: str, name: str, built_in: str) -> None:
+    found = getattr(base, name)
+    assert name in base.__all__
+    assert issubclass(found, base.MXNetError)
+    assert issubclass(found, getattr(builtins, built_in))
+    error = found("what", kind=kind)
+    assert (error.kind, str(error)) == (kind, "what")
+    assert pickle.loads(pickle.dumps(error)).kind == kind
+
+
+def test_every_class_belongs_to_a_kind() -> None:
+    classes = [found for name in base.__all__ if isinstance(found := getattr(base, name), type)]
+    known = {kind for kind, _, _ in KINDS} | OF_PYTHON
+    assert {found.kind for found in classes if issubclass(found, base.MXNetError)} <= known
