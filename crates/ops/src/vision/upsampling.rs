@@ -115,7 +115,7 @@ fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
     let part = |(i, shape): (usize, &Shape)| {
         let part = Repeat {
             shape: [shape[1], shape[2], shape[3]],
-            scale: if shape[2] == 0 { 1 } else { out[2] / shape[2] },
+            scale: out[2].checked_div(shape[2]).unwrap_or(1),
             channels: out[1],
             first: if sum { 0 } else { first },
             add: sum && i > 0,
