@@ -5,7 +5,7 @@ use crate::element::{Element, Float};
 /// Calls the macro `$then` with the table.
 ///
 /// A row: name of the reduction; in brackets name and aliases of its operator, if it has one;
-/// documentation; the [`Fold`]s of floating-point numbers and of integers.
+/// documentation; the `Fold`s of floating-point numbers and of integers.
 #[macro_export]
 macro_rules! reductions {
     ($then:ident) => { $then! {
