@@ -244,7 +244,8 @@ print(json.dumps([max(seen[40:]) - max(seen[:20]), facts, raw, seen]))
 def test_image_and_batch_sizes_that_change_with_every_call_do_not_grow_memory(resnet18: Path) -> None:
     growth, facts, raw, seen = last_json(run_python(SHAPES, resnet18, timeout=150))
     assert growth < 25, f"{growth:.0f} MB more in the third round of the same shapes than in the first: {seen}"
-    assert facts["evicted"] == 0 and facts["built"] == facts["plans"], f"every plan is built once and stays: {facts}"
+    # Packed weights are bounded, so plans go where those of all sizes do not fit together.
+    assert facts["built"] - facts["evicted"] == facts["plans"] >= 5, facts
     assert facts["constant_bytes"] / 1e6 < 4 * raw, facts
 
 

@@ -21,8 +21,7 @@ _Self = TypeVar("_Self", bound="Block")
 
 
 def __getattr__(name: str) -> Any:
-    # MXNet has these in this module too. Their own modules import this one, hence not before they
-    # are asked for.
+    # MXNet has these in this module too. Their own modules import this one, hence not before they are asked for.
     if name == "HybridBlock":
         from .hybrid_block import HybridBlock
 
@@ -41,8 +40,10 @@ class Block:
 
     Blocks and parameters that are set as attributes are registered: ``collect_params`` finds them.
 
-    Parameters ---------- prefix : what the names of its parameters begin with; without one it is
-    made from the name of the class params : parameters of another block, to be shared with it
+    Parameters
+    ----------
+    prefix : what the names of its parameters begin with; without one it is made from the name of the class
+    params : parameters of another block, to be shared with it
     """
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
@@ -102,9 +103,7 @@ class Block:
         return BlockScope(self)
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """Its parameters and those of the blocks inside; with a regular expression only those whose
-        names match.
-        """
+        """Its parameters and those of the blocks inside; with a regular expression only those whose names match."""
         self._warn_of_containers()
         found = ParameterDict(self._params.prefix)
         pattern = re.compile(select) if select else None
@@ -139,23 +138,18 @@ class Block:
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """A function to be called with (block, inputs) before every call; the handle takes it away
-        again.
-        """
+        """A function to be called with (block, inputs) before every call; the handle takes it away again."""
         return HookHandle(self._forward_pre_hooks, hook)
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """A function to be called with (block, inputs, output) after every call; the handle takes
-        it away again.
-        """
+        """A function to be called with (block, inputs, output) after every call; the handle takes it away again."""
         return HookHandle(self._forward_hooks, hook)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """A function to be called with what each operator of a hybridised block made.
 
-        It gets the name of the output and of the operator, both as bytes, and the array. With
-        `monitor_all` it is called for inputs of operators too. A call then computes and shows every
-        operator by itself, and is slow.
+        It gets the name of the output and of the operator, both as bytes, and the array. With `monitor_all` it is
+        called for inputs of operators too. A call then computes and shows every operator by itself, and is slow.
         """
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)
@@ -168,8 +162,7 @@ class Block:
         return self
 
     def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
-        """Gives every parameter a first value, by its own initializer or by `init` (evenly
-        distributed without one).
+        """Gives every parameter a first value, by its own initializer or by `init` (evenly distributed without one).
 
         Parameters
         ----------
@@ -209,8 +202,7 @@ class Block:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Reads all parameters from a file written by ``save_parameters``, or under the names of
-        the parameters.
+        """Reads all parameters from a file written by ``save_parameters``, or under the names of the parameters.
 
         When something does not fit, one error lists all of it, and no parameter is changed.
 
@@ -225,9 +217,7 @@ class Block:
         files.load_parameters(self, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
 
     def save_params(self, filename: str) -> None:
-        """Writes all parameters under their names without the prefix of the block; save_parameters
-        replaces it.
-        """
+        """Writes all parameters under their names without the prefix of the block; save_parameters replaces it."""
         warnings.warn("save_params is deprecated. Please use save_parameters.", stacklevel=2)
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
@@ -265,8 +255,7 @@ class Block:
     def summary(self, *inputs: Any) -> None:
         """Prints the outputs and parameters of all blocks inside, by running it on `inputs`.
 
-        The parameters must have values or get them by running, and no block may be hybridised
-        (AssertionError).
+        The parameters must have values or get them by running, and no block may be hybridised (AssertionError).
         """
         from ._summary import print_summary
 

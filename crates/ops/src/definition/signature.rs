@@ -34,10 +34,11 @@ fn inputs_of_all_settings(def: &OpDef) -> Vec<Cow<'static, str>> {
         Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
         Inputs::Variadic { .. } => Vec::new(),
         Inputs::ByAttrs(_) => {
+            let mut settings: Vec<_> = switch_settings(def).into_iter().map(|attrs| def.input_names(&attrs)).collect();
+            // The settings with most inputs say their order.
+            settings.sort_by_key(|names| std::cmp::Reverse(names.len()));
             let mut all = Vec::new();
-            for attrs in switch_settings(def) {
-                merge(&mut all, def.input_names(&attrs));
-            }
+            settings.into_iter().for_each(|names| merge(&mut all, names));
             all
         }
     }

@@ -79,9 +79,11 @@ class _Pooling(HybridBlock):
 class MaxPool1D(_Pooling):
     """The largest element of windows over 1 axis.
 
-    Parameters ---------- pool_size, strides, padding : a number, or one for every axis; strides are
-    the pool size without them layout : ``NCW`` or ``NWC`` ceil_mode : whether a window that is not
-    full at the end counts
+    Parameters
+    ----------
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    layout : ``NCW`` or ``NWC``
+    ceil_mode : whether a window that is not full at the end counts
     """
 
     def __init__(
@@ -99,9 +101,11 @@ class MaxPool1D(_Pooling):
 class MaxPool2D(_Pooling):
     """The largest element of windows over 2 axes.
 
-    Parameters ---------- pool_size, strides, padding : a number, or one for every axis; strides are
-    the pool size without them layout : ``NCHW`` or ``NHWC`` ceil_mode : whether a window that is
-    not full at the end counts
+    Parameters
+    ----------
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    layout : ``NCHW`` or ``NHWC``
+    ceil_mode : whether a window that is not full at the end counts
     """
 
     def __init__(
@@ -119,9 +123,11 @@ class MaxPool2D(_Pooling):
 class MaxPool3D(_Pooling):
     """The largest element of windows over 3 axes.
 
-    Parameters ---------- pool_size, strides, padding : a number, or one for every axis; strides are
-    the pool size without them layout : ``NCDHW`` or ``NDHWC`` ceil_mode : whether a window that is
-    not full at the end counts
+    Parameters
+    ----------
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    layout : ``NCDHW`` or ``NDHWC``
+    ceil_mode : whether a window that is not full at the end counts
     """
 
     def __init__(
@@ -139,9 +145,12 @@ class MaxPool3D(_Pooling):
 class AvgPool1D(_Pooling):
     """The mean of windows over 1 axis.
 
-    Parameters ---------- pool_size, strides, padding : a number, or one for every axis; strides are
-    the pool size without them layout : ``NCW`` or ``NWC`` ceil_mode : whether a window that is not
-    full at the end counts count_include_pad : whether the padding counts in the mean
+    Parameters
+    ----------
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    layout : ``NCW`` or ``NWC``
+    ceil_mode : whether a window that is not full at the end counts
+    count_include_pad : whether the padding counts in the mean
     """
 
     def __init__(
@@ -160,9 +169,12 @@ class AvgPool1D(_Pooling):
 class AvgPool2D(_Pooling):
     """The mean of windows over 2 axes.
 
-    Parameters ---------- pool_size, strides, padding : a number, or one for every axis; strides are
-    the pool size without them layout : ``NCHW`` or ``NHWC`` ceil_mode : whether a window that is
-    not full at the end counts count_include_pad : whether the padding counts in the mean
+    Parameters
+    ----------
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    layout : ``NCHW`` or ``NHWC``
+    ceil_mode : whether a window that is not full at the end counts
+    count_include_pad : whether the padding counts in the mean
     """
 
     def __init__(
@@ -181,9 +193,12 @@ class AvgPool2D(_Pooling):
 class AvgPool3D(_Pooling):
     """The mean of windows over 3 axes.
 
-    Parameters ---------- pool_size, strides, padding : a number, or one for every axis; strides are
-    the pool size without them layout : ``NCDHW`` or ``NDHWC`` ceil_mode : whether a window that is
-    not full at the end counts count_include_pad : whether the padding counts in the mean
+    Parameters
+    ----------
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    layout : ``NCDHW`` or ``NDHWC``
+    ceil_mode : whether a window that is not full at the end counts
+    count_include_pad : whether the padding counts in the mean
     """
 
     def __init__(

@@ -120,9 +120,7 @@ class _RNNLayer(HybridBlock):
         return [{"shape": (layers, batch_size, w), "__layout__": "LNC", "dtype": self._dtype} for w in widths]
 
     def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
-        """The states before the first step: what `func` makes of shape and name, zeros without
-        it.
-        """
+        """The states before the first step: what `func` makes of shape and name, zeros without it."""
         make = ndarray.zeros if func is None else func
         return [
             make_state(make, f"{self.prefix}h0_{i}", {**info, **kwargs})
@@ -160,9 +158,11 @@ class _RNNLayer(HybridBlock):
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
         """Outputs of all steps, and the states behind the last one if there were states given.
 
-        Parameters ---------- inputs : ``(steps, n, c)`` in layout TNC, ``(n, steps, c)`` in NTC
-        states : states before the first step; zeros without them sequence_length : ``(n,)``, how
-        many steps of each row count, for layers with ``use_sequence_length``
+        Parameters
+        ----------
+        inputs : ``(steps, n, c)`` in layout TNC, ``(n, steps, c)`` in NTC
+        states : states before the first step; zeros without them
+        sequence_length : ``(n,)``, how many steps of each row count, for layers with ``use_sequence_length``
         """
         skip = states is None
         if states is None:

@@ -22,10 +22,12 @@ __all__ = [
 class Conv1DRNNCell(ConvRNNCell):
     """A simple recurrent cell of convolutions over 1 axis.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class Conv1DRNNCell(ConvRNNCell):
 class Conv2DRNNCell(ConvRNNCell):
     """A simple recurrent cell of convolutions over 2 axes.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -116,10 +120,12 @@ class Conv2DRNNCell(ConvRNNCell):
 class Conv3DRNNCell(ConvRNNCell):
     """A simple recurrent cell of convolutions over 3 axes.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -163,10 +169,12 @@ class Conv3DRNNCell(ConvRNNCell):
 class Conv1DLSTMCell(ConvLSTMCell):
     """A long short-term memory cell of convolutions over 1 axis.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -210,10 +218,12 @@ class Conv1DLSTMCell(ConvLSTMCell):
 class Conv2DLSTMCell(ConvLSTMCell):
     """A long short-term memory cell of convolutions over 2 axes.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -257,10 +267,12 @@ class Conv2DLSTMCell(ConvLSTMCell):
 class Conv3DLSTMCell(ConvLSTMCell):
     """A long short-term memory cell of convolutions over 3 axes.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -304,10 +316,12 @@ class Conv3DLSTMCell(ConvLSTMCell):
 class Conv1DGRUCell(ConvGRUCell):
     """A gated recurrent unit of convolutions over 1 axis.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -351,10 +365,12 @@ class Conv1DGRUCell(ConvGRUCell):
 class Conv2DGRUCell(ConvGRUCell):
     """A gated recurrent unit of convolutions over 2 axes.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
@@ -398,10 +414,12 @@ class Conv2DGRUCell(ConvGRUCell):
 class Conv3DGRUCell(ConvGRUCell):
     """A gated recurrent unit of convolutions over 3 axes.
 
-    Parameters ---------- input_shape : of a row of the batch, channels included hidden_channels :
-    channels of output and state i2h_kernel, h2h_kernel : of the convolutions of input and state,
-    the latter odd i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is
-    padded so that it keeps its extents
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
     """
 
     def __init__(
