@@ -36,6 +36,8 @@ fn sample(attr: &AttrDef) -> String {
         ("kernel", _) => "(1, 1)".into(),
         ("pad_width", _) => "(0, 0, 0, 0, 1, 1, 1, 1)".into(),
         ("indices", _) => "(0, 1)".into(),
+        ("pooled_size", AttrKind::Shape) => "(2, 2)".into(),
+        ("output_size", AttrKind::Shape) => "(4, 4)".into(),
         ("begin" | "end" | "axis" | "shape" | "reps", AttrKind::SparseShape | AttrKind::Shape) => "(1,)".into(),
         (_, AttrKind::Int | AttrKind::OptInt) => "1".into(),
         (_, AttrKind::IntFrom(least)) => least.max(1).to_string(),
@@ -59,6 +61,10 @@ fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
         "broadcast_to" => Some("(0, 0)"),
         _ => matches!(op.inputs, Inputs::Fixed([])).then_some("(2, 3)"),
     };
+    // What these make has a size that nothing else tells.
+    if matches!(op.name, "GridGenerator" | "SpatialTransformer") {
+        texts.push(("target_shape", "(3, 3)".to_owned()));
+    }
     for attr in op.attrs {
         let shape = shape.filter(|_| attr.name == "shape").map(str::to_owned);
         let missing = attr.default.is_none() || (attr.name == "shape" && attr.default == Some("None"));
@@ -98,6 +104,15 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
         "_contrib_interleaved_matmul_encdec_valatt" => &[&[6, 1, 4], &[1, 5, 6]],
         "dot" | "batch_dot" | "_linalg_gemm2" => &[&[2, 3, 4], &[2, 4, 3]],
         "_linalg_gemm" => &[&[2, 3, 4], &[2, 4, 3], &[2, 3, 3]],
+        "BilinearSampler" => &[&[2, 4, 4, 4], &[2, 2, 3, 3]],
+        "GridGenerator" => &[&[2, 2, 3, 3]],
+        "ROIPooling" | "_contrib_ROIAlign" => &[&[2, 4, 4, 4], &[3, 5]],
+        "_contrib_MultiBoxDetection" => &[&[2, 3, 4], &[2, 16], &[1, 4, 4]],
+        "_contrib_PSROIPooling" => &[&[2, 1, 4, 4], &[3, 5]],
+        "_contrib_Proposal" | "_contrib_MultiProposal" => &[&[1, 24, 2, 3], &[1, 48, 2, 3], &[1, 3]],
+        "_contrib_box_encode" => &[&[2, 5], &[2, 5], &[2, 5, 4], &[2, 3, 4], &[4], &[4]],
+        "_contrib_box_nms" => &[&[2, 5, 6]],
+        "col2im" => &[&[2, 3, 16]],
         _ => &[],
     };
     let first: [&[usize]; 7] = [&[4], &[2, 4], &[2, 3, 4], &[2, 4, 4, 4], &[1, 2, 3, 4, 4], &[0, 4], &[]];

@@ -7,6 +7,7 @@ use common::*;
 use mxrt_engine::{Access, EngineKind, Failure, OpSpec, WaitError};
 use mxrt_sim::{Mode, SimConfig};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 fn threaded() -> SimConfig {
     SimConfig { mode: Mode::Threaded { seed: 1, max_delay_us: 0 }, ..SimConfig::default() }
@@ -44,6 +45,11 @@ fn fork_child_cpu_only() {
         open();
         rig.engine.wait_all().unwrap();
         assert_eq!((pending.get(), parked.get()), (1, 1), "seed {seed}: the parent goes on");
+        // Another thread may still be on its way to the callback.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while called.lock().unwrap().is_none() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
         assert!(matches!(&*called.lock().unwrap(), Some(Ok(()))), "seed {seed}: its callback is called there");
     }
 }
