@@ -131,7 +131,7 @@ impl OpDef {
         match self.inputs {
             Inputs::Fixed(names) => names.len(),
             Inputs::ByAttrs(names) => names(attrs).len(),
-            Inputs::Variadic { count, .. } => attrs.count(count),
+            Inputs::Variadic { count, named, .. } => named(attrs).map_or_else(|| attrs.count(count), <[_]>::len),
         }
     }
 
