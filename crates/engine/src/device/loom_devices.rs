@@ -3,7 +3,7 @@
 
 use super::api::*;
 use super::event::EventRef;
-use super::memory::Origin;
+use super::memory::MemoryOrigin;
 use super::open::OpenDevice;
 use super::park::ParkedList;
 use super::staging::Direction;
@@ -11,7 +11,7 @@ use super::sync_object::Garbage;
 use crate::block::Mode;
 use crate::config::{Config, EngineKind};
 use crate::engine::Engine;
-use crate::models::{KernelBody, Watched, model, push};
+use crate::models::{ModelBody, Watched, model, push};
 use crate::spec::{Access, DeviceId, DeviceKind};
 use crate::var::Var;
 use loom::sync::Arc as Shared;
@@ -154,7 +154,7 @@ fn whoever_starts_after_a_release_sees_the_event() {
         let device = device();
         let (var, seen) = (Var::new(), Watched::new());
         let event = record(device, 0);
-        let writer: KernelBody = {
+        let writer: ModelBody = {
             let (var, event) = (var.clone(), event.clone());
             Box::new(move || {
                 let mut garbage = Garbage::default();
@@ -162,7 +162,7 @@ fn whoever_starts_after_a_release_sees_the_event() {
                 None
             })
         };
-        let reader: KernelBody = {
+        let reader: ModelBody = {
             let (var, seen) = (var.clone(), seen.clone());
             Box::new(move || {
                 if var.inner().with_sync(|sync| sync.concerns_host(Mode::Read)) == Some(true) {
@@ -215,7 +215,7 @@ fn of_two_readers_of_a_stream_the_later_stays() {
 fn memory_that_is_freed_while_another_asks_comes_with_its_events() {
     model(|| {
         let device = device();
-        let pool = device.pool(Origin::Device);
+        let pool = device.pool(MemoryOrigin::Device);
         let (mut block, _) = pool.alloc(device, 64, Some(1)).unwrap();
         let ptr = block.ptr;
         let event = record(device, 0);
@@ -278,7 +278,7 @@ fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
         complete(device, 0);
         complete(device, 1);
         ring.trim();
-        device.pool(Origin::Pinned).trim(device);
+        device.pool(MemoryOrigin::Pinned).trim(device);
     });
 }
 
@@ -297,6 +297,6 @@ fn a_ring_that_is_trimmed_during_a_copy_has_all_its_chunks_afterwards() {
         // There is one, and it can be had.
         drop(ring.take(device).unwrap());
         ring.trim();
-        device.pool(Origin::Pinned).trim(device);
+        device.pool(MemoryOrigin::Pinned).trim(device);
     });
 }
