@@ -32,4 +32,4 @@ pub use params::ParameterSet;
 pub use release::{ReleaseBatch, RestoreSource};
 pub use request::{CallArrays, CallLaunch, CallPart, CallProgress, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};
-pub use view::{TensorMut, TensorRef, TensorType};
+pub use view::{TensorMut, TensorRef, TensorType, describe_inputs};

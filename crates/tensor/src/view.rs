@@ -29,6 +29,11 @@ impl TensorType {
     }
 }
 
+/// Adds the shapes and dtypes of an operator's inputs to an error.
+pub fn describe_inputs<'a>(error: OpError, inputs: impl Iterator<Item = &'a TensorType> + Clone) -> OpError {
+    error.shapes(inputs.clone().map(|t| t.shape.to_vec()).collect()).dtypes(inputs.map(|t| t.dtype.name()).collect())
+}
+
 impl std::fmt::Display for TensorType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", self.dtype, self.shape)

@@ -2,7 +2,7 @@
 
 use super::join::{Join, JoinInput, Joined, reads};
 use super::step::{ArenaPiece, CopyKernel, Operand, OperandPlace, PackedPlace, Step};
-use crate::ir::{Graph, GraphNode, Types, Value, infer};
+use crate::ir::{Graph, Types, Value, describe, infer};
 use crate::memory::arena::{ArenaLayout, StepDraft};
 use crate::memory::constants::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
 use crate::memory::offsets::ALIGN;
@@ -182,7 +182,8 @@ impl<'a> PlanBuilder<'a> {
         let node = &self.graph.nodes[n];
         let (ins, outs) = self.signature_types(n)?;
         let signature = Signature { inputs: &ins, outputs: &outs, options: self.options.kernel };
-        let kernel = bind_kernel(node.op, &node.attrs, &signature).map_err(|e| with_facts(e, node, &ins))?;
+        let kernel = bind_kernel(node.op, &node.attrs, &signature)
+            .map_err(|e| describe(e, (node.stands_for, &node.name, &node.attr_text), ins.iter()))?;
         Ok(BoundNode { kernel, inputs: ins, outputs: outs })
     }
 
@@ -416,13 +417,4 @@ fn copy_draft(name: Arc<str>, tensor: &TensorType, to: OperandPlace, value: Valu
         inputs: vec![value],
         outputs: Vec::new(),
     }
-}
-
-fn with_facts(error: OpError, node: &GraphNode, inputs: &[TensorType]) -> OpError {
-    error
-        .op(node.stands_for)
-        .node(&*node.name)
-        .attrs(node.attr_text.clone())
-        .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
-        .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
 }

@@ -1,5 +1,6 @@
 //! Steps of a plan: a kernel, and where its operands lie.
 
+use crate::ir::describe;
 use mxrt_engine::OpError;
 use mxrt_ops::{Kernel, KernelCall, par_chunks_mut};
 use mxrt_tensor::TensorType;
@@ -19,7 +20,7 @@ pub(crate) enum OperandPlace {
     /// where the step's first output lies, which overwrites it
     Shared,
     /// nowhere: its packed form, a constant, is what the step reads
-    PackedPlace,
+    Packed,
 }
 
 /// An operand: where it lies and what it is.
@@ -62,6 +63,12 @@ impl Step {
     pub fn is_packed(&self, input: usize) -> bool {
         matches!(self.packed, Some(PackedPlace::Const(_)))
             && self.kernel.packing().is_some_and(|packing| packing.inputs().contains(&input))
+    }
+
+    /// Says of an error which node of the user's symbol, with which inputs, it is about.
+    pub fn describe(&self, error: OpError) -> OpError {
+        let inputs = self.inputs.iter().map(|operand| &operand.tensor);
+        describe(error, (self.stands_for, &self.name, &self.attrs), inputs)
     }
 }
 

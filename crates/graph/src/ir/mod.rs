@@ -8,6 +8,7 @@ pub use infer::{Types, infer};
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, OpDef, registry};
+use mxrt_tensor::{TensorType, describe_inputs};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -75,6 +76,16 @@ impl GraphNode {
     pub fn attr(&self, name: &str) -> Option<&str> {
         self.attr_text.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
     }
+}
+
+/// Adds operator and name of a node, as the user's symbol has them, its attributes and the types of
+/// its inputs to an error.
+pub(crate) fn describe<'a>(
+    error: OpError,
+    (op, name, attrs): (&str, &str, &[(String, String)]),
+    inputs: impl Iterator<Item = &'a TensorType> + Clone,
+) -> OpError {
+    describe_inputs(error.op(op).node(name).attrs(attrs.to_vec()), inputs)
 }
 
 /// An input of the graph.

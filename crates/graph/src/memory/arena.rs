@@ -149,7 +149,7 @@ impl<'a> ArenaLayout<'a> {
             for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
                 let bytes = operand.tensor.bytes();
                 operand.place = match value {
-                    _ if packed[i] => OperandPlace::PackedPlace,
+                    _ if packed[i] => OperandPlace::Packed,
                     _ if shared == Some(i) => OperandPlace::Shared,
                     Value::Input(i) => OperandPlace::Input(*i),
                     Value::Node(n, _) if builder.constant[*n] => {
@@ -163,7 +163,7 @@ impl<'a> ArenaLayout<'a> {
                 match operand.place {
                     OperandPlace::Input(i) => step.needs.push(StepNeed::Input(i)),
                     OperandPlace::Const(slot) => step.needs.push(StepNeed::Const(slot)),
-                    OperandPlace::PackedPlace => {}
+                    OperandPlace::Packed => {}
                     _ => {
                         let (around, bytes) = range(value, bytes);
                         step.needs.extend(written.by(around, &bytes).map(StepNeed::Step));

@@ -101,7 +101,7 @@ impl Plan {
                     continue;
                 }
                 if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
-                    broken.add(s, request.site.failure(describe(error, step)));
+                    broken.add(s, request.site.failure(step.describe(error)));
                 }
             }
             mark();
@@ -142,15 +142,6 @@ impl FailedSteps {
     }
 }
 
-fn describe(error: OpError, step: &Step) -> OpError {
-    error
-        .op(step.stands_for)
-        .node(&*step.name)
-        .attrs(step.attrs.clone())
-        .shapes(step.inputs.iter().map(|o| o.tensor.shape.to_vec()).collect())
-        .dtypes(step.inputs.iter().map(|o| o.tensor.dtype.name()).collect())
-}
-
 fn run_step(
     step: &Step,
     request: &PlanRequest<'_>,
@@ -186,7 +177,7 @@ fn run_step(
     let mut ins: SmallVec<[TensorRef<'_>; 4]> = SmallVec::new();
     for operand in &step.inputs {
         ins.push(match operand.place {
-            OperandPlace::Shared | OperandPlace::PackedPlace => {
+            OperandPlace::Shared | OperandPlace::Packed => {
                 TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape)
             }
             _ => readable(operand, request, consts, &slices, &results)?,
@@ -232,7 +223,7 @@ fn readable<'a>(
             OperandBytes::Read(bytes) => Some(*bytes),
             _ => None,
         },
-        OperandPlace::Shared | OperandPlace::PackedPlace => None,
+        OperandPlace::Shared | OperandPlace::Packed => None,
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))

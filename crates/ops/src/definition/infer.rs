@@ -3,7 +3,7 @@
 use super::errors::{shape_error, type_error};
 use super::{Attrs, OpDef};
 use mxrt_engine::OpError;
-use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorType, describe_inputs};
 use smallvec::SmallVec;
 
 /// What is known of the shapes around one node; inference adds to it in both directions.
@@ -131,11 +131,7 @@ impl DTypes<'_> {
 
 /// Types of the outputs for complete inputs. Errors carry operator, shapes and dtypes.
 pub fn infer_types(def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -> Result<SmallVec<[TensorType; 2]>, OpError> {
-    infer_with_outputs(def, attrs, inputs, &[]).map_err(|e| {
-        e.op(def.name)
-            .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
-            .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
-    })
+    infer_with_outputs(def, attrs, inputs, &[]).map_err(|e| describe_inputs(e.op(def.name), inputs.iter()))
 }
 
 /// The same where the caller has output arrays already (`out=`), whose types take part.

@@ -7,7 +7,8 @@ use mxrt_engine::memory::ALIGN;
 use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
 use mxrt_tensor::{
-    ArrayTypes, Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, launch_on, launch_typed,
+    ArrayTypes, Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, describe_inputs, launch_on,
+    launch_typed,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -34,11 +35,7 @@ impl ArrayTypes for BoundOperator {
 
 /// Says of an error which operator with which attributes and inputs it is about.
 fn describe(error: OpError, def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -> OpError {
-    error
-        .op(def.name)
-        .attrs(attrs.pairs())
-        .shapes(inputs.iter().map(|t| t.shape.to_vec()).collect())
-        .dtypes(inputs.iter().map(|t| t.dtype.name()).collect())
+    describe_inputs(error.op(def.name).attrs(attrs.pairs()), inputs.iter())
 }
 
 impl BoundOperator {
