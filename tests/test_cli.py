@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import os
 import re
 import sys
+import textwrap
+from typing import Any
 
 import pytest
 
@@ -64,6 +69,55 @@ def test_every_command_has_help_and_says_a_bad_variable_in_a_line(mx) -> None:
         assert result.returncode != 0
         assert "Traceback" not in result.stderr, result.stderr
         assert f"mxrt {arguments[0]}: MXRT_PLAN_CACHE is 'many'; expected a whole number" in result.stderr
+
+
+class _Recorder(argparse.ArgumentParser):
+    """A parser that remembers the arguments that a command declares."""
+
+    def __init__(self) -> None:
+        self.declared: list[argparse.Action] = []
+        super().__init__(add_help=False)
+
+    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
+        """Declares an argument."""
+        self.declared.append(super().add_argument(*args, **kwargs))
+        return self.declared[-1]
+
+
+def _argument(action: argparse.Action) -> str:
+    """An argument as a command line has it."""
+    if not action.option_strings:
+        return str(action.metavar or action.dest)
+    choices = ",".join(map(str, action.choices or []))
+    value = action.metavar or (f"{{{choices}}}" if choices else action.dest.upper())
+    return f"{', '.join(action.option_strings)}{'' if action.nargs == 0 else f' {value}'}"
+
+
+def _page_of_commands() -> str:
+    """docs/commands.md: the commands and what their parsers declare."""
+    from mxrt.__main__ import COMMANDS
+
+    page = (
+        "# Commands\n\nWritten by tests/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
+        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same.\n"
+    )
+    for command in COMMANDS:
+        parser = _Recorder()
+        importlib.import_module(command.module).add_arguments(parser)
+        summary = f"{command.help[0].upper()}{command.help[1:]}."
+        page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n"
+        for action in parser.declared:
+            text = f"- `{_argument(action)}`: {action.help}"
+            page += textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False) + "\n"
+    return page
+
+
+def test_the_page_of_commands_is_up_to_date(mx) -> None:
+    page = ROOT / "docs" / "commands.md"
+    wanted = _page_of_commands()
+    if os.environ.get("MXRT_WRITE"):
+        page.write_text(wanted)
+    assert page.read_text() == wanted, "docs/commands.md is old; MXRT_WRITE=1 lets this test write it"
 
 
 def test_no_command_gives_help_and_an_unknown_one_names_the_known(mx) -> None:

@@ -1,14 +1,15 @@
-//! The type stub of the iterators' classes, `python/mxrt/io/_iterators.pyi`, says what the table says.
+//! The type stub of the iterators' classes, `python/mxrt/io/_iterators.pyi`, says what the table
+//! says.
 //!
-//! `MXRT_WRITE_STUBS=1 cargo test -p mxrt-io --test stubs` writes it.
+//! `make generate` writes it.
 
 use mxrt_io::iterators::{ITERATORS, IterDef};
 use mxrt_tensor::attrs::{AttrDef, AttrKind};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What Python code may pass. `marked`: the parameter has to be given although one before it has not,
-/// so that Python shows a mark as its default, which is of no type.
+/// What Python code may pass. `marked`: the parameter has to be given although one before it has
+/// not, so that Python shows a mark as its default, which is of no type.
 fn annotation(parameter: &AttrDef, marked: bool) -> String {
     if marked {
         return "Any".to_owned();
@@ -57,14 +58,11 @@ fn stub() -> String {
 #[test]
 fn the_stub_of_the_iterators_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/mxrt/io/_iterators.pyi");
-    if std::env::var_os("MXRT_WRITE_STUBS").is_some() {
+    if std::env::var_os("MXRT_WRITE").is_some() {
         std::fs::write(&path, stub()).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == stub(),
-        "python/mxrt/io/_iterators.pyi is not up to date; write it with MXRT_WRITE_STUBS=1 cargo test -p mxrt-io --test stubs"
-    );
+    assert!(found == stub(), "python/mxrt/io/_iterators.pyi is not up to date; `make generate` writes it");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! docs/settings.md says what the tables say.
 //!
-//! `MXRT_WRITE_DOCS=1 cargo test -p mxrt --test settings_page` writes it.
+//! `make generate` writes it.
 
 use mxrt::CachedOpFlags;
 use mxrt::settings::SETTINGS;
@@ -61,14 +61,11 @@ fn page() -> String {
 #[test]
 fn the_page_of_settings_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
-    if std::env::var_os("MXRT_WRITE_DOCS").is_some() {
+    if std::env::var_os("MXRT_WRITE").is_some() {
         std::fs::write(&path, page()).expect("a page");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == page(),
-        "docs/settings.md is not up to date; write it with MXRT_WRITE_DOCS=1 cargo test -p mxrt --test settings_page"
-    );
+    assert!(found == page(), "docs/settings.md is not up to date; `make generate` writes it");
 }
 
 #[test]
