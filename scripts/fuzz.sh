@@ -3,7 +3,8 @@
 # that LLVM counts.
 #
 #   scripts/fuzz.sh run SECONDS [TARGET...]   each target for so long, in parallel on all cores
-#   scripts/fuzz.sh replay [TARGET...]        each target once over the seeds and what was found before
+#   scripts/fuzz.sh replay [TARGET...]        each target once over the seeds and what was found
+#   before
 #
 # Seeds are files of the tests; what a run finds new grows in fuzz/corpus/TARGET. An input that
 # breaks a target ends the script with status 1 and stays in fuzz/artifacts/TARGET; `replay` shows

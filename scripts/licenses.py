@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Collects the licences of the crates that the wheel carries compiled, for LICENSE-THIRD-PARTY.
 
-    scripts/licenses.py            write it
-    scripts/licenses.py --check    say whether it names the crates of Cargo.lock; exit status 1 when not
+    scripts/licenses.py            write it scripts/licenses.py --check    say whether it names the
+    crates of Cargo.lock; exit status 1 when not
 
 Needs cargo, and the sources of the crates, which a build has fetched.
 """

@@ -7,11 +7,11 @@ the tests it names are built and run (a filter may follow the name, `loom` means
 not compile or does not apply is an error of the list, not a kill. Nothing in the source tree is
 changed.
 
-    scripts/mutants.py                 all of them, and a table
-    scripts/mutants.py token fork      those whose name contains one of the words
-    scripts/mutants.py --check         only whether every edit applies
-    scripts/mutants.py --baseline      only the unchanged crate: every test must pass
-    scripts/mutants.py --models        every model against the mutants that its comment says it kills
+    scripts/mutants.py                 all of them, and a table scripts/mutants.py token fork
+    those whose name contains one of the words scripts/mutants.py --check         only whether every
+    edit applies scripts/mutants.py --baseline      only the unchanged crate: every test must pass
+    scripts/mutants.py --models        every model against the mutants that its comment says it
+    kills
 """
 
 import argparse
@@ -273,8 +273,9 @@ def judge(scratch, mutant, thorough):
 
 
 def claims():
-    """What the comments of the models say they kill: (model, mutant). Those of steps that are not the engine's own code
-    say "in model form" and are left out."""
+    """What the comments of the models say they kill: (model, mutant). Those of steps that are not
+    the engine's own code say "in model form" and are left out.
+    """
     found = []
     for path in sorted((CRATE / "src").rglob("*.rs")):
         for comment, name in re.findall(r"((?:^///[^\n]*\n)+)#\[test\]\nfn (\w+)", path.read_text(), re.M):

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What the Makefile needs before it builds anything: the tools, and a virtual environment in .venv.
 #
-#   scripts/setup.sh check        names what is missing or cannot work, and what to do about it; changes nothing
-#   scripts/setup.sh venv STAMP   makes .venv, or makes it again where PYTHON is another interpreter; touches STAMP then
-#   scripts/setup.sh clean        removes .venv
+#   scripts/setup.sh check        names what is missing or cannot work, and what to do about it;
+#   changes nothing scripts/setup.sh venv STAMP   makes .venv, or makes it again where PYTHON is
+#   another interpreter; touches STAMP then scripts/setup.sh clean        removes .venv
 #
 # PYTHON in the environment chooses the interpreter. Without it the interpreter of .venv stays, or
 # the first one found that is new enough makes it. A .venv that the Makefile did not make is never

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Keep the test data in tests/ in step with the folder it comes from.
 
-    python scripts/sync_tests.py [FOLDER]           copy what differs (default ../shared)
-    python scripts/sync_tests.py [FOLDER] --check   only say what differs; exit status 1 if anything does
+    python scripts/sync_tests.py [FOLDER]           copy what differs (default ../shared) python
+    scripts/sync_tests.py [FOLDER] --check   only say what differs; exit status 1 if anything does
 
 FOLDER holds `conformance/` (recorded MXNet results and their runner) and `models/`
 (trained and full-size models with recorded outputs, `check.py`, `make_zoo.py`).

@@ -24,7 +24,7 @@ def slow(mx, size: int = 600):
     return x
 
 
-# ---- arrays as futures ---------------------------------------------------------------------------------------------
+# ---- arrays as futures ---------------------------------------------------------------------------
 
 
 def test_an_array_tells_when_it_is_ready(mx) -> None:
@@ -169,7 +169,7 @@ def test_cancelling_the_coroutine_cancels_the_array() -> None:
     assert "cancelled" in last_json(result)
 
 
-# ---- kinds ---------------------------------------------------------------------------------------------------------
+# ---- kinds ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,7 +187,7 @@ def test_the_kind_cannot_be_changed_later_and_unknown_ones_are_refused(mx) -> No
         mx.engine.set_type("FastEngine")
 
 
-# ---- bulks ---------------------------------------------------------------------------------------------------------
+# ---- bulks ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -249,7 +249,7 @@ def test_a_size_is_a_whole_number(mx, size: object) -> None:
         mx.engine.set_bulk_size(size)
 
 
-# ---- profiler ------------------------------------------------------------------------------------------------------
+# ---- profiler ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -342,7 +342,7 @@ def test_wrong_options_are_refused(mx) -> None:
             call()
 
 
-# ---- dumps ---------------------------------------------------------------------------------------------------------
+# ---- dumps ---------------------------------------------------------------------------------------
 
 
 def test_a_dump_says_what_the_engine_does(mx) -> None:

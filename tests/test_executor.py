@@ -164,7 +164,7 @@ def test_the_oldest_kind_of_model_answers(mx) -> None:
         model.predict("images")
 
 
-# ---- several modules as one ------------------------------------------------------------------------------------------
+# ---- several modules as one ----------------------------------------------------------------------
 
 
 def bucketing(mx, **settings):

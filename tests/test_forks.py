@@ -1,8 +1,8 @@
 """Forks beside many kinds of call: whatever other threads were doing, the child computes, compiles
 and loads.
 
-A few forks beside each; ``MXRT_FORKS`` sets another number. Devices are absent: a fork beside a copy
-from one may wait for all of its patience.
+A few forks beside each; ``MXRT_FORKS`` sets another number. Devices are absent: a fork beside a
+copy from one may wait for all of its patience.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def test_a_large_batch_is_run_in_parts_and_says_so(mx, resnet18: Path) -> None:
     assert net.plan_cache_info()["plans"] == 2
 
 
-# ---- memory and rest -----------------------------------------------------------------------------------------------
+# ---- memory and rest -----------------------------------------------------------------------------
 
 SHAPES = """
 import json, os, sys

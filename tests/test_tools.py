@@ -15,7 +15,7 @@ import pytest
 
 from support import DIGITS, block_of, digits, recorded
 
-# ---- initializers ----------------------------------------------------------------------------------------------------
+# ---- initializers --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", recorded("initializers"), ids=lambda c: c["dumps"])
@@ -115,7 +115,7 @@ def test_module_parameters_begin_as_their_operators_prescribe(mx) -> None:
     assert values == {"slope_gamma": {0.25}, "own_weight": {3.0}, "fc_bias": {0.0}}
 
 
-# ---- what belongs to training, as far as it computes nothing ---------------------------------------------------------
+# ---- what belongs to training, as far as it computes nothing -------------------------------------
 
 
 @pytest.mark.parametrize("case", recorded("schedules"), ids=lambda c: f"{c['name']}-{c['arguments']}")
@@ -176,7 +176,7 @@ def test_callbacks_log_as_in_mxnet(mx, caplog: pytest.LogCaptureFixture, monkeyp
     assert metric.num_inst == 0
 
 
-# ---- graphs as text --------------------------------------------------------------------------------------------------
+# ---- graphs as text ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["image", "text"])
@@ -214,7 +214,7 @@ def test_operators_tell_their_arguments(mx) -> None:
         mx.operator.get_operator_arguments("nonsense")
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 
 
 def test_vocabularies_number_words_as_mxnet_does(mx) -> None:
@@ -263,7 +263,7 @@ def test_embeddings_come_from_local_files(mx, tmp_path: Path, monkeypatch: pytes
         text.embedding.create("fasttext")
 
 
-# ---- test utilities --------------------------------------------------------------------------------------------------
+# ---- test utilities ------------------------------------------------------------------------------
 
 
 def test_comparisons_say_where_arrays_differ(mx) -> None:
@@ -338,7 +338,7 @@ def test_a_data_loader_feeds_a_module(mx) -> None:
     np.testing.assert_allclose(np.concatenate(rows), want, rtol=1e-4, atol=1e-5)
 
 
-# ---- images and operators of programs --------------------------------------------------------------------------------
+# ---- images and operators of programs ------------------------------------------------------------
 
 
 def test_images_are_cut_and_normalised_but_not_decoded(mx) -> None:

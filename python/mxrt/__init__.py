@@ -1,8 +1,8 @@
 """mxrt runs Apache MXNet models, from any number of threads.
 
-The interface is MXNet 1.9's: ``import mxrt as mx``, then ``mx.nd``, ``mx.sym``, ``mx.gluon.SymbolBlock``,
-``mx.mod.Module``.
-``mxrt.install_as_mxnet()`` makes ``import mxnet`` find mxrt.
+The interface is MXNet 1.9's: ``import mxrt as mx``, then ``mx.nd``, ``mx.sym``,
+``mx.gluon.SymbolBlock``, ``mx.mod.Module``. ``mxrt.install_as_mxnet()`` makes ``import mxnet`` find
+mxrt.
 """
 
 from __future__ import annotations
@@ -198,10 +198,12 @@ def __dir__() -> list[str]:
 
 
 def set_memory_limit(limit: int | None) -> None:
-    """Bounds the memory of arrays, compiled models and running requests, in bytes; None removes the bound.
+    """Bounds the memory of arrays, compiled models and running requests, in bytes; None removes the
+    bound.
 
-    A request that would need more fails with ``mx.base.MXNetMemoryError``, which is a ``MemoryError``; others go on.
-    What is in use already stays. ``MXRT_MEMORY_LIMIT_MB`` sets the bound from the start.
+    A request that would need more fails with ``mx.base.MXNetMemoryError``, which is a
+    ``MemoryError``; others go on. What is in use already stays. ``MXRT_MEMORY_LIMIT_MB`` sets the
+    bound from the start.
     """
     cpu().set_memory_limit(limit)
 
@@ -209,8 +211,9 @@ def set_memory_limit(limit: int | None) -> None:
 def install_as_mxnet() -> None:
     """Makes ``import mxnet`` and ``from mxnet import nd, gluon`` find mxrt, in this process.
 
-    Call it before anything imports MXNet; RuntimeError if the real one is imported already. ``mxnet.__version__`` is
-    then 1.9.1, the version whose interface this is; everything else in ``mxnet`` is what it is in ``mxrt``.
+    Call it before anything imports MXNet; RuntimeError if the real one is imported already.
+    ``mxnet.__version__`` is then 1.9.1, the version whose interface this is; everything else in
+    ``mxnet`` is what it is in ``mxrt``.
     """
     from ._install import StandIn, install
 

@@ -81,14 +81,18 @@ class Awaitable:
     __slots__ = ()
 
     def is_ready(self) -> bool:
-        """Whether the value is there, or the failure that took its place: then reading does not wait."""
+        """Whether the value is there, or the failure that took its place: then reading does not
+        wait.
+        """
         return _mxrt.is_ready(self)  # type: ignore[arg-type]
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
-        """Calls ``fn(array)`` once, when everything that was pushed to write the array is complete or has failed.
+        """Calls ``fn(array)`` once, when everything that was pushed to write the array is complete
+        or has failed.
 
-        It is called in a thread of its own that serves all callbacks one after the other: keep it short. Reading the
-        array there does not wait, and raises if the array failed. An exception it raises is printed.
+        It is called in a thread of its own that serves all callbacks one after the other: keep it
+        short. Reading the array there does not wait, and raises if the array failed. An exception
+        it raises is printed.
         """
         if not callable(fn):
             raise TypeError(f"add_done_callback: expected a function of the array, not {type(fn).__name__}")
@@ -97,13 +101,14 @@ class Awaitable:
     def cancel(self) -> None:
         """Gives up what was pushed to write the array and has not started.
 
-        Reading the array raises an error of kind ``cancelled`` then. An operator that computes something else as well
-        still runs, and an operator that runs already finishes.
+        Reading the array raises an error of kind ``cancelled`` then. An operator that computes
+        something else as well still runs, and an operator that runs already finishes.
         """
         _mxrt.cancel(self)  # type: ignore[arg-type]
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """Waits in a coroutine, without a thread; returns the array, or raises what reading it would raise.
+        """Waits in a coroutine, without a thread; returns the array, or raises what reading it
+        would raise.
 
         Cancelling the coroutine cancels the array.
         """

@@ -15,8 +15,8 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 def fork_safe_lock() -> Any:
     """A reentrant lock. In a forked child it is open, unless the thread that forked holds it.
 
-    What it guards must be usable at every step of every change, as the thread that made a change may
-    be missing there.
+    What it guards must be usable at every step of every change, as the thread that made a change
+    may be missing there.
     """
     lock = threading.RLock()
     _locks.add(lock)

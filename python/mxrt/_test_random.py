@@ -106,7 +106,7 @@ def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
     return array(np.arange(size), dtype=dtype)
 
 
-# ---- random numbers --------------------------------------------------------------------------------------------------
+# ---- random numbers ------------------------------------------------------------------------------
 
 
 def gen_buckets_probs_with_ppf(

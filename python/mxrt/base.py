@@ -38,7 +38,8 @@ numeric_types = (float, int, np.generic)
 integer_types = (int, np.integer)
 string_types = (str,)
 
-# What programs that call MXNet's C library by ctypes name before they do. Here objects stand in the place of handles.
+# What programs that call MXNet's C library by ctypes name before they do. Here objects stand in the
+# place of handles.
 mx_int = ctypes.c_int
 mx_uint = ctypes.c_uint
 mx_float = ctypes.c_float
@@ -51,7 +52,8 @@ class MXNetError(RuntimeError):
 
     Attributes
     ----------
-    kind : what sort of failure: ``operator``, ``value``, ``type``, ``shape``, ``index``, ``data``, ``memory``, ...
+    kind : what sort of failure: ``operator``, ``value``, ``type``, ``shape``, ``index``, ``data``,
+        ``memory``, ...
     op : name of the operator, or None
     node : name of the node in the graph, or None
     attrs : the operator's attributes as text
@@ -179,7 +181,9 @@ class InternalError(MXNetError):
 
 
 class MultipleErrors(MXNetError):
-    """Several operators failed; ``errors`` has the single ones, ``more`` counts those that were not kept."""
+    """Several operators failed; ``errors`` has the single ones, ``more`` counts those that were not
+    kept.
+    """
 
     kind = "multiple"
 
@@ -224,7 +228,9 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 def _push_site() -> str:
-    """``file:line`` of the innermost caller outside of mxrt; called by the Rust border with ``MXRT_DEBUG=1``."""
+    """``file:line`` of the innermost caller outside of mxrt; called by the Rust border with
+    ``MXRT_DEBUG=1``.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mxrt":
         frame = frame.f_back
@@ -284,7 +290,7 @@ def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-# ---- small functions that programs import from here ----------------------------------------------------------------
+# ---- small functions that programs import from here ----------------------------------------------
 
 
 class _NullType:
@@ -301,7 +307,9 @@ error_types: dict[str, type[BaseException]] = {}
 
 
 def register_error(func_name: Any = None, cls: Any = None) -> Any:
-    """Puts a class of errors into ``error_types``, under its own name or a given one; may be used as decorator."""
+    """Puts a class of errors into ``error_types``, under its own name or a given one; may be used
+    as decorator.
+    """
     if isinstance(func_name, type):
         func_name, cls = None, func_name
 
@@ -349,7 +357,9 @@ def c_array(ctype: Any, values: Sequence[Any]) -> Any:
 
 
 def c_array_buf(ctype: Any, buf: Any) -> Any:
-    """A writable buffer, such as an ``array.array``, as a C array of a type of ctypes, without a copy."""
+    """A writable buffer, such as an ``array.array``, as a C array of a type of ctypes, without a
+    copy.
+    """
     return (ctype * len(buf)).from_buffer(buf)
 
 

@@ -47,8 +47,9 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     return OperatorArguments(len(names), names, types)
 
 
-# ---- operators written in Python -------------------------------------------------------------------------------------
-# Programs define and register such classes when they are imported. Nodes ``Custom`` are not run by this build.
+# ---- operators written in Python -----------------------------------------------------------------
+# Programs define and register such classes when they are imported. Nodes ``Custom`` are not run by
+# this build.
 
 
 class CustomOp:

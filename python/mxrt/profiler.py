@@ -145,7 +145,7 @@ def _tables(tables: dict[str, _Rows]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ---- what programs add themselves ------------------------------------------------------------------------------
+# ---- what programs add themselves ----------------------------------------------------------------
 
 
 def _record(event: dict[str, Any]) -> None:
@@ -299,7 +299,7 @@ class Marker:
             _record({"name": self.name, "cat": str(self._domain), **moment})
 
 
-# ---- old names -------------------------------------------------------------------------------------------------
+# ---- old names -----------------------------------------------------------------------------------
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:

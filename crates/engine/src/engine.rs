@@ -170,8 +170,8 @@ impl Engine {
         self.kind == EngineKind::Naive
     }
 
-    /// For borders, whose calls return what they have pushed: with the naive engine it has run, so the
-    /// call itself reports the failure of the first of these variables that has one. With other
+    /// For borders, whose calls return what they have pushed: with the naive engine it has run, so
+    /// the call itself reports the failure of the first of these variables that has one. With other
     /// engines the wait does.
     pub fn report_at_call<'a>(&self, written: impl IntoIterator<Item = &'a Var>) -> Result<(), OpError> {
         if !self.is_naive() {

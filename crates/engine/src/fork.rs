@@ -25,8 +25,8 @@ pub fn set_fork_patience(time: Duration) {
     PATIENCE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// Differs in a forked child from what it was in the parent. A wait compares it after its poll hook,
-/// which may fork.
+/// Differs in a forked child from what it was in the parent. A wait compares it after its poll
+/// hook, which may fork.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }

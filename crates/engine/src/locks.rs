@@ -1,8 +1,9 @@
 //! Locks for what lies above the engine: caches, registries, anything that several threads change.
 //!
-//! They are taken inside the fork gate. So a fork waits until no other thread holds one, and a child
-//! finds them open and what they guard whole. A thread that holds one must not wait for an op, nor for
-//! anything that another thread does outside of the gate, such as giving the interpreter's lock back.
+//! They are taken inside the fork gate. So a fork waits until no other thread holds one, and a
+//! child finds them open and what they guard whole. A thread that holds one must not wait for an
+//! op, nor for anything that another thread does outside of the gate, such as giving the
+//! interpreter's lock back.
 
 use crate::slot::{self, Slot};
 use std::marker::PhantomData;
@@ -71,8 +72,8 @@ impl<T> ForkSafeMutex<T> {
     }
 }
 
-/// A lock for many readers or one writer that no thread holds while the process forks. A panic of its
-/// holder does not poison it.
+/// A lock for many readers or one writer that no thread holds while the process forks. A panic of
+/// its holder does not poison it.
 #[derive(Default, Debug)]
 pub struct ForkSafeRwLock<T>(std::sync::RwLock<T>);
 

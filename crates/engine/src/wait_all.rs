@@ -124,12 +124,14 @@ fn lock(m: &Mutex<Option<u32>>) -> MutexGuard<'_, Option<u32>> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread in `wait_all`, however it leaves. Its poll hook may fork: in the child it is not counted.
+/// A thread in `wait_all`, however it leaves. Its poll hook may fork: in the child it is not
+/// counted.
 struct WaitAll<'a> {
     epochs: &'a Epochs,
     meeting: &'static Meeting,
     generation: u32,
-    /// It has to end the flip: a call from the poll hook of a `wait_all` that flips leaves it to that.
+    /// It has to end the flip: a call from the poll hook of a `wait_all` that flips leaves it to
+    /// that.
     flips: bool,
 }
 
@@ -204,7 +206,8 @@ impl Engine {
         let meeting = wait.meeting;
         let own = slot::current().number;
         let woken = self.wait_until(meeting, poll, |flipping| match *flipping {
-            // This is a call from the poll hook of one that flips: that waits until this one has ended.
+            // This is a call from the poll hook of one that flips: that waits until this one has
+            // ended.
             Some(thread) => thread == own,
             None => {
                 *flipping = Some(own);

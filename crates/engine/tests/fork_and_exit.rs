@@ -244,7 +244,8 @@ fn queued_work_runs_in_a_child_that_only_asks_whether_it_is_done() {
     }
 }
 
-/// A signal handler may fork. The child is in the middle of the wait, without workers, and with what was queued.
+/// A signal handler may fork. The child is in the middle of the wait, without workers, and with
+/// what was queued.
 #[test]
 fn a_poll_hook_may_fork() {
     let _guard = watchdog(120);

@@ -1,4 +1,5 @@
-//! Systems that refuse to start a worker. In a process of its own: the refusal holds for all engines.
+//! Systems that refuse to start a worker. In a process of its own: the refusal holds for all
+//! engines.
 
 mod common;
 use common::*;
@@ -40,7 +41,8 @@ fn without_workers_the_pushing_thread_computes_and_with_sleeping_ones_these_are_
         started.1.recv_timeout(Duration::from_secs(10)).unwrap();
         testing::refuse_threads(Some(Duration::from_millis(200)));
         std::thread::scope(|s| {
-            // Its worker is refused after a while; meanwhile the first worker runs the op and falls asleep.
+            // Its worker is refused after a while; meanwhile the first worker runs the op and falls
+            // asleep.
             s.spawn(|| engine.push(OpSpec::new("second", &[]), adds(&ran)));
             std::thread::sleep(Duration::from_millis(50));
             drop(go_on.0);

@@ -1,7 +1,8 @@
-//! Recurrent layers: simple ones, LSTM (Hochreiter and Schmidhuber, 1997) with projection (Sak et al., 2014), and GRU (Cho et
-//! al., 2014) in the form whose reset gate acts after the product.
+//! Recurrent layers: simple ones, LSTM (Hochreiter and Schmidhuber, 1997) with projection (Sak et
+//! al., 2014), and GRU (Cho et al., 2014) in the form whose reset gate acts after the product.
 //!
-//! The products of a layer with its inputs are one product for all steps; each step then multiplies the state.
+//! The products of a layer with its inputs are one product for all steps; each step then multiplies
+//! the state.
 
 use crate::element::Float;
 use crate::elementwise::Unary;
@@ -40,7 +41,8 @@ pub struct Recurrent {
     pub cell: Cell,
     /// Layers.
     pub layers: usize,
-    /// Whether a second pass goes through the steps backwards; its outputs come behind those of the first.
+    /// Whether a second pass goes through the steps backwards; its outputs come behind those of the
+    /// first.
     pub bidirectional: bool,
     /// Steps.
     pub steps: usize,
@@ -98,7 +100,8 @@ impl Recurrent {
         [self.rows() * self.inputs_of(layer), self.rows() * self.hidden(), projected]
     }
 
-    /// Length of the vector of parameters: the weights of all passes, then their biases. `None` if that is no number.
+    /// Length of the vector of parameters: the weights of all passes, then their biases. `None` if
+    /// that is no number.
     pub fn parameter_len(&self) -> Option<usize> {
         let (gates, directions) = (self.cell.gates(), self.directions());
         let rows = gates.checked_mul(self.size)?;
@@ -118,7 +121,8 @@ impl Recurrent {
         sequence.checked_mul(2)?.checked_add(gates)?.checked_add(states)
     }
 
-    /// Numbers for the outputs of a layer between others, for products with inputs and state, and for states.
+    /// Numbers for the outputs of a layer between others, for products with inputs and state, and
+    /// for states.
     fn workspace_parts(&self) -> Option<[usize; 3]> {
         let rows = self.cell.gates().checked_mul(self.size)?;
         let sequences = self.steps.checked_mul(self.batch)?;
@@ -143,8 +147,8 @@ impl Recurrent {
         Pass { of_inputs, of_state, projection, input_bias, state_bias }
     }
 
-    /// Runs all layers over `x`. The first states are `hidden`, `[layers * directions, batch, hidden]`, and for an LSTM `cell`,
-    /// `[layers * directions, batch, size]`.
+    /// Runs all layers over `x`. The first states are `hidden`, `[layers * directions, batch,
+    /// hidden]`, and for an LSTM `cell`, `[layers * directions, batch, size]`.
     ///
     /// # Panics
     /// If a length contradicts the sizes.

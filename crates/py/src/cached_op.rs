@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 type Arrays = SmallVec<[NDArray; 4]>;
 
-/// A compiled symbol. Calls take arrays in the order of the symbol's `list_inputs()` and return at once.
+/// A compiled symbol. Calls take arrays in the order of the symbol's `list_inputs()` and return at
+/// once.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct CachedOp {
     unbound: mxrt_graph::BoundOp,
@@ -42,7 +43,8 @@ fn run<'py>(
     let _site = runtime.push_site(py)?;
     let made = match op.try_call_inline(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
-        // A first call of a signature compiles, which takes long enough for others to go on meanwhile.
+        // A first call of a signature compiles, which takes long enough for others to go on
+        // meanwhile.
         None => py.detach(|| op.call_with(&inputs, outputs.as_deref(), &options)),
     };
     let reported = made.and_then(|made| {
@@ -120,9 +122,10 @@ impl CachedOp {
         self.op().num_outputs()
     }
 
-    /// Runs the graph. One result is returned as itself, several as a list. Calls with a higher `priority` are served
-    /// first; `deadline` is the time in seconds after which a call that has not started fails; with `cancel_on_drop` it
-    /// does not run when its results are dropped before.
+    /// Runs the graph. One result is returned as itself, several as a list. Calls with a higher
+    /// `priority` are served first; `deadline` is the time in seconds after which a call that has
+    /// not started fails; with `cancel_on_drop` it does not run when its results are dropped
+    /// before.
     #[pyo3(signature = (*inputs, out = None, priority = 0, deadline = None, cancel_on_drop = false))]
     fn __call__<'py>(
         &self,
@@ -146,7 +149,8 @@ impl CachedOp {
         Ok(BoundOp { op: bound.map_err(|e| errors::from_op(py, &e))? })
     }
 
-    /// The compiled form for arrays like these, as text; with `measure` also how long each step takes on them.
+    /// The compiled form for arrays like these, as text; with `measure` also how long each step
+    /// takes on them.
     #[pyo3(signature = (*inputs, measure = true))]
     fn plan(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>, measure: bool) -> PyResult<String> {
         Ok(self.report(py, inputs, measure)?.to_string())
@@ -163,7 +167,8 @@ impl CachedOp {
         plan_report::as_dict(py, &self.report(py, inputs, measure)?)
     }
 
-    /// The distinct convolutions of the compiled form for arrays like these, as a table of measured ones names them.
+    /// The distinct convolutions of the compiled form for arrays like these, as a table of measured
+    /// ones names them.
     #[pyo3(signature = (*inputs))]
     fn convolutions(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
         let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
@@ -171,7 +176,8 @@ impl CachedOp {
         Ok(found.map_err(|e| errors::from_op(py, &e))?.iter().map(ToString::to_string).collect())
     }
 
-    /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans, max_bytes.
+    /// State of the plan cache: plans, built, evicted, plan_bytes, constant_bytes, max_plans,
+    /// max_bytes.
     fn plan_cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.op().stats();
         let facts = PyDict::new(py);

@@ -28,7 +28,8 @@ pub(crate) fn device(py: Python<'_>, (name, number): (&str, i32)) -> PyResult<De
     found.map_err(|e| errors::from_op(py, &e))
 }
 
-/// DLPack's numbers of the devices that it has no kind for: all of this process, one kind behind the other.
+/// DLPack's numbers of the devices that it has no kind for: all of this process, one kind behind
+/// the other.
 fn numbered(engine: &'static Engine) -> impl Iterator<Item = DeviceId> {
     devices::kinds().flat_map(|kind| (0..engine.device_count(kind)).map(move |i| DeviceId::new(kind, i as u16)))
 }

@@ -5,9 +5,10 @@
 //! them has returned, and then ends the threads that want its lock. Dropping [`ExitHook`], which is
 //! held by the list of handlers alone, marks that moment: the engine closes.
 //!
-//! A thread that comes back from [`Python::detach`] too late never gets the interpreter's lock again:
-//! PyO3 lets it sleep until the process is gone. In Python code that Rust calls it would be unwound
-//! through Rust's frames, which must not be: [`PythonCall`] counts those, and the hook waits for them.
+//! A thread that comes back from [`Python::detach`] too late never gets the interpreter's lock
+//! again: PyO3 lets it sleep until the process is gone. In Python code that Rust calls it would be
+//! unwound through Rust's frames, which must not be: [`PythonCall`] counts those, and the hook
+//! waits for them.
 
 use crate::runtime;
 use pyo3::prelude::*;

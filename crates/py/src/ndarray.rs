@@ -255,7 +255,8 @@ pub(crate) fn from_numpy<'py>(
     wrap(py, array)
 }
 
-/// Copies elements at regular distances; a region is a first position, and length and distance of each axis.
+/// Copies elements at regular distances; a region is a first position, and length and distance of
+/// each axis.
 #[pyfunction]
 pub(crate) fn copy_region(
     py: Python<'_>,

@@ -1,5 +1,5 @@
-//! Telling Python that arrays are ready. Workers only leave numbers here and never attach to Python; one Python thread
-//! takes the numbers and calls what belongs to them.
+//! Telling Python that arrays are ready. Workers only leave numbers here and never attach to
+//! Python; one Python thread takes the numbers and calls what belongs to them.
 
 use crate::ndarray::NDArrayBase;
 use pyo3::prelude::*;
@@ -15,7 +15,8 @@ struct Notices {
 
 static NOTICES: AtomicPtr<Notices> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The notices of this process. A forked child gets its own: its copy of the lock may be held by a thread it lacks.
+/// The notices of this process. A forked child gets its own: its copy of the lock may be held by a
+/// thread it lacks.
 fn notices() -> &'static Notices {
     let process = std::process::id();
     let known = NOTICES.load(Ordering::Acquire);

@@ -50,7 +50,8 @@ impl Operator {
         self.def.input_count()
     }
 
-    /// Attributes: name, type, default as files spell it (`None` when it has to be given), documentation.
+    /// Attributes: name, type, default as files spell it (`None` when it has to be given),
+    /// documentation.
     #[getter]
     fn attrs(&self) -> Vec<(&'static str, String, Option<&'static str>, &'static str)> {
         self.def.attrs.iter().map(|a| (a.name, a.kind.describe(), a.default, a.doc)).collect()
@@ -165,7 +166,8 @@ impl Call<'_> {
         let (engine, random) = (runtime.engine, &*runtime.random);
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
         let push = || mxrt_ops::invoke_cached(&call, &runtime.bound, self.def, self.given, inputs, outputs);
-        // The naive engine computes in this thread, which must not keep others from running meanwhile.
+        // The naive engine computes in this thread, which must not keep others from running
+        // meanwhile.
         let result = if engine.is_naive() { py.detach(push) } else { push() };
         let reported = result.and_then(|made| {
             engine.report_at_call(made.iter().map(NDArray::var))?;
@@ -177,9 +179,9 @@ impl Call<'_> {
 
 /// Calls an operator by name.
 ///
-/// `inputs` are arrays in order; `attrs` maps names to values; `out` is an array or a list to be overwritten; `device` is
-/// where the result lives when there is no input to tell. Shape, type and attribute errors are raised here, others when
-/// the result is awaited.
+/// `inputs` are arrays in order; `attrs` maps names to values; `out` is an array or a list to be
+/// overwritten; `device` is where the result lives when there is no input to tell. Shape, type and
+/// attribute errors are raised here, others when the result is awaited.
 #[pyfunction]
 #[pyo3(signature = (name, inputs, attrs = None, out = None, device = None))]
 pub(crate) fn invoke<'py>(
@@ -203,8 +205,8 @@ pub(crate) fn invoke<'py>(
     results(py, call.push(py, &inputs, outputs.as_deref())?, out)
 }
 
-/// Takes the context out of the attributes, unless the operator declares it, and adds the number of inputs where the
-/// operator counts them.
+/// Takes the context out of the attributes, unless the operator declares it, and adds the number of
+/// inputs where the operator counts them.
 fn complete(
     def: &OpDef,
     pairs: &mut AttrPairs,

@@ -25,7 +25,8 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's line.
+    /// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's
+    /// line.
     pub(crate) fn push_site(&self, py: Python<'_>) -> PyResult<Option<PushSite>> {
         if !self.debug {
             return Ok(None);
@@ -78,7 +79,8 @@ thread_local! {
     static IS_MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
 }
 
-/// Whether this thread is the one that runs signal handlers. A forked child asks anew: its only thread is the main one.
+/// Whether this thread is the one that runs signal handlers. A forked child asks anew: its only
+/// thread is the main one.
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let process = std::process::id();
     if let Some((asked_in, answer)) = IS_MAIN.get()
@@ -95,8 +97,8 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     Ok(answer)
 }
 
-/// Runs a wait without the interpreter's lock. The hook given to it lets signal handlers run; when one of them raises
-/// (Ctrl-C does), the wait is given up and that exception is returned.
+/// Runs a wait without the interpreter's lock. The hook given to it lets signal handlers run; when
+/// one of them raises (Ctrl-C does), the wait is given up and that exception is returned.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, WaitError> + Send,
@@ -119,8 +121,9 @@ pub(crate) fn wait<T: Send>(
     }
 }
 
-/// As [`wait`]; only the main thread, which runs signal handlers, has a hook. The others sleep until they are woken: with
-/// a thousand of them, looking up twenty times a second is a tenth of two cores.
+/// As [`wait`]; only the main thread, which runs signal handlers, has a hook. The others sleep
+/// until they are woken: with a thousand of them, looking up twenty times a second is a tenth of
+/// two cores.
 pub(crate) fn wait_for_value<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(Option<&mut dyn FnMut() -> bool>) -> Result<T, WaitError> + Send,
@@ -143,7 +146,8 @@ pub(crate) fn seed(value: u64) -> PyResult<()> {
     Ok(())
 }
 
-/// Bounds the memory of arrays, plans and running requests, in bytes; None: no bound. What is in use already stays.
+/// Bounds the memory of arrays, plans and running requests, in bytes; None: no bound. What is in
+/// use already stays.
 #[pyfunction]
 #[pyo3(signature = (bytes))]
 pub(crate) fn set_memory_limit(bytes: Option<usize>) -> PyResult<()> {
@@ -170,7 +174,8 @@ pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(facts)
 }
 
-/// Every environment variable that is read: name, what it may be, default, what it decides, subject.
+/// Every environment variable that is read: name, what it may be, default, what it decides,
+/// subject.
 #[pyfunction]
 pub(crate) fn settings() -> Vec<(&'static str, &'static str, &'static str, &'static str, &'static str)> {
     mxrt::settings::SETTINGS.iter().map(|s| (s.name, s.expects, s.default, s.doc, s.subject)).collect()

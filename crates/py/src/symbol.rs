@@ -146,7 +146,8 @@ impl SymbolBase {
         wrap(py, self.symbol.compose(name, arguments).map_err(|e| raise(py, e))?)
     }
 
-    /// Shapes of arguments, outputs and auxiliary states, and whether all are known. 0 and `()` stand for unknown.
+    /// Shapes of arguments, outputs and auxiliary states, and whether all are known. 0 and `()`
+    /// stand for unknown.
     fn _infer_shape<'py>(
         &self,
         py: Python<'py>,

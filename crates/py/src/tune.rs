@@ -1,4 +1,5 @@
-//! Measuring convolutions on request. Nothing else ever measures: the same model gives the same bits on every run.
+//! Measuring convolutions on request. Nothing else ever measures: the same model gives the same
+//! bits on every run.
 
 use crate::{errors, runtime};
 use mxrt::FailureKind;
@@ -9,7 +10,8 @@ use std::time::Duration;
 /// Method, kernel and nanoseconds.
 type Measured = (&'static str, String, u64);
 
-/// The method chosen without a table, and what each method takes on one core, the fastest first. For about so many seconds.
+/// The method chosen without a table, and what each method takes on one core, the fastest first.
+/// For about so many seconds.
 #[pyfunction]
 pub(crate) fn measure_convolution(
     py: Python<'_>,

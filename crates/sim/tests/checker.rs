@@ -1,5 +1,5 @@
-//! What the checker says of calls that were written down by hand: every missing order is found, and none
-//! that is there.
+//! What the checker says of calls that were written down by hand: every missing order is found, and
+//! none that is there.
 
 use mxrt_engine::device::{Tag, TagAccess};
 use mxrt_engine::{DeviceId, DeviceKind};

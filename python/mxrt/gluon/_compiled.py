@@ -1,4 +1,6 @@
-"""A graph with the parameters it reads, compiled: what calls of hybridised blocks and of SymbolBlocks run."""
+"""A graph with the parameters it reads, compiled: what calls of hybridised blocks and of
+SymbolBlocks run.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class CompiledGraph:
     Parameters
     ----------
     symbol : the graph
-    inputs : names of the arguments of a call, in order; names that the graph does not have are left out of it
+    inputs : names of the arguments of a call, in order; names that the graph does not have are left
+        out of it
     params : the parameters by name, at least all that are inputs of the graph and no argument
     flags : keywords of ``hybridize``
     """
@@ -49,21 +52,26 @@ class CompiledGraph:
         self.places = {name: place for place, name in enumerate(self.input_names)}
         # For each input of the graph, which argument of a call it is; None for parameters.
         self.arguments = [self.places.get(name) for name in self.order]
-        # Which arguments the graph takes, in its order; None where that is all of them as they come.
+        # Which arguments the graph takes, in its order; None where that is all of them as they
+        # come.
         picks = [place for place in self.arguments if place is not None]
         self._picks = None if picks == list(range(len(self.input_names))) else picks
         self._flags = dict(flags)
-        # Structure of the arguments and of the result, and the number of arguments if both are plain, else -1.
+        # Structure of the arguments and of the result, and the number of arguments if both are
+        # plain, else -1.
         self.in_format: Format = [0] * len(self.input_names)
         self.out_format: Format = 0
         self.flat = -1
         self._op: _mxrt.CachedOp | None = None
         self._lock = fork_safe_lock()
-        # For every device the graph with the parameters there, and the generation of parameters that these are of.
+        # For every device the graph with the parameters there, and the generation of parameters
+        # that these are of.
         self._bound: tuple[int, dict[tuple[str, int], _mxrt.BoundOp]] = (-1, {})
 
     def call(self, args: Sequence[NDArray], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
-        """Runs the graph on as many arrays as there are inputs: one array, or a list of the outputs."""
+        """Runs the graph on as many arrays as there are inputs: one array, or a list of the
+        outputs.
+        """
         number, by_device = self._bound
         bound = by_device.get(args[0]._device) if number == parameters.generation() else None
         if bound is None:
@@ -87,7 +95,9 @@ class CompiledGraph:
             return self._op
 
     def _first_bind(self, args: Sequence[NDArray]) -> _mxrt.BoundOp:
-        """The graph with the parameters, of which some may have waited for the shapes of the inputs."""
+        """The graph with the parameters, of which some may have waited for the shapes of the
+        inputs.
+        """
         try:
             return self._bind(args[0].context)
         except parameters.DeferredInitializationError:
@@ -105,7 +115,9 @@ class CompiledGraph:
             return bound
 
     def collect(self, context: Context) -> list[NDArray | None]:
-        """The arrays of the parameters in the order of the graph's inputs, None where a call's argument goes."""
+        """The arrays of the parameters in the order of the graph's inputs, None where a call's
+        argument goes.
+        """
         return [
             None if place is not None else self.params[name].data(context)
             for name, place in zip(self.order, self.arguments, strict=True)

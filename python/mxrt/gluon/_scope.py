@@ -16,7 +16,9 @@ __all__ = ["BlockScope"]
 
 
 class _Entered(threading.local):
-    """Scopes that this thread is in: the block's scope, and the names of operators, None where nothing changes."""
+    """Scopes that this thread is in: the block's scope, and the names of operators, None where
+    nothing changes.
+    """
 
     def __init__(self) -> None:
         self.stack: list[tuple[BlockScope, naming.Prefix] | None] = []
@@ -30,8 +32,8 @@ _counting = fork_safe_lock()
 class BlockScope:
     """Counts the children of a block: those made in its ``with`` block are named after it.
 
-    Which scopes a thread is in is known to that thread alone; the counters are the block's. The block does not hold the
-    scope, so that a block that is dropped gives its memory back at once.
+    Which scopes a thread is in is known to that thread alone; the counters are the block's. The
+    block does not hold the scope, so that a block that is dropped gives its memory back at once.
     """
 
     def __init__(self, block: Block) -> None:

@@ -21,7 +21,8 @@ _Self = TypeVar("_Self", bound="Block")
 
 
 def __getattr__(name: str) -> Any:
-    # MXNet has these in this module too. Their own modules import this one, hence not before they are asked for.
+    # MXNet has these in this module too. Their own modules import this one, hence not before they
+    # are asked for.
     if name == "HybridBlock":
         from .hybrid_block import HybridBlock
 
@@ -42,7 +43,8 @@ class Block:
 
     Parameters
     ----------
-    prefix : what the names of its parameters begin with; without one it is made from the name of the class
+    prefix : what the names of its parameters begin with; without one it is made from the name of
+        the class
     params : parameters of another block, to be shared with it
     """
 
@@ -103,7 +105,9 @@ class Block:
         return BlockScope(self)
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """Its parameters and those of the blocks inside; with a regular expression only those whose names match."""
+        """Its parameters and those of the blocks inside; with a regular expression only those whose
+        names match.
+        """
         self._warn_of_containers()
         found = ParameterDict(self._params.prefix)
         pattern = re.compile(select) if select else None
@@ -138,18 +142,23 @@ class Block:
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """A function to be called with (block, inputs) before every call; the handle takes it away again."""
+        """A function to be called with (block, inputs) before every call; the handle takes it away
+        again.
+        """
         return HookHandle(self._forward_pre_hooks, hook)
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """A function to be called with (block, inputs, output) after every call; the handle takes it away again."""
+        """A function to be called with (block, inputs, output) after every call; the handle takes
+        it away again.
+        """
         return HookHandle(self._forward_hooks, hook)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """A function to be called with what each operator of a hybridised block made.
 
-        It gets the name of the output and of the operator, both as bytes, and the array. With `monitor_all` it is
-        called for inputs of operators too. A call then computes and shows every operator by itself, and is slow.
+        It gets the name of the output and of the operator, both as bytes, and the array. With
+        `monitor_all` it is called for inputs of operators too. A call then computes and shows every
+        operator by itself, and is slow.
         """
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)
@@ -162,7 +171,8 @@ class Block:
         return self
 
     def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
-        """Gives every parameter a first value, by its own initializer or by `init` (evenly distributed without one).
+        """Gives every parameter a first value, by its own initializer or by `init` (evenly
+        distributed without one).
 
         Parameters
         ----------
@@ -184,7 +194,7 @@ class Block:
             for parameter in self.params.values():
                 parameter.cast(dtype)
 
-    # ---- files -------------------------------------------------------------------------------------------------
+    # ---- files -----------------------------------------------------------------------------------
 
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
         """Writes all parameters to a file, under the attributes that lead to them.
@@ -202,7 +212,8 @@ class Block:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Reads all parameters from a file written by ``save_parameters``, or under the names of the parameters.
+        """Reads all parameters from a file written by ``save_parameters``, or under the names of
+        the parameters.
 
         When something does not fit, one error lists all of it, and no parameter is changed.
 
@@ -217,7 +228,9 @@ class Block:
         files.load_parameters(self, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
 
     def save_params(self, filename: str) -> None:
-        """Writes all parameters under their names without the prefix of the block; save_parameters replaces it."""
+        """Writes all parameters under their names without the prefix of the block; save_parameters
+        replaces it.
+        """
         warnings.warn("save_params is deprecated. Please use save_parameters.", stacklevel=2)
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
@@ -236,7 +249,7 @@ class Block:
         """Reads what ``save`` wrote into a block that was made in the same way."""
         files.load_model(self, prefix)
 
-    # ---- calls -------------------------------------------------------------------------------------------------
+    # ---- calls -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if self._forward_pre_hooks:
@@ -255,7 +268,8 @@ class Block:
     def summary(self, *inputs: Any) -> None:
         """Prints the outputs and parameters of all blocks inside, by running it on `inputs`.
 
-        The parameters must have values or get them by running, and no block may be hybridised (AssertionError).
+        The parameters must have values or get them by running, and no block may be hybridised
+        (AssertionError).
         """
         from ._summary import print_summary
 

@@ -35,9 +35,10 @@ class Traced(NamedTuple):
 class HybridBlock(Block, PlanMethods):
     """A block that can be expressed as a graph.
 
-    The class defines ``hybrid_forward(F, x, *args, **params)`` with ``F`` being ``mx.nd`` or ``mx.sym``. After
-    ``hybridize()`` the first call makes a graph of it; from then on any number of threads may call the block at the
-    same time, and each call runs the compiled graph. A block that is not hybridised runs operator by operator.
+    The class defines ``hybrid_forward(F, x, *args, **params)`` with ``F`` being ``mx.nd`` or
+    ``mx.sym``. After ``hybridize()`` the first call makes a graph of it; from then on any number of
+    threads may call the block at the same time, and each call runs the compiled graph. A block that
+    is not hybridised runs operator by operator.
     """
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
@@ -109,7 +110,8 @@ class HybridBlock(Block, PlanMethods):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """From the next call on runs as one compiled graph, as do the blocks inside where they are called alone.
+        """From the next call on runs as one compiled graph, as do the blocks inside where they are
+        called alone.
 
         Parameters
         ----------
@@ -150,7 +152,7 @@ class HybridBlock(Block, PlanMethods):
         self._clear_cached_op()
         super().cast(dtype)
 
-    # ---- graphs ------------------------------------------------------------------------------------------------
+    # ---- graphs ----------------------------------------------------------------------------------
 
     def _trace(self, args: tuple[Any, ...]) -> Traced:
         """The block as a graph over inputs with the structure of `args`."""
@@ -210,7 +212,9 @@ class HybridBlock(Block, PlanMethods):
         return self._compiled
 
     def _check_inputs(self, out: Symbol, names: list[str], params: dict[str, Parameter]) -> None:
-        """Every input of the graph must be an argument or a parameter; what is neither used is warned of."""
+        """Every input of the graph must be an argument or a parameter; what is neither used is
+        warned of.
+        """
         inputs = out.list_inputs()
         for name in inputs:
             if name not in params and name not in names:
@@ -231,7 +235,9 @@ class HybridBlock(Block, PlanMethods):
     def _rewritten(
         self, traced: Traced, params: dict[str, Parameter], args: tuple[Any, ...]
     ) -> tuple[Traced, dict[str, Parameter]]:
-        """The graph as the backend asked for makes it, and the parameters, of which it may add some."""
+        """The graph as the backend asked for makes it, and the parameters, of which it may add
+        some.
+        """
         named = _named(traced, args)
         order = traced.out.list_inputs()
         if any(name in params and params[name]._deferred is not None for name in order):
@@ -259,8 +265,9 @@ class HybridBlock(Block, PlanMethods):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Hybridises with a rewrite of graphs, and makes the graph for inputs like these; the keywords are those of
-        ``hybridize``."""
+        """Hybridises with a rewrite of graphs, and makes the graph for inputs like these; the
+        keywords are those of ``hybridize``.
+        """
         if not backend:
             raise ValueError('Must specify "backend" to optimize_for')
         self.hybridize(
@@ -306,10 +313,11 @@ class HybridBlock(Block, PlanMethods):
                 params[name].dtype = dtype
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
-        """Writes ``path-symbol.json`` and ``path-%04d.params``, which MXNet and ``SymbolBlock.imports`` read.
+        """Writes ``path-symbol.json`` and ``path-%04d.params``, which MXNet and
+        ``SymbolBlock.imports`` read.
 
-        One input is called ``data``, several ``data0``, ``data1`` and so on. RuntimeError before the first call after
-        ``hybridize()``.
+        One input is called ``data``, several ``data0``, ``data1`` and so on. RuntimeError before
+        the first call after ``hybridize()``.
         """
         if self._compiled is None:
             raise RuntimeError(
@@ -326,15 +334,16 @@ class HybridBlock(Block, PlanMethods):
             self._drop_compiled()
         super().register_op_hook(callback, monitor_all)
 
-    # ---- calls -------------------------------------------------------------------------------------------------
+    # ---- calls -----------------------------------------------------------------------------------
 
     def forward(
         self, x: Any, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
     ) -> Any:
         """Runs the block on arrays, or makes a larger graph of symbols.
 
-        Arguments are arrays, None, or nested lists of them, all on one context. ``priority``, ``deadline`` and
-        ``cancel_on_drop`` are for hybridised blocks, see :meth:`SymbolBlock.forward`.
+        Arguments are arrays, None, or nested lists of them, all on one context. ``priority``,
+        ``deadline`` and ``cancel_on_drop`` are for hybridised blocks, see
+        :meth:`SymbolBlock.forward`.
         """
         graph = self._compiled
         if graph is not None and graph.flat == 1 + len(args):

@@ -20,7 +20,8 @@ _STORAGE = ("default", "row_sparse", "csr")
 
 
 def __getattr__(name: str) -> Any:
-    # MXNet has ParameterDict in this module too. Its own module imports this one, hence not before it is asked for.
+    # MXNet has ParameterDict in this module too. Its own module imports this one, hence not before
+    # it is asked for.
     if name == "ParameterDict":
         from .parameter_dict import ParameterDict
 
@@ -32,7 +33,8 @@ class DeferredInitializationError(MXNetError):
     """A parameter whose shape is not known yet has no value."""
 
 
-# Which arrays the parameters of the process hold: changed whenever one is replaced, so that blocks notice.
+# Which arrays the parameters of the process hold: changed whenever one is replaced, so that blocks
+# notice.
 publishing = fork_safe_lock()
 _generation = 0
 
@@ -43,7 +45,9 @@ def generation() -> int:
 
 
 class _Publish:
-    """Replaces the arrays of parameters: a thread that collects arrays under the same lock sees all changes or none."""
+    """Replaces the arrays of parameters: a thread that collects arrays under the same lock sees all
+    changes or none.
+    """
 
     def __enter__(self) -> None:
         publishing.acquire()
@@ -253,7 +257,9 @@ class Parameter:
         self.row_sparse_data(row_id)
 
     def _publish(self, value: NDArray, contexts: list[Context], own: bool = False) -> None:
-        """Gives every context an array of its own with this value: the array itself where it may be kept."""
+        """Gives every context an array of its own with this value: the array itself where it may be
+        kept.
+        """
         arrays = {ctx: value if own and ctx == value.context else value.copyto(ctx) for ctx in contexts}
         with _Publish():
             self._arrays = arrays
@@ -377,7 +383,9 @@ class Parameter:
 
 
 def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:
-    """Writes the first value of a parameter, in MXNet's way: its initializer counts, not what its name ends with."""
+    """Writes the first value of a parameter, in MXNet's way: its initializer counts, not what its
+    name ends with.
+    """
     chosen = create(init)
     if hasattr(chosen, "_init_weight"):
         create(default_init)(InitDesc(name, {"__init__": chosen}), value)

@@ -95,7 +95,7 @@ class SymbolBlock(HybridBlock):
         """
         return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
 
-    # ---- calls -------------------------------------------------------------------------------------------------
+    # ---- calls -----------------------------------------------------------------------------------
 
     def forward(
         self, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
@@ -214,7 +214,7 @@ class SymbolBlock(HybridBlock):
         """Refused: the graph is fixed."""
         raise NotImplementedError("a SymbolBlock has no hybrid_forward: its graph is fixed")
 
-    # ---- parameters --------------------------------------------------------------------------------------------
+    # ---- parameters ------------------------------------------------------------------------------
 
     def cast(self, dtype: Any) -> None:
         """Changes the element type of all parameters; those of BatchNorm stay float32 under

@@ -43,7 +43,7 @@ def refuse(name: str, what: str) -> NoReturn:
     )
 
 
-# ---- refused ---------------------------------------------------------------------------------------------------------
+# ---- refused -------------------------------------------------------------------------------------
 
 
 def imread(filename: str, *args: Any, **kwargs: Any) -> NoReturn:
@@ -100,7 +100,7 @@ class ImageIter(DataIter):
         refuse("ImageIter", "reading images from files")
 
 
-# ---- cutting and normalising -----------------------------------------------------------------------------------------
+# ---- cutting and normalising ---------------------------------------------------------------------
 
 
 class Augmenter:

@@ -28,7 +28,7 @@ class BaseModule:
         self.params_initialized = False
         self.optimizer_initialized = False
 
-    # ---- what a kind of module has to provide ------------------------------------------------------------------
+    # ---- what a kind of module has to provide ----------------------------------------------------
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results."""
@@ -38,7 +38,7 @@ class BaseModule:
         """The results of the last ``forward``: a list of arrays."""
         raise NotImplementedError
 
-    # ---- what follows from it ----------------------------------------------------------------------------------
+    # ---- what follows from it --------------------------------------------------------------------
 
     def _batches(self, eval_data: DataIter, num_batch: int | None, reset: bool) -> Iterator[tuple[int, Any]]:
         if reset:
@@ -135,7 +135,7 @@ class BaseModule:
         """Shows a monitor what the module computes."""
         raise NotImplementedError(f"{type(self).__name__} has no install_monitor")
 
-    # ---- training ----------------------------------------------------------------------------------------------
+    # ---- training --------------------------------------------------------------------------------
 
     def fit(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: mxrt does not train."""

@@ -109,7 +109,7 @@ class BucketingModule(BaseModule):
         module.params_initialized = True
         return module
 
-    # ---- what it is --------------------------------------------------------------------------------------------
+    # ---- what it is ------------------------------------------------------------------------------
 
     @property
     def _module(self) -> Module:
@@ -151,7 +151,7 @@ class BucketingModule(BaseModule):
         """The graph of the present bucket."""
         return self._module.symbol
 
-    # ---- buckets -----------------------------------------------------------------------------------------------
+    # ---- buckets ---------------------------------------------------------------------------------
 
     def bind(
         self,
@@ -207,7 +207,7 @@ class BucketingModule(BaseModule):
         """Binds the bucket of a batch that comes later."""
         self._bucket(data_batch.bucket_key, data_batch.provide_data, data_batch.provide_label)
 
-    # ---- parameters --------------------------------------------------------------------------------------------
+    # ---- parameters ------------------------------------------------------------------------------
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states by name."""
@@ -258,7 +258,7 @@ class BucketingModule(BaseModule):
         """Writes ``prefix-symbol.json``, of the default bucket, and ``prefix-%04d.params``."""
         save_checkpoint(prefix, epoch, self._default().symbol, *self.get_params(), remove_amp_cast)
 
-    # ---- running -----------------------------------------------------------------------------------------------
+    # ---- running ---------------------------------------------------------------------------------
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the module of the batch's ``bucket_key``; ``get_outputs`` gives the results."""

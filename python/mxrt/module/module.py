@@ -126,7 +126,7 @@ class Module(BaseModule):
         module.params_initialized = True
         return module
 
-    # ---- what it is --------------------------------------------------------------------------------------------
+    # ---- what it is ------------------------------------------------------------------------------
 
     @property
     def symbol(self) -> Symbol:
@@ -180,7 +180,7 @@ class Module(BaseModule):
         if not self.params_initialized:
             raise NotBoundError(f"Module.{what}: the parameters have no values; call set_params or init_params first")
 
-    # ---- binding -----------------------------------------------------------------------------------------------
+    # ---- binding ---------------------------------------------------------------------------------
 
     def bind(
         self,
@@ -224,7 +224,7 @@ class Module(BaseModule):
         self._need_bind("reshape")
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
 
-    # ---- parameters --------------------------------------------------------------------------------------------
+    # ---- parameters ------------------------------------------------------------------------------
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states by name."""
@@ -372,7 +372,7 @@ class Module(BaseModule):
             raise no_training("Module.save_checkpoint(save_optimizer_states=True)")
         save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
 
-    # ---- running -----------------------------------------------------------------------------------------------
+    # ---- running ---------------------------------------------------------------------------------
 
     def forward(
         self,

@@ -50,8 +50,10 @@ class CachedOp:
         return self._op(*args, out=out, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
 
     def bind(self, arrays: list[NDArray | None]) -> _mxrt.BoundOp:
-        """The graph with arrays for some of its inputs, such as the parameters: a call takes the others, and costs the
-        same however many are bound. ``None`` stands where a call's argument goes."""
+        """The graph with arrays for some of its inputs, such as the parameters: a call takes the
+        others, and costs the same however many are bound. ``None`` stands where a call's argument
+        goes.
+        """
         return self._op.bind(arrays)
 
     def plan(self, *args: Any, measure: bool = True) -> str:

@@ -48,7 +48,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     __array_ufunc__ = None
     __array_priority__ = 1000.0
 
-    # ---- what it is --------------------------------------------------------------------------------------------
+    # ---- what it is ------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> Any:
@@ -108,7 +108,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     __hash__ = object.__hash__
 
-    # ---- its value ---------------------------------------------------------------------------------------------
+    # ---- its value -------------------------------------------------------------------------------
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """A copy of the value as a numpy array of the same shape and dtype. Waits for the value.
@@ -207,7 +207,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._to_numpy(), self._dtype_name, *self._device)
 
-    # ---- training ----------------------------------------------------------------------------------------------
+    # ---- training --------------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Refused, but for ``grad_req='null'``, which asks for nothing."""
@@ -218,7 +218,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         """Refused: there are no gradients."""
         raise no_training("backward")
 
-    # ---- parts of it -------------------------------------------------------------------------------------------
+    # ---- parts of it -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> NDArray:
         shape = self.shape
@@ -291,7 +291,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         self[_slices(begin, end, step)] = value
         return self
 
-    # ---- shape -------------------------------------------------------------------------------------------------
+    # ---- shape -----------------------------------------------------------------------------------
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """A view of the same elements in another shape.
@@ -358,7 +358,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         found: Callable[..., Any] = getattr(sys.modules["mxrt.ndarray"], name)
         return found
 
-    # ---- operators ---------------------------------------------------------------------------------------------
+    # ---- operators -------------------------------------------------------------------------------
 
     # Arithmetic and comparisons with arrays and numbers are in NDArrayBase.
 

@@ -95,8 +95,9 @@ def randint(low: int, high: int, shape: Any = None, dtype: Any = None, **kwargs:
 
 
 def multinomial(data: Symbol, shape: Any = None, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
-    """Numbers of classes drawn with the probabilities in the last axis of `data`; with `get_prob` also the logarithms
-    of the probabilities of those drawn."""
+    """Numbers of classes drawn with the probabilities in the last axis of `data`; with `get_prob`
+    also the logarithms of the probabilities of those drawn.
+    """
     attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
     if shape is not None:
         attrs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)

@@ -99,7 +99,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         found: Callable[..., Any] = getattr(sys.modules["mxrt.symbol"], name)
         return found
 
-    # ---- attributes and files ----------------------------------------------------------------------------------
+    # ---- attributes and files --------------------------------------------------------------------
 
     def _set_attr(self, **attrs: str) -> None:
         """Sets attributes of the node; with MXNet's underscore, since programs call it."""
@@ -118,7 +118,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
 
         write(fname, self.tojson())
 
-    # ---- inference ---------------------------------------------------------------------------------------------
+    # ---- inference -------------------------------------------------------------------------------
 
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Shapes of arguments, outputs and auxiliary states, from those given by position or name.
@@ -183,7 +183,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
         return [(name, dtype_name(dtype)) for name, dtype in given if dtype is not None]
 
-    # ---- running -----------------------------------------------------------------------------------------------
+    # ---- running ---------------------------------------------------------------------------------
 
     def bind(
         self,
@@ -259,7 +259,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """Refused: there are no gradients."""
         raise no_training("gradient")
 
-    # ---- methods of arrays that a symbol can have --------------------------------------------------------------
+    # ---- methods of arrays that a symbol can have ------------------------------------------------
 
     def reshape(self, *args: Any, **kwargs: Any) -> Symbol:
         """``reshape`` of this symbol."""
@@ -311,7 +311,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """``dot`` of this symbol."""
         return self._named("dot", args, kwargs)
 
-    # ---- methods of arrays that a symbol cannot have -----------------------------------------------------------
+    # ---- methods of arrays that a symbol cannot have ---------------------------------------------
 
     def as_nd_ndarray(self) -> Symbol:
         """The symbol itself."""
@@ -349,7 +349,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.backward)
 
-    # ---- operators ---------------------------------------------------------------------------------------------
+    # ---- operators -------------------------------------------------------------------------------
 
     def __neg__(self) -> Symbol:
         return apply("_mul_scalar", "_mulscalar", [self], {"scalar": -1.0})

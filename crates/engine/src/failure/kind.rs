@@ -29,7 +29,8 @@ macro_rules! failure_kinds {
                 }
             }
 
-            /// The built-in Python class that instances of [`python_class`](Self::python_class) are.
+            /// The built-in Python class that instances of [`python_class`](Self::python_class)
+            /// are.
             pub const fn python_base(self) -> &'static str {
                 match self {
                     $(FailureKind::$kind => $built_in,)+

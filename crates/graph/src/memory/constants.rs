@@ -1,8 +1,10 @@
-//! What depends on parameters alone: folded and packed weights, computed once per version of the parameters.
+//! What depends on parameters alone: folded and packed weights, computed once per version of the
+//! parameters.
 //!
-//! Every plan of a [`crate::CachedOp`] names its constants by expression. The blocks live in one cache, keyed by
-//! expression and by the versions of the parameters in it, so plans for other batch sizes share them; they are looked
-//! up when a request starts, and a `set_data` makes the next request compute what depends on it anew.
+//! Every plan of a [`crate::CachedOp`] names its constants by expression. The blocks live in one
+//! cache, keyed by expression and by the versions of the parameters in it, so plans for other batch
+//! sizes share them; they are looked up when a request starts, and a `set_data` makes the next
+//! request compute what depends on it anew.
 
 use crate::ir::Value;
 use crate::run::execute::PlanRequest;
@@ -150,8 +152,8 @@ impl ConstCache {
     }
 }
 
-/// States of the parameters that a plan remembers; more than one only where callers pass their own weights, or where a model
-/// is on several devices.
+/// States of the parameters that a plan remembers; more than one only where callers pass their own
+/// weights, or where a model is on several devices.
 const REMEMBERED: usize = 4;
 
 /// The constant part of a plan.
@@ -160,7 +162,8 @@ pub struct ConstPlan {
     pub slots: Vec<ConstSlot>,
     /// inputs of the graph that any slot depends on
     pub params: Vec<usize>,
-    /// slots as they are computed: those of the same node one after another, so that its values need not be kept for long
+    /// slots as they are computed: those of the same node one after another, so that its values
+    /// need not be kept for long
     order: Vec<usize>,
     /// by constant node: the last place in that order that needs it
     last_use: HashMap<usize, usize>,
@@ -217,7 +220,8 @@ impl ConstPlan {
         let at = remembered.get(keys)?;
         let set = remembered.sets[at].clone();
         drop(remembered);
-        // A parameter that is not among the constants may have been written since, or a set was made of the same arrays.
+        // A parameter that is not among the constants may have been written since, or a set was
+        // made of the same arrays.
         if let Some(all) = request.inputs.params_key() {
             let mut remembered = self.remembered.write();
             if let Some(at) = remembered.get(keys) {
@@ -309,8 +313,9 @@ struct MadeConsts<'a> {
 }
 
 impl MadeConsts<'_> {
-    /// Gives back what no slot behind this place is made of. Folded weights that have been packed go to the system: they are as
-    /// large as the parameters, and such blocks are not needed again soon.
+    /// Gives back what no slot behind this place is made of. Folded weights that have been packed
+    /// go to the system: they are as large as the parameters, and such blocks are not needed again
+    /// soon.
     fn drop_unused(&mut self, place: usize) {
         let last_use = &self.plan.last_use;
         let unused = |value: &Value| value.node().and_then(|n| last_use.get(&n)).is_none_or(|last| *last <= place);
@@ -333,7 +338,8 @@ impl MadeConsts<'_> {
         }
     }
 
-    /// Runs a constant node after the ones it reads. Chains of constant nodes are short (folding makes one or two).
+    /// Runs a constant node after the ones it reads. Chains of constant nodes are short (folding
+    /// makes one or two).
     fn run(&mut self, n: usize) -> Result<(), OpError> {
         let Some(node) = self.plan.nodes.get(&n) else { return Ok(()) };
         for input in &node.inputs {

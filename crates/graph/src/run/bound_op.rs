@@ -10,11 +10,12 @@ use mxrt_tensor::{Context, DType, NDArray, ParameterSet, TensorType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Calls with more inputs never run inline where none is bound: looking their plan up takes long itself.
+/// Calls with more inputs never run inline where none is bound: looking their plan up takes long
+/// itself.
 const MAX_INLINE_INPUTS: usize = 4;
 
-/// A compiled symbol together with arrays for some of its inputs, usually the parameters. These are read through one gate,
-/// so that a call costs the same however many there are.
+/// A compiled symbol together with arrays for some of its inputs, usually the parameters. These are
+/// read through one gate, so that a call costs the same however many there are.
 ///
 /// A write of one of the arrays waits for the calls made before, and calls made later wait for it.
 pub struct BoundOp {
@@ -22,7 +23,8 @@ pub struct BoundOp {
     binding: Binding,
     /// types of all inputs; those of the data are placeholders
     types: Vec<TensorType>,
-    /// types of the graph's parameters, as the plan cache knows them; none if some of them are not bound
+    /// types of the graph's parameters, as the plan cache knows them; none if some of them are not
+    /// bound
     param_types: Option<Arc<[TensorType]>>,
     /// positions of the data among the inputs
     data: Vec<usize>,
@@ -88,8 +90,8 @@ impl BoundOp {
         made.map_err(|error| with_device(error, data))
     }
 
-    /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet, or one that would run
-    /// here for longer.
+    /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet,
+    /// or one that would run here for longer.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_call_inline(
         &self,

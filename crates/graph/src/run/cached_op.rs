@@ -49,7 +49,8 @@ pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
     error
 }
 
-/// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at the same time.
+/// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at
+/// the same time.
 pub struct CachedOp {
     engine: &'static Engine,
     name: OpName,
@@ -73,8 +74,8 @@ impl CachedOp {
         CachedOp::compile(engine, symbol, flags, BuildOptions::default())
     }
 
-    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first call of a signature.
-    /// What the flags say goes before the options.
+    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first
+    /// call of a signature. What the flags say goes before the options.
     pub fn compile(
         engine: &'static Engine,
         symbol: &Symbol,
@@ -124,10 +125,11 @@ impl CachedOp {
         self.graph.outputs.len()
     }
 
-    /// Runs the graph on these inputs, in `list_inputs()` order. Returns the results before they are computed.
+    /// Runs the graph on these inputs, in `list_inputs()` order. Returns the results before they
+    /// are computed.
     ///
-    /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in the results and
-    /// raised when they are read.
+    /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in
+    /// the results and raised when they are read.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         self.call_with(inputs, None, &CallOptions::default())
@@ -139,7 +141,8 @@ impl CachedOp {
         self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
     }
 
-    /// The same with a place in the queue, into new arrays or those of the caller, which are returned.
+    /// The same with a place in the queue, into new arrays or those of the caller, which are
+    /// returned.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn call_with(
         &self,
@@ -168,7 +171,8 @@ impl CachedOp {
         Ok(self.plan(inputs)?.to_string())
     }
 
-    /// The distinct convolutions of the plan for these input types, for measuring their methods ([`mxrt_ops::measure`]).
+    /// The distinct convolutions of the plan for these input types, for measuring their methods
+    /// ([`mxrt_ops::measure`]).
     pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
         let mut signatures: Vec<ConvSignature> =
             self.program(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();

@@ -1,4 +1,5 @@
-//! The programs of a [`crate::CachedOp`], by signature; bounded, the one unused for longest goes first.
+//! The programs of a [`crate::CachedOp`], by signature; bounded, the one unused for longest goes
+//! first.
 
 use super::program::Program;
 use crate::compile::build::{CacheLimit, Plan};
@@ -31,8 +32,9 @@ pub struct CacheStats {
     pub max_bytes: usize,
 }
 
-/// Programs by signature: by the types of the parameters, then by those of the data. A [`super::BoundOp`] names the former
-/// by the pointer that it was given, so that a look-up costs the same however many parameters there are.
+/// Programs by signature: by the types of the parameters, then by those of the data. A
+/// [`super::BoundOp`] names the former by the pointer that it was given, so that a look-up costs
+/// the same however many parameters there are.
 pub struct PlanCache {
     groups: RwLock<Vec<ProgramGroup>>,
     limit: CacheLimit,
@@ -86,8 +88,9 @@ impl PlanCache {
         Some(found.clone())
     }
 
-    /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of the parameters that it
-    /// reads: packed weights beside those of the program with most may take 1.5 times as much. Returns whether any was given up.
+    /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of
+    /// the parameters that it reads: packed weights beside those of the program with most may take
+    /// 1.5 times as much. Returns whether any was given up.
     pub fn insert(&self, params: &[TensorType], data: CallSignature, program: &Arc<Program>, raw: usize) -> bool {
         program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
         self.built.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +119,8 @@ impl PlanCache {
     fn fits(&self, groups: &[ProgramGroup], new: &Arc<Program>, raw: usize) -> bool {
         let all: Vec<&Program> = programs(groups).chain([new]).map(|p| &**p).collect();
         let held = HeldBytes::by(all.iter().copied());
-        // The program with most counts as the first packing, so that it does not matter in which order they came.
+        // The program with most counts as the first packing, so that it does not matter in which
+        // order they came.
         let most = all.iter().map(|program| HeldBytes::by([*program]).packed).max().unwrap_or(0);
         let packings_fit = held.packed - most <= (raw + raw / 2).max(self.limit.packed);
         all.len() <= self.limit.plans.max(1) && held.plans + held.computed <= self.limit.bytes && packings_fit

@@ -35,7 +35,8 @@ impl fmt::Debug for NodeEntry {
     }
 }
 
-/// A variable or an application of an operator. The structure never changes; attributes that no operator parses may.
+/// A variable or an application of an operator. The structure never changes; attributes that no
+/// operator parses may.
 pub struct Node {
     /// the operator, `None` for a variable
     pub op: Option<&'static OpDef>,
@@ -77,7 +78,8 @@ impl Node {
         })
     }
 
-    /// An operator applied to all of its inputs. For composition with automatic variables see [`Symbol::create`].
+    /// An operator applied to all of its inputs. For composition with automatic variables see
+    /// [`Symbol::create`].
     pub fn operator(
         op: &'static OpDef,
         name: impl Into<String>,
@@ -291,7 +293,8 @@ impl Node {
     }
 }
 
-/// Nodes reachable from the entries, inputs before their users, in the order in which MXNet writes and lists them.
+/// Nodes reachable from the entries, inputs before their users, in the order in which MXNet writes
+/// and lists them.
 pub(crate) fn post_order(heads: &[NodeEntry]) -> Vec<Arc<Node>> {
     let mut order = Vec::new();
     let mut seen: HashSet<*const Node> = HashSet::new();

@@ -6,7 +6,8 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch};
 use crate::vectorize::vectorized;
 use std::ops::Range;
 
-/// Means over windows that divide planes of `from` into `to` parts; neighbouring windows may share pixels.
+/// Means over windows that divide planes of `from` into `to` parts; neighbouring windows may share
+/// pixels.
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveAverage {
     /// Height and width of the input.
@@ -26,7 +27,8 @@ impl AdaptiveAverage {
     /// Pools the planes of `x` into those of `out`.
     ///
     /// # Panics
-    /// If `x` and `out` do not hold the same number of planes, or a plane of `x` is empty and one of `out` is not.
+    /// If `x` and `out` do not hold the same number of planes, or a plane of `x` is empty and one
+    /// of `out` is not.
     pub fn run<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) {
         let ([height, width], [rows, columns]) = (self.from, self.to);
         if out.is_empty() {

@@ -32,7 +32,8 @@ impl BoxFormat {
     }
 }
 
-/// The length that two ranges share, and at least zero. `extra` is 1 where ends are pixels that belong to the range.
+/// The length that two ranges share, and at least zero. `extra` is 1 where ends are pixels that
+/// belong to the range.
 #[inline(always)]
 pub(crate) fn shared_length<A: Float>(a: [A; 2], b: [A; 2], extra: A) -> A {
     let start = if a[0] > b[0] { a[0] } else { b[0] };
@@ -41,7 +42,8 @@ pub(crate) fn shared_length<A: Float>(a: [A; 2], b: [A; 2], extra: A) -> A {
     if length > A::ZERO { length } else { A::ZERO }
 }
 
-/// Intersection over union of every box of `a` with every box of `b`, as rows of `[a, b]`; zero where boxes share nothing.
+/// Intersection over union of every box of `a` with every box of `b`, as rows of `[a, b]`; zero
+/// where boxes share nothing.
 ///
 /// # Panics
 /// If the lengths are no boxes or contradict each other.
@@ -77,7 +79,8 @@ pub struct BoxDecoding {
     pub clip: Option<f64>,
 }
 
-/// Boxes (left, top, right, bottom) out of `x`, of shape `[batch, n, 4]`, which are relative to the `n` anchors.
+/// Boxes (left, top, right, bottom) out of `x`, of shape `[batch, n, 4]`, which are relative to the
+/// `n` anchors.
 ///
 /// # Panics
 /// If the lengths contradict each other.
@@ -128,8 +131,8 @@ pub struct BoxEncoding<'a, T> {
     pub deviations: &'a [T],
 }
 
-/// Encodes reference boxes relative to anchors: `targets`, and `masks` (1 for encoded anchors), both `[batch, n, 4]`. An
-/// anchor whose match is no reference box counts as not sampled.
+/// Encodes reference boxes relative to anchors: `targets`, and `masks` (1 for encoded anchors),
+/// both `[batch, n, 4]`. An anchor whose match is no reference box counts as not sampled.
 ///
 /// # Panics
 /// If the lengths contradict each other.
@@ -196,8 +199,8 @@ pub struct Matching {
     pub limit: i64,
 }
 
-/// Matches rows and columns of every `[rows, columns]` matrix of `scores`, best score first, the first of equal ones: the
-/// column of each row and the row of each column, -1 for none.
+/// Matches rows and columns of every `[rows, columns]` matrix of `scores`, best score first, the
+/// first of equal ones: the column of each row and the row of each column, -1 for none.
 ///
 /// # Panics
 /// If the lengths contradict each other.

@@ -1,4 +1,5 @@
-//! `im2col` and `col2im`: the pixels that every window of a convolution sees, as columns of a matrix, and back.
+//! `im2col` and `col2im`: the pixels that every window of a convolution sees, as columns of a
+//! matrix, and back.
 
 use crate::element::Element;
 use crate::error::check_len;
@@ -50,8 +51,8 @@ impl ColumnWindows {
         self.windows.iter().product()
     }
 
-    /// Calls `body(first window, first pixel, count)` for the runs of windows along the last axis whose pixel of this tap lies
-    /// inside of the image; pixels of a run are a stride apart.
+    /// Calls `body(first window, first pixel, count)` for the runs of windows along the last axis
+    /// whose pixel of this tap lies inside of the image; pixels of a run are a stride apart.
     fn runs(&self, tap: usize, mut body: impl FnMut(usize, usize, usize)) {
         let [_, kh, kw] = self.kernel;
         let position = [tap / (kh * kw), tap / kw % kh, tap % kw];
@@ -70,7 +71,8 @@ impl ColumnWindows {
         }
     }
 
-    /// Writes `[batch, channels * taps, windows]` out of `[batch, channels, spatial...]`; pixels outside are zero.
+    /// Writes `[batch, channels * taps, windows]` out of `[batch, channels, spatial...]`; pixels
+    /// outside are zero.
     ///
     /// # Panics
     /// If the lengths contradict the sizes.
@@ -95,7 +97,8 @@ impl ColumnWindows {
         });
     }
 
-    /// Adds the columns `[batch, channels * taps, windows]` up at their pixels: `[batch, channels, spatial...]`.
+    /// Adds the columns `[batch, channels * taps, windows]` up at their pixels: `[batch, channels,
+    /// spatial...]`.
     ///
     /// # Panics
     /// If the lengths contradict the sizes.

@@ -1,6 +1,8 @@
-//! The columns of a deformable convolution: every tap of every window is shifted by an offset of its own.
+//! The columns of a deformable convolution: every tap of every window is shifted by an offset of
+//! its own.
 //!
-//! Dai et al., "Deformable Convolutional Networks" (2017); with a mask, Zhu et al., "Deformable ConvNets v2" (2018).
+//! Dai et al., "Deformable Convolutional Networks" (2017); with a mask, Zhu et al., "Deformable
+//! ConvNets v2" (2018).
 
 use crate::element::Float;
 use crate::error::check_len;
@@ -41,9 +43,10 @@ impl DeformableWindows {
 
     /// Writes the columns `[channels * taps, windows]` of one image.
     ///
-    /// `offsets` has shape `[groups, taps, 2, windows]`, the shift down before the shift to the right, in pixels; `mask`
-    /// `[groups, taps, windows]`, what samples are multiplied by. Without a mask a tap beyond the last pixel repeats it, and one before
-    /// the first is zero; with one, both fade to zero over a pixel (the two operators of MXNet differ in this).
+    /// `offsets` has shape `[groups, taps, 2, windows]`, the shift down before the shift to the
+    /// right, in pixels; `mask` `[groups, taps, windows]`, what samples are multiplied by. Without
+    /// a mask a tap beyond the last pixel repeats it, and one before the first is zero; with one,
+    /// both fade to zero over a pixel (the two operators of MXNet differ in this).
     ///
     /// # Panics
     /// If the lengths contradict the sizes.
@@ -97,7 +100,8 @@ fn lies_in<T: Float>(v: T, low: f64, high: f64) -> bool {
     v > T::from_f64(low) && v < T::from_f64(high)
 }
 
-/// Interpolates between the last pixels and what repeats them; zero before the first pixel and from the end on.
+/// Interpolates between the last pixels and what repeats them; zero before the first pixel and from
+/// the end on.
 fn clamped<T: Float>(x: &[T], [height, width]: [usize; 2], y: T, x0: T) -> T {
     let starts = y >= T::ZERO && x0 >= T::ZERO;
     if !(starts && y < T::from_i64(height as i64) && x0 < T::from_i64(width as i64)) {

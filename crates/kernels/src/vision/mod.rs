@@ -1,7 +1,7 @@
 //! Operators on images: resizing, sampling at real positions, deformable convolution, detection.
 //!
-//! Images are planes of one channel each, `[batch, channels, height, width]`. Positions are computed as MXNet computes
-//! them, because a rounding that differs can choose another pixel.
+//! Images are planes of one channel each, `[batch, channels, height, width]`. Positions are
+//! computed as MXNet computes them, because a rounding that differs can choose another pixel.
 
 pub mod adaptive_pool;
 pub mod boxes;

@@ -1,4 +1,5 @@
-//! Anchors and detections of single-shot detectors: Liu et al., "SSD: Single Shot MultiBox Detector" (2016).
+//! Anchors and detections of single-shot detectors: Liu et al., "SSD: Single Shot MultiBox
+//! Detector" (2016).
 
 use super::boxes::by_score;
 use super::nms::{SortedBoxes, SuppressRule};
@@ -29,7 +30,8 @@ impl MultiBoxPrior<'_> {
         (self.sizes.len() + self.ratios.len()).saturating_sub(1)
     }
 
-    /// Half the width and half the height of an anchor. Single precision in MXNet's order, as positions are everywhere here.
+    /// Half the width and half the height of an anchor. Single precision in MXNet's order, as
+    /// positions are everywhere here.
     fn half_sides(&self, anchor: usize) -> [f32; 2] {
         let [height, width] = self.image.map(|n| n as f32);
         let (size, ratio) = match anchor.checked_sub(self.sizes.len()) {
@@ -81,7 +83,8 @@ pub struct MultiBoxDetection {
     pub threshold: f64,
     /// What the encoded numbers are multiplied by.
     pub variances: [f32; 4],
-    /// Intersection over union from which on the lower score goes; without one nothing is sorted or suppressed.
+    /// Intersection over union from which on the lower score goes; without one nothing is sorted or
+    /// suppressed.
     pub overlap: Option<f64>,
     /// Whether boxes of different classes suppress each other.
     pub across_classes: bool,
@@ -93,8 +96,9 @@ pub struct MultiBoxDetection {
 const WIDTH: usize = 6;
 
 impl MultiBoxDetection {
-    /// Writes `[batch, anchors, 6]`: class (-1 for none), score, corners. `probabilities` has shape `[batch, classes, anchors]`,
-    /// `locations` `[batch, anchors * 4]`, `anchors` `[anchors, 4]`. Equal scores stay in their order.
+    /// Writes `[batch, anchors, 6]`: class (-1 for none), score, corners. `probabilities` has shape
+    /// `[batch, classes, anchors]`, `locations` `[batch, anchors * 4]`, `anchors` `[anchors, 4]`.
+    /// Equal scores stay in their order.
     ///
     /// # Panics
     /// If the lengths contradict each other.
@@ -164,7 +168,8 @@ impl MultiBoxDetection {
         }
     }
 
-    /// Sorts detections by score and marks what better ones suppress, and what is beyond the limit, with class -1.
+    /// Sorts detections by score and marks what better ones suppress, and what is beyond the limit,
+    /// with class -1.
     fn suppress<T: Element>(&self, numbers: &mut [T::Acc], copy: &mut [T], order: &mut [u32], out: &mut [T]) {
         let Some(overlap) = self.overlap else { return };
         copy.copy_from_slice(out);

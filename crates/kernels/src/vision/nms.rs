@@ -131,7 +131,8 @@ pub struct BoxNms {
 }
 
 impl BoxNms {
-    /// Writes the rows that stay, best score first and equal scores in their order; the rest is filled with -1.
+    /// Writes the rows that stay, best score first and equal scores in their order; the rest is
+    /// filled with -1.
     ///
     /// # Panics
     /// If the lengths contradict each other, or a position is not in a row.

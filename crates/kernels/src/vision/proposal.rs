@@ -45,9 +45,10 @@ impl Proposals {
         self.before.min(self.boxes())
     }
 
-    /// Writes `[batch * after, 5]` (image, left, top, right, bottom) and the scores, `[batch * after]`; the first ones again
-    /// where fewer remain. `scores` has shape `[batch, 2 * anchors, height, width]` (background first), `deltas`
-    /// `[batch, 4 * anchors, height, width]`, `images` `[batch, 3]`: height, width, scale.
+    /// Writes `[batch * after, 5]` (image, left, top, right, bottom) and the scores, `[batch *
+    /// after]`; the first ones again where fewer remain. `scores` has shape `[batch, 2 * anchors,
+    /// height, width]` (background first), `deltas` `[batch, 4 * anchors, height, width]`, `images`
+    /// `[batch, 3]`: height, width, scale.
     ///
     /// # Panics
     /// If the lengths contradict each other, or there is no box.
@@ -98,7 +99,8 @@ impl Proposals {
         self.ratios.iter().flat_map(|ratio| self.scales.iter().map(|scale| anchor(*ratio, *scale))).collect()
     }
 
-    /// Boxes of all anchors with their scores; boxes of the padding and small ones have the score -1.
+    /// Boxes of all anchors with their scores; boxes of the padding and small ones have the score
+    /// -1.
     fn enumerate(&self, scores: &[f32], deltas: &[f32], image: &[f32], out: &mut [f32]) {
         let ([height, width], base) = (self.size, self.base());
         let plane = height * width;
@@ -216,7 +218,8 @@ mod tests {
         let (mut out, mut best) = (vec![0.0; 15], vec![0.0; 3]);
         let scores: Vec<f32> = (0..24).map(|v| v as f32).collect();
         how.run(&Serial, &scores, &[0.0; 48], &[32.0, 64.0, 1.0], &mut out, &mut best);
-        // Row 2 is padding: the best is the last pixel of row 1, which covers the image and suppresses the other one.
+        // Row 2 is padding: the best is the last pixel of row 1, which covers the image and
+        // suppresses the other one.
         assert_eq!(best, [19.0; 3]);
         assert_eq!(out[5..10], out[..5]);
     }

@@ -12,7 +12,8 @@ pub struct BilinearResize {
     pub from: [usize; 2],
     /// Height and width of the output.
     pub to: [usize; 2],
-    /// Whether the centers of the corner pixels fall on each other; otherwise the edges of the images do.
+    /// Whether the centers of the corner pixels fall on each other; otherwise the edges of the
+    /// images do.
     pub align_corners: bool,
 }
 
@@ -25,7 +26,8 @@ struct Neighbours {
     weight: f32,
 }
 
-/// Source pixels of all outputs of an axis; positions in single precision whatever the dtype, as in MXNet.
+/// Source pixels of all outputs of an axis; positions in single precision whatever the dtype, as in
+/// MXNet.
 fn neighbours(from: usize, to: usize, align_corners: bool) -> Vec<Neighbours> {
     let scale = match to {
         0 | 1 => 0.0,
@@ -51,7 +53,8 @@ impl BilinearResize {
     /// Resizes the planes of `x` into those of `out`.
     ///
     /// # Panics
-    /// If `x` and `out` do not hold the same number of planes, or a plane of `x` is empty and one of `out` is not.
+    /// If `x` and `out` do not hold the same number of planes, or a plane of `x` is empty and one
+    /// of `out` is not.
     pub fn run<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) {
         let ([height, width], [rows, columns]) = (self.from, self.to);
         if out.is_empty() {
@@ -100,7 +103,8 @@ fn blend_columns<T: Element>(row: &[T::Acc], across: &[Neighbours], out: &mut [T
     }
 }
 
-/// Repeats every pixel of a plane `scale` times along both axes: one of several inputs that an output is made of.
+/// Repeats every pixel of a plane `scale` times along both axes: one of several inputs that an
+/// output is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Repeat {
     /// Channels, height and width of the input.
@@ -115,7 +119,8 @@ pub struct Repeat {
     pub add: bool,
 }
 
-/// Writes the channels of an output of which `parts` are the inputs in turn; channels that no part covers stay as they are.
+/// Writes the channels of an output of which `parts` are the inputs in turn; channels that no part
+/// covers stay as they are.
 ///
 /// # Panics
 /// If the sizes contradict each other.

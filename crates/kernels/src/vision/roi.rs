@@ -16,7 +16,8 @@ pub struct Regions {
     pub scale: f64,
 }
 
-/// Samples along an axis of a bin that a region may have: more would be a mistake in its coordinates.
+/// Samples along an axis of a bin that a region may have: more would be a mistake in its
+/// coordinates.
 const MOST_SAMPLES: f64 = 4096.0;
 
 impl Regions {
@@ -27,7 +28,8 @@ impl Regions {
         check_len("the output", out.len(), count * channels * self.pooled[0] * self.pooled[1]);
     }
 
-    /// The image of a region; `None` for a negative number, which stands for a region to be left out.
+    /// The image of a region; `None` for a negative number, which stands for a region to be left
+    /// out.
     fn image<T: Element>(&self, region: &[T]) -> Result<Option<usize>, KernelError> {
         let image = region[0].to_i64();
         match usize::try_from(image) {
@@ -122,11 +124,12 @@ impl RoiAlign {
         if self.position_sensitive { channels / (self.regions.pooled[0] * self.regions.pooled[1]) } else { channels }
     }
 
-    /// Pools `regions`, `[n, 5]` (image, left, top, right, bottom), into `[n, channels, rows, columns]`. Regions of a negative
-    /// image give zeros.
+    /// Pools `regions`, `[n, 5]` (image, left, top, right, bottom), into `[n, channels, rows,
+    /// columns]`. Regions of a negative image give zeros.
     ///
     /// # Errors
-    /// For an image that is not there, a region with bins of more than 4096 pixels, or an empty one (only if aligned).
+    /// For an image that is not there, a region with bins of more than 4096 pixels, or an empty one
+    /// (only if aligned).
     ///
     /// # Panics
     /// If the lengths contradict each other.
@@ -205,7 +208,8 @@ impl RoiAlign {
     }
 }
 
-/// Pixels of a bin along an axis: from the floor of its start to the ceiling of its end, within the image.
+/// Pixels of a bin along an axis: from the floor of its start to the ceiling of its end, within the
+/// image.
 fn pixels<A: Float>(bin: usize, size: A, offset: f64, shift: i64, length: usize) -> Range<usize> {
     let at = |i: usize| (A::from_i64(i as i64) * size).to_f64() + offset;
     let cut = |v: f64| (v as i64).saturating_add(shift).clamp(0, length as i64) as usize;
@@ -261,7 +265,8 @@ pub struct PositionSensitivePool {
 }
 
 impl PositionSensitivePool {
-    /// Pools `regions`, `[n, 5]` (image, left, top, right, bottom), into `[n, channels, rows, columns]`; an empty bin gives zero.
+    /// Pools `regions`, `[n, 5]` (image, left, top, right, bottom), into `[n, channels, rows,
+    /// columns]`; an empty bin gives zero.
     ///
     /// # Errors
     /// For an image that is not there.

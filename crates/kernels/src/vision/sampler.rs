@@ -7,7 +7,8 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut};
 /// Columns whose positions are worked out together.
 const BLOCK: usize = 64;
 
-/// The four pixels around a position and their shares; pixels outside of the plane are absent and count as zero.
+/// The four pixels around a position and their shares; pixels outside of the plane are absent and
+/// count as zero.
 #[derive(Clone, Copy)]
 struct Corners<A> {
     /// Top left, top right, bottom left, bottom right; `usize::MAX` outside.
@@ -40,7 +41,8 @@ impl<A: Float> Corners<A> {
 }
 
 /// Samples `x`, of shape `[batch, channels, height, width]`, at the positions of `grid`, of shape
-/// `[batch, 2, rows, columns]`: x in the first plane, y in the second, -1 to 1 from the first to the last pixel.
+/// `[batch, 2, rows, columns]`: x in the first plane, y in the second, -1 to 1 from the first to
+/// the last pixel.
 ///
 /// # Panics
 /// If the lengths contradict the shapes.
@@ -90,13 +92,14 @@ pub fn sample_bilinear<T: Element>(
     });
 }
 
-/// Position number `i` of `n` between -1 and 1. One position alone has no place between the ends: it is NaN, or infinite, as
-/// in MXNet.
+/// Position number `i` of `n` between -1 and 1. One position alone has no place between the ends:
+/// it is NaN, or infinite, as in MXNet.
 fn between_ends<A: Float>(i: usize, n: usize) -> A {
     A::from_f64(-1.0) + A::from_i64(i as i64) * A::from_f64(2.0 / (n as f64 - 1.0))
 }
 
-/// The grid of an affine map for each image: `maps` has shape `[batch, 2, 3]`, `out` `[batch, 2, rows, columns]`.
+/// The grid of an affine map for each image: `maps` has shape `[batch, 2, 3]`, `out` `[batch, 2,
+/// rows, columns]`.
 ///
 /// # Panics
 /// If the lengths contradict the shapes.

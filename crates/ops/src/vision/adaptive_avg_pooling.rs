@@ -1,4 +1,5 @@
-//! `_contrib_AdaptiveAvgPooling2D`: means over windows that divide an image into a given number of parts.
+//! `_contrib_AdaptiveAvgPooling2D`: means over windows that divide an image into a given number of
+//! parts.
 
 use super::image_dims;
 use crate::prelude::*;

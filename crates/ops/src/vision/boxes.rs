@@ -1,4 +1,5 @@
-//! `_contrib_box_iou`, `_contrib_box_nms`, `_contrib_box_encode`, `_contrib_box_decode`, `_contrib_bipartite_matching`.
+//! `_contrib_box_iou`, `_contrib_box_nms`, `_contrib_box_encode`, `_contrib_box_decode`,
+//! `_contrib_bipartite_matching`.
 
 use crate::prelude::*;
 use mxrt_engine::OpError;

@@ -1,5 +1,5 @@
-//! `_contrib_DeformableConvolution`, `_contrib_ModulatedDeformableConvolution`: convolutions whose taps are shifted by
-//! offsets that the network computes.
+//! `_contrib_DeformableConvolution`, `_contrib_ModulatedDeformableConvolution`: convolutions whose
+//! taps are shifted by offsets that the network computes.
 
 use super::image_dims;
 use crate::nn::convolution::{ConvGeometry, infer_parameters};

@@ -1,4 +1,5 @@
-//! `_contrib_MultiBoxPrior`, `_contrib_MultiBoxDetection`: anchors and detections of single-shot detectors.
+//! `_contrib_MultiBoxPrior`, `_contrib_MultiBoxDetection`: anchors and detections of single-shot
+//! detectors.
 
 use super::image_dims;
 use crate::prelude::*;

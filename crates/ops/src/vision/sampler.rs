@@ -1,4 +1,5 @@
-//! `BilinearSampler`, `GridGenerator`, `SpatialTransformer`: sampling of images at the positions of a grid.
+//! `BilinearSampler`, `GridGenerator`, `SpatialTransformer`: sampling of images at the positions of
+//! a grid.
 
 use super::image_dims;
 use crate::prelude::*;

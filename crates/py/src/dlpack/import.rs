@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 
-/// What was taken. A Python object, so that the producer's deleter runs attached to the interpreter, whichever thread
-/// drops the last array.
+/// What was taken. A Python object, so that the producer's deleter runs attached to the
+/// interpreter, whichever thread drops the last array.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 struct Taken {
     source: Source,
@@ -177,8 +177,8 @@ impl Found {
     }
 }
 
-/// An array that shares the memory of a DLPack capsule, or of anything that has `__dlpack__`. Elements with gaps between them,
-/// and arrays that must not be written, are copied.
+/// An array that shares the memory of a DLPack capsule, or of anything that has `__dlpack__`.
+/// Elements with gaps between them, and arrays that must not be written, are copied.
 #[pyfunction]
 pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
@@ -207,8 +207,8 @@ pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) ->
         (Some(device), Some((asked, import))) if asked == device && shared => {
             let context = Context::on(device);
             let owner = Box::new(taken.unbind());
-            // SAFETY: the producer keeps the memory until the deleter is called, which `owner` does, and has made its
-            // stream ready for ours; type and layout were checked.
+            // SAFETY: the producer keeps the memory until the deleter is called, which `owner`
+            // does, and has made its stream ready for ours; type and layout were checked.
             unsafe { import.finish(context, found.tensor, found.start.expose_provenance() as u64, owner) }
                 .map_err(raised)?
         }
@@ -231,15 +231,16 @@ impl Found {
             return NDArray::new(engine, context, self.tensor);
         }
         match owner {
-            // SAFETY: the producer keeps the memory until the deleter is called, which the owner does; type and layout were
-            // checked.
+            // SAFETY: the producer keeps the memory until the deleter is called, which the owner
+            // does; type and layout were checked.
             Some(owner) => unsafe {
                 NDArray::from_shared(engine, context, self.tensor, (self.start, true), Box::new(owner))
             },
             None => {
                 let own = || self.tensor.shape.strides().iter().map(|n| *n as isize).collect();
                 let strides: SmallVec<[isize; 6]> = self.strides.clone().unwrap_or_else(own);
-                // SAFETY: the producer keeps what shape and strides reach until the deleter is called.
+                // SAFETY: the producer keeps what shape and strides reach until the deleter is
+                // called.
                 unsafe { NDArray::from_strided(engine, context, self.tensor, self.start, &strides) }
             }
         }
@@ -273,7 +274,8 @@ fn ask<'py>(source: &Bound<'py, PyAny>, stream: Option<u64>) -> PyResult<Bound<'
     }
 }
 
-/// An array in the memory of a numpy array, which becomes read-only; None if it has no elements, or unaligned ones.
+/// An array in the memory of a numpy array, which becomes read-only; None if it has no elements, or
+/// unaligned ones.
 #[pyfunction]
 pub(crate) fn share_numpy<'py>(source: &Bound<'py, PyUntypedArray>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (py, engine) = (source.py(), runtime::runtime()?.engine);
@@ -291,7 +293,8 @@ pub(crate) fn share_numpy<'py>(source: &Bound<'py, PyUntypedArray>) -> PyResult<
     let array = convert::with_bytes(source, |dtype, bytes| {
         let tensor = TensorType::new(dtype, shape);
         let memory = (bytes.as_ptr().cast_mut(), writable);
-        // SAFETY: numpy says whether the elements may be written, and writes them no more from now on; the owner keeps them.
+        // SAFETY: numpy says whether the elements may be written, and writes them no more from now
+        // on; the owner keeps them.
         unsafe { NDArray::from_shared(engine, Context::cpu(0), tensor, memory, Box::new(owner)) }
             .map_err(|e| errors::from_op(py, &e))
     })?;

@@ -10,8 +10,8 @@ from ..utils import check_sha1
 
 __all__ = ["get_model_file", "purge"]
 
-# SHA-1 of the files that Apache MXNet published; the first eight digits are part of their names. Other packages, such
-# as GluonNLP, add theirs.
+# SHA-1 of the files that Apache MXNet published; the first eight digits are part of their names.
+# Other packages, such as GluonNLP, add theirs.
 _model_sha1 = {
     "alexnet": "44335d1f0046b328243b32a26a4fbd62d9057b45",
     "densenet121": "f27dbf2dbd5ce9a80b102d89c7483342cd33cb31",

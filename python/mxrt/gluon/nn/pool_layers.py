@@ -81,7 +81,8 @@ class MaxPool1D(_Pooling):
 
     Parameters
     ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
+        them
     layout : ``NCW`` or ``NWC``
     ceil_mode : whether a window that is not full at the end counts
     """
@@ -103,7 +104,8 @@ class MaxPool2D(_Pooling):
 
     Parameters
     ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
+        them
     layout : ``NCHW`` or ``NHWC``
     ceil_mode : whether a window that is not full at the end counts
     """
@@ -125,7 +127,8 @@ class MaxPool3D(_Pooling):
 
     Parameters
     ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
+        them
     layout : ``NCDHW`` or ``NDHWC``
     ceil_mode : whether a window that is not full at the end counts
     """
@@ -147,7 +150,8 @@ class AvgPool1D(_Pooling):
 
     Parameters
     ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
+        them
     layout : ``NCW`` or ``NWC``
     ceil_mode : whether a window that is not full at the end counts
     count_include_pad : whether the padding counts in the mean
@@ -171,7 +175,8 @@ class AvgPool2D(_Pooling):
 
     Parameters
     ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
+        them
     layout : ``NCHW`` or ``NHWC``
     ceil_mode : whether a window that is not full at the end counts
     count_include_pad : whether the padding counts in the mean
@@ -195,7 +200,8 @@ class AvgPool3D(_Pooling):
 
     Parameters
     ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without them
+    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
+        them
     layout : ``NCDHW`` or ``NDHWC``
     ceil_mode : whether a window that is not full at the end counts
     count_include_pad : whether the padding counts in the mean

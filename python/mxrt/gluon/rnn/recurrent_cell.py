@@ -14,7 +14,9 @@ __all__ = ["HybridRecurrentCell", "RecurrentCell", "make_state"]
 
 
 class RecurrentCell(Block):
-    """A cell: a call takes input and states of a step, and gives its output and the states behind it."""
+    """A cell: a call takes input and states of a step, and gives its output and the states behind
+    it.
+    """
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -74,8 +76,8 @@ class RecurrentCell(Block):
         begin_state : states before the first step; zeros without them
         layout : ``NTC`` or ``TNC``
         merge_outputs : True: outputs as one array, False: as a list, None: as they come
-        valid_length : ``(n,)``, how many steps of each row count: outputs behind are zero, states are those of the last
-            that counts
+        valid_length : ``(n,)``, how many steps of each row count: outputs behind are zero, states
+            are those of the last that counts
 
         Returns the outputs and the states behind the last step.
         """

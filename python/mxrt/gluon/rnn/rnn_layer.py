@@ -162,7 +162,8 @@ class _RNNLayer(HybridBlock):
         ----------
         inputs : ``(steps, n, c)`` in layout TNC, ``(n, steps, c)`` in NTC
         states : states before the first step; zeros without them
-        sequence_length : ``(n,)``, how many steps of each row count, for layers with ``use_sequence_length``
+        sequence_length : ``(n,)``, how many steps of each row count, for layers with
+            ``use_sequence_length``
         """
         skip = states is None
         if states is None:

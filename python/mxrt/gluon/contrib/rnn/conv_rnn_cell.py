@@ -27,7 +27,8 @@ class Conv1DRNNCell(ConvRNNCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -76,7 +77,8 @@ class Conv2DRNNCell(ConvRNNCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -125,7 +127,8 @@ class Conv3DRNNCell(ConvRNNCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -174,7 +177,8 @@ class Conv1DLSTMCell(ConvLSTMCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -223,7 +227,8 @@ class Conv2DLSTMCell(ConvLSTMCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -272,7 +277,8 @@ class Conv3DLSTMCell(ConvLSTMCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -321,7 +327,8 @@ class Conv1DGRUCell(ConvGRUCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -370,7 +377,8 @@ class Conv2DGRUCell(ConvGRUCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
@@ -419,7 +427,8 @@ class Conv3DGRUCell(ConvGRUCell):
     input_shape : of a row of the batch, channels included
     hidden_channels : channels of output and state
     i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
-    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it keeps its extents
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
     """
 
     def __init__(
