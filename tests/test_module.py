@@ -160,3 +160,150 @@ def test_labels_that_nobody_gives_fit_the_batch_of_their_own_thread(mx, eager_sw
 
     in_threads(8, work)
     assert not wrong, wrong[:3]
+
+
+# ---- several contexts ------------------------------------------------------------------------------------------------
+
+
+def _halves(mx, module, rows: np.ndarray) -> list[list[np.ndarray]]:
+    module.forward(mx.io.DataBatch([mx.nd.array(rows)]))
+    return [[part.asnumpy() for part in parts] for parts in module.get_outputs(merge_multi_context=False)]
+
+
+@pytest.mark.parametrize("devices", [["cpu", "cpu"], ["sim", "sim"], ["cpu", "sim"]])
+@pytest.mark.parametrize("loads", [None, [1, 3]])
+def test_a_batch_is_divided_among_contexts(mx, devices: list[str], loads: list[int] | None) -> None:
+    fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    contexts = [mx.Context(kind, number) for number, kind in enumerate(devices)]
+    mod = mx.mod.Module(fc, label_names=None, context=contexts, work_load_list=loads)
+    mod.bind([("data", (5, 3))], for_training=False)
+    mod.set_params({"fc_weight": mx.nd.array([[1, 2, 3], [0, 1, 0]]), "fc_bias": mx.nd.array([0, 10])}, {})
+    rows = np.random.RandomState(1).rand(5, 3).astype("float32")
+    want = rows @ np.array([[1, 0], [2, 1], [3, 0]]) + [0, 10]
+    # As MXNet divides: round(5 / 2) = 2, and round(5 / 4) = 1.
+    first = 2 if loads is None else 1
+    ((one, other),) = _halves(mx, mod, rows)
+    assert (one.shape, other.shape) == ((first, 2), (5 - first, 2))
+    np.testing.assert_allclose(np.concatenate([one, other]), want, rtol=1e-5)
+    np.testing.assert_allclose(mod.get_outputs()[0].asnumpy(), want, rtol=1e-5)
+    assert mod.output_shapes == [("fc_output", (5, 2))]
+    kinds = [part.context.device_type for part in mod.get_outputs(merge_multi_context=False)[0]]
+    assert kinds == devices
+    batches = mx.io.NDArrayIter(rows, batch_size=4)
+    np.testing.assert_allclose(mod.predict(batches).asnumpy(), want, rtol=1e-5)
+    with pytest.raises(ValueError, match="Too many slices"):
+        mod.forward(mx.io.DataBatch([mx.nd.ones((1, 3))]))
+    mod.set_params({"fc_weight": mx.nd.zeros((2, 3)), "fc_bias": mx.nd.array([1, 2])}, {})
+    mod.forward(mx.io.DataBatch([mx.nd.array(rows)]))
+    assert mod.get_outputs()[0].asnumpy().tolist() == [[1, 2]] * 5
+
+
+def test_the_batch_axis_is_that_of_the_layout(mx) -> None:
+    net = mx.sym.Activation(mx.sym.var("data"), act_type="relu", __layout__="TNC", name="act")
+    mod = mx.mod.Module(net, label_names=None, context=[mx.cpu(0), mx.cpu(1)])
+    rows = np.random.RandomState(2).randn(3, 8, 7).astype("float16")
+    mod.bind([mx.io.DataDesc("data", rows.shape, "float16", layout="TNC")], for_training=False)
+    mod.init_params()
+    mod.forward(mx.io.DataBatch([mx.nd.array(rows, dtype="float16")]))
+    assert [part.shape for part in mod.get_outputs(merge_multi_context=False)[0]] == [(3, 4, 7)] * 2
+    assert np.array_equal(mod.get_outputs()[0].asnumpy(), np.maximum(rows, 0))
+
+
+def test_metrics_get_the_labels_of_each_context(mx) -> None:
+    """What MXNet 1.9.1 gives for a metric that averages over updates."""
+    graph = mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax")
+    scores = np.eye(2, dtype="float32")[[0, 1, 1, 1, 0, 1]]
+    labels = np.array([0, 1, 0, 1, 1, 1], "float32")
+    values = []
+    for contexts in ([mx.cpu()], [mx.cpu(0), mx.cpu(1)]):
+        mod = mx.mod.Module(graph, context=contexts)
+        batches = mx.io.NDArrayIter(scores * 9, labels, batch_size=6)
+        mod.bind(batches.provide_data, batches.provide_label, for_training=False)
+        mod.init_params()
+        values.append([mod.score(batches, name)[0][1] for name in ("acc", "f1")])
+    assert np.round(values, 5).tolist() == [[0.66667, 0.75], [0.66667, 0.73333]]
+
+
+def test_states_stay_from_one_forward_to_the_next(mx) -> None:
+    state = mx.sym.var("state")
+    total = mx.sym.FullyConnected(mx.sym.var("data"), mx.sym.var("w"), num_hidden=2, no_bias=True) + state
+    mod = mx.mod.Module(total, label_names=None, state_names=["state"], context=[mx.cpu(0), mx.cpu(1)])
+    mod.bind([("data", (4, 2))], for_training=False)
+    mod.set_params({"w": mx.nd.array(np.eye(2))}, {})
+    batch = mx.io.DataBatch([mx.nd.ones((4, 2))])
+    for want in (1, 1):
+        mod.forward(batch)
+        assert mod.get_outputs()[0].asnumpy().tolist() == [[want] * 2] * 4
+    mod.set_states(value=5)
+    mod.forward(batch)
+    assert mod.get_outputs()[0].asnumpy().tolist() == [[6, 6]] * 4
+    for want in (7, 8):
+        mod.set_states(states=mod.get_outputs(merge_multi_context=False))
+        mod.forward(batch)
+        assert mod.get_outputs()[0].asnumpy().tolist() == [[want] * 2] * 4
+    assert [[part.shape for part in parts] for parts in mod.get_states(merge_multi_context=False)] == [[(2, 2), (2, 2)]]
+    mod.forward(mx.io.DataBatch([mx.nd.ones((6, 2))]))
+    assert mod.get_outputs()[0].asnumpy().tolist() == [[1, 1]] * 6, "states of another shape begin as zeros"
+    with pytest.raises(AssertionError, match="either"):
+        mod.set_states()
+    with pytest.raises(ValueError, match="state"):
+        mx.mod.Module(total, label_names=None, state_names=["stat"])
+
+
+def test_a_bucket_is_divided_among_contexts_too(mx) -> None:
+    def make(length: int):
+        scaled = mx.sym.broadcast_mul(mx.sym.var("data"), mx.sym.var("w", shape=(1, 1)))
+        return mx.sym.sum(scaled, axis=1), ("data",), None
+
+    mod = mx.mod.BucketingModule(make, 4, context=[mx.cpu(0), mx.cpu(1)])
+    mod.bind([("data", (4, 4))], for_training=False)
+    mod.set_params({"w": mx.nd.array([[2]])}, {})
+    for length in (4, 2, 3):
+        batch = mx.io.DataBatch(
+            [mx.nd.ones((6, length))], bucket_key=length, provide_data=[mx.io.DataDesc("data", (6, length))]
+        )
+        mod.forward(batch)
+        assert mod.get_outputs()[0].asnumpy().tolist() == [2.0 * length] * 6
+        assert [part.shape for part in mod.get_outputs(merge_multi_context=False)[0]] == [(3,), (3,)]
+
+
+def test_buckets_share_parameters_that_have_no_name(mx) -> None:
+    def make(length: int):
+        net = mx.sym.FullyConnected(mx.sym.mean(mx.sym.var("data"), axis=1, keepdims=True), num_hidden=2)
+        return mx.sym.Activation(net, act_type="relu"), ("data",), None
+
+    mod = mx.mod.BucketingModule(make, 4)
+    mod.bind([("data", (1, 4))], for_training=False)
+    assert sorted(mod.symbol.list_arguments()) == ["data", "fullyconnected0_bias", "fullyconnected0_weight"]
+    mod.set_params(
+        {"fullyconnected0_weight": mx.nd.array([[1], [-1]]), "fullyconnected0_bias": mx.nd.array([0.5, 0.5])}, {}
+    )
+    for length in (2, 4, 3):
+        shaped = [mx.io.DataDesc("data", (1, length))]
+        mod.forward(mx.io.DataBatch([mx.nd.ones((1, length))], bucket_key=length, provide_data=shaped))
+        assert mod.get_outputs()[0].asnumpy().tolist() == [[1.5, 0]]
+
+
+def test_values_for_no_argument_are_refused_where_mxnet_refuses_them(mx, module) -> None:
+    values = {"fc_weight": mx.nd.ones((2, 5)), "fc_bias": mx.nd.zeros((2,)), "fc2_bias": mx.nd.ones((1,))}
+    module.set_params(values, {})
+    module.set_params(values, {}, allow_missing=True, allow_extra=True)
+    with pytest.raises(ValueError, match="fc2_bias"):
+        module.set_params(values, {}, allow_missing=True)
+
+
+def test_random_initial_values_have_the_dtype_of_the_parameter(mx) -> None:
+    for dtype in ("float64", "float16"):
+        for init in (mx.init.Uniform(1), mx.init.Normal(1), mx.init.Xavier(), mx.init.Orthogonal()):
+            dense = mx.gluon.nn.Dense(2, in_units=3)
+            dense.cast(dtype)
+            dense.initialize(init)
+            assert dense.weight.data().dtype == np.dtype(dtype)
+            assert np.ptp(dense.weight.data().asnumpy()) > 0
+        drawn = mx.nd.zeros((50,), dtype=dtype)
+        mx.nd.random.normal(3, 0.1, out=drawn)
+        assert drawn.dtype == np.dtype(dtype)
+        assert 2 < float(drawn.asnumpy().mean()) < 4
+    whole = mx.nd.zeros((50,), dtype="int64")
+    mx.nd.random.randint(5, 9, out=whole)
+    assert set(whole.asnumpy().tolist()) <= {5, 6, 7, 8}

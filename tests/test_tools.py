@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from support import DIGITS, block_of, digits, recorded
+from support import DIGITS, block_of, digits, recorded, run_python
 
 # ---- initializers --------------------------------------------------------------------------------
 
@@ -416,6 +416,53 @@ def test_what_is_imported_with_a_star_is_what_mxnets_tests_use(mx) -> None:
     assert scope["mx"] is mx
     assert scope["np"] is np
     assert {"os", "sys", "npt", "Context", "assert_almost_equal"} <= set(scope)
+
+
+def test_errors_of_a_child_are_not_shown_where_they_are_discarded(mx) -> None:
+    child = run_python("""
+        import os
+        import mxrt
+        with mxrt.test_utils.discard_stderr():
+            os.write(2, b"unseen")
+        os.write(2, b"seen")
+    """)
+    assert (child.returncode, child.stderr) == (0, "seen")
+
+
+def test_small_helpers_of_tests(mx) -> None:
+    utils = mx.test_utils
+    rng = np.random.RandomState(1)
+    summed = utils.collapse_sum_like(rng.rand(2, 3, 4), (3, 1))
+    assert summed.shape == (3, 1)
+    np.testing.assert_allclose(summed[:, 0], np.random.RandomState(1).rand(2, 3, 4).sum(axis=(0, 2)))
+    with pytest.raises(AssertionError, match="broadcast"):
+        utils.collapse_sum_like(rng.rand(2, 3), (2,))
+    again = utils.DummyIter(mx.io.NDArrayIter(np.arange(4.0), batch_size=2))
+    assert [next(again).data[0].asnumpy().tolist() for _ in range(3)] == [[0, 1]] * 3
+    half = mx.nd.ones((2,), dtype="float16")
+    assert utils.effective_dtype(half) == np.float16
+    assert utils.get_tolerance(half, None, utils.default_rtols()) == 1e-2
+    assert utils.get_tolerance(half, {np.dtype("float16"): 0.5}, {}) == 0.5
+    assert utils.get_identity_mat_batch(2).asnumpy().tolist() == [[[1, 0], [0, 1]]] * 2
+
+
+def test_numpy_asks_arrays_for_all_and_any(mx) -> None:
+    array = mx.nd.array([[1, 0], [2, 3]])
+    assert not np.all(array)
+    assert np.any(array)
+    assert np.all(array == array)
+    assert np.all(array, axis=1).tolist() == [False, True]
+
+
+def test_codes_of_mxnets_interface_are_where_programs_import_them(mx) -> None:
+    codes = mx.nd.ndarray
+    assert codes._DTYPE_NP_TO_MX[np.float16] == 2
+    assert codes._DTYPE_MX_TO_NP[6] is np.int64
+    assert codes._STORAGE_TYPE_STR_TO_ID == {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
+    assert codes.py_slice is slice
+    assert codes.ones((2,)).asnumpy().tolist() == [1, 1]
+    with pytest.raises(AttributeError, match="nonsense"):
+        getattr(codes, "nonsense")  # noqa: B009
 
 
 def test_an_array_as_initial_value_is_written_as_numbers(mx) -> None:

@@ -22,10 +22,13 @@ __all__ = [
     "assign_each2",
     "compare_ndarray_tuple",
     "default_atols",
+    "default_numeric_eps",
     "default_rtols",
+    "effective_dtype",
     "get_atol",
     "get_etol",
     "get_rtol",
+    "get_tolerance",
     "get_tols",
     "np_reduce",
     "plain",
@@ -63,16 +66,35 @@ def get_etol(etol: float | None = None) -> float:
     return 0 if etol is None else etol
 
 
+def default_numeric_eps() -> dict[Any, float]:
+    """Steps for numeric gradients by element type, powers of two so that none loses bits."""
+    return {np.dtype(kind): 2.0**-bits for kind, bits in ((np.float16, 6), (np.float32, 9), (np.float64, 14))}
+
+
+def effective_dtype(dat: Any) -> Any:
+    """The element type whose accuracy operators have: that of the array on every device here."""
+    return np.dtype(dat.dtype)
+
+
+def get_tolerance(dat: Any, tol: Any, default_tol: dict[Any, float]) -> float:
+    """The tolerance for an array: a number, or that of its element type in `tol`, else in
+    `default_tol`.
+    """
+    if isinstance(tol, numbers.Real):
+        return float(tol)
+    dtype = effective_dtype(dat)
+    given = tol or {}
+    return float(given[dtype] if dtype in given else default_tol[dtype])
+
+
 def get_tols(x: Any, y: Any, rtol: Any, atol: Any) -> tuple[float, float]:
     """Tolerances for a comparison: those given, as numbers or by element type, or the larger ones
     of the two types.
     """
-    types = [np.dtype(v.dtype if hasattr(v, "dtype") else np.asarray(v).dtype) for v in (x, y)]
+    both = [v if hasattr(v, "dtype") else np.asarray(v) for v in (x, y)]
 
     def pick(given: Any, defaults: dict[Any, float]) -> float:
-        if isinstance(given, numbers.Real):
-            return float(given)
-        return max(float((given or {}).get(dtype, defaults[dtype])) for dtype in types)
+        return max(get_tolerance(one, given, defaults) for one in both)
 
     return pick(rtol, default_rtols()), pick(atol, default_atols())
 

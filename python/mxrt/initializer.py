@@ -211,11 +211,13 @@ class One(Initializer):
 
 
 def _uniform(scale: float, arr: NDArray) -> None:
-    _mxrt.invoke("_random_uniform", (), {"low": -scale, "high": scale, "shape": arr.shape}, arr)
+    _mxrt.invoke(
+        "_random_uniform", (), {"low": -scale, "high": scale, "shape": arr.shape, "dtype": arr._dtype_name}, arr
+    )
 
 
 def _normal(sigma: float, arr: NDArray) -> None:
-    _mxrt.invoke("_random_normal", (), {"loc": 0, "scale": sigma, "shape": arr.shape}, arr)
+    _mxrt.invoke("_random_normal", (), {"loc": 0, "scale": sigma, "shape": arr.shape, "dtype": arr._dtype_name}, arr)
 
 
 @register

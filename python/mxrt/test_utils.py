@@ -25,10 +25,13 @@ from ._test_compare import (
     assign_each2,
     compare_ndarray_tuple,
     default_atols,
+    default_numeric_eps,
     default_rtols,
+    effective_dtype,
     get_atol,
     get_etol,
     get_rtol,
+    get_tolerance,
     get_tols,
     np_reduce,
     plain,
@@ -53,6 +56,17 @@ from ._test_random import (
     var_check,
     verify_generator,
 )
+from ._test_tools import (
+    DummyIter,
+    collapse_sum_like,
+    discard_stderr,
+    get_identity_mat,
+    get_identity_mat_batch,
+    has_tvm_ops,
+    is_aarch64_run,
+    is_cd_run,
+    is_op_runnable,
+)
 from .base import MXNetNotImplementedError, no_training
 from .context import Context, current_context
 from .ndarray import NDArray, array, waitall
@@ -60,6 +74,7 @@ from .symbol import Symbol
 from .util import getenv, setenv, use_np
 
 __all__ = [
+    "DummyIter",
     "almost_equal",
     "assert_allclose",
     "assert_almost_equal",
@@ -74,6 +89,7 @@ __all__ = [
     "check_symbolic_backward",
     "check_symbolic_forward",
     "chi_square_check",
+    "collapse_sum_like",
     "compare_ndarray_tuple",
     "compare_optimizer",
     "create_2d_tensor",
@@ -81,15 +97,25 @@ __all__ = [
     "default_atols",
     "default_context",
     "default_dtype",
+    "default_numeric_eps",
     "default_rtols",
+    "discard_stderr",
     "download",
+    "effective_dtype",
     "environment",
     "gen_buckets_probs_with_ppf",
     "get_atol",
     "get_etol",
+    "get_identity_mat",
+    "get_identity_mat_batch",
     "get_rtol",
+    "get_tolerance",
     "get_tols",
     "getenv",
+    "has_tvm_ops",
+    "is_aarch64_run",
+    "is_cd_run",
+    "is_op_runnable",
     "list_gpus",
     "mean_check",
     "np_reduce",

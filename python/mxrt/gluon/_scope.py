@@ -38,7 +38,8 @@ class BlockScope:
 
     def __init__(self, block: Block) -> None:
         self._block = block
-        self._counter = block._child_counts
+        # Programs also enter scopes of things that have a prefix and are no blocks.
+        self._counter: dict[str, int] = getattr(block, "_child_counts", {})
 
     @staticmethod
     def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:

@@ -10,6 +10,7 @@ from typing import Any
 from .._locks import fork_safe_lock
 from ..base import MXNetValueError, no_training
 from ..model import load_checkpoint, save_checkpoint
+from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from .base_module import BaseModule
@@ -46,7 +47,12 @@ class BucketingModule(BaseModule):
             raise AssertionError("BucketingModule: give default_bucket_key, the key of the largest bucket")
         self._sym_gen = sym_gen
         self._default_key = default_bucket_key
-        self._settings = {"logger": logger, "context": context, "state_names": state_names}
+        self._settings = {
+            "logger": logger,
+            "context": context,
+            "work_load_list": work_load_list,
+            "state_names": state_names,
+        }
         self._buckets: dict[Any, Module] = {}
         self._lock = fork_safe_lock()
         # The module that a thread used last, for what it asks afterwards.
@@ -111,6 +117,23 @@ class BucketingModule(BaseModule):
 
     # ---- what it is ------------------------------------------------------------------------------
 
+    def _call_sym_gen(self, key: Any) -> _Made:
+        """What `sym_gen` makes for a key. Names count from the beginning for each, so that the
+        parameters of all buckets have the same names.
+        """
+        with NameManager():
+            return self._sym_gen(key)
+
+    # Names of MXNet that programs read.
+
+    @property
+    def _default_bucket_key(self) -> Any:
+        return self._default_key
+
+    @property
+    def _curr_module(self) -> Module:
+        return self._module
+
     @property
     def _module(self) -> Module:
         """The module that this thread used last."""
@@ -124,12 +147,12 @@ class BucketingModule(BaseModule):
         """Names of the inputs."""
         if self.binded:
             return self._module.data_names
-        return list(self._sym_gen(self._default_key)[1])
+        return list(self._call_sym_gen(self._default_key)[1])
 
     @property
     def output_names(self) -> list[str]:
         """Names of the results."""
-        return self._module.output_names if self.binded else self._sym_gen(self._default_key)[0].list_outputs()
+        return self._module.output_names if self.binded else self._call_sym_gen(self._default_key)[0].list_outputs()
 
     @property
     def data_shapes(self) -> Any:
@@ -183,7 +206,7 @@ class BucketingModule(BaseModule):
             self._held = None
 
     def _made(self, key: Any) -> Module:
-        symbol, data_names, label_names = self._sym_gen(key)
+        symbol, data_names, label_names = self._call_sym_gen(key)
         return Module(symbol, data_names, label_names, **self._settings)
 
     def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
@@ -279,8 +302,12 @@ class BucketingModule(BaseModule):
         return self._module.get_outputs(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """The states: there are none."""
-        return []
+        """The states of the present bucket, see :meth:`Module.get_states`."""
+        return self._module.get_states(merge_multi_context)
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Sets the states of the present bucket, see :meth:`Module.set_states`."""
+        self._module.set_states(states, value)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Adds the results of the last ``forward``, and these labels, to a metric."""

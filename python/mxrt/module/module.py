@@ -11,19 +11,14 @@ from typing import Any, NoReturn
 
 from .. import _mxrt
 from .. import ndarray as nd
-from ..base import (
-    MXNetError,
-    MXNetNotImplementedError,
-    MXNetShapeError,
-    MXNetTypeError,
-    no_training,
-)
+from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
 from ..executor import Executor
 from ..io import DataDesc
 from ..model import load_checkpoint, save_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
+from ._split import batch_axes, merge, part_of, pieces
 from .base_module import BaseModule
 
 __all__ = ["Module"]
@@ -50,6 +45,11 @@ class Module(BaseModule):
 
     ``forward`` and ``get_outputs`` may be used from several threads: each gets the outputs of its
     own ``forward``.
+
+    With a list of contexts, each gets a part of every batch, divided by `work_load_list` (evenly
+    without one), and the results are put together. All contexts of the CPU share one memory, and
+    their arrays are on the first of them. Arguments named in `state_names` keep their value from
+    one ``forward`` to the next: see ``set_states``.
     """
 
     def __init__(
@@ -67,20 +67,23 @@ class Module(BaseModule):
     ) -> None:
         super().__init__(logger)
         contexts = [context] if isinstance(context, Context) else list(context or [cpu()])
-        if len(set(contexts)) != 1 and not all(one._is_host() for one in contexts):
-            raise MXNetNotImplementedError(
-                "a Module over several devices is not part of this build of mxrt; several cpu contexts are one"
+        host = next((one for one in contexts if one._is_host()), None)
+        self._contexts: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
+        self._context: Context = self._contexts[0]
+        self._work_loads = list(work_load_list or [1] * len(contexts))
+        if len(self._work_loads) != len(contexts):
+            raise MXNetValueError(
+                f"Module: work_load_list has {len(self._work_loads)} numbers for {len(contexts)} contexts"
             )
-        if state_names:
-            raise MXNetNotImplementedError("state_names of Module are not part of this build of mxrt")
-        self._context: Context = contexts[0]
         self._symbol = symbol
         self._arguments = symbol.list_arguments()
         self._data_names = list(data_names or [])
         self._label_names = list(label_names or [])
         self._check_names(self._data_names, "data", True)
         self._check_names(self._label_names, "label", False)
-        inputs = {*self._data_names, *self._label_names}
+        self._state_names = list(state_names or [])
+        self._check_names(self._state_names, "state", True)
+        inputs = {*self._data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in self._arguments if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._order = symbol.list_inputs()
@@ -91,13 +94,17 @@ class Module(BaseModule):
         self._values: dict[str, NDArray] = {}
         # Those of the module that the values were borrowed from.
         self._lender: dict[str, NDArray] | None = None
-        # The graph with the values that a forward has used last.
-        self._bound: tuple[CachedOp, dict[str, NDArray], _mxrt.BoundOp] | None = None
+        # The graph with the values that a forward has used last, for each context.
+        self._bound: tuple[CachedOp, dict[str, NDArray], dict[Context, _mxrt.BoundOp]] | None = None
         self._data_shapes: list[DataDesc] = []
         self._label_shapes: list[DataDesc] | None = None
-        self._outputs: list[NDArray] | None = None
+        # For every state the arrays of all contexts.
+        self._states: list[list[NDArray]] = []
+        # For every output the arrays of all contexts.
+        self._outputs: list[list[NDArray]] | None = None
+        self._output_axes = batch_axes(symbol) if len(contexts) > 1 else []
         self._mine = threading.local()
-        self._monitored: Executor | None = None
+        self._monitored: list[Executor] = []
 
     def _check_names(self, names: list[str], kind: str, required: bool) -> None:
         for name in names:
@@ -216,8 +223,77 @@ class Module(BaseModule):
                 f"Data provided by data_shapes don't match names specified by data_names "
                 f"({data} vs. {self._data_names})"
             )
+        rows = self._rows({d.name: d for d in data})
         self._data_shapes, self._label_shapes = data, label
         self._symbol.infer_shape_partial(**self._input_shapes())
+        if self._state_names:
+            self._states = self._states_for(rows)
+
+    # ---- several contexts --------------------------------------------------------------------------------------
+
+    def _axis(self, name: str) -> int:
+        """The axis of an input that counts samples."""
+        for description in [*self._data_shapes, *(self._label_shapes or [])]:
+            if description.name == name:
+                return DataDesc.get_batch_axis(description.layout)
+        return 0
+
+    def _rows(self, shaped: Mapping[str, Any]) -> list[slice]:
+        """Which samples of inputs each context takes; ValueError unless all have as many."""
+        if len(self._contexts) == 1:
+            return [slice(None)]
+        counts = {}
+        for name, value in shaped.items():
+            axis = DataDesc.get_batch_axis(value.layout) if isinstance(value, DataDesc) else self._axis(name)
+            if axis >= 0:
+                counts[name] = value.shape[axis]
+        if len(set(counts.values())) > 1:
+            raise MXNetValueError(f"Module: all inputs must have the same batch size, got {counts}")
+        return pieces(next(iter(counts.values()), len(self._contexts)), self._work_loads)
+
+    def _states_for(self, rows: list[slice]) -> list[list[NDArray]]:
+        """Arrays for the states: those there are where their shapes fit, else zeros."""
+        made: list[list[NDArray]] = [[] for _ in self._state_names]
+        for place, (context, part) in enumerate(zip(self._contexts, rows, strict=True)):
+            known = {}
+            for name, shape in self._input_shapes().items():
+                axis = self._axis(name)
+                if len(rows) > 1 and axis >= 0:
+                    shape = (*shape[:axis], part.stop - part.start, *shape[axis + 1 :])
+                known[name] = shape
+            shapes = dict(zip(self._arguments, self._symbol.infer_shape_partial(**known)[0], strict=True))
+            for number, name in enumerate(self._state_names):
+                shape = shapes[name]
+                if not shape or 0 in shape:
+                    raise MXNetShapeError(f"Module.bind: the shape of the state '{name}' does not follow from the data")
+                held = self._states[number][place] if self._states else None
+                fits = held is not None and held.shape == shape
+                made[number].append(held if fits else nd.zeros(shape, ctx=context))  # type: ignore[arg-type]
+        return made
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Sets the states: to arrays, for every state a list with one for each context (what
+        ``get_outputs(merge_multi_context=False)`` gives), or all to one number.
+        """
+        self._need_params("set_states")
+        if (states is None) == (value is None):
+            raise AssertionError("set_states: give either states or value, not both")
+        for number, arrays in enumerate(self._states):
+            for place, array in enumerate(arrays):
+                if states is None:
+                    array[:] = value
+                else:
+                    states[number][place].copyto(array)
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The states: for each a list with the array of every context.
+
+        AssertionError for ``merge_multi_context=True`` where there are states, as in MXNet.
+        """
+        self._need_params("get_states")
+        if self._states and merge_multi_context:
+            raise AssertionError("merge_multi_context=True is not supported for get_states yet.")
+        return self._states
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Changes the shapes of the inputs."""
@@ -241,12 +317,17 @@ class Module(BaseModule):
     ) -> None:
         """Gives the parameters values. All that are missing or of a wrong shape are listed in one
         error.
+
+        Values for no argument are left out, but with ``allow_missing=True`` they raise
+        MXNetValueError unless `allow_extra` is set too, as in MXNet.
         """
         self._need_bind("set_params")
         if self.params_initialized and not force_init:
             warnings.warn("Parameters already initialized and force_init=False. set_params call ignored.", stacklevel=2)
             return
         given_args, given_aux = dict(arg_params or {}), dict(aux_params or {})
+        if allow_missing and not allow_extra:
+            self._refuse_extra(given_args, given_aux)
         shapes, missing, wrong = self._shapes_of_params(given_args, given_aux), [], []
         taken: dict[str, NDArray] = {}
         for names, given in ((self._param_names, given_args), (self._aux_names, given_aux)):
@@ -271,6 +352,14 @@ class Module(BaseModule):
         self._arg_params = {n: taken[n] for n in self._param_names}
         self._aux_params = {n: taken[n] for n in self._aux_names}
         self.params_initialized = True
+
+    def _refuse_extra(self, args: Mapping[str, Any], aux: Mapping[str, Any]) -> None:
+        for given, known, what in ((args, self._arguments, "arguments"), (aux, self._aux_names, "auxiliary states")):
+            extra = [name for name in given if name not in known]
+            if extra:
+                raise MXNetValueError(
+                    f'Find name "{", ".join(extra)}" that is not in the {what}; allow_extra=True leaves them out'
+                )
 
     def _borrow(self, other: Module) -> None:
         """Takes over the parameters of another module, which has all of them: the arrays
@@ -392,24 +481,46 @@ class Module(BaseModule):
         if is_train:
             raise no_training("Module.forward(is_train=True)")
         inputs = self._inputs_of(data_batch)
-        bound, free = self._bind_values()
-        arrays = [inputs[name] if name in inputs else self._label(name, inputs) for name in free]
-        made = bound(*arrays, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
-        outputs = made if isinstance(made, list) else [made]
-        self._mine.outputs = self._outputs = outputs
-        if self._monitored is not None:
-            self._show(dict(zip(free, arrays, strict=True)))
-        self._follow(inputs, data_batch)
+        if self._states and not self._fits_bound(inputs):
+            self._follow(inputs, data_batch)
+            self._states = self._states_for(self._rows({d.name: d for d in self._data_shapes}))
+        options: dict[str, Any] = {"priority": priority, "deadline": deadline, "cancel_on_drop": cancel_on_drop}
+        made, used = [], []
+        for place, given in enumerate(self._parts(inputs)):
+            context = self._contexts[place]
+            bound, free = self._bind_values(context)
+            given.update((name, arrays[place]) for name, arrays in zip(self._state_names, self._states, strict=True))
+            arrays = {name: given[name] if name in given else self._label(name, given, context) for name in free}
+            out = bound(*arrays.values(), **options)
+            made.append(out if isinstance(out, list) else [out])
+            used.append(arrays)
+        self._mine.outputs = self._outputs = [list(of_contexts) for of_contexts in zip(*made, strict=True)]
+        if self._monitored:
+            self._show(used)
+        if not self._states:
+            self._follow(inputs, data_batch)
 
-    def _bind_values(self) -> tuple[_mxrt.BoundOp, list[str]]:
-        """The graph with the present values, and the names of its other inputs."""
+    def _parts(self, inputs: dict[str, NDArray]) -> list[dict[str, NDArray]]:
+        """The inputs of every context."""
+        if len(self._contexts) == 1:
+            return [{name: array.as_in_context(self._context) for name, array in inputs.items()}]
+        axes = {name: self._axis(name) for name in inputs}
+        return [
+            {name: part_of(array, axes[name], part, context) for name, array in inputs.items()}
+            for part, context in zip(self._rows(inputs), self._contexts, strict=True)
+        ]
+
+    def _bind_values(self, context: Context) -> tuple[_mxrt.BoundOp, list[str]]:
+        """The graph with the present values on a context, and the names of its other inputs."""
         op, values, held = self._op, self._values, self._bound
         assert op is not None
         free = [name for name in self._order if name not in values]
-        if held is not None and held[0] is op and held[1] is values:
-            return held[2], free
-        bound = op.bind([values.get(name) for name in self._order])
-        self._bound = (op, values, bound)
+        bounds = held[2] if held is not None and held[0] is op and held[1] is values else {}
+        if context in bounds:
+            return bounds[context], free
+        there = {name: value.as_in_context(context) for name, value in values.items()}
+        bound = op.bind([there.get(name) for name in self._order])
+        self._bound = (op, values, {**bounds, context: bound})
         return bound, free
 
     def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
@@ -431,17 +542,20 @@ class Module(BaseModule):
                     f"Module.forward: '{description.name}' must be an NDArray, got {type(value)}; "
                     "make one with mx.nd.array"
                 )
-            inputs[description.name] = value.astype(description.dtype, copy=False).as_in_context(self._context)
+            inputs[description.name] = value.astype(description.dtype, copy=False)
         for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
             if name in self._arguments and isinstance(value, NDArray):
-                inputs[name] = value.as_in_context(self._context)
+                inputs[name] = value
         return inputs
+
+    def _fits_bound(self, inputs: Mapping[str, NDArray]) -> bool:
+        return all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes)
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
         """Where a batch that ran has other shapes than the module was bound to, the module is bound
         anew.
         """
-        if all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes):
+        if self._fits_bound(inputs):
             return
         self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
         provided = getattr(batch, "provide_label", None)
@@ -451,7 +565,7 @@ class Module(BaseModule):
             rows = self._data_shapes[0].shape[0]
             self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
 
-    def _label(self, name: str, inputs: Mapping[str, NDArray]) -> NDArray:
+    def _label(self, name: str, inputs: Mapping[str, NDArray], context: Context) -> NDArray:
         """A label that is not given: zeros, since at inference its value does not matter.
 
         Its shape is worked out from the other inputs of the same call: other threads may use other
@@ -463,45 +577,63 @@ class Module(BaseModule):
             raise MXNetShapeError(
                 f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch"
             )
-        return nd.zeros(shape, ctx=self._context)
+        return nd.zeros(shape, ctx=context)
 
-    def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The results of the last ``forward`` of this thread, or, if it made none, of the
         module.
+
+        An array for each output; with ``merge_multi_context=False`` for each a list with the array
+        of every context.
         """
         self._need_params("get_outputs")
-        outputs: list[NDArray] | None = getattr(self._mine, "outputs", self._outputs)
+        outputs: list[list[NDArray]] | None = getattr(self._mine, "outputs", self._outputs)
         if outputs is None:
             raise NotBoundError("Module.get_outputs: call forward first")
-        return outputs
+        if not merge_multi_context:
+            return outputs
+        if len(self._contexts) == 1:
+            return [arrays[0] for arrays in outputs]
+        return [merge(arrays, axis) for arrays, axis in zip(outputs, self._output_axes, strict=True)]
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Adds the results of the last ``forward``, and these labels, to a metric.
 
-        With `pre_sliced` the labels are in a list for each context, of which there is one here.
+        With several contexts the metric gets the results and labels of one after the other. With
+        `pre_sliced` the labels are in a list for each context.
         """
-        given = labels[0] if pre_sliced else labels
         names = [d.name for d in self._label_shapes] if self._label_shapes else self._label_names
-        outputs = dict(zip(self._output_names, self.get_outputs(), strict=True))
-        eval_metric.update_dict(dict(zip(names, given or [], strict=False)), outputs)
+        by_context = list(zip(*self.get_outputs(merge_multi_context=False), strict=True))
+        if pre_sliced:
+            given = [list(of_one) for of_one in labels]
+        elif len(by_context) == 1:
+            given = [list(labels or [])]
+        else:
+            found = dict(zip(names, labels or [], strict=False))
+            rows = self._rows(found)
+            given = [
+                [part_of(array, self._axis(name), part, array.context) for name, array in found.items()]
+                for part in rows
+            ]
+        for outputs, own in zip(by_context, given, strict=True):
+            eval_metric.update_dict(
+                dict(zip(names, own, strict=False)), dict(zip(self._output_names, outputs, strict=True))
+            )
 
     def install_monitor(self, mon: Any) -> None:
-        """Shows a monitor what each ``forward`` computes inside."""
+        """Shows a monitor what each ``forward`` computes inside, on every context."""
         self._need_bind("install_monitor")
-        self._monitored = Executor(self._symbol, self._context, {}, {})
-        mon.install(self._monitored)
+        self._monitored = [Executor(self._symbol, context, {}, {}) for context in self._contexts]
+        for executor in self._monitored:
+            mon.install(executor)
 
-    def _show(self, inputs: Mapping[str, NDArray]) -> None:
+    def _show(self, used: Sequence[Mapping[str, NDArray]]) -> None:
         """Tells the monitor what was computed for these inputs and the present parameters."""
-        held, values = self._monitored, {**self._values, **inputs}
-        assert held is not None
-        held.arg_dict = {name: values[name] for name in self._arguments}
-        held.aux_dict = {name: values[name] for name in self._aux_names}
-        held.show()
-
-    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """The states: there are none."""
-        return []
+        for held, inputs in zip(self._monitored, used, strict=True):
+            values = {**{name: value.as_in_context(held._ctx) for name, value in self._values.items()}, **inputs}
+            held.arg_dict = {name: values[name] for name in self._arguments}
+            held.aux_dict = {name: values[name] for name in self._aux_names}
+            held.show()
 
     def borrow_optimizer(self, shared_module: Any) -> NoReturn:
         """Refused: mxrt does not train."""

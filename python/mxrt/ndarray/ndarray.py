@@ -22,6 +22,7 @@ from ..base import (
     no_training,
 )
 from ..context import Context, current_context
+from . import _codes
 from . import _indexing as indexing
 from ._exchange import Exchange
 from ._reshape import shape_argument, target_shape
@@ -29,6 +30,21 @@ from ._reshape import shape_argument, target_shape
 __all__ = ["NDArray", "waitall"]
 
 _invoke = _mxrt.invoke
+
+# Names that MXNet has in this module too. Their own module imports this one, hence not before they are asked for.
+_ELSEWHERE = frozenset(
+    "add arange concatenate divide empty equal eye from_dlpack from_numpy full greater greater_equal histogram lesser "
+    "lesser_equal linspace load logical_and logical_or logical_xor maximum minimum modulo moveaxis multiply not_equal "
+    "onehot_encode ones power save split_v2 subtract to_dlpack_for_read to_dlpack_for_write true_divide zeros".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _codes.__all__:
+        return getattr(_codes, name)
+    if name in _ELSEWHERE:
+        return getattr(sys.modules["mxrt.ndarray"], name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
@@ -133,6 +149,16 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
             raise ValueError("the elements of an NDArray cannot be shared with numpy, only copied")
         found = self.asnumpy()
         return found if dtype is None else found.astype(dtype, copy=False)
+
+    # numpy.all(array) and numpy.any(array) call these.
+
+    def all(self, axis: Any = None, out: Any = None, **options: Any) -> Any:
+        """``numpy.all`` of the value: whether all elements, or those along an axis, are not 0."""
+        return np.all(self.asnumpy(), axis, out, **options)
+
+    def any(self, axis: Any = None, out: Any = None, **options: Any) -> Any:
+        """``numpy.any`` of the value: whether some element, or one along an axis, is not 0."""
+        return np.any(self.asnumpy(), axis, out, **options)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """A copy with elements of another dtype.

@@ -42,6 +42,8 @@ def _sample(
     element.
     """
     values = list(parameters.values())
+    if dtype is None and isinstance(out, NDArray):
+        dtype = out.dtype
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
     if all(isinstance(v, NDArray) for v in values):
         if shape is not None:
@@ -109,7 +111,9 @@ def generalized_negative_binomial(
 
 def randint(low: Any, high: Any, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Whole numbers from `low` up to, but without, `high`."""
-    return _sample("randint", {"low": low, "high": high}, {}, shape, dtype or "int32", ctx, out)
+    if dtype is None and out is None:
+        dtype = "int32"
+    return _sample("randint", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
 
 
 def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32") -> Any:

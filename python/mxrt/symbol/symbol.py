@@ -460,7 +460,7 @@ def var(
         raise TypeError("Expect a string for variable `name`")
     attrs: dict[str, Any] = attribute.current().get(attr)
     if shape is not None:
-        attrs["__shape__"] = tuple(shape)
+        attrs["__shape__"] = (shape,) if isinstance(shape, int) else tuple(shape)
     if lr_mult is not None:
         attrs["__lr_mult__"] = lr_mult
     if wd_mult is not None:
