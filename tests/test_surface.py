@@ -17,7 +17,6 @@ NAMES: dict[str, list[str]] = recorded("names")
 # Those that are not here, by where they are, and why. A place stands for all below it.
 MISSING: dict[str, str] = {
     # Parts that do not exist in this build.
-    "gluon.data": "data sets and loaders are not part of this build",
     "recordio": "record files are not part of this build",
     "nd.sparse": "sparse arrays are not part of this build; operators on dense ones are",
     "nd.image": "operators on images are not part of this build",

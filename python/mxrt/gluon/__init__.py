@@ -16,7 +16,7 @@ from .symbol_block import SymbolBlock, SymbolBlockThreadSafe
 from .trainer import Trainer
 
 if TYPE_CHECKING:
-    from . import contrib, loss, model_zoo, nn, rnn
+    from . import contrib, data, loss, model_zoo, nn, rnn
 
 __all__ = [
     "Block",
@@ -29,6 +29,7 @@ __all__ = [
     "SymbolBlockThreadSafe",
     "Trainer",
     "contrib",
+    "data",
     "loss",
     "model_zoo",
     "nn",

@@ -35,6 +35,17 @@ __all__ = [
 ]
 
 
+def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
+    """A loss times the weights of the samples, which broadcast to it, times one weight."""
+    if sample_weight is not None:
+        loss = F.broadcast_mul(loss, sample_weight)
+    if weight is None:
+        return loss
+    if not isinstance(weight, numeric_types):
+        raise AssertionError("weight must be a number")
+    return loss * weight
+
+
 def _reshape_like(F: Any, x: Any, y: Any) -> Any:
     return x.reshape(y.shape) if F is ndarray else F.reshape_like(x, y)
 

@@ -96,6 +96,17 @@ def download(
     )
 
 
+def _get_repo_url() -> str:
+    """Where MXNet's data sets and models lie, or what ``MXNET_GLUON_REPO`` says; ends in a slash."""
+    url = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
+    return url if url.endswith("/") else url + "/"
+
+
+def _get_repo_file_url(namespace: str, filename: str) -> str:
+    """Where a file of MXNet's data sets and models lies."""
+    return f"{_get_repo_url()}{namespace}/{filename}"
+
+
 class HookHandle:
     """What takes a hook away again: ``detach``, or the end of a ``with`` block."""
 

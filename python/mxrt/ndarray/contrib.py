@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._functions import module_functions as _module_functions
+from ..base import no_training
 from ._make import make as _make
 from .control_flow import cond, foreach, isfinite, isinf, isnan, while_loop
 
@@ -12,5 +13,13 @@ __all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "while_loop"]
 
 if TYPE_CHECKING:
     from .._signatures.contrib import *  # noqa: F403
+
+
+def adamw_update(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: it updates weights. Packages import the name for their optimizers."""
+    raise no_training("nd.contrib.adamw_update")
+
+
+mp_adamw_update = multi_adamw_update = multi_mp_adamw_update = adamw_update
 
 __getattr__, __dir__ = _module_functions(globals(), "contrib", _make)

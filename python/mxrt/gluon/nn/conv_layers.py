@@ -422,3 +422,12 @@ class ReflectionPad2D(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Shape ``(n, c, h + top + bottom, w + left + right)``."""
         return F.pad(x, mode="reflect", pad_width=self._padding)
+
+
+def __getattr__(name: str) -> Any:
+    """In MXNet this module has the pooling layers too, and programs import them from it."""
+    from . import pool_layers
+
+    if name in pool_layers.__all__:
+        return getattr(pool_layers, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
