@@ -57,7 +57,7 @@ class DummyIter(DataIter):
         self.real_iter = real_iter
         self.provide_data = real_iter.provide_data
         self.provide_label = real_iter.provide_label
-        self.the_batch = next(real_iter)
+        self.the_batch: DataBatch = next(real_iter)
 
     def next(self) -> DataBatch:
         """The first batch."""

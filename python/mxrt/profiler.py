@@ -46,6 +46,8 @@ _OPTIONS = {
 _config: dict[str, Any] = dict(_OPTIONS)
 _lock = fork_safe_lock()
 _own_events: list[dict[str, Any]] = []
+# By group and name: how many spans there were, and their milliseconds in all, least and most.
+_own_totals: dict[str, dict[str, tuple[int, float, float, float]]] = {}
 _threads: dict[int, list[str]] = {}  # a number is used again when its thread has ended
 _running = False
 _COLUMNS = {"total": 2, "count": 1, "min": 3, "max": 4, "avg": 5}
@@ -107,7 +109,8 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
     """Times by operator, as a table or as JSON; under ``device`` those of what ran on devices and
-    is complete now, measured there.
+    is complete now, measured there. Tasks, frames and events of the program stand under the names
+    of their domains.
 
     ``sort_by``: ``total``, ``count``, ``min``, ``max`` or ``avg``. ``reset``: what was recorded is
     forgotten.
@@ -117,7 +120,12 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     if sort_by not in _COLUMNS:
         raise MXNetValueError(f"profiler.dumps: sort_by is {sort_by!r}; expected one of {', '.join(_COLUMNS)}")
     tables: dict[str, _Rows] = {}
-    for title, found in zip(("operator", "device"), _mxrt.profiler_totals(reset), strict=True):
+    operators, devices = _mxrt.profiler_totals(reset)
+    with _lock:
+        own = {domain: [(name, *row) for name, row in spans.items()] for domain, spans in _own_totals.items()}
+        if reset:
+            _own_totals.clear()
+    for title, found in [("operator", operators), ("device", devices), *own.items()]:
         rows = [(name, count, total, low, high, total / count) for name, count, total, low, high in found]
         rows.sort(key=lambda row: row[_COLUMNS[sort_by]], reverse=not ascending)
         if rows or title == "operator":
@@ -155,6 +163,14 @@ def _record(event: dict[str, Any]) -> None:
         if (name := threading.current_thread().name) not in names:
             names.append(name)
         _own_events.append({"pid": 0, "tid": number, **event})
+
+
+def _add_up(domain: str, name: str, milliseconds: float) -> None:
+    """Adds a span to the totals that ``dumps`` shows."""
+    with _lock:
+        spans = _own_totals.setdefault(domain, {})
+        count, total, low, high = spans.get(name, (0, 0.0, milliseconds, milliseconds))
+        spans[name] = (count + 1, total + milliseconds, min(low, milliseconds), max(high, milliseconds))
 
 
 def _names() -> list[dict[str, Any]]:
@@ -212,6 +228,7 @@ class _Span:
         self._began = None
         if _running:
             _record({"name": self.name, "cat": self._category, "ph": "X", **times})
+            _add_up(self._category, self.name, times["dur"] / 1000)
 
     def __enter__(self) -> _Span:
         self.start()
