@@ -7,6 +7,8 @@ mod file;
 pub mod iterators;
 pub mod params;
 pub mod recordio;
+mod whole;
 
 pub use error::{DataError, FileError};
 pub use file::{open_file, read_file, read_text};
+pub use whole::write_file;

@@ -68,3 +68,11 @@ pub(crate) fn read_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'
     let content = py.detach(|| mxrt_io::read_file(&path));
     Ok(PyBytes::new(py, &content.map_err(|e| errors::from_op(py, &OpError::from(e)))?))
 }
+
+/// Writes a file, whole or not at all.
+#[pyfunction]
+pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &Bound<'_, PyBytes>) -> PyResult<()> {
+    let bytes = content.as_bytes();
+    let written = py.detach(|| mxrt_io::write_file(&path, bytes));
+    written.map_err(|e| errors::from_op(py, &OpError::from(mxrt_io::DataError::from(e))))
+}

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 from .. import _mxrt
 from ..base import MXNetDataError
 
-
-def _advice(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "Check the path; it is relative to the directory the program runs in"
-    if isinstance(error, IsADirectoryError):
-        return "Name a file in that directory instead"
-    if isinstance(error, PermissionError):
-        return "Check the permissions of the file and of the directories above it"
-    return "Check that the path names an ordinary file"
-
-
-def _failed(fname: str, error: OSError) -> MXNetDataError:
-    return MXNetDataError(f'Open "{fname}": {error.strerror}. {_advice(error)}')
+# How a list of arrays begins.
+_PARAMS_MAGIC = (0x112).to_bytes(8, "little")
 
 
 def read(fname: str) -> str:
     """The text of a symbol file."""
     path = _path(fname)
     content = _mxrt.read_file(path)
+    if content.startswith(_PARAMS_MAGIC):
+        raise MXNetDataError(
+            f"'{path}' is not a symbol file but a parameter file: the two are in each other's place. Pass the one that "
+            "ends in -symbol.json here"
+        )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -37,26 +30,7 @@ def read(fname: str) -> str:
 
 def write(fname: str, text: str) -> None:
     """Writes a symbol file, whole or not at all."""
-    path = _path(fname)
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            return
-        folder = os.path.dirname(os.path.realpath(path))
-        with tempfile.NamedTemporaryFile("w", dir=folder, encoding="utf-8", delete=False) as file:
-            temporary = file.name
-            file.write(text)
-        try:
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, os.path.realpath(path))
-        except OSError:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise _failed(path, error) from None
+    _mxrt.write_file(_path(fname), text.encode("utf-8"))
 
 
 def _path(fname: str) -> str:

@@ -3,12 +3,12 @@
 use super::format::{LIST_MAGIC, RECORD_V2, RECORD_V3};
 use super::{NpShape, Params, ParamsError};
 use crate::FileError;
+use crate::whole::write_whole;
 use mxrt_engine::{DeviceKind, WaitError};
 use mxrt_tensor::{Context, DeviceType, NDArray};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 /// Saves arrays to a file, waiting for each.
 ///
@@ -24,27 +24,7 @@ pub fn save(
 ) -> Result<(), ParamsError> {
     let path = path.as_ref();
     let shown = path.to_string_lossy();
-    let existing = std::fs::metadata(path).ok();
-    if existing.as_ref().is_some_and(|m| m.is_dir()) {
-        let error = io::Error::new(io::ErrorKind::IsADirectory, "Is a directory");
-        return Err(FileError::open(&shown, &error).into());
-    }
-    if existing.as_ref().is_some_and(|m| !m.is_file()) {
-        let file = OpenOptions::new().write(true).open(path).map_err(|e| FileError::open(&shown, &e))?;
-        return write_file(file, &shown, params, np_shape, poll).map(drop);
-    }
-    // A link is followed, so that it still is one afterwards.
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (file, temporary) = Temporary::beside(&target).map_err(|e| FileError::open(&shown, &e))?;
-    let file = write_file(file, &shown, params, np_shape, poll)?;
-    let written = || {
-        if let Some(existing) = &existing {
-            file.set_permissions(existing.permissions())?;
-        }
-        file.sync_all()?;
-        temporary.rename_to(&target)
-    };
-    Ok(written().map_err(|e| FileError::io("writing", &shown, &e))?)
+    write_whole(path, |file| write_file(file, &shown, params, np_shape, poll))
 }
 
 /// The bytes of a parameter file.
@@ -140,48 +120,6 @@ fn record_head(array: &NDArray, np_shape: NpShape) -> Result<Vec<u8>, String> {
     head.extend(context.device_id.to_le_bytes());
     head.extend(array.dtype().code().to_le_bytes());
     Ok(head)
-}
-
-/// A file that is removed unless it is renamed to its real name.
-struct Temporary(Option<PathBuf>);
-
-impl Temporary {
-    fn beside(target: &Path) -> io::Result<(File, Temporary)> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "Not a file name"))?;
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let mut temporary = std::ffi::OsString::from(".");
-            // Names may be as long as the file system allows already; the temporary one stays
-            // short.
-            temporary.push(name.to_string_lossy().chars().take(40).collect::<String>());
-            temporary.push(format!(".{}-{number}.tmp", std::process::id()));
-            let path = target.with_file_name(temporary);
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((file, Temporary(Some(path)))),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn rename_to(mut self, target: &Path) -> io::Result<()> {
-        if let Some(path) = &self.0 {
-            std::fs::rename(path, target)?;
-        }
-        self.0 = None;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // Nothing is to be done if it cannot be removed; the error that led here is the one to
-            // report.
-            let _ = std::fs::remove_file(path);
-        }
-    }
 }
 
 /// Interruption is not a property of the file.
