@@ -119,7 +119,7 @@ def test_inputs_must_be_variables_and_arrays(mx, net) -> None:
     fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
     with pytest.raises(AssertionError, match="variable"):
         mx.gluon.SymbolBlock(fc, [fc])
-    for wrong in (np.ones((1, 1, 8, 8)), [1], "x", None):
+    for wrong in ([1], "x", None):
         with pytest.raises(AssertionError, match="NDArray"):
             net(wrong)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _mxrt
 from ._watch import Watch
-from .base import MXNetShapeError, dtype_name, no_training
+from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
@@ -95,7 +96,8 @@ class Executor:
         return dict(zip(self._output_names, self.outputs, strict=True))
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
-        """Runs the graph; arrays given by name are copied to the arguments first.
+        """Runs the graph; arrays given by name, NDArrays or numpy arrays, are copied to the arguments
+        first. They are cast to the types of these.
 
         ``is_train=True`` is refused where an operator, such as Dropout, would compute something
         else.
@@ -143,11 +145,20 @@ class Executor:
         """A value for an argument, as an array of the argument's type."""
         target = self.arg_dict.get(name)
         if target is None:
-            raise TypeError(f"Unknown argument {name}; the arguments are {', '.join(self.arg_dict)}")
+            near = get_close_matches(name, self.arg_dict, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else f"; the arguments are {', '.join(self.arg_dict)}"
+            raise MXNetTypeError(f"Unknown argument {name}{hint}")
         if not isinstance(value, (NDArray, np.ndarray)):
-            raise ValueError("only accept keyword argument of NDArrays and numpy.ndarray")
+            raise MXNetValueError(
+                f"input '{name}': got {type(value).__name__}, but forward can only accept keyword argument of NDArrays "
+                "and numpy.ndarray: pass mx.nd.array(x)"
+            )
         if tuple(value.shape) != target.shape:
-            raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {tuple(value.shape)}")
+            raise MXNetShapeError(
+                f"input '{name}': got {tuple(value.shape)}, wanted {target.shape}, the shape it is bound to: pass an "
+                f"array of that shape, or call reshape({name}={tuple(value.shape)}) for a new executor. Shape not "
+                f"match! Argument {name}, need: {target.shape}, received: {tuple(value.shape)}"
+            )
         return make_array(value, ctx=target.context, dtype=target.dtype)
 
     def copy_params_from(

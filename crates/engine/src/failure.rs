@@ -37,6 +37,18 @@ pub struct Details {
     pub request: Option<u64>,
 }
 
+impl Details {
+    /// Operator and node as messages name them: `Convolution 'conv0'`.
+    pub fn subject(&self) -> Option<String> {
+        match (self.op.as_deref().filter(|op| !op.is_empty()), self.node.as_deref()) {
+            (None, None) => None,
+            (None, Some(node)) => Some(format!("'{node}'")),
+            (Some(op), None) => Some(op.to_owned()),
+            (Some(op), Some(node)) => Some(format!("{op} '{node}'")),
+        }
+    }
+}
+
 /// The error an op returns. Derefs to [`Details`]; small, so that results stay cheap.
 #[derive(Clone, Debug)]
 pub struct OpError(Box<Reason>);

@@ -337,3 +337,46 @@ fn packings_of_many_sizes_stay_within_their_bound() {
         assert_eq!(net.weights[0].to_bytes().expect("it has a value").len(), net.weights[0].nbytes(), "still readable");
     }
 }
+
+#[test]
+fn a_wrong_input_is_named_with_what_fits_before_the_node() {
+    let (data, weight) = (var("data"), var("weight"));
+    let attrs = [("kernel", "(3, 3)"), ("num_filter", "2"), ("no_bias", "True")];
+    let op = compile(&apply("Convolution", "conv", &attrs, &[&data, &weight]), &[]);
+    let weight = array(&[2, 3, 3, 3], &[0.0; 54]);
+    let message = |x: &NDArray| op.call(&[x, &weight]).err().map(|e| (e.kind, e.message.clone())).expect("an error");
+    let (kind, text) = message(&array(&[1, 4, 5, 3], &[0.0; 60]));
+    assert_eq!(kind, FailureKind::Shape);
+    assert!(
+        text.starts_with(
+            "input 'data': got (1, 4, 5, 3), wanted (1, 3, 4, 5): the axes are in another order, pass \
+             x.transpose((0, 3, 1, 2)). Convolution 'conv': weight has shape (2, 3, 3, 3)"
+        ),
+        "{text}"
+    );
+    let (_, text) = message(&array(&[1, 1, 4, 5], &[0.0; 20]));
+    assert!(
+        text.starts_with("input 'data': got (1, 1, 4, 5), wanted (1, 3, 4, 5): axis 1 must be 3, not 1. "),
+        "{text}"
+    );
+    let double =
+        NDArray::from_bytes(engine(), Context::cpu(0), TensorType::new(DType::F64, &[1, 3, 4, 5][..]), &[0; 480]);
+    let (kind, text) = message(&double.expect("the array is made"));
+    assert_eq!(kind, FailureKind::Type);
+    assert!(text.starts_with("input 'data': got float64, wanted float32: pass x.astype('float32'). Conv"), "{text}");
+    assert!(!text.contains("astype('float64')"), "the model is not to be converted: {text}");
+}
+
+#[test]
+fn an_error_in_a_very_large_graph_is_not_searched_for_long() {
+    let mut out = var("data");
+    for i in 0..3000 {
+        out = apply("Activation", &format!("relu{i}"), &[("act_type", "relu")], &[&out]);
+    }
+    let dense = apply("FullyConnected", "dense", &[("num_hidden", "2"), ("no_bias", "True")], &[&out, &var("weight")]);
+    let op = compile(&dense, &[]);
+    let (x, weight) = (array(&[1, 5], &[0.0; 5]), array(&[2, 4], &[0.0; 8]));
+    let error = op.call(&[&x, &weight]).expect_err("the weight does not fit");
+    assert_eq!(error.node.as_deref(), Some("dense"));
+    assert!(error.message.contains("FullyConnected 'dense': weight has shape (2, 4)"), "{}", error.message);
+}

@@ -6,20 +6,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 
-/// What is being done, in front of what went wrong.
+/// What is being done, in front of what went wrong. Messages that name it themselves stay as they are.
 fn full_message(details: &Details) -> String {
-    let op = details.op.as_deref().filter(|op| !op.is_empty());
-    let subject = match (op, details.node.as_deref()) {
-        (None, None) => return details.message.clone(),
-        (None, Some(node)) => format!("'{node}'"),
-        (Some(op), None) => op.to_owned(),
-        (Some(op), Some(node)) => format!("{op} '{node}'"),
-    };
-    if details.message.starts_with(&subject) {
-        details.message.clone()
-    } else {
-        format!("{subject}: {}", details.message)
-    }
+    let Some(subject) = details.subject() else { return details.message.clone() };
+    let named = details.message.starts_with(&subject) || details.message.contains(&format!(". {subject}: "));
+    if named { details.message.clone() } else { format!("{subject}: {}", details.message) }
 }
 
 /// Calls a class of `mxrt.base`.

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _mxrt
 from .._locks import fork_safe_lock
-from ..base import MXNetError, MXNetTypeError, MXNetValueError
+from ..base import MXNetDeviceError, MXNetError, MXNetTypeError, MXNetValueError
 from ..context import Context
 from ..ndarray import NDArray, save
 from ..symbol import Symbol
@@ -27,7 +27,10 @@ def checked_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in FLAGS:
             raise MXNetTypeError(f"hybridize: there is no keyword '{name}'; known: {', '.join(FLAGS)}")
-    return {key: value for key, value in given.items() if value is not None}
+    flags = {key: value for key, value in given.items() if value is not None}
+    # That static_shape needs static_alloc is said at the first call, as in MXNet.
+    _mxrt.check_flags({key: value for key, value in flags.items() if key != "static_shape"})
+    return flags
 
 
 class CompiledGraph:
@@ -98,11 +101,25 @@ class CompiledGraph:
         """The graph with the parameters, of which some may have waited for the shapes of the
         inputs.
         """
+        self._check_device(args[0].context)
         try:
             return self._bind(args[0].context)
         except parameters.DeferredInitializationError:
             finish_deferred(self.symbol, self.params, dict(zip(self.input_names, args, strict=True)))
             return self._bind(args[0].context)
+
+    def _check_device(self, context: Context) -> None:
+        """Refuses arrays that are on another device than the parameters."""
+        data = next((name for name in self.input_names if name in self.order), None)
+        param = next((name for name in self.order if name not in self.places), None)
+        held = list(self.params[param]._arrays) if param is not None else []
+        if held and context not in held:
+            raise MXNetDeviceError(
+                f"input '{data}': got an array on {context}, wanted {held[0]}, where the parameters are: pass "
+                f"x.as_in_context(mx.{held[0]}), or move the parameters with net.collect_params().reset_ctx(mx."
+                f"{context}). Parameter '{param}' was not initialized on context {context}. It was only initialized on "
+                f"{held}"
+            )
 
     def _bind(self, context: Context) -> _mxrt.BoundOp:
         """The graph with the parameters of a context."""

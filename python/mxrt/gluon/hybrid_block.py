@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from ..base import MXNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
 from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
+from ._inputs import arrays_of, has_numpy, in_order
 from ._plans import PlanMethods
 from ._structure import Format, flatten, regroup, same_structure, survey
 from .block import Block
@@ -337,23 +339,33 @@ class HybridBlock(Block, PlanMethods):
     # ---- calls -----------------------------------------------------------------------------------
 
     def forward(
-        self, x: Any, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
+        self,
+        *args: Any,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+        **named: Any,
     ) -> Any:
         """Runs the block on arrays, or makes a larger graph of symbols.
 
-        Arguments are arrays, None, or nested lists of them, all on one context. ``priority``,
-        ``deadline`` and ``cancel_on_drop`` are for hybridised blocks, see
+        Arguments are NDArrays, numpy arrays, None, or nested lists of them, all on one context, in
+        the order of ``hybrid_forward`` or by the names they have there. A numpy array becomes what
+        ``mx.nd.array`` makes of it, of float32. ``priority``, ``deadline`` and ``cancel_on_drop``
+        are for hybridised blocks, see
         :meth:`SymbolBlock.forward`.
         """
+        if named:
+            args = in_order(type(self).__name__, self._argument_names(), args, named)
         graph = self._compiled
-        if graph is not None and graph.flat == 1 + len(args):
-            given = (x, *args)
-            for value in given:
+        if graph is not None and graph.flat == len(args):
+            for value in args:
                 if not isinstance(value, NDArray):
                     break
             else:
-                return graph.call(given, priority, deadline, cancel_on_drop)
-        symbols, arrays, contexts = survey((x, *args))
+                return graph.call(args, priority, deadline, cancel_on_drop)
+        if has_numpy(args):
+            args = arrays_of(args, self._argument_names(), self.collect_params().values())
+        symbols, arrays, contexts = survey(args)
         if symbols and arrays:
             raise ValueError(
                 "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please check the "
@@ -367,7 +379,7 @@ class HybridBlock(Block, PlanMethods):
         if symbols:
             params: dict[str, Any] = {name: parameter.var() for name, parameter in self._reg_params.items()}
             with self.name_scope():
-                return self.hybrid_forward(symbol, x, *args, **params)
+                return self.hybrid_forward(symbol, *args, **params)
         if self._active:
             if len(contexts) > 1:
                 raise ValueError(
@@ -375,7 +387,7 @@ class HybridBlock(Block, PlanMethods):
                     f"context. Find all contexts = {contexts}"
                 )
             with contexts[0]:
-                return self._call_compiled((x, *args), priority, deadline, cancel_on_drop)
+                return self._call_compiled(args, priority, deadline, cancel_on_drop)
         if priority or deadline is not None or cancel_on_drop:
             raise MXNetTypeError(
                 "priority, deadline and cancel_on_drop need a hybridised block: call hybridize() first"
@@ -384,9 +396,15 @@ class HybridBlock(Block, PlanMethods):
             try:
                 params = {name: parameter.data(contexts[0]) for name, parameter in self._reg_params.items()}
             except DeferredInitializationError:
-                self._finish_deferred((x, *args))
+                self._finish_deferred(args)
                 params = {name: parameter.data(contexts[0]) for name, parameter in self._reg_params.items()}
-            return self.hybrid_forward(ndarray, x, *args, **params)
+            return self.hybrid_forward(ndarray, *args, **params)
+
+    def _argument_names(self) -> list[str]:
+        """The names of the arguments of ``hybrid_forward`` that are no parameters."""
+        places = list(inspect.signature(type(self).hybrid_forward).parameters.values())[2:]
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return [place.name for place in places if place.kind in plain and place.name not in self._reg_params]
 
     def _call_compiled(self, args: tuple[Any, ...], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
         graph = self._compiled or self._compile(args)

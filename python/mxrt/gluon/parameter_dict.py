@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import MXNetValueError, dtype_name
+from ..base import MXNetError, MXNetValueError, dtype_name
 from ..context import Context
 from ..ndarray import NDArray
 from ..ndarray import load as load_arrays
@@ -335,7 +335,7 @@ def mismatch(
     types: list[str],
     held: list[str],
     hint: str = "",
-) -> ParameterMismatchError:
+) -> MXNetError:
     """One error that lists everything that does not fit."""
     lines = [f"The parameters in {where} do not fit the network."]
     if missing:

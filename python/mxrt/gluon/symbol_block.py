@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NoReturn
+
+import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
@@ -12,15 +15,12 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import parameter as parameters
 from ._compiled import CompiledGraph
+from ._inputs import arrays_of, in_order, listed, wrong_input
 from ._shapes import wrong_shapes
 from .hybrid_block import HybridBlock, Traced
 from .parameter_dict import ParameterDict, named_arrays, strip_kind
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
-
-
-class InputTypeError(MXNetTypeError, AssertionError):
-    """Something that is no NDArray was passed to a block."""
 
 
 class SymbolBlock(HybridBlock):
@@ -73,8 +73,8 @@ class SymbolBlock(HybridBlock):
             self._params.get(name, **kwargs)
         shared = len(_common_start(list(self._params)))
         self._reg_params = {name[shared:]: parameter for name, parameter in self._params.items()}
-        graph = self._symbol  # not self: a block that is dropped gives its memory back at once
-        self._params._check = lambda shapes: wrong_shapes(graph, shapes)
+        # Not a method: a block that is dropped gives its memory back at once.
+        self._params._check = partial(wrong_shapes, self._symbol)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(\n{self._symbol!r} : {len(self._input_names)} -> {len(self._symbol)}\n)"
@@ -98,25 +98,47 @@ class SymbolBlock(HybridBlock):
     # ---- calls -----------------------------------------------------------------------------------
 
     def forward(
-        self, *args: Any, priority: int = 0, deadline: float | None = None, cancel_on_drop: bool = False
+        self,
+        *args: Any,
+        priority: int = 0,
+        deadline: float | None = None,
+        cancel_on_drop: bool = False,
+        **named: Any,
     ) -> Any:
         """Runs the model: one array, or a list when it has several outputs. Returns before they are
         computed.
+
+        Inputs are NDArrays or numpy arrays, in the order of the block's inputs or by their names. A
+        numpy array becomes what ``mx.nd.array`` makes of it, of float32 whatever its own type; an
+        NDArray of another type is passed to models that take integers or float64.
 
         While others wait for the cores too, calls with a higher ``priority`` are served first. A
         call that has not started ``deadline`` seconds from now does not run; reading its result
         raises an :class:`mxrt.base.MXNetTimeoutError`. With ``cancel_on_drop`` a call does not run
         if its result was dropped before it started; an ordinary call runs regardless.
         """
+        if named:
+            args = in_order(type(self).__name__, self._input_names, args, named)
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
         for value in args:
             if not isinstance(value, NDArray):
-                return self._not_all_arrays(args)
+                if any(isinstance(other, Symbol) for other in args):
+                    return self._larger_graph(args)
+                args = self._arrays(args)
+                break
         graph = self._compiled
         if graph is None or self._callback is not None:
             return self._call_compiled(args, priority, deadline, cancel_on_drop)
         return graph.call(args, priority, deadline, cancel_on_drop)
+
+    def _arrays(self, args: tuple[Any, ...]) -> tuple[NDArray, ...]:
+        """The arguments with NDArrays in the place of numpy arrays; refuses what is no array."""
+        for name, value in zip(self._input_names, args, strict=True):
+            if not isinstance(value, (NDArray, np.ndarray)):
+                raise wrong_input(name, value)
+        made: tuple[NDArray, ...] = arrays_of(args, self._input_names, self._params.values())
+        return made
 
     def _trace(self, args: tuple[Any, ...]) -> Traced:
         count = len(self._symbol)
@@ -131,16 +153,10 @@ class SymbolBlock(HybridBlock):
         traced = self._traced or self._trace(())
         return traced.inputs, traced.out
 
-    def _checked(self, args: tuple[Any, ...]) -> None:
-        """Refuses what is not an array for each input."""
+    def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
-        for value in args:
-            if not isinstance(value, NDArray):
-                raise self._wrong_type(value)
-
-    def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
-        self._checked(args)
+        args = self._arrays(args)
         self._compile(args)
         return super()._graph_for_plan(args)
 
@@ -148,29 +164,22 @@ class SymbolBlock(HybridBlock):
         return self._compile(())
 
     def _wrong_count(self, args: tuple[Any, ...]) -> MXNetError:
-        names = self._input_names
+        names, block = self._input_names, type(self).__name__
+        takes = f"{block} takes {len(names)} input{'s' if len(names) != 1 else ''} ({listed(names)})"
         if not args:
-            return MXNetTypeError(
-                f"{type(self).__name__}.forward() was called without input; it takes {len(names)}: {', '.join(names)}"
-            )
-        if len(args) == 1 and not isinstance(args[0], (NDArray, Symbol)):
-            return self._wrong_type(args[0])
-        return MXNetValueError(
-            f"{type(self).__name__}.forward() takes {len(names)} input{'s' if len(names) != 1 else ''} "
-            f"({', '.join(names)}), but {len(args)} were given"
-        )
+            return MXNetTypeError(f"{takes}, but was called without input")
+        for name, value in zip(names, args, strict=False):
+            if not isinstance(value, (NDArray, np.ndarray, Symbol)):
+                return wrong_input(name, value)
+        missing = names[len(args) :]
+        what = f"input {listed(missing)} is missing" if missing else f"{len(args) - len(names)} too many"
+        return MXNetValueError(f"{takes}, but {len(args)} were given: {what}")
 
-    def _wrong_type(self, value: Any) -> InputTypeError:
-        return InputTypeError(
-            f"HybridBlock requires the arguments of forward to be NDArrays or Symbols, but got {type(value)}; "
-            "make an array with mx.nd.array(...)"
-        )
-
-    def _not_all_arrays(self, args: tuple[Any, ...]) -> Any:
-        """Symbols make a larger graph; anything else is refused."""
-        for value in args:
-            if not isinstance(value, (NDArray, Symbol)):
-                raise self._wrong_type(value)
+    def _larger_graph(self, args: tuple[Any, ...]) -> Any:
+        """What the block makes of symbols."""
+        for name, value in zip(self._input_names, args, strict=True):
+            if not isinstance(value, (NDArray, np.ndarray, Symbol)):
+                raise wrong_input(name, value)
         if not all(isinstance(value, Symbol) for value in args):
             raise MXNetValueError("inputs are NDArrays or Symbols, not a mixture of both")
         used = {n: v for n, v in zip(self._input_names, args, strict=True) if n in self._order}

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .. import _mxrt
 from .. import ndarray as nd
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
@@ -75,6 +77,8 @@ class Module(BaseModule):
             raise MXNetValueError(
                 f"Module: work_load_list has {len(self._work_loads)} numbers for {len(contexts)} contexts"
             )
+        if not isinstance(symbol, Symbol):
+            raise MXNetTypeError(f"Module: symbol must be a Symbol, got {type(symbol).__name__}")
         self._symbol = symbol
         self._arguments = symbol.list_arguments()
         self._data_names = list(data_names or [])
@@ -537,10 +541,12 @@ class Module(BaseModule):
         inputs: dict[str, NDArray] = {}
         for description in self._data_shapes:
             value = found.get(description.name)
+            if isinstance(value, np.ndarray):
+                value = nd.array(value, self._context, description.dtype)
             if not isinstance(value, NDArray):
                 raise MXNetTypeError(
-                    f"Module.forward: '{description.name}' must be an NDArray, got {type(value)}; "
-                    "make one with mx.nd.array"
+                    f"Module.forward: input '{description.name}': got {type(value).__name__}, wanted an NDArray or a "
+                    "numpy array: pass mx.nd.array(x)"
                 )
             inputs[description.name] = value.astype(description.dtype, copy=False)
         for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):

@@ -3,7 +3,7 @@
 mod infer;
 mod text;
 
-pub use infer::{Types, infer};
+pub use infer::{PartialType, Types, infer, infer_inputs};
 
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};

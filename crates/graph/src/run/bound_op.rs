@@ -83,7 +83,7 @@ impl BoundOp {
         let made = self.check(data).and_then(|()| {
             let program = match self.known(data) {
                 Some(program) => program,
-                None => self.op.program(&self.all_types(data))?,
+                None => self.op.program(&self.all_types(data), &self.data)?,
             };
             self.op.start(program, &self.binding, data, outputs, options)
         });

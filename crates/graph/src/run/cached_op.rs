@@ -1,6 +1,7 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
 use super::execute::{PlanRequest, RunSite};
+use super::explain::explain;
 use super::inputs::{CallInputs, InputSource};
 use super::on_device;
 use super::plan_cache::{CacheStats, CallSignature, PlanCache};
@@ -163,7 +164,7 @@ impl CachedOp {
 
     /// The plan for these input types.
     pub fn plan(&self, inputs: &[TensorType]) -> Result<PlanReport, OpError> {
-        Ok(self.program(inputs)?.report())
+        Ok(self.program_of_all(inputs)?.report())
     }
 
     /// The plan for these input types, as text.
@@ -175,7 +176,7 @@ impl CachedOp {
     /// ([`mxrt_ops::measure`]).
     pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
         let mut signatures: Vec<ConvSignature> =
-            self.program(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
+            self.program_of_all(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
         signatures.sort_unstable();
         signatures.dedup();
         Ok(signatures)
@@ -216,7 +217,7 @@ impl CachedOp {
         self.check_count(inputs.len())?;
         self.check_contexts(inputs.iter().copied().enumerate())?;
         let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
-        self.program(&types)
+        self.program_of_all(&types)
     }
 
     pub(super) fn check_count(&self, given: usize) -> Result<(), OpError> {
@@ -244,10 +245,10 @@ impl CachedOp {
         match arrays.find(|(_, a)| a.context() != context) {
             None => Ok(()),
             Some((other, array)) => {
+                let (first, other) = (&self.graph.inputs[first].name, &self.graph.inputs[other].name);
                 let message = format!(
-                    "CachedOp requires all inputs to live on the same context. But {} is on {context} while {} is on {}",
-                    self.graph.inputs[first].name,
-                    self.graph.inputs[other].name,
+                    "input '{other}': got an array on {}, wanted {context}, where '{first}' is: pass \
+                     x.as_in_context(mx.{context}). CachedOp: all inputs must live on the same context",
                     array.context()
                 );
                 Err(OpError::new(FailureKind::Device, message).op("CachedOp"))
@@ -255,12 +256,22 @@ impl CachedOp {
         }
     }
 
-    pub(super) fn program(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+    /// The program for these types of all inputs. `given` are the inputs whose arrays the call names: errors are about
+    /// these.
+    pub(super) fn program(&self, types: &[TensorType], given: &[usize]) -> Result<Arc<Program>, OpError> {
         if let Some(program) = self.find(types) {
             return Ok(program);
         }
-        let _one_at_a_time = self.building.lock();
-        self.get_or_build(types)
+        let built = {
+            let _one_at_a_time = self.building.lock();
+            self.get_or_build(types)
+        };
+        built.map_err(|error| explain(error, &self.graph, types, given))
+    }
+
+    /// The same where a call names all inputs.
+    fn program_of_all(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+        self.program(types, &(0..types.len()).collect::<Vec<_>>())
     }
 
     /// Called by one thread at a time.

@@ -3,6 +3,7 @@
 mod bound_op;
 mod cached_op;
 pub(crate) mod execute;
+mod explain;
 pub(crate) mod inputs;
 mod measure;
 mod on_device;
