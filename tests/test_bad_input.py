@@ -307,3 +307,76 @@ TRAINING = {
 def test_training_is_refused_in_words(mx, name: str) -> None:
     with pytest.raises(mx.base.MXNetError, match=r"(?i)train"):
         TRAINING[name](mx)
+
+
+# ---- messages ----------------------------------------------------------------------------------
+
+
+def test_an_unknown_precision_is_refused_at_once_and_changes_nothing(mx, net, image) -> None:
+    net.hybridize(precision="exact")
+    want = net(image).asnumpy()
+    flags, compiled = dict(net._flags), net._compiled
+    for wrong in ({"precision": "fp8"}, {"inline_limit": "many"}):
+        text = message_of(mx, lambda wrong=wrong: net.hybridize(**wrong))
+        assert f"{next(iter(wrong.values()))}" in text and next(iter(wrong)) in text
+    assert (net._flags, net._compiled) == (flags, compiled)
+    assert np.array_equal(net(image).asnumpy(), want)
+    outer = mx.gluon.nn.HybridSequential()
+    outer.add(net)
+    message_of(mx, lambda: outer.hybridize(precision="fp8"))
+    assert not outer._active
+    assert net._flags == flags
+
+
+@pytest.mark.parametrize("space", ["nd", "sym"])
+def test_a_misspelt_operator_is_suggested_and_an_absent_one_is_said_to_be_mxnets(mx, space: str) -> None:
+    module = getattr(mx, space)
+    for wrong, right in [("Convolutoin", "Convolution"), ("relU", "relu"), ("fullyconnected", "FullyConnected")]:
+        with pytest.raises(AttributeError, match=f"has no attribute '{wrong}'; did you mean '{right}'"):
+            getattr(module, wrong)
+    with pytest.raises(AttributeError, match="did you mean 'box_nms'"):
+        _ = module.contrib.box_nmss
+    with pytest.raises(AttributeError, match="sgd_update is an operator of MXNet that mxrt does not have yet"):
+        _ = module.sgd_update
+    with pytest.raises(AttributeError) as caught:
+        _ = module.qqqqqqqqqq
+    assert "did you mean" not in str(caught.value)
+    assert not hasattr(module, "Convolutoin")
+
+
+def test_files_in_each_others_place_are_recognised(mx) -> None:
+    assert "parameter file: the two are in each other's place" in message_of(mx, lambda: mx.sym.load(str(PARAMS)))
+    assert "looks like a symbol file: the two are in each other's place" in message_of(
+        mx, lambda: mx.nd.load(str(SYMBOL))
+    )
+    swapped = message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(PARAMS), ["data"], str(SYMBOL)))
+    assert "in each other's place" in swapped
+
+
+def test_complex_numbers_are_a_type_error(mx) -> None:
+    for wrong in (np.ones(2, complex), [1j], 1j):
+        with pytest.raises(TypeError, match="complex"):
+            mx.nd.array(wrong)
+
+
+def test_wrong_arguments_of_helpers_are_errors_that_name_them(mx) -> None:
+    calls = {
+        "Context: there is no kind of device None": lambda: mx.Context(None),
+        "Context: there is no kind of device 'gpuu'; known: cpu": lambda: mx.Context("gpuu"),
+        "from_dlpack: expected a capsule": lambda: mx.nd.from_dlpack(None),
+        "to_dlpack_for_read: data must be an NDArray, got NoneType": lambda: mx.nd.to_dlpack_for_read(None),
+        "to_dlpack_for_write: data must be an NDArray, got int": lambda: mx.nd.to_dlpack_for_write(1),
+        "histogram: a must be an NDArray, got list": lambda: mx.nd.histogram([1]),
+        "onehot_encode: indices must be an NDArray, got list": lambda: mx.nd.onehot_encode([1], mx.nd.ones((1, 2))),
+        "onehot_encode: out must have 2 axes": lambda: mx.nd.onehot_encode(mx.nd.ones(1), mx.nd.ones(2)),
+        "moveaxis: tensor must be an NDArray, got ndarray": lambda: mx.nd.moveaxis(np.ones((1, 2)), 0, 1),
+        "Module: symbol must be a Symbol, got NoneType": lambda: mx.mod.Module(None),
+    }
+    for text, call in calls.items():
+        assert message_of(mx, call).startswith(text)
+
+
+def test_uncaught_errors_are_printed_with_the_name_that_logs_are_searched_for() -> None:
+    result = run_python("import mxrt as mx\nmx.nd.ones((2, 3)).reshape((4, 4))")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1].startswith("mxrt.base.MXNetError.MXNetShapeError: ")

@@ -29,3 +29,24 @@ def test_every_class_belongs_to_a_kind() -> None:
     classes = [found for name in base.__all__ if isinstance(found := getattr(base, name), type)]
     known = {kind for kind, _, _ in KINDS} | OF_PYTHON
     assert {found.kind for found in classes if issubclass(found, base.MXNetError)} <= known
+
+
+def test_every_class_of_the_package_is_printed_as_an_mxnet_error_and_can_be_pickled() -> None:
+    from mxrt import gluon, module, registry  # noqa: F401
+
+    found = [base.MXNetError]
+    for known in found:
+        found += known.__subclasses__()
+    own = [one for one in found if one.__module__.partition(".")[0] == "mxrt"]
+    assert len(own) > 20
+    for one in own:
+        assert "MXNetError" in one.__qualname__
+        assert pickle.loads(pickle.dumps(one)) is one
+
+
+def test_classes_of_programs_keep_their_names() -> None:
+    class Mine(base.MXNetError):
+        pass
+
+    assert Mine.__qualname__.endswith("<locals>.Mine")
+    assert not hasattr(base.MXNetError, "Mine")

@@ -173,9 +173,21 @@ class Namespace:
                     setattr(sys.modules[self.module], name, function)
                     return function
         text = f"module '{self.module}' has no attribute '{name}'"
-        if not name.startswith("__"):
-            text += "; operators of MXNet that are not listed in dir() of the module are not part of this build of mxrt"
-        raise AttributeError(text)
+        raise AttributeError(text if name.startswith("__") else text + self._about(name))
+
+    def _about(self, name: str) -> str:
+        """What else there is to say about a name that is not here."""
+        from difflib import get_close_matches
+        from importlib import resources
+        from sys import modules
+
+        known = resources.files(__package__).joinpath("_mxnet_operators.txt").read_text("ascii").split()
+        if not set(known).isdisjoint(_namespaces.candidates(self.section, name)):
+            return f": {name} is an operator of MXNet that mxrt does not have yet"
+        here = [*vars(modules[self.module]), *self.names()]
+        lower = {one.lower(): one for one in here if not one.startswith("__")}
+        near = get_close_matches(name.lower(), lower, 1)
+        return f"; did you mean '{lower[near[0]]}'?" if near else ""
 
     def names(self) -> list[str]:
         """The names of all functions that can be made here."""

@@ -41,7 +41,10 @@ class Context(metaclass=_ContextType):
             self._device = device_type._device
         else:
             if device_type not in self.devstr2type:
-                raise KeyError(device_type)
+                from .base import MXNetKeyError
+
+                known = ", ".join(self.devstr2type)
+                raise MXNetKeyError(f"Context: there is no kind of device {device_type!r}; known: {known}")
             self._device = (device_type, int(device_id))
 
     @property

@@ -93,6 +93,14 @@ fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Array
     items.map(|item| Ok(one_array(&item)?.get().array.clone())).collect()
 }
 
+/// Refuses names and values that are no flags of a compiled symbol.
+#[pyfunction]
+pub(crate) fn check_flags(py: Python<'_>, flags: &Bound<'_, PyDict>) -> PyResult<()> {
+    let pairs = attr_pairs(Some(flags))?;
+    let parsed = CachedOpFlags::parse(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+    parsed.map(drop).map_err(|e| errors::from_op(py, &e))
+}
+
 #[pymethods]
 impl CachedOp {
     /// Compiles a symbol. `flags` are pairs of a name and a value.

@@ -29,6 +29,8 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _mxrt {
     #[pymodule_export]
+    use crate::cached_op::check_flags;
+    #[pymodule_export]
     use crate::cached_op::{BoundOp, CachedOp};
     #[pymodule_export]
     use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
@@ -43,7 +45,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::exit::ExitHook;
     #[pymodule_export]
-    use crate::files::{load_arrays, load_buffer, read_file, save_arrays};
+    use crate::files::{load_arrays, load_buffer, read_file, save_arrays, write_file};
     #[pymodule_export]
     use crate::iterators::{BatchReader, iterators};
     #[pymodule_export]

@@ -149,6 +149,11 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
     return made
 
 
+def _check_array(value: Any, function: str, name: str) -> None:
+    if not isinstance(value, NDArray):
+        raise MXNetTypeError(f"{function}: {name} must be an NDArray, got {type(value).__name__}")
+
+
 def from_dlpack(dlpack: Any) -> NDArray:
     """An array that shares memory with `dlpack`: a DLPack capsule, or an array of any library with
     ``__dlpack__``.
@@ -156,17 +161,23 @@ def from_dlpack(dlpack: Any) -> NDArray:
     Read-only elements, and elements that are not contiguous, are copied. Later accesses of the
     other library are not ordered with operators.
     """
+    if not hasattr(dlpack, "__dlpack__") and type(dlpack).__name__ != "PyCapsule":
+        raise MXNetTypeError(
+            f"from_dlpack: expected a capsule or an array with __dlpack__, got {type(dlpack).__name__}"
+        )
     made: NDArray = _mxrt.import_dlpack(dlpack)
     return made
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
     """A DLPack capsule for reading. Waits for the value."""
+    _check_array(data, "to_dlpack_for_read", "data")
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
     """A DLPack capsule for writing. Waits for the value, and until it has no reader."""
+    _check_array(data, "to_dlpack_for_write", "data")
     return data.to_dlpack_for_write()
 
 
@@ -182,6 +193,7 @@ def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Moves axes to other positions. The other axes keep their order."""
+    _check_array(tensor, "moveaxis", "tensor")
     sources = [source] if isinstance(source, int) else list(source)
     targets = [destination] if isinstance(destination, int) else list(destination)
     if len(sources) != len(targets):
@@ -203,6 +215,7 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
 
 def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Any:
     """Counts of values per bin, and the edges of the bins."""
+    _check_array(a, "histogram", "a")
     if isinstance(bins, NDArray):
         return _mxrt.invoke("_histogram", (a, bins))
     if not isinstance(bins, (int, np.integer)):
@@ -218,6 +231,10 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Writes rows with a one at the given index, else zeros, to `out`."""
     if is_number(indices):
         raise TypeError("onehot_encode expects an array of indices")
+    _check_array(indices, "onehot_encode", "indices")
+    _check_array(out, "onehot_encode", "out")
+    if out.ndim != 2:
+        raise MXNetShapeError(f"onehot_encode: out must have 2 axes, got the shape {out.shape}")
     width = out.shape[1]
     rows = np.eye(width)[indices.asnumpy().astype(np.int64)]
     out._assign(rows.astype(np.float64))

@@ -15,6 +15,7 @@ from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
     MXNetShapeError,
+    MXNetTypeError,
     MXNetValueError,
     dtype_class,
     dtype_name,
@@ -449,7 +450,14 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if name == "bfloat16":
         raise MXNetNotImplementedError("arrays of bfloat16 cannot be made from Python values in this build of mxrt")
     if isinstance(source_array, np.ndarray):
-        values = np.asarray(source_array, dtype=name, order="C")
+        if source_array.dtype.kind == "c":
+            raise MXNetTypeError("array: complex numbers have no element type; pass the real or the imaginary part")
+        try:
+            values = np.asarray(source_array, dtype=name, order="C")
+        except (TypeError, ValueError) as error:
+            raise MXNetTypeError(
+                f"array: a numpy array of dtype {source_array.dtype} has no numbers: {error}"
+            ) from None
     else:
         try:
             values = np.array(source_array, dtype=name, order="C")
