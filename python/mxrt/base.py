@@ -71,7 +71,8 @@ class MXNetError(RuntimeError):
     pushed_at: str | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Programs that watch logs look for the name MXNetError, which uncaught errors are printed with.
+        # Programs that watch logs look for the name MXNetError, which uncaught errors are printed
+        # with.
         super().__init_subclass__(**kwargs)
         if cls.__module__.partition(".")[0] == "mxrt":
             cls.__qualname__ = f"MXNetError.{cls.__name__}"

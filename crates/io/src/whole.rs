@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Links followed before a name is given up.
 const MAX_LINKS: usize = 40;
 
-/// Characters of a file's name that the temporary one has: names may be as long as the file system allows already.
+/// Characters of a file's name that the temporary one has: names may be as long as the file system
+/// allows already.
 const NAME_CHARS: usize = 40;
 
-/// Writes a file that appears whole or not at all: `write` gets another file in the same directory, which is then renamed.
-/// Links are followed, and still are links afterwards. A device such as `/dev/stdout` is written directly.
+/// Writes a file that appears whole or not at all: `write` gets another file in the same directory,
+/// which is then renamed. Links are followed, and still are links afterwards. A device such as
+/// `/dev/stdout` is written directly.
 ///
 /// What processes that were killed while they wrote this file have left behind is removed.
 pub(crate) fn write_whole<E: From<FileError>>(
@@ -64,7 +66,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("Too many levels of symbolic links"))
 }
 
-/// A file that is removed unless it is renamed to its real name. It is locked while its process lives.
+/// A file that is removed unless it is renamed to its real name. It is locked while its process
+/// lives.
 struct Temporary(Option<PathBuf>);
 
 impl Temporary {
@@ -78,8 +81,8 @@ impl Temporary {
             let path = target.with_file_name(format!("{start}{}-{number}.tmp", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
-                    // A process that takes it for abandoned before it is locked removes it: then another is made. Not
-                    // every file system has locks.
+                    // A process that takes it for abandoned before it is locked removes it: then
+                    // another is made. Not every file system has locks.
                     let locked = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
                     if locked && path.exists() {
                         return Ok((file, Temporary(Some(path))));
@@ -103,13 +106,15 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Nothing is to be done if it cannot be removed; the error that led here is the one to report.
+            // Nothing is to be done if it cannot be removed; the error that led here is the one to
+            // report.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Removes temporary files for a target that no process has locked: theirs have ended. Errors leave them where they are.
+/// Removes temporary files for a target that no process has locked: theirs have ended. Errors leave
+/// them where they are.
 fn remove_abandoned(target: &Path, start: &str) {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -6,7 +6,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 
-/// What is being done, in front of what went wrong. Messages that name it themselves stay as they are.
+/// What is being done, in front of what went wrong. Messages that name it themselves stay as they
+/// are.
 fn full_message(details: &Details) -> String {
     let Some(subject) = details.subject() else { return details.message.clone() };
     let named = details.message.starts_with(&subject) || details.message.contains(&format!(". {subject}: "));

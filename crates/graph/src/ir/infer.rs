@@ -49,7 +49,8 @@ pub fn infer_inputs(graph: &Graph, inputs: &[PartialType]) -> Result<Vec<Partial
     Ok((0..inputs.len()).map(|i| known.remove(&Value::Input(i)).unwrap_or(PartialType::UNKNOWN)).collect())
 }
 
-/// Visits nodes until nothing new is learnt. What is unknown then is an error if `complete` is demanded.
+/// Visits nodes until nothing new is learnt. What is unknown then is an error if `complete` is
+/// demanded.
 fn propagate(
     graph: &Graph,
     inputs: impl Iterator<Item = PartialType>,

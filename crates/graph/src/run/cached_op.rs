@@ -256,8 +256,8 @@ impl CachedOp {
         }
     }
 
-    /// The program for these types of all inputs. `given` are the inputs whose arrays the call names: errors are about
-    /// these.
+    /// The program for these types of all inputs. `given` are the inputs whose arrays the call
+    /// names: errors are about these.
     pub(super) fn program(&self, types: &[TensorType], given: &[usize]) -> Result<Arc<Program>, OpError> {
         if let Some(program) = self.find(types) {
             return Ok(program);

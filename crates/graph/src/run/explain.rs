@@ -1,8 +1,9 @@
-//! Errors about the types of a call's arrays, in words about the inputs: which one, got, wanted, what to do.
+//! Errors about the types of a call's arrays, in words about the inputs: which one, got, wanted,
+//! what to do.
 //!
-//! Inference names the node where types contradict, which is often a weight far from the cause. The cause is found by
-//! trying: an input is to blame if the graph is consistent with nothing known of it, and what is wanted is the nearest
-//! type with which the whole graph is consistent.
+//! Inference names the node where types contradict, which is often a weight far from the cause. The
+//! cause is found by trying: an input is to blame if the graph is consistent with nothing known of
+//! it, and what is wanted is the nearest type with which the whole graph is consistent.
 
 use crate::ir::{Graph, PartialType, Value, infer_inputs};
 use mxrt_engine::{FailureKind, OpError};
@@ -27,8 +28,8 @@ const UNUSUAL: usize = 7919;
 /// Other orders of axes by number of axes: channels first for channels last, and the reverse.
 const ORDERS: [&[usize]; 5] = [&[1, 0], &[0, 2, 1], &[0, 3, 1, 2], &[0, 2, 3, 1], &[0, 4, 1, 2, 3]];
 
-/// Puts before an error about these types of all inputs which array of the call is wrong. `given` are the inputs whose
-/// arrays the call names.
+/// Puts before an error about these types of all inputs which array of the call is wrong. `given`
+/// are the inputs whose arrays the call names.
 pub(super) fn explain(mut error: OpError, graph: &Graph, types: &[TensorType], given: &[usize]) -> OpError {
     if !matches!(error.kind, FailureKind::Shape | FailureKind::Type) || error.inherited().is_some() {
         return error;
@@ -66,7 +67,8 @@ impl<'a> Search<'a> {
         Search { graph, types, node: node.map(|n| &*n.name), kind: error.kind, trials: Cell::new(trials) }
     }
 
-    /// Which of these inputs are to blame; None if parameters contradict each other or nothing was found out.
+    /// Which of these inputs are to blame; None if parameters contradict each other or nothing was
+    /// found out.
     fn words(&self, data: &[usize]) -> Option<String> {
         if self.consistent(&[]).is_some() {
             return None;
@@ -95,7 +97,8 @@ impl<'a> Search<'a> {
 
     // ---- trials ------------------------------------------------------------------------------------------------
 
-    /// What is known of the inputs if these are changed; None if that contradicts, or enough has been tried.
+    /// What is known of the inputs if these are changed; None if that contradicts, or enough has
+    /// been tried.
     fn consistent(&self, changes: &[(usize, PartialType)]) -> Option<Vec<PartialType>> {
         self.trials.set(self.trials.get().checked_sub(1)?);
         let mut types: Vec<PartialType> = self.types.iter().map(PartialType::from).collect();
@@ -165,7 +168,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// One axis of extent 1 more or fewer, as where the batch is missing; also with the channels elsewhere.
+    /// One axis of extent 1 more or fewer, as where the batch is missing; also with the channels
+    /// elsewhere.
     fn other_axes(&self, input: usize, got: &[usize]) -> Option<Remedy> {
         let with_batch = |axes: &[usize]| [&[1], axes].concat();
         let reshaped = |wanted: Vec<usize>, why: &str| {
