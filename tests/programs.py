@@ -631,6 +631,64 @@ def module_over_several_contexts(mx, folder: Path) -> list:
 
 
 @program
+def loader_and_metric(mx, folder: Path) -> list:
+    """A data set, a transformation of its samples, a loader with workers, and a metric."""
+    gluon = mx.gluon
+    data, label = evaluation("digits_cnn", 23)
+    dataset = gluon.data.ArrayDataset(mx.nd.array(data), label).transform_first(lambda image: image * 2 - image)
+    loader = gluon.data.DataLoader(dataset, batch_size=8, last_batch="keep", num_workers=2, thread_pool=True)
+    net = gluon.SymbolBlock.imports(
+        checkpoint("digits_cnn") + "-symbol.json", ["data"], checkpoint("digits_cnn") + "-0000.params"
+    )
+    metric, sizes = mx.metric.CompositeEvalMetric([mx.metric.Accuracy(), mx.metric.TopKAccuracy(2)]), []
+    for images, labels in loader:
+        sizes.append(list(images.shape))
+        metric.update([labels], [net(images.as_in_context(mx.cpu()))])
+    names, values = metric.get()
+    order = list(gluon.contrib.data.IntervalSampler(7, 3))
+    return [sizes, [[name, [float(value)]] for name, value in zip(names, values, strict=True)], order]
+
+
+@program
+def estimator_evaluation(mx, folder: Path) -> list:
+    """An estimator evaluates; its handlers are called in the order of their priorities."""
+    gluon = mx.gluon
+    contrib = gluon.contrib.estimator
+    called = []
+
+    class Handler(contrib.BatchBegin, contrib.BatchEnd, contrib.EpochEnd):
+        def batch_begin(self, estimator, *args, **kwargs) -> None:
+            called.append(["begin", list(kwargs["batch"][0].shape)])
+
+        def batch_end(self, estimator, *args, **kwargs) -> None:
+            called.append(["end", [[float(one.mean().asscalar())] for one in kwargs["loss"]]])
+
+        def epoch_end(self, estimator, *args, **kwargs) -> None:
+            called.append(["epoch", [metric.get()[0] for metric in estimator.val_metrics]])
+
+    class Double(contrib.BatchProcessor):
+        def evaluate_batch(self, estimator, val_batch, batch_axis=0):
+            data, label, pred, loss = super().evaluate_batch(estimator, val_batch, batch_axis)
+            return data, label, pred, [2 * one for one in loss]
+
+    net, (data, label) = small_net(mx), (numbers("data", (10, 2, 6, 6)), (np.arange(10) % 3).astype("float32"))
+    loader = gluon.data.DataLoader(gluon.data.ArrayDataset(data, label), batch_size=4)
+    trainer = gluon.Trainer(net.collect_params(), "sgd")
+    results = []
+    for options in ({}, {"batch_processor": Double()}, {"val_metrics": mx.metric.TopKAccuracy(2)}):
+        loss = gluon.loss.SoftmaxCrossEntropyLoss(prefix="loss_")
+        estimator = contrib.Estimator(net, loss, trainer=trainer, context=mx.cpu(), **options)
+        shown = io.StringIO()
+        for handler in estimator.logger.handlers:
+            handler.setStream(shown)
+        estimator.evaluate(loader, event_handlers=[Handler()])
+        results.append([[name, [float(value)]] for name, value in (m.get() for m in estimator.val_metrics)])
+        results.append([metric.get()[0] for metric in estimator.train_metrics])
+        results.append([line.split(" Finished")[0] for line in shown.getvalue().splitlines()])
+    return [results, called]
+
+
+@program
 def monitored_forward(mx, folder: Path) -> list:
     sym, arg_params, aux_params = mx.model.load_checkpoint(checkpoint("module_mlp"), 5)
     mod = mx.mod.Module(sym, label_names=None)

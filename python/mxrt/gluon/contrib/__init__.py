@@ -1,4 +1,4 @@
-"""Layers that MXNet has under ``gluon.contrib``."""
+"""What MXNet has under ``gluon.contrib``: layers, samplers, estimators."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..symbol_block import SymbolBlockThreadSafe
 
 if TYPE_CHECKING:
-    from . import cnn, nn, rnn
+    from . import cnn, data, estimator, nn, rnn
 
-__all__ = ["SymbolBlockThreadSafe", "cnn", "nn", "rnn"]
+__all__ = ["SymbolBlockThreadSafe", "cnn", "data", "estimator", "nn", "rnn"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cnn", "nn", "rnn"):
+    if name in ("cnn", "data", "estimator", "nn", "rnn"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,5 @@
+"""The name that MXNet has here for :class:`mxrt.gluon.data.IntervalSampler`."""
+
+from ...data.sampler import IntervalSampler
+
+__all__ = ["IntervalSampler"]
