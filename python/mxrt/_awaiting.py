@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _mxrt
 from ._locks import fork_safe_lock
@@ -75,6 +75,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+_Array = TypeVar("_Array", bound="Awaitable")
+
+
 class Awaitable:
     """What an array has of a future."""
 
@@ -106,7 +109,7 @@ class Awaitable:
         """
         _mxrt.cancel(self)  # type: ignore[arg-type]
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self: _Array) -> Generator[Any, None, _Array]:
         """Waits in a coroutine, without a thread; returns the array, or raises what reading it
         would raise.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -94,6 +94,17 @@ class SymbolBlock(HybridBlock):
         lists all of them.
         """
         return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
+
+    if TYPE_CHECKING:
+        # Several outputs are a list, which programs use like an array: by index, in loops, by number.
+
+        @overload
+        def __call__(self, *args: NDArray | np.ndarray[Any, Any], **options: Any) -> NDArray: ...
+
+        @overload
+        def __call__(self, *args: Symbol, **options: Any) -> Symbol: ...
+
+        def __call__(self, *args: Any, **options: Any) -> Any: ...
 
     # ---- calls -----------------------------------------------------------------------------------
 

@@ -12,7 +12,10 @@ from .control_flow import cond, foreach, isfinite, isinf, isnan, while_loop
 __all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "while_loop"]
 
 if TYPE_CHECKING:
+    from .._signatures import contrib as _signatures
     from .._signatures.contrib import *  # noqa: F403
+
+    __all__ += _signatures.__all__  # type: ignore[has-type]
 
 
 def adamw_update(*args: Any, **kwargs: Any) -> NoReturn:

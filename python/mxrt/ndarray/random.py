@@ -26,7 +26,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .._signatures import random as _signatures
     from .._signatures.random import *  # noqa: F403
+
+    __all__ += _signatures.__all__  # type: ignore[has-type]
 
 __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 

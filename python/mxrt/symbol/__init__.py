@@ -58,6 +58,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .._signatures import op as _signatures
     from .._signatures.op import *  # noqa: F403
+
+    __all__ += _signatures.__all__  # type: ignore[has-type]
 
 __getattr__, __dir__ = _module_functions(globals(), "", _make)
