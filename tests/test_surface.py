@@ -63,7 +63,6 @@ MISSING: dict[str, str] = {
         ["np_symbol", "numpy_dispatch_protocol", "numpy_op_fallback", "numpy_op_signature"],
         "the numpy interface is not part of this build",
     ),
-    "executor_manager": "belongs to training",
     **dict.fromkeys(["th", "torch"], "MXNet's bridge to Torch 7 is not part of this build"),
 }
 

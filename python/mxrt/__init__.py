@@ -167,9 +167,9 @@ __mxnet_version__ = "1.9.1"
 
 # Modules that are imported when a program first asks for them.
 _LAZY = (
-    *("callback", "contrib", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler", "metric", "monitor"),
-    *("numpy", "numpy_extension", "onnx", "operator", "optimizer", "registry", "rnn", "rtc", "subgraph"),
-    *("test_utils", "visualization"),
+    *("callback", "contrib", "executor_manager", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler"),
+    *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "registry", "rnn", "rtc"),
+    *("subgraph", "test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.
 _ABSENT = ("recordio", "th", "torch")
