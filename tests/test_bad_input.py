@@ -380,3 +380,29 @@ def test_uncaught_errors_are_printed_with_the_name_that_logs_are_searched_for() 
     result = run_python("import mxrt as mx\nmx.nd.ones((2, 3)).reshape((4, 4))")
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("mxrt.base.MXNetError.MXNetShapeError: ")
+
+
+def test_messages_do_not_repeat_what_is_too_long_to_be_read(mx, tmp_path: Path) -> None:
+    long = "x" * 2_000_000
+    graph = json.loads(SYMBOL.read_text())
+    conv = next(node for node in graph["nodes"] if node["op"] == "Convolution")
+    for key in ("op", "name"):
+        text = json.dumps({**graph, "nodes": [{**n, key: long} if n is conv else n for n in graph["nodes"]]})
+
+        def run(text: str = text) -> object:
+            symbol = mx.sym.load_json(text)
+            return mx.nd.CachedOp(symbol)(*(mx.nd.ones((1, 2)) for _ in symbol.list_inputs()))
+
+        assert len(message_of(mx, run)) <= 21_000
+    path = tmp_path / "long.params"
+    mx.nd.save(str(path), {long: mx.nd.ones(1)})
+    for call in (
+        lambda: mx.gluon.SymbolBlock.imports(str(SYMBOL), ["data"], str(path)),
+        lambda: mx.nd.load(long),
+        lambda: mx.sym.load(long),
+        lambda: mx.nd.Convolution(mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 3, 3)), kernel=long, num_filter=1),
+        lambda: mx.Context(long),
+    ):
+        said = message_of(mx, call)
+        assert len(said) <= 21_000
+        assert "characters)..." in said

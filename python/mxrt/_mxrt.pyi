@@ -21,6 +21,7 @@ __all__ = [
     "__version__",
     "attr_text",
     "cancel",
+    "check_flags",
     "copy_region",
     "create",
     "device_count",
@@ -73,6 +74,7 @@ __all__ = [
     "tuned_table",
     "variable",
     "wait_all",
+    "write_file",
     "zeroed",
 ]
 __version__: str

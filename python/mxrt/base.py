@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import numbers
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -45,6 +46,25 @@ mx_uint = ctypes.c_uint
 mx_float = ctypes.c_float
 mx_real_t = np.float32
 NDArrayHandle = SymbolHandle = ExecutorHandle = CachedOpHandle = OpHandle = ctypes.c_void_p
+
+
+_LONGEST_MESSAGE = 20_000
+_LONGEST_WORD = 1_000
+
+
+def _shortened(message: str) -> str:
+    """A message without the middle of what a file or a caller made too long to be read."""
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+
+    def cut(word: re.Match[str]) -> str:
+        return f"{word[0][:200]}...({len(word[0])} characters)...{word[0][-100:]}"
+
+    message = re.sub(rf"\S{{{_LONGEST_WORD},}}", cut, message)
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    left_out = len(message) - _LONGEST_MESSAGE
+    return f"{message[: _LONGEST_MESSAGE - 4000]} ...({left_out} characters)... {message[-4000:]}"
 
 
 class MXNetError(RuntimeError):
@@ -92,6 +112,7 @@ class MXNetError(RuntimeError):
         pushed_at: str | None = None,
         request: int | None = None,
     ) -> None:
+        message = _shortened(message)
         super().__init__(message)
         self.message = message
         if kind is not None:
