@@ -20,7 +20,8 @@ from ..io import DataDesc
 from ..model import load_checkpoint, save_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
-from ._split import batch_axes, merge, part_of, pieces
+from ._contexts import ContextMethods
+from ._split import batch_axes, merge, part_of
 from .base_module import BaseModule
 
 __all__ = ["Module"]
@@ -42,7 +43,7 @@ def _fits(needed: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return len(needed) == len(shape) and all(n in (0, m) for n, m in zip(needed, shape, strict=True))
 
 
-class Module(BaseModule):
+class Module(ContextMethods, BaseModule):
     """A symbol with its parameters.
 
     ``forward`` and ``get_outputs`` may be used from several threads: each gets the outputs of its
@@ -232,72 +233,6 @@ class Module(BaseModule):
         self._symbol.infer_shape_partial(**self._input_shapes())
         if self._state_names:
             self._states = self._states_for(rows)
-
-    # ---- several contexts --------------------------------------------------------------------------------------
-
-    def _axis(self, name: str) -> int:
-        """The axis of an input that counts samples."""
-        for description in [*self._data_shapes, *(self._label_shapes or [])]:
-            if description.name == name:
-                return DataDesc.get_batch_axis(description.layout)
-        return 0
-
-    def _rows(self, shaped: Mapping[str, Any]) -> list[slice]:
-        """Which samples of inputs each context takes; ValueError unless all have as many."""
-        if len(self._contexts) == 1:
-            return [slice(None)]
-        counts = {}
-        for name, value in shaped.items():
-            axis = DataDesc.get_batch_axis(value.layout) if isinstance(value, DataDesc) else self._axis(name)
-            if axis >= 0:
-                counts[name] = value.shape[axis]
-        if len(set(counts.values())) > 1:
-            raise MXNetValueError(f"Module: all inputs must have the same batch size, got {counts}")
-        return pieces(next(iter(counts.values()), len(self._contexts)), self._work_loads)
-
-    def _states_for(self, rows: list[slice]) -> list[list[NDArray]]:
-        """Arrays for the states: those there are where their shapes fit, else zeros."""
-        made: list[list[NDArray]] = [[] for _ in self._state_names]
-        for place, (context, part) in enumerate(zip(self._contexts, rows, strict=True)):
-            known = {}
-            for name, shape in self._input_shapes().items():
-                axis = self._axis(name)
-                if len(rows) > 1 and axis >= 0:
-                    shape = (*shape[:axis], part.stop - part.start, *shape[axis + 1 :])
-                known[name] = shape
-            shapes = dict(zip(self._arguments, self._symbol.infer_shape_partial(**known)[0], strict=True))
-            for number, name in enumerate(self._state_names):
-                shape = shapes[name]
-                if not shape or 0 in shape:
-                    raise MXNetShapeError(f"Module.bind: the shape of the state '{name}' does not follow from the data")
-                held = self._states[number][place] if self._states else None
-                fits = held is not None and held.shape == shape
-                made[number].append(held if fits else nd.zeros(shape, ctx=context))  # type: ignore[arg-type]
-        return made
-
-    def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Sets the states: to arrays, for every state a list with one for each context (what
-        ``get_outputs(merge_multi_context=False)`` gives), or all to one number.
-        """
-        self._need_params("set_states")
-        if (states is None) == (value is None):
-            raise AssertionError("set_states: give either states or value, not both")
-        for number, arrays in enumerate(self._states):
-            for place, array in enumerate(arrays):
-                if states is None:
-                    array[:] = value
-                else:
-                    states[number][place].copyto(array)
-
-    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """The states: for each a list with the array of every context.
-
-        AssertionError for ``merge_multi_context=True`` where there are states, as in MXNet.
-        """
-        self._need_params("get_states")
-        if self._states and merge_multi_context:
-            raise AssertionError("merge_multi_context=True is not supported for get_states yet.")
-        return self._states
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Changes the shapes of the inputs."""
@@ -503,16 +438,6 @@ class Module(BaseModule):
             self._show(used)
         if not self._states:
             self._follow(inputs, data_batch)
-
-    def _parts(self, inputs: dict[str, NDArray]) -> list[dict[str, NDArray]]:
-        """The inputs of every context."""
-        if len(self._contexts) == 1:
-            return [{name: array.as_in_context(self._context) for name, array in inputs.items()}]
-        axes = {name: self._axis(name) for name in inputs}
-        return [
-            {name: part_of(array, axes[name], part, context) for name, array in inputs.items()}
-            for part, context in zip(self._rows(inputs), self._contexts, strict=True)
-        ]
 
     def _bind_values(self, context: Context) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""
