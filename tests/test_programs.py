@@ -1,4 +1,4 @@
-"""Programs that surround models end as they did under MXNet 1.9.1: see ``programs.py``."""
+"""Programs that surround models end as they did under MXNet 1.9.1: see the folder ``programs``."""
 
 from __future__ import annotations
 

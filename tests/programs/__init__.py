@@ -1,0 +1,25 @@
+"""Programs that surround models, written after the flow of public ones: each is run with either
+module, and says what it computed.
+
+``python -m programs`` in the folder ``tests``, with a Python that has MXNet 1.9.1, writes
+``tests/recorded/programs.json`` anew. A program takes the module and an empty folder.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from . import around, blocks, examples, language, servers
+from ._base import PROGRAMS
+
+__all__ = ["PROGRAMS", "RECORDED", "around", "blocks", "examples", "language", "run", "servers"]
+
+RECORDED = Path(__file__).parent.parent / "recorded" / "programs.json"
+
+
+def run(mx, name: str):
+    """What a program says, as JSON has it."""
+    with tempfile.TemporaryDirectory() as folder, mx.name.NameManager():
+        return json.loads(json.dumps(PROGRAMS[name](mx, Path(folder))))
