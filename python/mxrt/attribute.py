@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -20,6 +21,9 @@ class AttrScope(metaclass=_AttrScopeType):
     """``with AttrScope(ctx_group='dev1'): ...`` puts the attribute on every symbol made inside."""
 
     _current: ClassVar[Scope]
+    # How often a name was given to a subgraph of control flow, under MXNet's name. The numbers keep
+    # names of one graph apart, which one thread makes: no lock is needed.
+    _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)
 
     def __init__(self, **kwargs: str) -> None:
         for value in kwargs.values():

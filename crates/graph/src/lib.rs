@@ -8,6 +8,7 @@
 //! | `symbol`, `json` | the user's graph, and its text |
 //! | `ir` | the graph that passes rewrite, and its types |
 //! | `passes` | rewrites, in one list |
+//! | `control_flow` | nodes that run graphs: loops and branches |
 //! | `compile` | a graph and a signature become a plan: kernels bound, operands placed |
 //! | `memory` | where a plan's values, constants and raw weights lie |
 //! | `run` | calls: plans by signature, batches in parts, requests on host and devices |
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod compile;
+mod control_flow;
 pub mod ir;
 pub mod json;
 mod memory;

@@ -12,6 +12,7 @@ mod rewrite;
 mod table;
 
 mod blocked;
+mod control;
 mod create;
 mod graph;
 mod index;

@@ -3,7 +3,7 @@
 use crate::operator::{attr_pairs, find};
 use crate::{convert, errors};
 use mxrt_engine::OpError;
-use mxrt_graph::{GraphError, Symbol, symbol};
+use mxrt_graph::{GraphError, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -35,6 +35,8 @@ fn shown<'py>(py: Python<'py>, shape: &PartialShape) -> PyResult<Bound<'py, PyTu
 
 type Shapes<'py> = Vec<Bound<'py, PyTuple>>;
 type Names = Vec<Option<&'static str>>;
+/// A subgraph, and what it reads from outside.
+type Cut<'py> = (Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl SymbolBase {
@@ -134,6 +136,29 @@ impl SymbolBase {
         wrap(py, self.symbol.deep_copy())
     }
 
+    /// Which output of its node a symbol with one output is.
+    #[getter]
+    fn _value_index(&self) -> Option<usize> {
+        match self.symbol.outputs() {
+            [entry] => Some(entry.index),
+            _ => None,
+        }
+    }
+
+    /// The variables, in the order of `list_inputs`.
+    fn _input_symbols<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let symbol = |node| wrap(py, Symbol::from_entries(vec![NodeEntry::new(node, 0)]));
+        self.symbol.input_nodes().into_iter().map(symbol).collect()
+    }
+
+    /// The nodes of a subgraph, by its name, as a graph of their own, and what they read from outside: values that are
+    /// variables of the new graph.
+    fn _cut_subgraph<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Cut<'py>> {
+        let (inner, outside) = self.symbol.cut_subgraph(name);
+        let outside = outside.into_iter().map(|entry| wrap(py, Symbol::from_entries(vec![entry])));
+        Ok((wrap(py, inner)?, outside.collect::<PyResult<_>>()?))
+    }
+
     /// A copy with other symbols in the place of variables.
     #[pyo3(signature = (name, arguments))]
     fn _compose<'py>(
@@ -191,19 +216,22 @@ pub(crate) fn variable<'py>(
     wrap(py, Symbol::variable(name, attr_map(attrs)?))
 }
 
-/// An operator applied to symbols, each with the name of the input it is for, or none.
+/// An operator applied to symbols, each with the name of the input it is for, or none, and to the graphs that it runs.
 #[pyfunction]
+#[pyo3(signature = (op, name, attrs, inputs, graphs = Vec::new()))]
 pub(crate) fn create<'py>(
     py: Python<'py>,
     op: &str,
     name: String,
     attrs: &Bound<'py, PyDict>,
     inputs: Vec<(Option<String>, Bound<'py, SymbolBase>)>,
+    graphs: Vec<Bound<'py, SymbolBase>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let def = find(op).map_err(|e| errors::from_op(py, &e))?;
     let inputs = inputs.into_iter().map(|(key, symbol)| (key, symbol.get().symbol.clone())).collect();
-    let made = Symbol::create(def, name, attr_map(Some(attrs))?, inputs).map_err(|e| errors::from_op(py, &e))?;
-    wrap(py, made)
+    let graphs = graphs.into_iter().map(|symbol| symbol.get().symbol.clone()).collect();
+    let made = Symbol::create_with_subgraphs(def, name, attr_map(Some(attrs))?, inputs, graphs);
+    wrap(py, made.map_err(|e| errors::from_op(py, &e))?)
 }
 
 /// One symbol with the outputs of several.

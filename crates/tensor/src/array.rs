@@ -8,7 +8,7 @@ use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::Block;
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Storage and its variable. The thread that touches the bytes holds a grant of the variable.
 pub(crate) struct Chunk {
@@ -303,6 +303,12 @@ impl NDArray {
         self.cancel_guard.clone()
     }
 
+    /// Tells later whether the array is still wanted, without keeping it so; `None` for an array
+    /// without [`cancel_on_drop`](NDArray::cancel_on_drop), which always is.
+    pub fn interest(&self) -> Option<Interest> {
+        self.cancel_guard.as_ref().map(|guard| Interest(Arc::downgrade(guard)))
+    }
+
     /// Waits until everything pushed so far that writes this array is done; raises the failure it
     /// holds, if any.
     pub fn wait_to_read(&self) -> Result<(), WaitError> {
@@ -330,6 +336,16 @@ impl NDArray {
 pub(crate) struct CancelGuard {
     engine: &'static Engine,
     var: Var,
+}
+
+/// Whether a result is still wanted; for long work that may give up when it is not.
+pub struct Interest(Weak<CancelGuard>);
+
+impl Interest {
+    /// Whether all handles of the array are gone.
+    pub fn is_lost(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 impl Drop for CancelGuard {

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._nested import flatten, regroup
 from ..base import MXNetValueError
 from .creation import concatenate, empty
 from .ndarray import NDArray
@@ -22,29 +23,33 @@ def _stacked(steps: list[NDArray]) -> NDArray:
     return concatenate([step.reshape((1, *step.shape)) for step in steps])
 
 
+def _parts(value: Any) -> list[Any] | None:
+    return [value] if isinstance(value, NDArray) else None
+
+
 def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any) -> tuple[Any, Any]:
-    """Calls ``body(row, states)`` for every row of the data; outputs are stacked, the last states
-    are returned.
+    """Calls ``body(row, states)`` for every row of the data; outputs, in the nested lists that the
+    body returns, are stacked, the last states are returned.
     """
     several = isinstance(data, (list, tuple))
     columns = [_rows(d) for d in data] if several else [_rows(data)]
     states = init_states
-    outputs: list[Any] = []
+    outputs: list[list[Any]] = []
+    form: Any = None
     for row in zip(*columns, strict=True):
         out, states = body(list(row) if several else row[0], states)
-        outputs.append(out)
+        flat, form = flatten(out, _parts, "foreach output")
+        outputs.append(flat)
     if not outputs:
         raise MXNetValueError("foreach: the data has no rows")
-    if isinstance(outputs[0], (list, tuple)):
-        return [_stacked(list(column)) for column in zip(*outputs, strict=True)], states
-    return _stacked(outputs), states
+    return regroup([_stacked(list(column)) for column in zip(*outputs, strict=True)], form), states
 
 
 def while_loop(
     cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: int | None = None
 ) -> tuple[Any, Any]:
-    """Calls ``func(*loop_vars)`` while ``cond(*loop_vars)``; outputs have `max_iterations` rows,
-    the rest is zero.
+    """Calls ``func(*loop_vars)`` while ``cond(*loop_vars)``; outputs, in the nested lists that the
+    function returns, have `max_iterations` rows, the rest is zero. Without a step there are none.
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
@@ -55,11 +60,11 @@ def while_loop(
     if not current:
         raise ValueError("loop_vars should contain at least one element")
     steps: list[list[NDArray]] = []
-    listed = True
+    form: Any = []
     while len(steps) < max_iterations and bool(cond(*current)):
         out, new = func(*current)
-        listed = isinstance(out, (list, tuple))
-        steps.append([] if out is None else list(out) if listed else [out])
+        flat, form = flatten([] if out is None else out, _parts, "while output")
+        steps.append(flat)
         current = [new] if isinstance(new, NDArray) else list(new)
     outputs = []
     for column in zip(*steps, strict=True):
@@ -69,7 +74,7 @@ def while_loop(
             padded[: len(steps)] = made
             made = padded
         outputs.append(made)
-    return (outputs if listed else outputs[0]), (current[0] if single else current)
+    return regroup(outputs, form), (current[0] if single else current)
 
 
 def cond(pred: NDArray, then_func: Callable[[], Any], else_func: Callable[[], Any]) -> Any:

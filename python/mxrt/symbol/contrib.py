@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from .._functions import module_functions as _module_functions
 from ._make import make as _make
+from .control_flow import cond, foreach, while_loop
+
+__all__ = ["cond", "foreach", "while_loop"]
 
 if TYPE_CHECKING:
     from .._signatures.contrib import *  # noqa: F403

@@ -425,13 +425,14 @@ def apply(
     attrs: dict[str, Any],
     name: str | None = None,
     attr: Mapping[str, str] | None = None,
+    graphs: list[Any] | None = None,
 ) -> Symbol:
     """An operator applied to symbols; inputs are symbols, or pairs of an input's name and a
-    symbol.
+    symbol. `graphs` are those that control flow runs.
     """
     node = naming.current().get(name, hint)
     pairs = [value if isinstance(value, tuple) else (None, value) for value in inputs]
-    made: Symbol = _mxrt.create(op, node, {**attribute.current().get(attr), **attrs}, pairs)
+    made: Symbol = _mxrt.create(op, node, {**attribute.current().get(attr), **attrs}, pairs, graphs or [])
     return made
 
 

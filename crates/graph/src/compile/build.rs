@@ -2,6 +2,7 @@
 
 use super::join::{Join, JoinInput, Joined, reads};
 use super::step::{ArenaPiece, CopyKernel, Operand, OperandPlace, PackedPlace, Step};
+use crate::control_flow::{ControlFlow, Flow, FlowKernel, InnerPlans};
 use crate::ir::{Graph, Types, Value, describe, infer};
 use crate::memory::arena::{ArenaLayout, StepDraft};
 use crate::memory::constants::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
@@ -42,6 +43,15 @@ pub struct BuildOptions {
     pub cache: CacheLimit,
 }
 
+/// What the plans of a [`crate::CachedOp`] share.
+#[derive(Default)]
+pub(crate) struct SharedPlans {
+    /// folded and packed parameters
+    pub consts: Arc<ConstCache>,
+    /// plans of the graphs inside nodes
+    pub inner: InnerPlans,
+}
+
 /// An immutable program for one signature. Running it touches only what the request brings along.
 pub struct Plan {
     pub(crate) steps: Vec<Step>,
@@ -60,11 +70,11 @@ pub struct Plan {
 
 impl Plan {
     /// Builds the plan of a graph for these input types.
-    pub fn build(
+    pub(crate) fn build(
         graph: &Graph,
         inputs: &[TensorType],
         options: BuildOptions,
-        cache: Arc<ConstCache>,
+        shared: &SharedPlans,
     ) -> Result<Plan, OpError> {
         let mut graph = graph.clone();
         let mut types = infer(&graph, inputs)?;
@@ -72,7 +82,7 @@ impl Plan {
             graph = (pass.run)(graph, &types, options.kernel)?;
             types = infer(&graph, inputs)?;
         }
-        PlanBuilder::new(&graph, &types, options).build(inputs, cache)
+        PlanBuilder::new(&graph, &types, options, shared).build(inputs)
     }
 
     /// Types of the results.
@@ -87,12 +97,19 @@ impl Plan {
 
     /// The convolutions that tables of measured choices know, step by step.
     pub(crate) fn convolutions(&self) -> Vec<ConvSignature> {
-        self.steps.iter().filter_map(|step| step.kernel.convolution()).collect()
+        let steps = self.with_inner().into_iter().flat_map(|plan| &plan.steps);
+        steps.filter_map(|step| step.kernel.convolution()).collect()
     }
 
     /// How many pieces of the random stream one request draws.
     pub fn random_draws(&self) -> usize {
         self.steps.iter().filter(|s| s.random).count()
+    }
+
+    /// The plan and those of the graphs inside its nodes.
+    pub(crate) fn with_inner(&self) -> Vec<&Plan> {
+        let inner = self.steps.iter().filter_map(|step| step.flow.as_ref()).flat_map(|flow| flow.all_plans());
+        [self].into_iter().chain(inner).collect()
     }
 
     /// Bytes of the plan itself, about; without its constants.
@@ -126,9 +143,10 @@ struct BoundNode {
 }
 
 pub(crate) struct PlanBuilder<'a> {
-    graph: &'a Graph,
+    pub(crate) graph: &'a Graph,
     pub(crate) types: &'a Types,
     pub(crate) options: BuildOptions,
+    pub(crate) shared: &'a SharedPlans,
     pub(crate) constant: Vec<bool>,
     /// values that are other values under another shape (Reshape, Flatten, Dropout at inference)
     alias: HashMap<Value, Value>,
@@ -139,7 +157,7 @@ pub(crate) struct PlanBuilder<'a> {
 }
 
 impl<'a> PlanBuilder<'a> {
-    fn new(graph: &'a Graph, types: &'a Types, options: BuildOptions) -> PlanBuilder<'a> {
+    fn new(graph: &'a Graph, types: &'a Types, options: BuildOptions, shared: &'a SharedPlans) -> PlanBuilder<'a> {
         let constant = graph.constant_nodes();
         let mut alias: HashMap<Value, Value> = HashMap::new();
         for (n, node) in graph.nodes.iter().enumerate() {
@@ -149,21 +167,21 @@ impl<'a> PlanBuilder<'a> {
             }
         }
         let (slots, slot_of, joined) = (Vec::new(), HashMap::new(), Joined::default());
-        PlanBuilder { graph, types, options, constant, alias, slots, slot_of, joined }
+        PlanBuilder { graph, types, options, shared, constant, alias, slots, slot_of, joined }
     }
 
-    fn root(&self, value: Value) -> Value {
+    pub(crate) fn root(&self, value: Value) -> Value {
         self.alias.get(&value).copied().unwrap_or(value)
     }
 
-    fn is_constant(&self, value: Value) -> bool {
+    pub(crate) fn is_constant(&self, value: Value) -> bool {
         match self.root(value) {
             Value::Input(i) => self.graph.inputs[i].constant,
             Value::Node(n, _) => self.constant[n],
         }
     }
 
-    fn type_of(&self, value: Value) -> Result<&TensorType, OpError> {
+    pub(crate) fn type_of(&self, value: Value) -> Result<&TensorType, OpError> {
         self.types
             .get(&value)
             .ok_or_else(|| OpError::new(FailureKind::Shape, format!("the type of {value} is unknown")))
@@ -187,7 +205,7 @@ impl<'a> PlanBuilder<'a> {
         Ok(BoundNode { kernel, inputs: ins, outputs: outs })
     }
 
-    fn build(mut self, inputs: &[TensorType], cache: Arc<ConstCache>) -> Result<Plan, OpError> {
+    fn build(mut self, inputs: &[TensorType]) -> Result<Plan, OpError> {
         let mut drafts = Vec::new();
         if self.options.passes.runs(CONCAT_IN_PLACE) {
             self.joined = self.join()?;
@@ -200,7 +218,10 @@ impl<'a> PlanBuilder<'a> {
                     }
                 }
                 None => {
-                    let draft = self.draft(n, drafts.len())?;
+                    let draft = match &self.graph.nodes[n].flow {
+                        Some(flow) => self.flow_draft(n, flow)?,
+                        None => self.draft(n, drafts.len())?,
+                    };
                     drafts.push(draft);
                 }
             }
@@ -212,7 +233,7 @@ impl<'a> PlanBuilder<'a> {
         let (steps, arena_bytes) = ArenaLayout::new(&self, drafts, &made_in_place).finish();
         let made_by = (0..outputs.len()).map(|j| maker(&steps, j)).collect::<Result<_, _>>()?;
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
-        let consts = ConstPlan::new(nodes, self.slots, cache);
+        let consts = ConstPlan::new(nodes, self.slots, self.shared.consts.clone());
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         let notes = self.options.kernel.notes().collect();
         Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, notes })
@@ -300,13 +321,43 @@ impl<'a> PlanBuilder<'a> {
                 pieces: Vec::new(),
                 workspace: None,
                 packed,
-                random: node.op.random,
+                random: node.is_random(),
+                flow: None,
                 needs: Vec::new(),
             },
             inputs: values,
             outputs: (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect(),
         };
         Ok(draft)
+    }
+
+    /// A step that runs the graphs of a node.
+    fn flow_draft(&self, n: usize, flow: &Arc<Flow>) -> Result<StepDraft, OpError> {
+        let (ins, outs) = self.signature_types(n)?;
+        let node = &self.graph.nodes[n];
+        let compiled = ControlFlow::compile(self, n, flow).map_err(|error| match error.node {
+            Some(_) => error,
+            None => describe(error, (node.stands_for, &node.name, &node.attr_text), ins.iter()),
+        })?;
+        let place = |tensor: TensorType| Operand { place: OperandPlace::Arena(usize::MAX), tensor };
+        let step = Step {
+            kernel: Box::new(FlowKernel(compiled.flow.clone())),
+            flow: Some(compiled.flow),
+            op: node.op.name,
+            stands_for: node.stands_for,
+            name: node.name.clone(),
+            attrs: node.attr_text.clone(),
+            inputs: compiled.operands.iter().map(|k| place(ins[*k].clone())).collect(),
+            outputs: outs.into_iter().map(place).collect(),
+            pieces: Vec::new(),
+            workspace: None,
+            packed: None,
+            random: node.is_random(),
+            needs: Vec::new(),
+        };
+        let inputs = compiled.operands.iter().map(|k| self.root(node.inputs[*k])).collect();
+        let outputs = (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect();
+        Ok(StepDraft { step, inputs, outputs })
     }
 
     /// Decides which results are made in place; the others get a copying step at the end.
@@ -352,7 +403,7 @@ impl<'a> PlanBuilder<'a> {
     /// The expression of a constant value, spelt out.
     pub(crate) fn key(&self, value: Value) -> String {
         match self.root(value) {
-            Value::Input(i) => format!("in{i}"),
+            Value::Input(i) => format!("in{}", self.graph.inputs[i].origin),
             Value::Node(n, o) => {
                 let node = &self.graph.nodes[n];
                 let inputs: Vec<String> = node.inputs.iter().map(|v| self.key(*v)).collect();
@@ -371,7 +422,8 @@ impl<'a> PlanBuilder<'a> {
                 Value::Node(n, _) => open.extend(&self.graph.nodes[n].inputs),
             }
         }
-        params.sort_unstable();
+        // In the order of the outermost graph, so that equal constants have equal keys everywhere.
+        params.sort_unstable_by_key(|i| (self.graph.inputs[*i].origin, *i));
         params.dedup();
         params
     }
@@ -402,6 +454,7 @@ fn copy_draft(name: Arc<str>, tensor: &TensorType, to: OperandPlace, value: Valu
     StepDraft {
         step: Step {
             kernel: Box::new(CopyKernel),
+            flow: None,
             op: "_copy",
             stands_for: "_copy",
             name,

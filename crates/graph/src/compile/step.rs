@@ -1,5 +1,6 @@
 //! Steps of a plan: a kernel, and where its operands lie.
 
+use crate::control_flow::ControlFlow;
 use crate::ir::describe;
 use mxrt_engine::OpError;
 use mxrt_ops::{Kernel, KernelCall, par_chunks_mut};
@@ -65,8 +66,12 @@ impl Step {
             && self.kernel.packing().is_some_and(|packing| packing.inputs().contains(&input))
     }
 
-    /// Says of an error which node of the user's symbol, with which inputs, it is about.
+    /// Says of an error which node of the user's symbol, with which inputs, it is about, unless a
+    /// step inside of this one has.
     pub fn describe(&self, error: OpError) -> OpError {
+        if self.flow.is_some() && error.node.is_some() {
+            return error;
+        }
         let inputs = self.inputs.iter().map(|operand| &operand.tensor);
         describe(error, (self.stands_for, &self.name, &self.attrs), inputs)
     }
@@ -75,6 +80,8 @@ impl Step {
 /// One kernel with its operands.
 pub(crate) struct Step {
     pub kernel: Box<dyn Kernel>,
+    /// what it runs instead, if it is control flow
+    pub flow: Option<Arc<ControlFlow>>,
     /// operator of the plan, for its text
     pub op: &'static str,
     /// operator of the user's symbol, for messages

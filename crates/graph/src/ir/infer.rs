@@ -1,6 +1,7 @@
 //! Types of every value of a graph, from the types of its inputs.
 
 use super::{Graph, Value};
+use crate::control_flow::InnerGraphs;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{DTypes, Shapes};
 use mxrt_tensor::{DType, PartialShape, TensorType};
@@ -58,6 +59,14 @@ fn propagate(
 ) -> Result<HashMap<Value, PartialType>, OpError> {
     let mut known: HashMap<Value, PartialType> =
         inputs.enumerate().map(|(i, given)| (Value::Input(i), given)).collect();
+    match settle(graph, &mut known)? {
+        Some(open) if complete => Err(unknown_around(graph, open)),
+        _ => Ok(known),
+    }
+}
+
+/// Learns what can be learnt; returns the first node around which not everything is known.
+fn settle(graph: &Graph, known: &mut HashMap<Value, PartialType>) -> Result<Option<usize>, OpError> {
     let mut open: Vec<usize> = (0..graph.nodes.len()).collect();
     // Most graphs are done after one round; graphs with unknown extents (a zero batch of a start
     // state) take a few.
@@ -65,21 +74,68 @@ fn propagate(
         let mut learnt = false;
         let mut still_open = Vec::new();
         for &n in &open {
-            let (all, changed) = visit(graph, n, &mut known)?;
+            let (all, changed) = visit(graph, n, known)?;
             learnt |= changed;
             if !all {
                 still_open.push(n);
             }
         }
         if !learnt {
-            match still_open.first() {
-                Some(first) if complete => return Err(unknown_around(graph, *first)),
-                _ => break,
-            }
+            return Ok(still_open.first().copied());
         }
         open = still_open;
     }
-    Ok(known)
+    Ok(None)
+}
+
+/// Types of a graph inside a node: what is known of its inputs and outputs, completed.
+fn infer_inner(graph: &Graph, inputs: &mut [PartialType], outputs: &mut [PartialType]) -> Result<(), OpError> {
+    let places: Vec<Value> = (0..graph.inputs.len()).map(Value::Input).chain(graph.outputs.iter().copied()).collect();
+    let mut known: HashMap<Value, PartialType> = HashMap::new();
+    for (value, given) in places.iter().zip(inputs.iter().chain(outputs.iter())) {
+        let slot = known.entry(*value).or_insert(PartialType::UNKNOWN);
+        slot.shape.merge(&given.shape).map_err(|e| OpError::new(FailureKind::Shape, e.to_string()))?;
+        slot.dtype = slot.dtype.or(given.dtype);
+    }
+    settle(graph, &mut known)?;
+    for (value, found) in places.iter().zip(inputs.iter_mut().chain(outputs)) {
+        *found = known.get(value).cloned().unwrap_or(PartialType::UNKNOWN);
+    }
+    Ok(())
+}
+
+impl InnerGraphs for Vec<Graph> {
+    fn infer_shapes(
+        &self,
+        graph: usize,
+        inputs: &mut [PartialShape],
+        outputs: &mut [PartialShape],
+    ) -> Result<(), OpError> {
+        let known = |shapes: &[PartialShape]| -> Vec<PartialType> {
+            shapes.iter().map(|shape| PartialType { shape: shape.clone(), dtype: None }).collect()
+        };
+        let (mut ins, mut outs) = (known(inputs), known(outputs));
+        infer_inner(&self[graph], &mut ins, &mut outs)?;
+        inputs.iter_mut().zip(ins).for_each(|(shape, found)| *shape = found.shape);
+        outputs.iter_mut().zip(outs).for_each(|(shape, found)| *shape = found.shape);
+        Ok(())
+    }
+
+    fn infer_dtypes(
+        &self,
+        graph: usize,
+        inputs: &mut [Option<DType>],
+        outputs: &mut [Option<DType>],
+    ) -> Result<(), OpError> {
+        let known = |dtypes: &[Option<DType>]| -> Vec<PartialType> {
+            dtypes.iter().map(|dtype| PartialType { dtype: *dtype, ..PartialType::UNKNOWN }).collect()
+        };
+        let (mut ins, mut outs) = (known(inputs), known(outputs));
+        infer_inner(&self[graph], &mut ins, &mut outs)?;
+        inputs.iter_mut().zip(ins).for_each(|(dtype, found)| *dtype = found.dtype);
+        outputs.iter_mut().zip(outs).for_each(|(dtype, found)| *dtype = found.dtype);
+        Ok(())
+    }
 }
 
 fn unknown_around(graph: &Graph, n: usize) -> OpError {
@@ -109,16 +165,22 @@ fn visit(graph: &Graph, n: usize, known: &mut HashMap<Value, PartialType>) -> Re
             .shapes(shapes.map(|s| s.to_vec()).collect())
             .dtypes(dtypes.map(|d| d.name()).collect())
     };
-    (node.op.infer_shape)(&mut Shapes { attrs: &node.attrs, inputs: &mut in_shapes, outputs: &mut out_shapes })
-        .map_err(facts)?;
-    (node.op.infer_dtype)(&mut DTypes { attrs: &node.attrs, inputs: &mut in_dtypes, outputs: &mut out_dtypes })
-        .map_err(facts)?;
+    if let Some(flow) = &node.flow {
+        let (wiring, graphs) = (&flow.wiring, &flow.graphs);
+        wiring.infer_shapes(graphs, &mut in_shapes, &mut out_shapes).map_err(facts)?;
+        wiring.infer_dtypes(graphs, &mut in_dtypes, &mut out_dtypes).map_err(facts)?;
+    } else {
+        (node.op.infer_shape)(&mut Shapes { attrs: &node.attrs, inputs: &mut in_shapes, outputs: &mut out_shapes })
+            .map_err(facts)?;
+        (node.op.infer_dtype)(&mut DTypes { attrs: &node.attrs, inputs: &mut in_dtypes, outputs: &mut out_dtypes })
+            .map_err(facts)?;
+    }
     let mut changed = false;
     let mut complete = true;
     let shapes = in_shapes.into_iter().chain(out_shapes);
     let dtypes = in_dtypes.into_iter().chain(out_dtypes);
     for ((value, shape), dtype) in node.inputs.iter().chain(&outputs).zip(shapes).zip(dtypes) {
-        let slot = known.entry(*value).or_insert(PartialType { shape: PartialShape::UNKNOWN, dtype: None });
+        let slot = known.entry(*value).or_insert(PartialType::UNKNOWN);
         changed |= slot
             .shape
             .merge(&shape)

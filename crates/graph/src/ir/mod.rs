@@ -5,6 +5,7 @@ mod text;
 
 pub use infer::{PartialType, Types, infer, infer_inputs};
 
+use crate::control_flow::{Flow, Wiring};
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, OpDef, registry};
@@ -48,6 +49,8 @@ pub struct GraphNode {
     pub inputs: Vec<Value>,
     /// reads nothing, and makes the same for every call and for any types of inputs
     pub made_once: bool,
+    /// the graphs that it runs, if it is control flow
+    pub(crate) flow: Option<Arc<Flow>>,
 }
 
 impl GraphNode {
@@ -63,7 +66,12 @@ impl GraphNode {
         })?;
         let attrs =
             op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
-        Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs, made_once: false })
+        Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs, made_once: false, flow: None })
+    }
+
+    /// Whether it, or a graph that it runs, draws random numbers.
+    pub fn is_random(&self) -> bool {
+        self.op.random || self.flow.as_ref().is_some_and(|flow| flow.is_random())
     }
 
     /// The same node, made to do the work of another one.
@@ -95,6 +103,9 @@ pub struct GraphInput {
     pub name: Arc<str>,
     /// a parameter: its value changes rarely, so what depends on parameters alone is computed once
     pub constant: bool,
+    /// number of the input in the outermost graph; equal constants of inner and outer graphs have
+    /// equal names by it
+    pub(crate) origin: usize,
 }
 
 /// Nodes in execution order (a node reads only inputs and earlier nodes) and the values that leave
@@ -107,6 +118,33 @@ pub struct Graph {
     pub nodes: Vec<GraphNode>,
     /// results
     pub outputs: Vec<Value>,
+}
+
+/// How an input of a graph is used.
+#[derive(Clone, Copy, Default)]
+struct ParameterUses {
+    as_parameter: bool,
+    otherwise: bool,
+}
+
+impl GraphNode {
+    /// How it uses each of its inputs.
+    fn parameter_slots(&self) -> Vec<ParameterUses> {
+        let Some(flow) = &self.flow else {
+            let names = self.op.input_names(&self.attrs);
+            let slot = |i: usize| names.get(i).is_some_and(|n| PARAMETER_SLOTS.contains(&n.as_ref()));
+            let uses = |i| ParameterUses { as_parameter: slot(i), otherwise: !slot(i) };
+            return (0..self.inputs.len()).map(uses).collect();
+        };
+        let mut slots = vec![ParameterUses::default(); self.inputs.len()];
+        for (graph, feeds) in flow.graphs.iter().zip(&flow.wiring.inputs) {
+            for (k, inner) in feeds.iter().zip(graph.parameter_uses()) {
+                slots[*k].as_parameter |= inner.as_parameter;
+                slots[*k].otherwise |= inner.otherwise || !flow.wiring.is_captured(*k);
+            }
+        }
+        slots
+    }
 }
 
 /// Names under which operators take parameters; used where the caller did not say which inputs are
@@ -131,7 +169,8 @@ impl Graph {
         for node in symbol.topo() {
             let value = match node.op {
                 None => {
-                    graph.inputs.push(GraphInput { name: node.name.as_str().into(), constant: false });
+                    let origin = graph.inputs.len();
+                    graph.inputs.push(GraphInput { name: node.name.as_str().into(), constant: false, origin });
                     Value::Input(graph.inputs.len() - 1)
                 }
                 Some(op) => {
@@ -144,6 +183,7 @@ impl Graph {
                         attrs: node.parsed().clone(),
                         inputs,
                         made_once: false,
+                        flow: flow(&node)?,
                     });
                     Value::Node(graph.nodes.len() - 1, 0)
                 }
@@ -156,32 +196,38 @@ impl Graph {
 
     /// Marks as constant every input that is only ever read as a weight, bias or statistic.
     pub fn guess_constants(&mut self) {
-        let mut as_parameter = vec![false; self.inputs.len()];
-        let mut otherwise = vec![false; self.inputs.len()];
+        let uses = self.parameter_uses();
+        for (input, uses) in self.inputs.iter_mut().zip(uses) {
+            input.constant = uses.as_parameter && !uses.otherwise;
+        }
+    }
+
+    /// How the inputs are used, here and in the graphs of nodes.
+    fn parameter_uses(&self) -> Vec<ParameterUses> {
+        let mut uses = vec![ParameterUses::default(); self.inputs.len()];
         for node in &self.nodes {
-            let names = node.op.input_names(&node.attrs);
-            for (i, value) in node.inputs.iter().enumerate() {
+            let slots = node.parameter_slots();
+            for (value, slot) in node.inputs.iter().zip(slots) {
                 if let Value::Input(input) = value {
-                    let slot = names.get(i).is_some_and(|n| PARAMETER_SLOTS.contains(&n.as_ref()));
-                    if slot { as_parameter[*input] = true } else { otherwise[*input] = true }
+                    uses[*input].as_parameter |= slot.as_parameter;
+                    uses[*input].otherwise |= slot.otherwise;
                 }
             }
         }
         for value in &self.outputs {
             if let Value::Input(input) = value {
-                otherwise[*input] = true;
+                uses[*input].otherwise = true;
             }
         }
-        for (i, input) in self.inputs.iter_mut().enumerate() {
-            input.constant = as_parameter[i] && !otherwise[i];
-        }
+        uses
     }
 
     /// For every node, whether its value depends on constants alone.
     pub fn constant_nodes(&self) -> Vec<bool> {
         let mut constant = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let all = !node.op.random && node.inputs.iter().all(|v| self.is_constant_with(*v, &constant));
+            let fixed = node.flow.is_none() && !node.op.random;
+            let all = fixed && node.inputs.iter().all(|v| self.is_constant_with(*v, &constant));
             constant.push(all && (node.made_once || !node.inputs.is_empty()));
         }
         constant
@@ -264,4 +310,11 @@ impl Rewriter {
         self.graph.outputs = self.values(&old.outputs);
         self.graph
     }
+}
+
+/// The graphs that a node runs.
+fn flow(node: &crate::symbol::Node) -> Result<Option<Arc<Flow>>, OpError> {
+    let Some(wiring) = node.wiring() else { return Ok(None) };
+    let graphs = node.subgraphs.iter().map(Graph::from_symbol).collect::<Result<_, _>>()?;
+    Ok(Some(Arc::new(Flow { wiring: Wiring::clone(wiring), graphs })))
 }

@@ -44,8 +44,11 @@ impl Plan {
     }
 
     /// Whether a step reads an input of the graph as it is.
-    fn reads(&self, input: usize) -> bool {
-        self.steps.iter().flat_map(|step| &step.inputs).any(|operand| operand.place == OperandPlace::Input(input))
+    pub(crate) fn reads(&self, input: usize) -> bool {
+        self.steps.iter().any(|step| {
+            let inside = step.flow.as_ref().is_some_and(|flow| flow.reads(input));
+            inside || step.inputs.iter().any(|operand| operand.place == OperandPlace::Input(input))
+        })
     }
 }
 

@@ -16,7 +16,7 @@ pub fn run(graph: Graph) -> Result<Graph, OpError> {
         attrs.sort();
         let key = (node.op.name, attrs, new.values(&node.inputs));
         match seen.get(&key) {
-            Some(earlier) if !node.op.random => {
+            Some(earlier) if !node.op.random && node.flow.is_none() => {
                 for output in 0..node.op.num_outputs(&node.attrs) {
                     new.replace(Value::Node(n, output), Value::Node(*earlier, output));
                 }

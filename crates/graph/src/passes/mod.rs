@@ -17,9 +17,11 @@ mod scale_shift;
 
 pub use choice::PassChoice;
 
-use crate::ir::{Graph, Types};
+use crate::control_flow::Flow;
+use crate::ir::{Graph, Types, Value};
 use mxrt_engine::OpError;
 use mxrt_ops::KernelOptions;
+use std::sync::Arc;
 
 /// A pass.
 pub struct Pass {
@@ -57,9 +59,22 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "drop_dead", effect: "removes nodes that nothing reads", run: drop_dead::run },
 ];
 
-/// Runs the chosen ones of [`PASSES`].
+/// Runs the chosen ones of [`PASSES`], also on the graphs of nodes.
 pub fn run_all(graph: Graph, choice: PassChoice) -> Result<Graph, OpError> {
-    PASSES.iter().filter(|pass| choice.runs(pass.name)).try_fold(graph, |graph, pass| (pass.run)(graph))
+    let mut passes = PASSES.iter().filter(|pass| choice.runs(pass.name));
+    let mut graph = passes.try_fold(graph, |graph, pass| (pass.run)(graph))?;
+    let (inputs, nodes) = (graph.inputs.clone(), graph.constant_nodes());
+    let constant = |value| match value {
+        Value::Input(i) => inputs[i].constant,
+        Value::Node(n, _) => nodes[n],
+    };
+    for node in &mut graph.nodes {
+        if let Some(flow) = &node.flow {
+            let inner = Flow::clone(flow).with_passes(&node.inputs, &constant, choice)?;
+            node.flow = Some(Arc::new(inner));
+        }
+    }
+    Ok(graph)
 }
 
 /// A pass that needs the types of all values; it runs when a plan is built.

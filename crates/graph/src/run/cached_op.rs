@@ -7,11 +7,11 @@ use super::on_device;
 use super::plan_cache::{CacheStats, CallSignature, PlanCache};
 use super::program::{BatchCursor, DividedBatch, Program};
 use super::rows::{self, Division};
-use crate::compile::build::{BuildOptions, Plan};
+use crate::compile::build::{BuildOptions, Plan, SharedPlans};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::report::PlanReport;
 use crate::ir::Graph;
-use crate::memory::constants::{ConstCache, allocate};
+use crate::memory::constants::allocate;
 use crate::memory::release::{self, PackedParam};
 use crate::passes;
 use crate::symbol::{Symbol, first_names};
@@ -19,7 +19,9 @@ use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope};
 use mxrt_ops::{ConvSignature, EnginePar, Par, Precision, RandomState};
-use mxrt_tensor::{CallLaunch, CallProgress, Context, NDArray, ParameterSet, TensorMut, TensorType, launch_call};
+use mxrt_tensor::{
+    CallLaunch, CallProgress, Context, Interest, NDArray, ParameterSet, TensorMut, TensorType, launch_call,
+};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,7 +68,7 @@ pub struct CachedOp {
     plans: PlanCache,
     building: Mutex<()>,
     divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
-    consts: Arc<ConstCache>,
+    shared: SharedPlans,
 }
 
 impl CachedOp {
@@ -106,7 +108,7 @@ impl CachedOp {
             plans: PlanCache::new(options.cache),
             building: Mutex::new(()),
             divisions: Mutex::default(),
-            consts: Arc::default(),
+            shared: SharedPlans::default(),
         })
     }
 
@@ -287,7 +289,7 @@ impl CachedOp {
         let program = Arc::new(program);
         let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
         if self.plans.insert(&self.param_types(types), data, &program, raw) {
-            self.consts.sweep();
+            self.shared.consts.sweep();
             // The next plan wants blocks of other sizes: those of the old one are of no use.
             self.engine.memory().trim();
         }
@@ -295,7 +297,7 @@ impl CachedOp {
     }
 
     fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
-        Plan::build(&self.graph, types, self.options, self.consts.clone())
+        Plan::build(&self.graph, types, self.options, &self.shared)
     }
 
     /// The parts of a batch that is better not run as a whole, and the types of its results.
@@ -407,9 +409,10 @@ impl CachedOp {
             return on_device::push(self.engine, device, &call, program, sources, random, run);
         }
         let sources = sources.clone();
+        let wanted: SmallVec<[Interest; 2]> = call.outputs.iter().filter_map(|a| a.interest()).collect();
         launch_call(self.engine, call, move |part| {
             let inputs = CallInputs { sources: &sources, arrays: part.inputs };
-            let site = HostSite { par: EnginePar(part.ctx), inputs: &inputs };
+            let site = HostSite { par: EnginePar(part.ctx), inputs: &inputs, wanted: &wanted };
             run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
         });
         Ok(())
@@ -454,6 +457,8 @@ impl Binding {
 struct HostSite<'a, 'o> {
     par: EnginePar<'a, 'o>,
     inputs: &'a CallInputs<'a>,
+    /// the results, where the call may be cancelled by dropping them
+    wanted: &'a [Interest],
 }
 
 impl RunSite for HostSite<'_, '_> {
@@ -472,6 +477,10 @@ impl RunSite for HostSite<'_, '_> {
 
     fn failure(&self, error: OpError) -> Failure {
         self.par.0.failure(error)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        !self.wanted.is_empty() && self.wanted.iter().all(Interest::is_lost)
     }
 
     fn packed(&self, params: Vec<PackedParam>) {

@@ -3,6 +3,7 @@
 use super::inputs::GraphInputs;
 use crate::compile::build::Plan;
 use crate::compile::step::{Operand, OperandPlace, PackedPlace, Step, StepNeed};
+use crate::control_flow::FlowCall;
 use crate::memory::constants::{ConstSet, pack_with};
 use crate::memory::release::PackedParam;
 use mxrt_engine::memory::MemoryPool;
@@ -33,6 +34,11 @@ pub trait RunSite: Sync {
     fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
     /// Makes the failure of an error of a step.
     fn failure(&self, error: OpError) -> Failure;
+    /// Whether all results were dropped by a caller that wants the request cancelled then. Loops look
+    /// between iterations.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
     /// Called when these parameters have just been packed: their raw weights may be released.
     fn packed(&self, params: Vec<PackedParam>);
 }
@@ -101,13 +107,37 @@ impl Plan {
                     continue;
                 }
                 if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
-                    broken.add(s, request.site.failure(step.describe(error)));
+                    broken.add(s, request.site.failure(error));
                 }
             }
             mark();
         })?;
         let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
         Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
+    }
+}
+
+impl Plan {
+    /// Runs all steps as a part of a step of another plan: with constants that have been looked up,
+    /// in memory that is there, up to the first failure.
+    pub fn run_once(
+        &self,
+        request: &PlanRequest<'_>,
+        consts: &ConstSet,
+        arena: &mut [u8],
+        outputs: &mut [TensorMut<'_>],
+    ) -> Result<(), OpError> {
+        let mut random = request.random.iter().copied();
+        let any = request.inputs.any_failed() || !consts.failures.is_empty();
+        let broken = FailedSteps { any, steps: Vec::new() };
+        for step in &self.steps {
+            let key = if step.random { random.next() } else { None };
+            if let Some(failure) = broken.inherited(step, request.inputs, consts) {
+                return Err(failure.into());
+            }
+            run_step(step, request, consts, arena, outputs, key)?;
+        }
+        Ok(())
     }
 }
 
@@ -150,6 +180,17 @@ fn run_step(
     outputs: &mut [TensorMut<'_>],
     random: Option<RandomKey>,
 ) -> Result<(), OpError> {
+    try_step(step, request, consts, arena, outputs, random).map_err(|error| step.describe(error))
+}
+
+fn try_step(
+    step: &Step,
+    request: &PlanRequest<'_>,
+    consts: &ConstSet,
+    arena: &mut [u8],
+    outputs: &mut [TensorMut<'_>],
+    random: Option<RandomKey>,
+) -> Result<(), OpError> {
     let mut slices = cut(step, arena);
     let mut results = split_results(step, outputs);
     let mut outs: SmallVec<[TensorMut<'_>; 2]> = SmallVec::new();
@@ -182,6 +223,9 @@ fn run_step(
             }
             _ => readable(operand, request, consts, &slices, &results)?,
         });
+    }
+    if let Some(flow) = &step.flow {
+        return flow.run(FlowCall { request, inputs: &ins, outputs: &mut outs, workspace, random });
     }
     let shared = step.inputs.iter().position(|operand| operand.place == OperandPlace::Shared);
     let packed = match (step.packed, step.kernel.packing()) {

@@ -156,7 +156,7 @@ impl HeldBytes {
     fn by<'a>(programs: impl IntoIterator<Item = &'a Program>) -> HeldBytes {
         let mut held = HeldBytes::default();
         let (mut plans, mut blocks, mut slots) = (HashSet::new(), HashMap::new(), HashMap::new());
-        for plan in programs.into_iter().flat_map(|program| program.plans()) {
+        for plan in programs.into_iter().flat_map(|program| program.plans()).flat_map(Plan::with_inner) {
             if !plans.insert(std::ptr::from_ref::<Plan>(plan)) {
                 continue;
             }

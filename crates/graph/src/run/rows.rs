@@ -79,7 +79,7 @@ pub fn batch(
         let divided: Vec<bool> = node.inputs.iter().map(|v| by_rows.get(v).copied().unwrap_or(false)).collect();
         let outputs = (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o));
         let any = divided.contains(&true);
-        if node.op.random || (any && !keeps_rows(node, &divided, &whole, options)) {
+        if node.is_random() || (any && !keeps_rows(node, &divided, &whole, options)) {
             return Ok(None);
         }
         for value in outputs {

@@ -2,8 +2,11 @@
 
 use super::create::versioned;
 use super::{GraphError, Node, NodeEntry, NodeParts, Symbol};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+
+/// The attribute by which nodes of a subgraph are told from those around it.
+const SUBGRAPH_NAME: &str = "__subgraph_name__";
 
 impl Symbol {
     /// A copy with nodes of its own: attributes set on one are not seen by the other.
@@ -15,6 +18,33 @@ impl Symbol {
             copies.insert(Arc::as_ptr(&node), node.with_inputs(node.name.clone(), inputs, deps));
         }
         Symbol::from_entries(self.outputs().iter().map(|e| moved(e, &copies)).collect())
+    }
+
+    /// The nodes whose attribute `__subgraph_name__` is `name`, as a graph of their own, and what
+    /// they read from outside: each such value is a variable of the new graph, with the name of the
+    /// output that it stands for.
+    pub fn cut_subgraph(&self, name: &str) -> (Symbol, Vec<NodeEntry>) {
+        let inside = |node: &Node| node.attr(SUBGRAPH_NAME).is_some_and(|n| n == name);
+        let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
+        let mut cut: Vec<(NodeEntry, NodeEntry)> = Vec::new();
+        let mut variable = |entry: &NodeEntry| {
+            let same =
+                |(have, _): &&(NodeEntry, NodeEntry)| Arc::ptr_eq(&have.node, &entry.node) && have.index == entry.index;
+            if let Some((_, made)) = cut.iter().find(same) {
+                return made.clone();
+            }
+            let made = NodeEntry::new(Node::variable(entry.node.output_name(entry.index), BTreeMap::new()), 0);
+            cut.push((entry.clone(), made.clone()));
+            made
+        };
+        for node in self.topo().into_iter().filter(|node| inside(node)) {
+            let read = |e: &NodeEntry| if inside(&e.node) { moved(e, &copies) } else { variable(e) };
+            let inputs = node.inputs.iter().map(read).collect();
+            copies.insert(Arc::as_ptr(&node), node.with_inputs(node.name.clone(), inputs, Vec::new()));
+        }
+        let output = |e: &NodeEntry| if inside(&e.node) { moved(e, &copies) } else { variable(e) };
+        let outputs = self.outputs().iter().map(output).collect();
+        (Symbol::from_entries(outputs), cut.into_iter().map(|(outer, _)| outer).collect())
     }
 
     /// A copy in which the named variables are replaced, as `sym(x=other)` makes it. `name` renames

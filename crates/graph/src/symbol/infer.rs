@@ -1,6 +1,7 @@
 //! Shape and type inference over whole graphs, in both directions, until nothing new is learnt.
 
 use super::{GraphError, Node, NodeEntry, Symbol, aux_of};
+use crate::control_flow::InnerGraphs;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, OpDef, Shapes};
 use mxrt_tensor::{DType, PartialShape};
@@ -123,8 +124,8 @@ trait Property: Clone + PartialEq {
     /// Takes over what `other` knows; says whether that was anything, or in words that the two
     /// contradict.
     fn learn(&mut self, other: &Self) -> Result<bool, String>;
-    /// Asks the operator.
-    fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError>;
+    /// Asks the operator, or its graphs.
+    fn infer(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError>;
     /// Complete input values, for the error.
     fn describe(error: OpError, inputs: &[Self]) -> OpError;
 }
@@ -165,8 +166,11 @@ impl Property for PartialShape {
         self.merge(other).map_err(|_| format!("Shape inconsistent, Provided = {self}, inferred shape={other}"))
     }
 
-    fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
-        (op.infer_shape)(&mut Shapes { attrs, inputs, outputs })
+    fn infer(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
+        match node.wiring() {
+            Some(wiring) => wiring.infer_shapes(&node.subgraphs, inputs, outputs),
+            None => (op.infer_shape)(&mut Shapes { attrs: node.parsed(), inputs, outputs }),
+        }
     }
 
     fn describe(error: OpError, inputs: &[Self]) -> OpError {
@@ -210,8 +214,11 @@ impl Property for Option<DType> {
         }
     }
 
-    fn infer(op: &OpDef, attrs: &Attrs, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
-        (op.infer_dtype)(&mut DTypes { attrs, inputs, outputs })
+    fn infer(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
+        match node.wiring() {
+            Some(wiring) => wiring.infer_dtypes(&node.subgraphs, inputs, outputs),
+            None => (op.infer_dtype)(&mut DTypes { attrs: node.parsed(), inputs, outputs }),
+        }
     }
 
     fn describe(error: OpError, inputs: &[Self]) -> OpError {
@@ -292,7 +299,7 @@ impl<T: Property> Inference<T> {
             error.message = format!("Error in operator {}: {}", node.name, error.message);
             error
         };
-        T::infer(op, node.parsed(), &mut ins, &mut outs).map_err(fail)?;
+        T::infer(op, &node, &mut ins, &mut outs).map_err(fail)?;
         let places = self.inputs[i].clone().into_iter().chain(outputs);
         for (place, value) in places.zip(ins.iter().chain(&outs)) {
             let learnt = self.state.values[place].learn(value);
@@ -311,6 +318,58 @@ impl<T: Property> Inference<T> {
                 self.num_pending += 1;
             }
         }
+    }
+}
+
+/// Infers through a graph whose variables and outputs are known as far as `inputs` and `outputs` say,
+/// and adds what is found out about them.
+fn infer_inner<T: Property>(symbol: &Symbol, inputs: &mut [T], outputs: &mut [T]) -> Result<(), OpError> {
+    let mut inference = Inference::<T>::new(symbol, &[], "")?;
+    let state = &mut inference.state;
+    let variables: Vec<usize> = (0..state.nodes.len()).filter(|i| state.nodes[*i].is_variable()).collect();
+    let place = |state: &Inferred<T>, e: &NodeEntry| state.first[state.position[&identity(&e.node)]] + e.index;
+    for (i, known) in variables.iter().zip(&*inputs) {
+        let value = &mut state.values[state.first[*i]];
+        // What is given goes before a hint.
+        if known.is_complete() {
+            *value = known.clone();
+        } else {
+            let node = &state.nodes[*i];
+            value.learn(known).map_err(|text| node.error(FailureKind::Shape, format!("'{}': {text}", node.name)))?;
+        }
+    }
+    for (entry, known) in symbol.outputs().iter().zip(&*outputs) {
+        let at = place(state, entry);
+        let differs = |text| OpError::new(FailureKind::Shape, format!("the inner output '{entry:?}': {text}"));
+        state.values[at].learn(known).map_err(differs)?;
+    }
+    let state = inference.run()?;
+    for (i, input) in variables.iter().zip(inputs) {
+        *input = state.values[state.first[*i]].clone();
+    }
+    for (entry, output) in symbol.outputs().iter().zip(outputs) {
+        *output = state.values[place(&state, entry)].clone();
+    }
+    Ok(())
+}
+
+impl InnerGraphs for Vec<Symbol> {
+    fn infer_shapes(
+        &self,
+        graph: usize,
+        inputs: &mut [PartialShape],
+        outputs: &mut [PartialShape],
+    ) -> Result<(), OpError> {
+        infer_inner(&self[graph], inputs, outputs)
+    }
+
+    fn infer_dtypes(
+        &self,
+        graph: usize,
+        inputs: &mut [Option<DType>],
+        outputs: &mut [Option<DType>],
+    ) -> Result<(), OpError> {
+        infer_inner(&self[graph], inputs, outputs)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::error::attr_error;
 use super::{MAX_OUTPUTS, Symbol};
+use crate::control_flow::{MAX_DEPTH, Wiring};
 use mxrt_engine::ForkSafeRwLock as RwLock;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, Inputs, OpDef};
@@ -50,6 +51,8 @@ pub struct Node {
     pub subgraphs: Vec<Symbol>,
     attrs: RwLock<BTreeMap<String, String>>,
     parsed: Option<Attrs>,
+    /// how the operator feeds its graphs
+    wiring: Option<Arc<Wiring>>,
     mutations: AtomicU32,
 }
 
@@ -74,6 +77,7 @@ impl Node {
             subgraphs: Vec::new(),
             attrs: RwLock::new(attrs),
             parsed: None,
+            wiring: None,
             mutations: AtomicU32::new(0),
         })
     }
@@ -96,6 +100,10 @@ impl Node {
             None => None,
             Some(op) => Some(parse(op, &parts.name, &parts.attrs)?),
         };
+        let wiring = match (parts.op, &parsed) {
+            (Some(op), Some(attrs)) => wiring(op, attrs, &parts)?,
+            _ => None,
+        };
         let node = Node {
             op: parts.op,
             name: parts.name,
@@ -104,6 +112,7 @@ impl Node {
             subgraphs: parts.subgraphs,
             attrs: RwLock::new(parts.attrs),
             parsed,
+            wiring,
             mutations: AtomicU32::new(0),
         };
         node.check_inputs()?;
@@ -120,6 +129,7 @@ impl Node {
             subgraphs: self.subgraphs.clone(),
             attrs: RwLock::new(self.attrs()),
             parsed: self.parsed.clone(),
+            wiring: self.wiring.clone(),
             mutations: AtomicU32::new(self.mutations()),
         })
     }
@@ -153,6 +163,17 @@ impl Node {
                 Err(_) => unreachable!("nothing is declared and nothing is given"),
             })
         })
+    }
+
+    /// How the operator feeds its graphs, if it runs any.
+    pub(crate) fn wiring(&self) -> Option<&Arc<Wiring>> {
+        self.wiring.as_ref()
+    }
+
+    /// How many graphs lie inside each other here.
+    fn depth(&self) -> usize {
+        let inner = self.subgraphs.iter().flat_map(|graph| graph.topo());
+        inner.map(|node| 1 + node.depth()).max().unwrap_or(0)
     }
 
     /// Number of outputs that can be used: 1 for a variable.
@@ -262,6 +283,19 @@ fn parse(op: &'static OpDef, name: &str, attrs: &BTreeMap<String, String>) -> Re
         }
     }
     Ok(parsed)
+}
+
+/// How the operator feeds its graphs; an error where they do not fit its attributes.
+fn wiring(op: &'static OpDef, attrs: &Attrs, parts: &NodeParts) -> Result<Option<Arc<Wiring>>, OpError> {
+    let fail = |e: OpError| attr_error(e, op, &parts.name, &parts.attrs);
+    let sizes: Vec<_> = parts.subgraphs.iter().map(|g| (g.input_nodes().len(), g.outputs().len())).collect();
+    let found = Wiring::new(op, attrs, parts.inputs.len(), &sizes).map_err(fail)?;
+    let nodes = parts.subgraphs.iter().flat_map(Symbol::topo);
+    if nodes.map(|node| 1 + node.depth()).max().unwrap_or(0) > MAX_DEPTH {
+        let message = format!("graphs inside graphs go deeper than {MAX_DEPTH}");
+        return Err(fail(OpError::new(FailureKind::Value, message)));
+    }
+    Ok(found.map(Arc::new))
 }
 
 impl fmt::Debug for Node {

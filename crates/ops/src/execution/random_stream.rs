@@ -11,6 +11,19 @@ pub struct RandomKey {
     pub position: u64,
 }
 
+impl RandomKey {
+    /// Piece `position` of the stream that belongs to this piece: what the random operators inside a
+    /// loop draw, one piece for each of them in each iteration.
+    pub fn inner(self, position: u64) -> RandomKey {
+        let mixed = |n: u64| {
+            let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            n ^ (n >> 31)
+        };
+        RandomKey { seed: mixed(self.seed ^ mixed(self.position.wrapping_add(0x9e37_79b9_7f4a_7c15))), position }
+    }
+}
+
 /// The stream that random operators draw from. The position is drawn when an operation is pushed.
 #[derive(Debug)]
 pub struct RandomState {

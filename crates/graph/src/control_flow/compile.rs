@@ -1,0 +1,214 @@
+//! Control flow as a step of a plan: its graphs become plans, and its memory is laid out.
+
+use super::capture::{InnerSource, inner_graph};
+use super::{Flow, FlowKind};
+use crate::compile::build::{Plan, PlanBuilder};
+use crate::ir::Value;
+use crate::memory::offsets::aligned;
+use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_ops::{Kernel, KernelCall};
+use mxrt_tensor::TensorType;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+/// The plans of inner graphs, by graph, types and captured constants. Plans for other lengths of a
+/// loop share them. Holds none alive itself: the plans around them do.
+#[derive(Default)]
+pub(crate) struct InnerPlans {
+    plans: Mutex<HashMap<String, Weak<Plan>>>,
+}
+
+impl InnerPlans {
+    fn get_or_build(&self, key: String, build: impl FnOnce() -> Result<Plan, OpError>) -> Result<Arc<Plan>, OpError> {
+        if let Some(plan) = self.plans.lock().get(&key).and_then(Weak::upgrade) {
+            return Ok(plan);
+        }
+        let plan = Arc::new(build()?);
+        let mut plans = self.plans.lock();
+        plans.retain(|_, plan| plan.strong_count() > 0);
+        plans.insert(key, Arc::downgrade(&plan));
+        Ok(plan)
+    }
+}
+
+/// A graph of the node, ready to run.
+pub(crate) struct InnerPlan {
+    pub plan: Arc<Plan>,
+    /// where each of its inputs comes from
+    pub sources: Vec<InnerSource>,
+}
+
+/// What a control-flow step runs.
+pub(crate) struct ControlFlow {
+    pub kind: FlowKind,
+    /// operator and node, for messages
+    pub op: &'static str,
+    pub node: Arc<str>,
+    pub plans: Vec<InnerPlan>,
+    /// iterations of a `foreach`
+    pub rows: usize,
+    /// operands with the first values of the states
+    pub states: Vec<usize>,
+    pub state_types: Vec<TensorType>,
+    /// the outputs before this one have a row for each iteration
+    pub stacked: usize,
+    pub stacked_rows: Vec<TensorType>,
+    pub memory: FlowMemory,
+}
+
+/// Scratch memory of a step: it does not depend on the number of iterations.
+pub(crate) struct FlowMemory {
+    /// of one inner plan at a time
+    pub arena: usize,
+    /// a second copy of each state: one is read while the other is written
+    pub states: Vec<Range<usize>>,
+    /// of the condition
+    pub condition: Range<usize>,
+    pub bytes: usize,
+}
+
+impl FlowMemory {
+    fn new(arena: usize, states: &[TensorType], condition: usize) -> FlowMemory {
+        let mut bytes = aligned(arena);
+        let mut next = |size: usize| {
+            let range = bytes..bytes + size;
+            bytes = aligned(range.end);
+            range
+        };
+        let states = states.iter().map(|t| next(t.bytes())).collect();
+        let condition = next(condition);
+        FlowMemory { arena, states, condition, bytes }
+    }
+}
+
+/// A control-flow step, and the values that are its operands.
+pub(crate) struct CompiledFlow {
+    pub flow: Arc<ControlFlow>,
+    /// which inputs of the node are operands
+    pub operands: Vec<usize>,
+}
+
+impl ControlFlow {
+    /// Compiles the graphs of node `n`.
+    pub fn compile(builder: &PlanBuilder<'_>, n: usize, flow: &Arc<Flow>) -> Result<CompiledFlow, OpError> {
+        let node = &builder.graph.nodes[n];
+        let wiring = &flow.wiring;
+        // What is captured and constant is a constant of the inner plans.
+        let inside = |k: usize| wiring.is_captured(k) && builder.is_constant(node.inputs[k]);
+        let read = |k: usize| wiring.inputs.iter().any(|feeds| feeds.contains(&k)) || !wiring.is_captured(k);
+        let operands: Vec<usize> = (0..node.inputs.len()).filter(|k| read(*k) && !inside(*k)).collect();
+        let number: Vec<Option<usize>> =
+            (0..node.inputs.len()).map(|k| operands.iter().position(|operand| *operand == k)).collect();
+        let mut plans = Vec::with_capacity(flow.graphs.len());
+        for g in 0..flow.graphs.len() {
+            let inner = inner_graph(builder, flow, g, &node.inputs, &number)?;
+            let types: Vec<String> = inner.types.iter().map(|t| t.to_string()).collect();
+            let key = format!("{:p} {g} ({}) {{{}}}", Arc::as_ptr(flow), types.join(", "), inner.constants);
+            let plan = builder
+                .shared
+                .inner
+                .get_or_build(key, || Plan::build(&inner.graph, &inner.types, builder.options, builder.shared))?;
+            plans.push(InnerPlan { plan, sources: inner.sources });
+        }
+        let outputs = (0..node.op.num_outputs(&node.attrs))
+            .map(|o| builder.type_of(Value::Node(n, o)).cloned())
+            .collect::<Result<Vec<_>, _>>()?;
+        check_outputs(flow, &plans, &outputs)?;
+        let stacked = wiring.stacked;
+        let state_types = outputs[stacked..stacked + wiring.states.len()].to_vec();
+        let arena = plans.iter().map(|inner| inner.plan.arena_bytes()).max().unwrap_or(0);
+        let condition = if wiring.is_condition(0) { plans[0].plan.outputs()[0].bytes() } else { 0 };
+        let rows = match wiring.rows {
+            0 => 0,
+            _ => builder.type_of(node.inputs[0])?.shape.first().copied().unwrap_or(0),
+        };
+        let flow = ControlFlow {
+            kind: wiring.kind,
+            op: node.stands_for,
+            node: node.name.clone(),
+            rows,
+            states: wiring.states.iter().filter_map(|k| number[*k]).collect(),
+            stacked,
+            stacked_rows: outputs[..stacked].iter().map(row_type_of_stack).collect(),
+            memory: FlowMemory::new(arena, &state_types, condition),
+            state_types,
+            plans,
+        };
+        Ok(CompiledFlow { flow: Arc::new(flow), operands })
+    }
+
+    /// The plans, those inside them included.
+    pub fn all_plans(&self) -> Vec<&Plan> {
+        self.plans.iter().flat_map(|inner| inner.plan.with_inner()).collect()
+    }
+
+    /// Whether an inner plan reads this input of the outer graph as it is.
+    pub fn reads(&self, input: usize) -> bool {
+        self.plans.iter().any(|inner| {
+            let places = inner.sources.iter().enumerate().filter(|(_, s)| **s == InnerSource::Constant(input));
+            places.into_iter().any(|(j, _)| inner.plan.reads(j))
+        })
+    }
+}
+
+fn row_type_of_stack(tensor: &TensorType) -> TensorType {
+    let shape: &[usize] = tensor.shape.get(1..).unwrap_or(&[]);
+    TensorType::new(tensor.dtype, shape)
+}
+
+/// Passes keep the types of results, so that this cannot differ; were it to, memory would not fit.
+fn check_outputs(flow: &Flow, plans: &[InnerPlan], outputs: &[TensorType]) -> Result<(), OpError> {
+    for (g, inner) in plans.iter().enumerate().filter(|(g, _)| !flow.wiring.is_condition(*g)) {
+        let made = inner.plan.outputs();
+        let want = outputs.iter().enumerate().map(|(o, t)| match o < flow.wiring.stacked {
+            true => row_type_of_stack(t),
+            false => t.clone(),
+        });
+        if !want.eq(made.iter().cloned()) {
+            let text = |types: &[TensorType]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
+            let message = format!("graph {g} makes {}, which does not fit {}", text(made), text(outputs));
+            return Err(OpError::new(FailureKind::Shape, message));
+        }
+    }
+    Ok(())
+}
+
+/// The kernel of a control-flow step: what plans and reports ask of it. The step itself runs
+/// [`ControlFlow`], since kernels see neither parameters nor the place where they run.
+pub(crate) struct FlowKernel(pub Arc<ControlFlow>);
+
+impl Kernel for FlowKernel {
+    fn run(&self, _: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        Err(OpError::new(FailureKind::Operator, "control flow runs as a step of a plan only"))
+    }
+
+    fn workspace(&self) -> usize {
+        self.0.memory.bytes
+    }
+
+    fn describe(&self) -> String {
+        let steps = |g: usize| {
+            let plan = &self.0.plans[g].plan;
+            format!("{} steps, {} constants", plan.steps.len(), plan.consts.slots.len())
+        };
+        match self.0.kind {
+            FlowKind::Foreach => format!("{} rows of {}", self.0.rows, steps(0)),
+            FlowKind::WhileLoop { max_iterations } => format!("at most {max_iterations} times {}", steps(1)),
+            FlowKind::Cond => format!("{} or {}", steps(1), steps(2)),
+        }
+    }
+
+    fn cost_ns(&self) -> u64 {
+        let cost = |g: usize| self.0.plans[g].plan.cost_ns();
+        let all = match self.0.kind {
+            FlowKind::Foreach => cost(0).saturating_mul(self.0.rows as u64),
+            FlowKind::WhileLoop { max_iterations } => {
+                (cost(0).saturating_add(cost(1))).saturating_mul(max_iterations as u64)
+            }
+            FlowKind::Cond => cost(0).saturating_add(cost(1).max(cost(2))),
+        };
+        all.max(1)
+    }
+}

@@ -1,0 +1,58 @@
+//! Nodes that run graphs: `_foreach`, `_while_loop` and `_cond`.
+//!
+//! | module | does |
+//! | --- | --- |
+//! | `wiring` | which array of the node is which input of which graph |
+//! | `infer` | types around the node, through its graphs in both directions |
+//! | `capture` | constants of the outer graph become constants of an inner one |
+//! | `compile` | the graphs become plans, shared by all plans that need the same |
+//! | `run` | iterations, one inner plan after the other in the step's scratch memory |
+
+mod capture;
+mod compile;
+mod infer;
+mod run;
+mod wiring;
+
+pub(crate) use compile::{ControlFlow, FlowKernel, InnerPlans};
+pub(crate) use infer::InnerGraphs;
+pub(crate) use run::FlowCall;
+pub(crate) use wiring::{FlowKind, Wiring};
+
+use crate::ir::{Graph, Value};
+use crate::passes::{self, PassChoice};
+use mxrt_engine::OpError;
+
+/// Graphs inside graphs go no deeper.
+pub(crate) const MAX_DEPTH: usize = 8;
+
+/// The graphs of a node, and how they are fed.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub wiring: Wiring,
+    pub graphs: Vec<Graph>,
+}
+
+impl Flow {
+    /// Runs the passes on the graphs. Inputs that the node captures are constant where `constant`
+    /// says so of the values that it reads.
+    pub fn with_passes(
+        mut self,
+        reads: &[Value],
+        constant: &dyn Fn(Value) -> bool,
+        choice: PassChoice,
+    ) -> Result<Flow, OpError> {
+        for (graph, feeds) in self.graphs.iter_mut().zip(&self.wiring.inputs) {
+            for (input, k) in graph.inputs.iter_mut().zip(feeds) {
+                input.constant = self.wiring.is_captured(*k) && constant(reads[*k]);
+            }
+            *graph = passes::run_all(std::mem::take(graph), choice)?;
+        }
+        Ok(self)
+    }
+
+    /// Whether any of the graphs draws random numbers.
+    pub fn is_random(&self) -> bool {
+        self.graphs.iter().any(|graph| graph.nodes.iter().any(|node| node.is_random()))
+    }
+}

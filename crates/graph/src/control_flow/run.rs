@@ -1,0 +1,334 @@
+//! Running control flow: inner plans one after the other, in the scratch memory of the step.
+//!
+//! The rows of a stacked output are written where they belong. A state has two places, the output of
+//! the step and a copy in its scratch memory: an iteration reads one and writes the other.
+
+use super::FlowKind;
+use super::capture::InnerSource;
+use super::compile::{ControlFlow, InnerPlan};
+use crate::memory::constants::{ConstSet, ValueKey};
+use crate::memory::release::PackedParam;
+use crate::run::execute::{PlanRequest, RunSite};
+use crate::run::inputs::GraphInputs;
+use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::{Failure, FailureKind, OpError};
+use mxrt_ops::{Par, RandomKey};
+use mxrt_tensor::{DType, TensorMut, TensorRef, TensorType};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What a control-flow step is given.
+pub(crate) struct FlowCall<'a, 'o> {
+    pub request: &'a PlanRequest<'a>,
+    pub inputs: &'a [TensorRef<'a>],
+    pub outputs: &'a mut [TensorMut<'o>],
+    pub workspace: &'a mut [u8],
+    /// the step's piece of the random stream, if its graphs draw
+    pub random: Option<RandomKey>,
+}
+
+type Places<'a> = SmallVec<[&'a mut [u8]; 4]>;
+
+/// A loop while it runs.
+struct Running<'a> {
+    flow: &'a ControlFlow,
+    request: &'a PlanRequest<'a>,
+    site: InnerSite<'a>,
+    inputs: &'a [TensorRef<'a>],
+    /// by graph
+    consts: SmallVec<[Arc<ConstSet>; 3]>,
+    random: Option<RandomKey>,
+    arena: &'a mut [u8],
+}
+
+fn misplaced() -> OpError {
+    OpError::new(FailureKind::Operator, "the plan places the states of a loop outside of its memory")
+}
+
+impl ControlFlow {
+    /// Runs the graphs. Errors of inner steps name their node, and the iteration.
+    pub fn run(&self, call: FlowCall<'_, '_>) -> Result<(), OpError> {
+        let FlowCall { request, inputs, outputs, workspace, random } = call;
+        let (arena, rest) = workspace.split_at_mut_checked(self.memory.arena).ok_or_else(misplaced)?;
+        let mut places = Places::new();
+        let (mut rest, mut at) = (rest, self.memory.arena);
+        for range in self.memory.states.iter().chain([&self.memory.condition]) {
+            let (_, tail) = rest.split_at_mut_checked(range.start - at).ok_or_else(misplaced)?;
+            let (place, tail) = tail.split_at_mut_checked(range.len()).ok_or_else(misplaced)?;
+            places.push(place);
+            (rest, at) = (tail, range.end);
+        }
+        let condition = places.pop().ok_or_else(misplaced)?;
+        let site = InnerSite(request.site);
+        let mut running = Running { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena };
+        running.constants()?;
+        let (stacked, states) = outputs.split_at_mut(self.stacked);
+        let mut rows: SmallVec<[&mut [u8]; 4]> = stacked.iter_mut().map(TensorMut::bytes_mut).collect();
+        let mut last: Places<'_> = states.iter_mut().map(TensorMut::bytes_mut).collect();
+        match self.kind {
+            FlowKind::Foreach => running.foreach(&mut rows, &mut last, &mut places),
+            FlowKind::WhileLoop { max_iterations } => {
+                running.while_loop(max_iterations, condition, &mut rows, &mut last, &mut places)
+            }
+            FlowKind::Cond => running.branch(condition, &mut last),
+        }
+    }
+}
+
+impl<'a> Running<'a> {
+    /// Computes the constants of the graphs, if no request before has.
+    fn constants(&mut self) -> Result<(), OpError> {
+        for inner in &self.flow.plans {
+            let inputs = self.inner_inputs(inner, 0, &[]);
+            let request = PlanRequest { site: &self.site, inputs: &inputs, random: &[] };
+            self.consts.push(inner.plan.constants(&request));
+        }
+        Ok(())
+    }
+
+    fn inner_inputs<'s>(&'s self, inner: &'s InnerPlan, row: usize, states: &'s [TensorRef<'s>]) -> InnerInputs<'s> {
+        InnerInputs { inner, operands: self.inputs, states, row, outer: self.request.inputs }
+    }
+
+    /// The states before the first iteration.
+    fn first_states(&self) -> SmallVec<[TensorRef<'a>; 4]> {
+        self.flow.states.iter().map(|operand| self.inputs[*operand]).collect()
+    }
+
+    /// Runs a graph once; `outputs` are where its results go.
+    fn run(
+        &mut self,
+        graph: usize,
+        iteration: usize,
+        states: &[TensorRef<'_>],
+        outputs: &mut [TensorMut<'_>],
+    ) -> Result<(), OpError> {
+        if self.site.is_cancelled() {
+            let error = OpError::new(FailureKind::Cancelled, "the results were dropped while the loop was running");
+            return Err(self.place(error.op(self.flow.op).node(&*self.flow.node), iteration));
+        }
+        let inner = &self.flow.plans[graph];
+        let keys = self.keys(graph, iteration);
+        let arena = std::mem::take(&mut self.arena);
+        let inputs = InnerInputs { inner, operands: self.inputs, states, row: iteration, outer: self.request.inputs };
+        let request = PlanRequest { site: &self.site, inputs: &inputs, random: &keys };
+        let done = inner.plan.run_once(&request, &self.consts[graph], arena, outputs);
+        self.arena = arena;
+        done.map_err(|error| self.place(error, iteration))
+    }
+
+    /// Pieces of the random stream for the random steps of a graph in one iteration.
+    fn keys(&self, graph: usize, iteration: usize) -> SmallVec<[RandomKey; 2]> {
+        let Some(key) = self.random else { return SmallVec::new() };
+        let draws = |g: usize| self.flow.plans[g].plan.random_draws() as u64;
+        let each: u64 = (0..self.flow.plans.len()).map(draws).sum();
+        let first = iteration as u64 * each + (0..graph).map(draws).sum::<u64>();
+        (first..first + draws(graph)).map(|position| key.inner(position)).collect()
+    }
+
+    /// Adds to an error where in the loop it happened.
+    fn place(&self, mut error: OpError, iteration: usize) -> OpError {
+        if error.inherited().is_none() {
+            let place = match self.flow.kind {
+                FlowKind::Cond => format!(" (in {} '{}')", self.flow.op, self.flow.node),
+                _ => format!(" (in iteration {iteration} of {} '{}')", self.flow.op, self.flow.node),
+            };
+            error.message.push_str(&place);
+        }
+        error
+    }
+
+    fn foreach<'b>(
+        &mut self,
+        rows: &mut [&mut [u8]],
+        last: &mut [&'b mut [u8]],
+        spare: &mut [&'b mut [u8]],
+    ) -> Result<(), OpError> {
+        let count = self.flow.rows;
+        for t in 0..count {
+            // The last iteration writes where the results belong.
+            let ends = (count - 1 - t).is_multiple_of(2);
+            let (to, from) = if ends { (&mut *last, &*spare) } else { (&mut *spare, &*last) };
+            self.iteration(0, t, from, rows, to)?;
+        }
+        if count == 0 { self.keep_first(last) } else { Ok(()) }
+    }
+
+    fn while_loop<'b>(
+        &mut self,
+        max_iterations: usize,
+        condition: &mut [u8],
+        rows: &mut [&mut [u8]],
+        last: &mut [&'b mut [u8]],
+        spare: &mut [&'b mut [u8]],
+    ) -> Result<(), OpError> {
+        let mut taken = 0;
+        while taken < max_iterations {
+            let (to, from) = if taken % 2 == 0 { (&mut *last, &*spare) } else { (&mut *spare, &*last) };
+            if !self.decide(taken, from, condition)? {
+                break;
+            }
+            self.iteration(1, taken, from, rows, to)?;
+            taken += 1;
+        }
+        for (row, tensor) in rows.iter_mut().zip(&self.flow.stacked_rows) {
+            row.get_mut(taken * tensor.bytes()..).ok_or_else(misplaced)?.fill(0);
+        }
+        match taken {
+            0 => self.keep_first(last),
+            odd if odd % 2 == 1 => Ok(()),
+            _ => {
+                last.iter_mut().zip(&*spare).for_each(|(to, from)| to.copy_from_slice(from));
+                Ok(())
+            }
+        }
+    }
+
+    fn branch(&mut self, condition: &mut [u8], outputs: &mut [&mut [u8]]) -> Result<(), OpError> {
+        let graph = if self.decide(0, &[], condition)? { 1 } else { 2 };
+        let types = self.flow.plans[graph].plan.clone();
+        let mut outputs: SmallVec<[TensorMut<'_>; 4]> =
+            types.outputs().iter().zip(outputs).map(|(t, bytes)| TensorMut::new(t.dtype, &t.shape, bytes)).collect();
+        self.run(graph, 0, &[], &mut outputs)
+    }
+
+    /// What graph 0 says.
+    fn decide(&mut self, iteration: usize, from: &[&mut [u8]], condition: &mut [u8]) -> Result<bool, OpError> {
+        let plan = self.flow.plans[0].plan.clone();
+        let made: &TensorType = &plan.outputs()[0];
+        let flow = self.flow;
+        let states = if iteration == 0 { self.first_states() } else { states(flow, from) };
+        let mut outputs = [TensorMut::new(made.dtype, &made.shape, condition)];
+        self.run(0, iteration, &states, &mut outputs)?;
+        Ok(is_true(made.dtype, condition))
+    }
+
+    /// One iteration of the body: states are read from `from` (at first from the operands) and
+    /// written to `to`.
+    fn iteration(
+        &mut self,
+        graph: usize,
+        t: usize,
+        from: &[&mut [u8]],
+        rows: &mut [&mut [u8]],
+        to: &mut [&mut [u8]],
+    ) -> Result<(), OpError> {
+        let flow = self.flow;
+        let mut outputs: SmallVec<[TensorMut<'_>; 4]> = SmallVec::new();
+        for (row, tensor) in rows.iter_mut().zip(&flow.stacked_rows) {
+            let bytes = tensor.bytes();
+            let row = row.get_mut(t * bytes..(t + 1) * bytes).ok_or_else(misplaced)?;
+            outputs.push(TensorMut::new(tensor.dtype, &tensor.shape, row));
+        }
+        for (place, tensor) in to.iter_mut().zip(&flow.state_types) {
+            outputs.push(TensorMut::new(tensor.dtype, &tensor.shape, place));
+        }
+        let states = if t == 0 { self.first_states() } else { states(flow, from) };
+        self.run(graph, t, &states, &mut outputs)
+    }
+
+    /// Without an iteration the last states are the first ones.
+    fn keep_first(&self, last: &mut [&mut [u8]]) -> Result<(), OpError> {
+        for (to, from) in last.iter_mut().zip(self.first_states()) {
+            to.copy_from_slice(from.bytes());
+        }
+        Ok(())
+    }
+}
+
+fn states<'a>(flow: &'a ControlFlow, places: &'a [&mut [u8]]) -> SmallVec<[TensorRef<'a>; 4]> {
+    flow.state_types.iter().zip(places).map(|(t, bytes)| TensorRef::new(t.dtype, &t.shape, bytes)).collect()
+}
+
+/// Whether a single number is not zero.
+fn is_true(dtype: DType, bytes: &[u8]) -> bool {
+    match bytes.split_last() {
+        // The last byte of a float has its sign: minus zero is zero.
+        Some((last, rest)) if dtype.is_float() => rest.iter().any(|b| *b != 0) || last & 0x7f != 0,
+        _ => bytes.iter().any(|b| *b != 0),
+    }
+}
+
+/// The inputs of an inner plan in one iteration.
+struct InnerInputs<'a> {
+    inner: &'a InnerPlan,
+    operands: &'a [TensorRef<'a>],
+    states: &'a [TensorRef<'a>],
+    row: usize,
+    outer: &'a dyn GraphInputs,
+}
+
+impl InnerInputs<'_> {
+    /// The input of the outer graph that an input is, if it is a parameter.
+    fn outer_input(&self, input: usize) -> Option<usize> {
+        match self.inner.sources.get(input) {
+            Some(InnerSource::Constant(i)) => Some(*i),
+            _ => None,
+        }
+    }
+}
+
+impl GraphInputs for InnerInputs<'_> {
+    fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError> {
+        let none =
+            || OpError::new(FailureKind::Operator, format!("an inner plan reads input {input}, which is not there"));
+        match *self.inner.sources.get(input).ok_or_else(none)? {
+            InnerSource::Row(operand) => {
+                let tensor = self.inner.plan.inputs.get(input).ok_or_else(none)?;
+                let bytes = tensor.bytes();
+                let whole = self.operands.get(operand).ok_or_else(none)?;
+                let row = whole.bytes().get(self.row * bytes..(self.row + 1) * bytes).ok_or_else(none)?;
+                Ok(TensorRef::new(tensor.dtype, &tensor.shape, row))
+            }
+            InnerSource::State(state) => self.states.get(state).copied().ok_or_else(none),
+            InnerSource::Whole(operand) => self.operands.get(operand).copied().ok_or_else(none),
+            InnerSource::Constant(i) => self.outer.tensor(i),
+            InnerSource::Expression => Err(none()),
+        }
+    }
+
+    fn key(&self, input: usize) -> ValueKey {
+        self.outer_input(input).map_or_else(ValueKey::default, |i| self.outer.key(i))
+    }
+
+    /// A step whose operands have failed does not run; parameters are no operands.
+    fn failure(&self, input: usize) -> Option<&Failure> {
+        self.outer.failure(self.outer_input(input)?)
+    }
+
+    fn any_failed(&self) -> bool {
+        self.outer.any_failed()
+    }
+
+    fn params_key(&self) -> Option<(u64, u64)> {
+        self.outer.params_key()
+    }
+}
+
+/// Where inner plans run.
+struct InnerSite<'a>(&'a dyn RunSite);
+
+impl RunSite for InnerSite<'_> {
+    fn par(&self) -> &dyn Par {
+        self.0.par()
+    }
+
+    fn memory(&self) -> &'static MemoryPool {
+        self.0.memory()
+    }
+
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        self.0.with_arena(bytes, run)
+    }
+
+    fn failure(&self, error: OpError) -> Failure {
+        self.0.failure(error)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Raw weights that only a loop reads stay: numbers of inputs are those of the inner plan.
+    fn packed(&self, _: Vec<PackedParam>) {}
+}

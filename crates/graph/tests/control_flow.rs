@@ -1,0 +1,398 @@
+//! Loops and branches: graphs inside nodes, compiled into plans inside plans.
+
+mod common;
+
+use common::compare::{array, engine, values};
+use common::*;
+use mxrt_engine::{FailureKind, OpError, WaitError};
+use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};
+use mxrt_ops::RandomState;
+use mxrt_tensor::{NDArray, PartialShape, Shape};
+use std::sync::Arc;
+
+fn floats(shape: &[usize], numbers: impl IntoIterator<Item = f32>) -> NDArray {
+    array(&Shape::new(shape), numbers.into_iter())
+}
+
+fn counted(shape: &[usize]) -> NDArray {
+    floats(shape, (0..).map(|n| (n % 7) as f32 * 0.25 - 0.5))
+}
+
+/// A node that runs graphs; `inputs` are its arrays.
+fn node(op_name: &str, name: &str, pairs: &[(&str, &str)], inputs: &[&Symbol], graphs: &[Symbol]) -> Symbol {
+    try_node(op_name, name, pairs, inputs, graphs).unwrap_or_else(|e| panic!("{}", e.message))
+}
+
+fn try_node(
+    op_name: &str,
+    name: &str,
+    pairs: &[(&str, &str)],
+    inputs: &[&Symbol],
+    graphs: &[Symbol],
+) -> Result<Symbol, OpError> {
+    let inputs = inputs.iter().map(|s| (None, (*s).clone())).collect();
+    Symbol::create_with_subgraphs(op(op_name), name.to_owned(), attrs(pairs), inputs, graphs.to_vec())
+}
+
+/// `state = state + row * w`, which is also the output.
+fn sums() -> Symbol {
+    let product = apply("broadcast_mul", "product", &[], &[&var("row"), &var("w")]);
+    let sum = apply("elemwise_add", "sum", &[], &[&product, &var("state")]);
+    let body = Symbol::group(&[sum.clone(), apply("_copy", "last", &[], &[&sum])]);
+    // The body's inputs are row, w, state.
+    let places = [("in_data_locs", "[0]"), ("in_state_locs", "[2]"), ("remain_locs", "[1]")];
+    let counts = [("num_outputs", "2"), ("num_out_data", "1")];
+    node("_foreach", "loop", &[&places[..], &counts[..]].concat(), &[&var("data"), &var("init"), &var("w")], &[body])
+}
+
+/// A recurrent step with dense weights: `state = tanh(row W' + b + state)`.
+fn recurrent(count: &str) -> Symbol {
+    let dense =
+        apply("FullyConnected", "fc", &[("num_hidden", count)], &[&var("row"), &var("fc_weight"), &var("fc_bias")]);
+    let sum = apply("elemwise_add", "sum", &[], &[&dense, &var("state")]);
+    let state = apply("tanh", "state_out", &[], &[&sum]);
+    let body = Symbol::group(&[state.clone(), apply("_copy", "last", &[], &[&state])]);
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[3]"),
+        ("remain_locs", "[1, 2]"),
+        ("num_outputs", "2"),
+        ("num_out_data", "1"),
+    ];
+    let inputs = [&var("data"), &var("init"), &var("fc_weight"), &var("fc_bias")];
+    node("_foreach", "recurrent", &attrs, &inputs, &[body])
+}
+
+fn compile(symbol: &Symbol) -> CachedOp {
+    CachedOp::new(engine(), symbol, &CachedOpFlags::default()).unwrap_or_else(|e| panic!("{}", e.message))
+}
+
+fn call(op: &CachedOp, inputs: &[&NDArray]) -> Vec<Vec<f32>> {
+    op.call(inputs).unwrap_or_else(|e| panic!("{}", e.message)).iter().map(values).collect()
+}
+
+fn running_sums(rows: &[f32], width: usize, w: f32) -> Vec<f32> {
+    let mut state = vec![0.0; width];
+    let mut all = Vec::new();
+    for row in rows.chunks(width) {
+        state.iter_mut().zip(row).for_each(|(s, x)| *s += x * w);
+        all.extend(&state);
+    }
+    all
+}
+
+#[test]
+fn a_loop_over_rows_stacks_outputs_and_returns_the_last_state() {
+    let op = compile(&sums());
+    for rows in [1, 2, 3, 1000] {
+        let data = counted(&[rows, 2]);
+        let out = call(&op, &[&data, &floats(&[2], [0.0; 2]), &floats(&[1], [2.0])]);
+        let want = running_sums(&values(&data), 2, 2.0);
+        assert_eq!(out[0], want, "{rows} rows");
+        assert_eq!(out[1], want[want.len() - 2..], "{rows} rows");
+    }
+    let none = call(&op, &[&floats(&[0, 2], []), &floats(&[2], [3.0, 4.0]), &floats(&[1], [2.0])]);
+    assert_eq!(none, [vec![], vec![3.0, 4.0]], "without rows the states stay");
+}
+
+#[test]
+fn a_row_of_a_list_of_numbers_has_one_element() {
+    let op = compile(&sums());
+    let out = op.call(&[&floats(&[3], [1.0, 2.0, 3.0]), &floats(&[1], [0.0]), &floats(&[1], [1.0])]);
+    let out = out.unwrap_or_else(|e| panic!("{}", e.message));
+    assert_eq!(out[0].shape(), &Shape::new(&[3, 1]));
+    assert_eq!(values(&out[0]), [1.0, 3.0, 6.0]);
+}
+
+#[test]
+fn memory_of_a_loop_does_not_grow_with_its_length() {
+    let op = compile(&recurrent("8"));
+    let arena = |rows: usize| {
+        let arrays = [counted(&[rows, 4, 8]), counted(&[4, 8]), counted(&[8, 8]), counted(&[8])];
+        let types: Vec<_> = arrays.iter().map(|a| a.tensor_type()).collect();
+        op.plan(&types).unwrap_or_else(|e| panic!("{}", e.message)).arena_bytes
+    };
+    assert_eq!(arena(2), arena(2000));
+    assert!(arena(2) > 0);
+}
+
+#[test]
+fn weights_of_a_loop_are_packed_once_for_all_lengths_and_follow_their_versions() {
+    let op = compile(&recurrent("32"));
+    let weight = counted(&[32, 32]);
+    let arrays = |rows: usize| [counted(&[rows, 4, 32]), counted(&[4, 32])];
+    let bias = counted(&[32]);
+    let run = |rows: usize, weight: &NDArray| {
+        let [data, init] = arrays(rows);
+        call(&op, &[&data, &init, weight, &bias])
+    };
+    let short = run(3, &weight);
+    let packed = op.stats().constant_bytes;
+    assert!(packed > 0, "the weights are constants");
+    let long = run(50, &weight);
+    assert_eq!(op.stats().constant_bytes, packed, "another length packs nothing");
+    assert_eq!(long[0][..short[0].len()], short[0]);
+    let [data, init] = arrays(3);
+    let types: Vec<_> = [&data, &init, &weight, &bias].iter().map(|a| a.tensor_type()).collect();
+    let text = op.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
+    assert!(text.contains("3 rows of 3 steps, 1 constants"), "{text}");
+    let zero = floats(&[32, 32], [0.0; 1024]);
+    let other = run(3, &zero);
+    assert_ne!(other, short);
+    assert_eq!(run(3, &weight), short);
+}
+
+/// `i = i + 1, s = s + i` while `i < limit`; the output is `2 s`.
+fn counting(max_iterations: &str) -> Symbol {
+    let condition = apply("_lesser_scalar", "below", &[("scalar", "5")], &[&var("i")]);
+    let doubled = apply("_mul_scalar", "doubled", &[("scalar", "2")], &[&var("s")]);
+    let next = apply("_plus_scalar", "next", &[("scalar", "1")], &[&var("i")]);
+    let sum = apply("elemwise_add", "sum", &[], &[&var("s"), &var("i")]);
+    // Two variables of one name would be two inputs.
+    let (i, s) = (var("i"), var("s"));
+    let step = Symbol::group(&[doubled, next, sum])
+        .compose(None, vec![(Some("i".to_owned()), i), (Some("s".to_owned()), s)])
+        .unwrap_or_else(|e| panic!("{e}"));
+    let attrs = [
+        ("max_iterations", max_iterations),
+        ("cond_input_locs", "[0]"),
+        ("func_input_locs", "[1, 0]"),
+        ("func_var_locs", "[1, 0]"),
+        ("num_out_data", "1"),
+        ("num_outputs", "3"),
+    ];
+    node("_while_loop", "count", &attrs, &[&var("i"), &var("s")], &[condition, step])
+}
+
+#[test]
+fn a_while_loop_ends_when_its_condition_or_its_limit_says_so() {
+    let run = |limit: &str, i: f32| call(&compile(&counting(limit)), &[&floats(&[1], [i]), &floats(&[1], [1.0])]);
+    // i, s: 0 1, 1 1, 2 2, 3 4, 4 7, 5 11
+    assert_eq!(run("6", 0.0), [vec![2.0, 2.0, 4.0, 8.0, 14.0, 0.0], vec![5.0], vec![11.0]]);
+    assert_eq!(run("3", 0.0), [vec![2.0, 2.0, 4.0], vec![3.0], vec![4.0]]);
+    assert_eq!(run("6", 1.0), [vec![2.0, 4.0, 8.0, 14.0, 0.0, 0.0], vec![5.0], vec![11.0]]);
+    assert_eq!(run("2", 9.0), [vec![0.0, 0.0], vec![9.0], vec![1.0]], "not a single step");
+}
+
+/// `x + y` if the first value of `p` is not zero, else `x * 3`.
+fn branch() -> Symbol {
+    let condition = apply("_copy", "p_out", &[], &[&var("p")]);
+    let left = apply("elemwise_add", "plus", &[], &[&var("x"), &var("y")]);
+    let right = apply("_mul_scalar", "times", &[("scalar", "3")], &[&var("x")]);
+    let attrs =
+        [("cond_input_locs", "[0]"), ("then_input_locs", "[1, 2]"), ("else_input_locs", "[1]"), ("num_outputs", "1")];
+    node("_cond", "branch", &attrs, &[&var("p"), &var("x"), &var("y")], &[condition, left, right])
+}
+
+#[test]
+fn a_branch_is_chosen_by_the_value() {
+    let op = compile(&branch());
+    let (x, y) = (floats(&[2], [1.0, 2.0]), floats(&[2], [10.0, 20.0]));
+    let run = |p: f32| call(&op, &[&floats(&[1], [p]), &x, &y]);
+    for p in [1.0, -0.5, f32::NAN, f32::MIN_POSITIVE / 4.0] {
+        assert_eq!(run(p), [[11.0, 22.0]], "{p}");
+    }
+    for p in [0.0, -0.0] {
+        assert_eq!(run(p), [[3.0, 6.0]], "{p}");
+    }
+}
+
+/// For every row of `data`, the sum of `sums` over the row's rows.
+fn nested() -> Symbol {
+    let inner = sums();
+    let (inner, w) = (inner.output(1).unwrap_or_else(|| panic!("two outputs")), var("w"));
+    let arguments = [("data", var("matrix")), ("init", var("total")), ("w", w)];
+    let arguments = arguments.map(|(name, symbol)| (Some(name.to_owned()), symbol)).to_vec();
+    let total = inner.compose(None, arguments).unwrap_or_else(|e| panic!("{e}"));
+    let body = Symbol::group(&[total.clone(), apply("_copy", "kept", &[], &[&total])]);
+    assert_eq!(body.list_inputs(), ["matrix", "total", "w"]);
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[1]"),
+        ("remain_locs", "[2]"),
+        ("num_outputs", "2"),
+        ("num_out_data", "1"),
+    ];
+    node("_foreach", "outer", &attrs, &[&var("data"), &var("init"), &var("w")], &[body])
+}
+
+#[test]
+fn loops_nest_and_their_text_says_the_same() {
+    let symbol = nested();
+    let again = load(&symbol.to_json());
+    assert_eq!(again.to_json(), symbol.to_json());
+    let data = counted(&[3, 4, 2]);
+    let want = running_sums(&values(&data), 2, 0.5);
+    for symbol in [symbol, again] {
+        let out = call(&compile(&symbol), &[&data, &floats(&[2], [0.0; 2]), &floats(&[1], [0.5])]);
+        let ends: Vec<f32> = want.chunks(8).flat_map(|block| block[6..].to_vec()).collect();
+        assert_eq!(out, [ends, want[22..].to_vec()]);
+    }
+}
+
+#[test]
+fn types_go_through_graphs_in_both_directions() {
+    let known = |pairs: &[(&str, &[usize])]| -> Vec<(String, PartialShape)> {
+        pairs.iter().map(|(n, s)| ((*n).to_owned(), PartialShape::from_zero_unknown(s))).collect()
+    };
+    let of = |dims: &[usize]| PartialShape::from_zero_unknown(dims);
+    let found = recurrent("6").infer_shape(&known(&[("data", &[5, 2, 3])]), false).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(found.args, [of(&[5, 2, 3]), of(&[2, 6]), of(&[6, 3]), of(&[6])]);
+    assert_eq!(found.outs, [of(&[5, 2, 6]), of(&[2, 6])]);
+    let nested =
+        nested().infer_shape(&known(&[("data", &[5, 0, 3]), ("w", &[1])]), true).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(nested.outs, [of(&[5, 3]), of(&[3])]);
+    let types = counting("4").infer_type(&[("s".to_owned(), mxrt_tensor::DType::F64)], false);
+    let types = types.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(types.args, [Some(mxrt_tensor::DType::F64); 2]);
+    let shapes = counting("4").infer_shape(&known(&[("i", &[1])]), false).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(shapes.outs, [of(&[4, 1]), of(&[1]), of(&[1])]);
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_that_names_the_node() {
+    let message = |error: GraphError| OpError::from(error).message.clone();
+    let known = [("data", &[5, 2][..]), ("init", &[3]), ("w", &[1])];
+    let known = known.map(|(name, dims)| (name.to_owned(), Shape::new(dims).into()));
+    let text = message(sums().infer_shape(&known, false).expect_err("the state has another shape"));
+    assert!(text.contains("Error in operator loop") && text.contains("(3,)"), "{text}");
+    let known = [("p".to_owned(), Shape::new(&[2]).into())];
+    let text = message(branch().infer_shape(&known, true).expect_err("two numbers are no condition"));
+    assert!(text.contains("the condition must be a single number"), "{text}");
+    let body = apply("_copy", "copy", &[], &[&var("row")]);
+    let mut attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[]"),
+        ("remain_locs", "[]"),
+        ("num_outputs", "1"),
+        ("num_out_data", "1"),
+    ];
+    attrs[0].1 = "[7]";
+    let error = try_node("_foreach", "wrong", &attrs, &[&var("data")], &[body]).expect_err("there is no input 7");
+    assert!(error.message.contains("in_data_locs names input 7, but there are 1"), "{}", error.message);
+    assert_eq!(error.node.as_deref(), Some("wrong"));
+    attrs[0].1 = "[0]";
+    let error = try_node("_foreach", "empty", &attrs, &[&var("data")], &[]).expect_err("there is no graph");
+    assert!(error.message.contains("runs 1 graphs (body), but the node has 0"), "{}", error.message);
+}
+
+#[test]
+fn graphs_inside_graphs_end_somewhere() {
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[]"),
+        ("remain_locs", "[]"),
+        ("num_outputs", "1"),
+        ("num_out_data", "1"),
+    ];
+    let mut body = apply("_copy", "copy", &[], &[&var("row")]);
+    for depth in 0..20 {
+        match try_node("_foreach", &format!("depth{depth}"), &attrs, &[&var("row")], &[body.clone()]) {
+            Ok(deeper) => body = deeper,
+            Err(error) => {
+                assert!(depth == 8 && error.message.contains("deeper than 8"), "{depth}: {}", error.message);
+                return;
+            }
+        }
+    }
+    panic!("twenty graphs inside each other were accepted");
+}
+
+/// `w[row]` for every row; an index that `w` does not have is an error of the operator.
+fn picks() -> Symbol {
+    let picked = apply("gather_nd", "fetch", &[], &[&var("w"), &var("row")]);
+    let attrs = [
+        ("in_data_locs", "[1]"),
+        ("in_state_locs", "[]"),
+        ("remain_locs", "[0]"),
+        ("num_outputs", "1"),
+        ("num_out_data", "1"),
+    ];
+    node("_foreach", "picking", &attrs, &[&var("data"), &var("w")], &[picked])
+}
+
+#[test]
+fn a_failure_names_the_inner_node_and_the_iteration() {
+    let op = compile(&picks());
+    let w = floats(&[4], [1.0, 2.0, 3.0, 4.0]);
+    let good = call(&op, &[&floats(&[3, 1, 1], [0.0, 3.0, 1.0]), &w]);
+    assert_eq!(good, [[1.0, 4.0, 2.0]]);
+    let bad = op.call(&[&floats(&[3, 1, 1], [0.0, 3.0, 9.0]), &w]).unwrap_or_else(|e| panic!("{}", e.message));
+    let Err(WaitError::Failed(failure)) = bad[0].wait_to_read() else { panic!("index 9 does not exist") };
+    assert_eq!(failure.node(), Some("fetch"));
+    assert!(failure.message().contains("(in iteration 2 of _foreach 'picking')"), "{}", failure.message());
+    assert_eq!(failure.kind(), FailureKind::Index);
+    assert_eq!(call(&op, &[&floats(&[1, 1, 1], [2.0]), &w]), [[3.0]], "the next call is not concerned");
+}
+
+/// A loop that adds a random number to each row.
+fn noise() -> Symbol {
+    let drawn = apply("_random_uniform", "drawn", &[("shape", "(2,)")], &[]);
+    let sum = apply("elemwise_add", "sum", &[], &[&drawn, &var("row")]);
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[]"),
+        ("remain_locs", "[]"),
+        ("num_outputs", "1"),
+        ("num_out_data", "1"),
+    ];
+    node("_foreach", "noise", &attrs, &[&var("data")], &[sum])
+}
+
+#[test]
+fn iterations_draw_other_numbers_and_a_seed_gives_them_again() {
+    let data = floats(&[50, 2], [0.0; 100]);
+    let run = |seed: u64| {
+        let op = compile(&noise()).with_random(Arc::new(RandomState::new(seed)));
+        [call(&op, &[&data]).remove(0), call(&op, &[&data]).remove(0)]
+    };
+    let [first, second] = run(3);
+    let mut all: Vec<u32> = first.iter().chain(&second).map(|x| x.to_bits()).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert!(all.len() > 195, "only {} of 200 numbers differ", all.len());
+    assert!(first.iter().all(|x| (0.0..1.0).contains(x)));
+    assert_eq!(run(3), [first, second.clone()]);
+    assert_ne!(run(4)[1], second);
+}
+
+#[test]
+fn threads_share_a_loop_with_different_lengths() {
+    let op = compile(&recurrent("8"));
+    let (weight, bias) = (counted(&[8, 8]), counted(&[8]));
+    let run = |rows: usize| {
+        let (data, init) = (counted(&[rows, 2, 8]), counted(&[2, 8]));
+        call(&op, &[&data, &init, &weight, &bias])
+    };
+    let want: Vec<_> = (1..9).map(run).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let (run, want) = (&run, &want);
+            scope.spawn(move || {
+                for round in 0..8 {
+                    let rows = (thread + round) % 8;
+                    assert_eq!(run(rows + 1), want[rows], "{} rows", rows + 1);
+                }
+            });
+        }
+    });
+    assert_eq!(op.stats().plans, 8);
+}
+
+#[test]
+fn a_cut_names_what_it_reads_from_outside() {
+    let inside = |op_name: &str, name: &str, inputs: &[&Symbol]| {
+        let inputs = inputs.iter().map(|s| (None, (*s).clone())).collect();
+        let made = Symbol::create(op(op_name), name.to_owned(), attrs(&[("__subgraph_name__", "body")]), inputs);
+        made.unwrap_or_else(|e| panic!("{}", e.message))
+    };
+    let outside = apply("tanh", "outside", &[], &[&var("x")]);
+    let product = inside("elemwise_mul", "product", &[&outside, &var("w")]);
+    let sum = inside("elemwise_add", "sum", &[&product, &outside]);
+    let (body, read) = sum.cut_subgraph("body");
+    assert_eq!(body.list_inputs(), ["outside_output", "w"]);
+    assert_eq!(read.iter().map(|e| e.node.name.as_str()).collect::<Vec<_>>(), ["outside", "w"]);
+    assert_eq!(sum.list_inputs(), ["x", "w"], "the graph itself stays as it is");
+    let op = compile(&body);
+    assert_eq!(call(&op, &[&floats(&[1], [2.0]), &floats(&[1], [5.0])]), [[12.0]]);
+}
