@@ -312,3 +312,12 @@ def test_a_module_written_in_python_stands_in_a_row(mx) -> None:
     row.forward(mx.io.DataBatch([mx.nd.array([[1, 2, 3]])], [mx.nd.zeros(1)]))
     assert row.get_outputs()[0].asnumpy().tolist() == [[12, 12]]
     assert row.output_names == ["pyloss_output"]
+
+
+def test_keywords_that_are_no_shapes_are_ignored_by_simple_bind(mx) -> None:
+    """MXNet's own tests pass attributes of operators and ``force_rebind``."""
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    executor = symbol.simple_bind(mx.cpu(), data=[2, 3], axis=1, force_rebind=True)
+    assert [array.shape for array in executor.arg_arrays] == [(2, 3), (2, 3), (2,)]
+    with pytest.raises(mx.base.MXNetError, match="cannot decide shapes"):
+        symbol.simple_bind(mx.cpu(), data=3)

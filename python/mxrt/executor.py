@@ -285,7 +285,10 @@ def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
 
 
 def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any]) -> Executor:
-    """An executor over new arrays."""
+    """An executor over new arrays. Of the keywords those are shapes that are tuples or lists, and
+    the others are ignored, as in MXNet.
+    """
+    shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
     arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
