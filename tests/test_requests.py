@@ -83,6 +83,10 @@ def test_arguments_of_a_request_are_refused_by_name(mx) -> None:
         net(x, priority=2**31)
     with pytest.raises(TypeError, match=r"^deadline='1' \(str\): expected a number of seconds from now"):
         net(x, deadline="1")
+    with pytest.raises(TypeError, match=r"^cancel_on_drop=1 \(int\): expected True or False"):
+        net(x, cancel_on_drop=1)
+    with pytest.raises(TypeError, match="unknown keyword 'prio'; known: priority, deadline, cancel_on_drop"):
+        net(x, prio=1)
     with pytest.raises(TypeError, match="hurry"):
         net(x, hurry=True)
     assert net(x, priority=np.int64(1), deadline=np.float32(60)).shape[0] == 1

@@ -4,8 +4,9 @@ from os import PathLike
 from typing import Any, final
 
 import numpy as np
-from typing_extensions import disjoint_base
+from typing_extensions import Unpack, disjoint_base
 
+from ._call_options import CallOptions
 from .ndarray import NDArray
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "load_buffer",
     "load_json",
     "measure_convolution",
+    "model_options",
     "next_notices",
     "notify_when_ready",
     "operator_names",
@@ -183,14 +185,7 @@ class CachedOp:
     def num_inputs(self) -> int: ...
     @property
     def num_outputs(self) -> int: ...
-    def __call__(
-        self,
-        *inputs: Any,
-        out: Any = None,
-        priority: int = 0,
-        deadline: float | None = None,
-        cancel_on_drop: bool = False,
-    ) -> Any: ...
+    def __call__(self, *inputs: Any, out: Any = None, **options: Unpack[CallOptions]) -> Any: ...
     def bind(self, arrays: list[Any | None]) -> BoundOp: ...
     def plan(self, *inputs: Any, measure: bool = True) -> str: ...
     def plan_report(self, *inputs: Any, measure: bool = True) -> dict[str, Any]: ...
@@ -199,14 +194,7 @@ class CachedOp:
 
 @final
 class BoundOp:
-    def __call__(
-        self,
-        *inputs: Any,
-        out: Any = None,
-        priority: int = 0,
-        deadline: float | None = None,
-        cancel_on_drop: bool = False,
-    ) -> Any: ...
+    def __call__(self, *inputs: Any, out: Any = None, **options: Unpack[CallOptions]) -> Any: ...
 
 @final
 class ExitHook:
@@ -240,6 +228,7 @@ def gather(source: NDArrayBase, at: _Array) -> Any: ...
 def scatter(target: NDArrayBase, at: _Array, source: NDArrayBase) -> None: ...
 def failure_kinds() -> list[tuple[str, str, str]]: ...
 def iterators() -> list[tuple[str, str, list[tuple[str, str, str | None, str]]]]: ...
+def model_options() -> list[str]: ...
 def settings() -> list[tuple[str, str, str, str, str]]: ...
 def check_flags(flags: dict[str, Any]) -> None: ...
 def read_file(path: str | PathLike[str]) -> bytes: ...

@@ -31,5 +31,5 @@ pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Plan, Pla
 pub use ir::{Graph, GraphInput, GraphNode, Types, Value, infer};
 pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
-pub use run::{BoundOp, CacheStats, CachedOp, CallOptions};
+pub use run::{BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue};
 pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol};

@@ -31,8 +31,8 @@ pub use mxrt_engine::{
     RequestScope, WaitError, memory,
 };
 pub use mxrt_graph::{
-    BuildOptions, CacheLimit, CacheStats, CachedOp, CachedOpFlags, GraphError, PassChoice, PlanReport, StepReport,
-    Symbol,
+    BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
+    CallValue, GraphError, PassChoice, PlanReport, StepReport, Symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_io::params;

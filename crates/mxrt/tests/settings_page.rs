@@ -1,9 +1,9 @@
-//! docs/settings.md says what the tables say.
+//! docs/settings.md and the types of the options of calls say what the tables say.
 //!
 //! `make generate` writes it.
 
-use mxrt::CachedOpFlags;
 use mxrt::settings::SETTINGS;
+use mxrt::{CALL_OPTIONS, CachedOpFlags};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -55,17 +55,51 @@ fn page() -> String {
         };
         page += &entry(&format!("`{}` ({}): {}. {default}", flag.name, flag.kind.describe(), flag.doc));
     }
+    page += "\n## Options of a call\n\n\
+             Calls of compiled graphs take them as keywords: blocks, `CachedOp` and `Module.forward`.\n\n";
+    for option in CALL_OPTIONS {
+        let text = format!("`{}`: {} Value: {}. Default: {}.", option.name, option.doc, option.expects, option.default);
+        page += &entry(&text);
+    }
     page
+}
+
+/// The beginning of the types of the options of calls.
+const TYPES: &str = r#""""Options of calls. Written by crates/mxrt/tests/settings_page.rs; do not edit."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class CallOptions(TypedDict, total=False):
+    """The keywords of a call of a compiled graph; docs/settings.md says what they do."""
+
+"#;
+
+fn types_of_call_options() -> String {
+    let fields = CALL_OPTIONS.iter().map(|option| format!("    {}: {}\n", option.name, option.python_type));
+    TYPES.to_owned() + &fields.collect::<String>()
+}
+
+/// Whether a file says `wanted`; with `MXRT_WRITE` it does afterwards.
+fn is_up_to_date(name: &str, wanted: &str) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    if std::env::var_os("MXRT_WRITE").is_some() {
+        std::fs::write(&path, wanted).expect("a file");
+    }
+    std::fs::read_to_string(&path).unwrap_or_default() == wanted
 }
 
 #[test]
 fn the_page_of_settings_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
-    if std::env::var_os("MXRT_WRITE").is_some() {
-        std::fs::write(&path, page()).expect("a page");
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == page(), "docs/settings.md is not up to date; `make generate` writes it");
+    assert!(is_up_to_date("docs/settings.md", &page()), "docs/settings.md is old; `make generate` writes it");
+}
+
+#[test]
+fn the_types_of_call_options_are_up_to_date() {
+    let name = "python/mxrt/_call_options.py";
+    assert!(is_up_to_date(name, &types_of_call_options()), "{name} is old; `make generate` writes it");
 }
 
 #[test]

@@ -5,13 +5,12 @@ use crate::operator::{attr_pairs, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
 use crate::{errors, plan_report, runtime};
 use mxrt_engine::FailureKind;
-use mxrt_graph::{CachedOpFlags, CallOptions, PlanReport};
+use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, PlanReport};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 type Arrays = SmallVec<[NDArray; 4]>;
 
@@ -55,31 +54,45 @@ fn run<'py>(
     results(py, made, out)
 }
 
-/// A call's place in the queue, from the arguments of the call.
-fn call_options(priority: i32, deadline: Option<Duration>, cancel_on_drop: bool) -> CallOptions {
-    // What lies beyond the clock never comes.
-    let deadline = deadline.and_then(|duration| Instant::now().checked_add(duration));
-    CallOptions { priority, deadline, cancel_on_drop }
-}
-
-/// The argument `priority` of a call.
-fn priority_of(value: &Bound<'_, PyAny>) -> PyResult<i32> {
-    value.extract().map_err(|_| {
-        let kind = if value.is_instance_of::<PyInt>() { FailureKind::Value } else { FailureKind::Type };
-        wrong_argument("priority", value, kind, &format!("a whole number from {} to {}", i32::MIN, i32::MAX))
-    })
-}
-
-/// The argument `deadline` of a call.
-fn deadline_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
-    let wrong = |kind| {
-        wrong_argument("deadline", value, kind, "a number of seconds from now, 0 or more and below 1.8e19, or None")
-    };
-    if value.is_none() {
-        return Ok(None);
+/// The options of a call, from its keywords.
+fn call_options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<CallOptions> {
+    let mut options = CallOptions::default();
+    for (name, value) in keywords.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let option = CallOption::find(&name).ok_or_else(|| unknown_option(&name))?;
+        option
+            .apply(&mut options, &Keyword(&value))
+            .map_err(|kind| wrong_argument(&name, &value, kind, option.expects))?;
     }
-    let seconds: f64 = value.extract().map_err(|_| wrong(FailureKind::Type))?;
-    Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| wrong(FailureKind::Value))
+    Ok(options)
+}
+
+/// The value of a keyword.
+struct Keyword<'a, 'py>(&'a Bound<'py, PyAny>);
+
+impl CallValue for Keyword<'_, '_> {
+    fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn integer(&self) -> Result<i64, FailureKind> {
+        let too_large = self.0.is_instance_of::<PyInt>();
+        self.0.extract().map_err(|_| if too_large { FailureKind::Value } else { FailureKind::Type })
+    }
+
+    fn number(&self) -> Result<f64, FailureKind> {
+        self.0.extract().map_err(|_| FailureKind::Type)
+    }
+
+    fn boolean(&self) -> Result<bool, FailureKind> {
+        self.0.extract().map_err(|_| FailureKind::Type)
+    }
+}
+
+fn unknown_option(name: &str) -> PyErr {
+    let known: Vec<&str> = CALL_OPTIONS.iter().map(|option| option.name).collect();
+    let message = format!("a call got the unknown keyword '{name}'; known: {}", known.join(", "));
+    errors::plain(FailureKind::Type, &message)
 }
 
 fn wrong_argument(name: &str, value: &Bound<'_, PyAny>, kind: FailureKind, expected: &str) -> PyErr {
@@ -130,21 +143,17 @@ impl CachedOp {
         self.op().num_outputs()
     }
 
-    /// Runs the graph. One result is returned as itself, several as a list. Calls with a higher
-    /// `priority` are served first; `deadline` is the time in seconds after which a call that has
-    /// not started fails; with `cancel_on_drop` it does not run when its results are dropped
-    /// before.
-    #[pyo3(signature = (*inputs, out = None, priority = 0, deadline = None, cancel_on_drop = false))]
+    /// Runs the graph. One result is returned as itself, several as a list. `options` are those of
+    /// the table [`CALL_OPTIONS`].
+    #[pyo3(signature = (*inputs, out = None, **options))]
     fn __call__<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = priority_of)] priority: i32,
-        #[pyo3(from_py_with = deadline_of)] deadline: Option<Duration>,
-        cancel_on_drop: bool,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &self.unbound, inputs, out, call_options(priority, deadline, cancel_on_drop))
+        run(py, &self.unbound, inputs, out, call_options(options)?)
     }
 
     /// The same graph with arrays for some of its inputs; None where a call's argument goes.
@@ -227,17 +236,15 @@ impl CachedOp {
 #[pymethods]
 impl BoundOp {
     /// Runs the graph on the inputs that are not bound. See `CachedOp`.
-    #[pyo3(signature = (*inputs, out = None, priority = 0, deadline = None, cancel_on_drop = false))]
+    #[pyo3(signature = (*inputs, out = None, **options))]
     fn __call__<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = priority_of)] priority: i32,
-        #[pyo3(from_py_with = deadline_of)] deadline: Option<Duration>,
-        cancel_on_drop: bool,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &self.op, inputs, out, call_options(priority, deadline, cancel_on_drop))
+        run(py, &self.op, inputs, out, call_options(options)?)
     }
 
     fn __repr__(&self) -> String {

@@ -59,7 +59,7 @@ mod _mxrt {
         profiler_events, profiler_finish, profiler_now, profiler_switch, profiler_thread, profiler_totals,
     };
     #[pymodule_export]
-    use crate::runtime::{info, seed, set_memory_limit, settings, wait_all};
+    use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, variable};
     #[pymodule_export]

@@ -181,6 +181,12 @@ pub(crate) fn settings() -> Vec<(&'static str, &'static str, &'static str, &'sta
     mxrt::settings::SETTINGS.iter().map(|s| (s.name, s.expects, s.default, s.doc, s.subject)).collect()
 }
 
+/// Names of the options of a model.
+#[pyfunction]
+pub(crate) fn model_options() -> Vec<&'static str> {
+    mxrt_graph::CachedOpFlags::definitions().iter().map(|option| option.name).collect()
+}
+
 fn dtype_names() -> Vec<&'static str> {
     (0..).map_while(DType::from_code).map(DType::name).collect()
 }

@@ -5,7 +5,7 @@ SymbolBlocks run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
 from .._locks import fork_safe_lock
@@ -17,9 +17,15 @@ from . import parameter as parameters
 from ._structure import Format
 from .parameter import Parameter
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .._call_options import CallOptions
+
 __all__ = ["FLAGS", "CompiledGraph", "checked_flags", "finish_deferred", "infer_parameter_shapes"]
 
-FLAGS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size", "precision")
+# Options of a model that a caller chooses; which inputs are parameters the block knows.
+FLAGS = tuple(name for name in _mxrt.model_options() if name not in ("data_indices", "param_indices"))
 
 
 def checked_flags(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +77,7 @@ class CompiledGraph:
         # that these are of.
         self._bound: tuple[int, dict[tuple[str, int], _mxrt.BoundOp]] = (-1, {})
 
-    def call(self, args: Sequence[NDArray], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
+    def call(self, args: Sequence[NDArray], **options: Unpack[CallOptions]) -> Any:
         """Runs the graph on as many arrays as there are inputs: one array, or a list of the
         outputs.
         """
@@ -81,7 +87,7 @@ class CompiledGraph:
             bound = self._first_bind(args)
         if self._picks is not None:
             args = [args[place] for place in self._picks]
-        return bound(*args, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
+        return bound(*args, **options)
 
     @property
     def op(self) -> _mxrt.CachedOp:

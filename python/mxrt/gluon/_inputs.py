@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from .._call_options import CallOptions
 from ..base import MXNetError, MXNetTypeError
 from ..context import Context, current_context
 from ..ndarray import NDArray, array
 from .parameter import Parameter
 
-__all__ = ["InputTypeError", "arrays_of", "has_numpy", "in_order", "wrong_input"]
+__all__ = ["InputTypeError", "arrays_of", "has_numpy", "in_order", "options_and_inputs", "wrong_input"]
 
 
 class InputTypeError(MXNetTypeError, AssertionError):
     """Something that is no array was passed to a block."""
+
+
+def options_and_inputs(keywords: dict[str, Any]) -> tuple[CallOptions, dict[str, Any]]:
+    """The keywords of a call: those that are options, and those that are inputs."""
+    options = {name: value for name, value in keywords.items() if name in CallOptions.__annotations__}
+    return cast(CallOptions, options), {name: value for name, value in keywords.items() if name not in options}
 
 
 def in_order(block: str, names: Sequence[str], args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Calla
     computed = [i for i, node in enumerate(nodes) if node["op"] != "null"]
     places = [place for i in computed for place in range(starts[i], starts[i + 1])]
     if not places:
-        return graph.call(args, 0, None, False)
+        return graph.call(args)
     shown = Group([internals[place] for place in places])
     results = _mxrt.CachedOp(shown, {})(*[given[name] for name in shown.list_inputs()])
     values: dict[int, Any] = dict(zip(places, [results] if isinstance(results, NDArray) else results, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ndarray, symbol
 from .._locks import fork_safe_lock
@@ -13,11 +13,14 @@ from ..base import MXNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
 from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
-from ._inputs import arrays_of, has_numpy, in_order
+from ._inputs import arrays_of, has_numpy, in_order, options_and_inputs
 from ._plans import PlanMethods
 from ._structure import Format, flatten, regroup, same_structure, survey
 from .block import Block
 from .parameter import DeferredInitializationError, Parameter
+
+if TYPE_CHECKING:
+    from .._call_options import CallOptions
 
 __all__ = ["HybridBlock"]
 
@@ -338,31 +341,26 @@ class HybridBlock(Block, PlanMethods):
 
     # ---- calls -----------------------------------------------------------------------------------
 
-    def forward(
-        self,
-        *args: Any,
-        priority: int = 0,
-        deadline: float | None = None,
-        cancel_on_drop: bool = False,
-        **named: Any,
-    ) -> Any:
+    def forward(self, *args: Any, **keywords: Any) -> Any:
         """Runs the block on arrays, or makes a larger graph of symbols.
 
         Arguments are NDArrays, numpy arrays, None, or nested lists of them, all on one context, in
         the order of ``hybrid_forward`` or by the names they have there. A numpy array becomes what
-        ``mx.nd.array`` makes of it, of float32. ``priority``, ``deadline`` and ``cancel_on_drop``
-        are for hybridised blocks, see
+        ``mx.nd.array`` makes of it, of float32. Options of the call are for hybridised blocks, see
         :meth:`SymbolBlock.forward`.
         """
-        if named:
-            args = in_order(type(self).__name__, self._argument_names(), args, named)
+        options: CallOptions = {}
+        if keywords:
+            options, named = options_and_inputs(keywords)
+            if named:
+                args = in_order(type(self).__name__, self._argument_names(), args, named)
         graph = self._compiled
         if graph is not None and graph.flat == len(args):
             for value in args:
                 if not isinstance(value, NDArray):
                     break
             else:
-                return graph.call(args, priority, deadline, cancel_on_drop)
+                return graph.call(args, **options)
         if has_numpy(args):
             args = arrays_of(args, self._argument_names(), self.collect_params().values())
         symbols, arrays, contexts = survey(args)
@@ -387,10 +385,10 @@ class HybridBlock(Block, PlanMethods):
                     f"context. Find all contexts = {contexts}"
                 )
             with contexts[0]:
-                return self._call_compiled(args, priority, deadline, cancel_on_drop)
-        if priority or deadline is not None or cancel_on_drop:
+                return self._call_compiled(args, options)
+        if options:
             raise MXNetTypeError(
-                "priority, deadline and cancel_on_drop need a hybridised block: call hybridize() first"
+                f"{', '.join(options)}: options of a call need a hybridised block; call hybridize() first"
             )
         with contexts[0]:
             try:
@@ -406,7 +404,7 @@ class HybridBlock(Block, PlanMethods):
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         return [place.name for place in places if place.kind in plain and place.name not in self._reg_params]
 
-    def _call_compiled(self, args: tuple[Any, ...], priority: int, deadline: float | None, cancel_on_drop: bool) -> Any:
+    def _call_compiled(self, args: tuple[Any, ...], options: CallOptions) -> Any:
         graph = self._compiled or self._compile(args)
         flat, form = flatten(args, "input")
         if not same_structure(form, graph.in_format):
@@ -420,7 +418,7 @@ class HybridBlock(Block, PlanMethods):
 
             out = call_and_show(graph, arrays, self._callback, self._monitor_all)
         else:
-            out = graph.call(arrays, priority, deadline, cancel_on_drop)
+            out = graph.call(arrays, **options)
         return regroup([out] if isinstance(out, NDArray) else list(out), graph.out_format)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

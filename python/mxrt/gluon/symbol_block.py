@@ -15,10 +15,13 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import parameter as parameters
 from ._compiled import CompiledGraph
-from ._inputs import arrays_of, in_order, listed, wrong_input
+from ._inputs import arrays_of, in_order, listed, options_and_inputs, wrong_input
 from ._shapes import wrong_shapes
 from .hybrid_block import HybridBlock, Traced
 from .parameter_dict import ParameterDict, named_arrays, strip_kind
+
+if TYPE_CHECKING:
+    from .._call_options import CallOptions
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
 
@@ -96,7 +99,8 @@ class SymbolBlock(HybridBlock):
         return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
 
     if TYPE_CHECKING:
-        # Several outputs are a list, which programs use like an array: by index, in loops, by number.
+        # Several outputs are a list, which programs use like an array: by index, in loops,
+        # by number.
 
         @overload
         def __call__(self, *args: NDArray | np.ndarray[Any, Any], **options: Any) -> NDArray: ...
@@ -108,14 +112,7 @@ class SymbolBlock(HybridBlock):
 
     # ---- calls -----------------------------------------------------------------------------------
 
-    def forward(
-        self,
-        *args: Any,
-        priority: int = 0,
-        deadline: float | None = None,
-        cancel_on_drop: bool = False,
-        **named: Any,
-    ) -> Any:
+    def forward(self, *args: Any, **keywords: Any) -> Any:
         """Runs the model: one array, or a list when it has several outputs. Returns before they are
         computed.
 
@@ -123,13 +120,17 @@ class SymbolBlock(HybridBlock):
         numpy array becomes what ``mx.nd.array`` makes of it, of float32 whatever its own type; an
         NDArray of another type is passed to models that take integers or float64.
 
-        While others wait for the cores too, calls with a higher ``priority`` are served first. A
-        call that has not started ``deadline`` seconds from now does not run; reading its result
-        raises an :class:`mxrt.base.MXNetTimeoutError`. With ``cancel_on_drop`` a call does not run
-        if its result was dropped before it started; an ordinary call runs regardless.
+        Options of the call are keywords. While others wait for the cores too, calls with a higher
+        ``priority`` (0) are served first. A call that has not started ``deadline`` seconds from now
+        does not run; reading its result raises an :class:`mxrt.base.MXNetTimeoutError`. With
+        ``cancel_on_drop=True`` a call does not run if its result was dropped before it started; an
+        ordinary call runs regardless.
         """
-        if named:
-            args = in_order(type(self).__name__, self._input_names, args, named)
+        options: CallOptions = {}
+        if keywords:
+            options, named = options_and_inputs(keywords)
+            if named:
+                args = in_order(type(self).__name__, self._input_names, args, named)
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
         for value in args:
@@ -140,8 +141,8 @@ class SymbolBlock(HybridBlock):
                 break
         graph = self._compiled
         if graph is None or self._callback is not None:
-            return self._call_compiled(args, priority, deadline, cancel_on_drop)
-        return graph.call(args, priority, deadline, cancel_on_drop)
+            return self._call_compiled(args, options)
+        return graph.call(args, **options)
 
     def _arrays(self, args: tuple[Any, ...]) -> tuple[NDArray, ...]:
         """The arguments with NDArrays in the place of numpy arrays; refuses what is no array."""

@@ -7,7 +7,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from ..symbol import Symbol
 from ._contexts import ContextMethods
 from ._split import batch_axes, merge, part_of
 from .base_module import BaseModule
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .._call_options import CallOptions
 
 __all__ = ["Module"]
 
@@ -402,19 +407,10 @@ class Module(ContextMethods, BaseModule):
 
     # ---- running ---------------------------------------------------------------------------------
 
-    def forward(
-        self,
-        data_batch: Any,
-        is_train: bool | None = None,
-        *,
-        priority: int = 0,
-        deadline: float | None = None,
-        cancel_on_drop: bool = False,
-    ) -> None:
+    def forward(self, data_batch: Any, is_train: bool | None = None, **options: Unpack[CallOptions]) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results.
 
-        ``priority``, ``deadline`` and ``cancel_on_drop`` are those of
-        :meth:`mxrt.gluon.SymbolBlock.forward`.
+        ``options`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
         """
         self._need_params("forward")
         if is_train:
@@ -423,7 +419,6 @@ class Module(ContextMethods, BaseModule):
         if self._states and not self._fits_bound(inputs):
             self._follow(inputs, data_batch)
             self._states = self._states_for(self._rows({d.name: d for d in self._data_shapes}))
-        options: dict[str, Any] = {"priority": priority, "deadline": deadline, "cancel_on_drop": cancel_on_drop}
         made, used = [], []
         for place, given in enumerate(self._parts(inputs)):
             context = self._contexts[place]

@@ -9,6 +9,9 @@ from .. import _mxrt
 from ..base import MXNetTypeError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .._call_options import CallOptions
     from ..symbol import Symbol
     from .ndarray import NDArray
 
@@ -22,8 +25,8 @@ class CachedOp:
     ``sym`` is the graph, as the backend named by ``MXNET_SUBGRAPH_BACKEND`` rewrites it.
 
     Called with arrays in the order of ``sym.list_inputs()``; returns at once, with one array or a
-    list of them. ``out`` gives arrays to be overwritten. ``priority``, ``deadline`` and
-    ``cancel_on_drop`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
+    list of them. ``out`` gives arrays to be overwritten. ``options`` are those of
+    :meth:`mxrt.gluon.SymbolBlock.forward`.
     """
 
     __slots__ = ("_op", "sym")
@@ -38,16 +41,8 @@ class CachedOp:
         self.sym = sym
         self._op = _mxrt.CachedOp(sym, dict(flags))
 
-    def __call__(
-        self,
-        *args: Any,
-        out: Any = None,
-        default_ctx: Any = None,
-        priority: int = 0,
-        deadline: float | None = None,
-        cancel_on_drop: bool = False,
-    ) -> Any:
-        return self._op(*args, out=out, priority=priority, deadline=deadline, cancel_on_drop=cancel_on_drop)
+    def __call__(self, *args: Any, out: Any = None, default_ctx: Any = None, **options: Unpack[CallOptions]) -> Any:
+        return self._op(*args, out=out, **options)
 
     def bind(self, arrays: list[NDArray | None]) -> _mxrt.BoundOp:
         """The graph with arrays for some of its inputs, such as the parameters: a call takes the

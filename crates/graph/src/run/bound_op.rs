@@ -1,6 +1,7 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{Binding, CachedOp, CallOptions, with_device};
+use super::cached_op::{Binding, CachedOp, with_device};
+use super::call_options::CallOptions;
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
 use super::program::Program;

@@ -1,5 +1,6 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
+use super::call_options::CallOptions;
 use super::execute::{PlanRequest, RunSite};
 use super::explain::explain;
 use super::inputs::{CallInputs, InputSource};
@@ -25,24 +26,12 @@ use mxrt_tensor::{
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Plans estimated below this run inline even where other threads wait for the calling thread.
 const INLINE_NS: u64 = 10_000;
 
 /// Shapes of single rows for which the division of batches is remembered.
 const MAX_DIVISIONS: usize = 64;
-
-/// A call's place in the queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallOptions {
-    /// calls with a higher number are served first
-    pub priority: i32,
-    /// the call fails with kind `Deadline` if it has not started by then
-    pub deadline: Option<Instant>,
-    /// the call does not run when all its results are dropped before it starts
-    pub cancel_on_drop: bool,
-}
 
 /// Errors of a call say where it would have run.
 pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {

@@ -2,6 +2,7 @@
 
 mod bound_op;
 mod cached_op;
+mod call_options;
 pub(crate) mod execute;
 mod explain;
 pub(crate) mod inputs;
@@ -12,5 +13,6 @@ mod program;
 mod rows;
 
 pub use bound_op::BoundOp;
-pub use cached_op::{CachedOp, CallOptions};
+pub use cached_op::CachedOp;
+pub use call_options::{CALL_OPTIONS, CallOption, CallOptions, CallValue};
 pub use plan_cache::CacheStats;

@@ -40,7 +40,7 @@ class WeightLayer(HybridBlock):
             own = [None if p is None else p.var() for p in (self.weight, self.bias)]
             graph = CompiledGraph(self._operator(symbol, var("data"), *own), ["data"], params, {})
             self._alone = graph
-        return graph.call((x,), 0, None, False)
+        return graph.call((x,))
 
     def _owns(self, x: Any, weight: Any, bias: Any) -> bool:
         """Whether these are the arrays of the layer's parameters: a subclass may pass others."""
