@@ -43,7 +43,8 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "merge_equal", effect: "merges nodes that compute the same", run: merge_equal::run },
     Pass {
         name: "fold_creation",
-        effect: "makes a constant of a value that depends on attributes alone (zeros, ranges), up to 1 MB; values whose shape comes from a reader and random numbers stay",
+        effect: "makes a constant of a value that depends on attributes alone (zeros, ranges), up \
+            to 1 MB; values whose shape comes from a reader and random numbers stay",
         run: fold_creation::run,
     },
     Pass {
@@ -96,7 +97,8 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     },
     TypedPass {
         name: "pull_strides",
-        effect: "a convolution whose readers are all strided 1x1 layers computes only the pixels that these read",
+        effect: "a convolution whose readers are all strided 1x1 layers computes only the pixels \
+            that these read",
         run: pull_strides::run,
     },
     TypedPass {

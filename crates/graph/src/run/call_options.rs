@@ -77,8 +77,8 @@ pub static CALL_OPTIONS: &[CallOption] = &[
         python_type: "bool",
         default: "False",
         expects: "True or False",
-        doc: "A call whose results were all dropped before it started does not run. Without it every \
-            call runs.",
+        doc: "A call whose results were all dropped before it started does not run. Without it \
+            every call runs.",
         take: |to, value| {
             to.cancel_on_drop = value.boolean()?;
             Ok(())

@@ -53,7 +53,8 @@ pub static BATCH_PARAMETERS: &[AttrDef] = &[
         "round_batch",
         AttrKind::Bool,
         "True",
-        "Fill a short last batch up from the beginning; the next epoch goes on behind these samples.",
+        "Fill a short last batch up from the beginning; the next epoch goes on behind these \
+        samples.",
     ),
     AttrDef::new("prefetch_buffer", AttrKind::Int, "4", "Batches made ahead in the background."),
     AttrDef::new(

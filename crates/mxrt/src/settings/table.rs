@@ -52,8 +52,9 @@ pub static SETTINGS: &[Setting] = &[
         name: "OMP_NUM_THREADS",
         expects: "a number of threads, 1 or more",
         default: "not set",
-        doc: "Threads that may compute where `MXRT_CORES` is not set, times `MXNET_CPU_WORKER_NTHREADS`, at most all \
-              cores. Another value is ignored with a warning. Of a list the first number counts.",
+        doc: "Threads that may compute where `MXRT_CORES` is not set, times \
+            `MXNET_CPU_WORKER_NTHREADS`, at most all cores. Another value is ignored with a \
+            warning. Of a list the first number counts.",
         subject: CPU,
         read: |to, text| {
             to.openmp_threads = to.threads("OMP_NUM_THREADS", text);
@@ -75,7 +76,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_MEMORY_LIMIT_MB",
         expects: "a whole number",
         default: "no limit",
-        doc: "Memory of arrays, weights and intermediate results on the host, in MiB. What does not fit is a `MemoryError`.",
+        doc: "Memory of arrays, weights and intermediate results on the host, in MiB. What does \
+            not fit is a `MemoryError`.",
         subject: CPU,
         read: |to, text| {
             to.settings.engine.memory_limit = Some(mebibytes(text)?);
@@ -86,8 +88,9 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXNET_ENGINE_TYPE",
         expects: "a kind of engine",
         default: "ThreadedEnginePerDevice",
-        doc: "`NaiveEngine` runs every operator at its call. `ThreadedEngine` and `ThreadedEnginePerDevice` run them in the \
-              background; with `Async` behind the name they do not wait for devices between operators.",
+        doc: "`NaiveEngine` runs every operator at its call. `ThreadedEngine` and \
+            `ThreadedEnginePerDevice` run them in the background; with `Async` behind the name \
+            they do not wait for devices between operators.",
         subject: OPERATORS,
         read: |to, text| {
             to.settings.engine.kind = text.parse::<EngineKind>().map_err(because)?;
@@ -98,7 +101,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXNET_EXEC_BULK_EXEC_INFERENCE",
         expects: "a whole number",
         default: "0",
-        doc: "1: small operators of a thread are joined and run together. 0: they run at once in the calling thread.",
+        doc: "1: small operators of a thread are joined and run together. 0: they run at once in \
+            the calling thread.",
         subject: OPERATORS,
         read: |to, text| {
             to.joins = Some(number::<usize>(text)? != 0);
@@ -120,7 +124,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_DEBUG",
         expects: "0 or 1",
         default: "0",
-        doc: "1: errors name the line that called the operator, and the signal `SIGUSR1` prints what runs and waits.",
+        doc: "1: errors name the line that called the operator, and the signal `SIGUSR1` prints \
+            what runs and waits.",
         subject: OPERATORS,
         read: |to, text| {
             to.settings.debug = text != "0";
@@ -153,7 +158,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_PASSES",
         expects: "names of passes, a minus before each and commas between",
         default: "all passes",
-        doc: "Switches passes over graphs off; `-all` all of them. A wrong name is answered with a list.",
+        doc: "Switches passes over graphs off; `-all` all of them. A wrong name is answered with a \
+            list.",
         subject: MODELS,
         read: |to, text| {
             to.settings.plans.passes = PassChoice::parse(text).map_err(because)?;
@@ -179,7 +185,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_CONV_WINOGRAD",
         expects: "0 (off), 2, 4 or 1 (default)",
         default: "1",
-        doc: "Transforms for convolutions: 0 none, 2 for tiles of 2x2 outputs only, 4 all, 1 what is the default.",
+        doc: "Transforms for convolutions: 0 none, 2 for tiles of 2x2 outputs only, 4 all, 1 what \
+            is the default.",
         subject: MODELS,
         read: |to, text| {
             to.settings.plans.kernel.winograd = match number(text) {
@@ -227,8 +234,9 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_MODE",
         expects: "one of threaded, pumped, scheduled",
         default: "threaded",
-        doc: "`threaded`: a thread for each stream. `pumped`: one thread, in an order that the seed decides. `scheduled`: \
-              no thread; a thread that waits for a device does its work, in an order that the seed decides.",
+        doc: "`threaded`: a thread for each stream. `pumped`: one thread, in an order that the \
+            seed decides. `scheduled`: no thread; a thread that waits for a device does its work, \
+            in an order that the seed decides.",
         subject: SIM,
         read: |to, text| {
             let known = SimWork::WORDS.iter().find(|(word, _)| *word == text);
@@ -273,7 +281,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_CHECK",
         expects: "0 or 1",
         default: "0",
-        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names what nothing ordered.",
+        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names what \
+            nothing ordered.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.record = text != "0";

@@ -14,7 +14,8 @@ use mxrt_tensor::{DType, TensorRef, TensorType};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_blocked_convolution",
-    doc: "Convolution, then the addition of a residual, an activation or both, or an activation and pooling, on blocked data.",
+    doc: "Convolution, then the addition of a residual, an activation or both, or an activation \
+        and pooling, on blocked data.",
     inputs: INPUTS,
     attrs: ATTRS,
     infer_shape: |shapes| infer_from_layout(shapes),

@@ -9,7 +9,8 @@ use mxrt_tensor::Shape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_arange",
-    doc: "Values from start up to stop (not included) in steps, each repeated. Without stop the range is 0..start, or with infer_range as long as needed.",
+    doc: "Values from start up to stop (not included) in steps, each repeated. Without stop the \
+        range is 0..start, or with infer_range as long as needed.",
     inputs: Inputs::Fixed(&[]),
     attrs: &[
         AttrDef::required("start", AttrKind::Float, "First value."),

@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_arange_like",
     aliases: &["_npx_arange_like"],
-    doc: "Values from start in steps, as many as data has elements (in its shape) or along one axis.",
+    doc: "Values from start in steps, as many as data has elements (in its shape) or along one \
+        axis.",
     attrs: &[
         AttrDef::new("start", AttrKind::Float, "0", "First value."),
         AttrDef::new("step", AttrKind::Float, "1", "Distance between values."),

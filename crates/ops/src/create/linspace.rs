@@ -10,7 +10,8 @@ use mxrt_tensor::Shape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_linspace",
     aliases: &["_npi_linspace"],
-    doc: "num evenly spaced values from start to stop, which is the last one unless endpoint is False.",
+    doc: "num evenly spaced values from start to stop, which is the last one unless endpoint is \
+        False.",
     inputs: Inputs::Fixed(&[]),
     attrs: &[
         AttrDef::required("start", AttrKind::Float, "First value."),

@@ -8,7 +8,8 @@ use mxrt_tensor::PartialShape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_fold_batch_norm",
-    doc: "The weight (output channels first) and bias with which a layer computes itself and the BatchNorm behind it.",
+    doc: "The weight (output channels first) and bias with which a layer computes itself and the \
+        BatchNorm behind it.",
     inputs: Inputs::ByAttrs(|attrs| {
         if attrs.bool("with_bias") {
             &["weight", "bias", "gamma", "beta", "moving_mean", "moving_var"]

@@ -18,7 +18,8 @@ pub(crate) const REPEATED: AttrDef =
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_fused_elementwise",
-    doc: "Element-wise operators in a row, on float32 arrays of one shape and on some that repeat over an image.",
+    doc: "Element-wise operators in a row, on float32 arrays of one shape and on some that repeat \
+        over an image.",
     inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
     attrs: &[NUM_ARGS, PROGRAM, REPEATED],
     infer_shape,

@@ -11,7 +11,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "gather_nd",
     aliases: &["_npi_gather_nd", "_npx_gather_nd"],
-    doc: "data[indices[0], indices[1], ...]: the first axis of indices counts axes of data; negative indices count from the end.",
+    doc: "data[indices[0], indices[1], ...]: the first axis of indices counts axes of data; \
+        negative indices count from the end.",
     inputs: Inputs::Fixed(&["data", "indices"]),
     ignores_unknown_attrs: true,
     infer_shape,

@@ -8,7 +8,8 @@ use mxrt_tensor::{DType, PartialShape};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_index_array",
-    doc: "For every element of data its index along each axis (or the axes given), as int64 along a new last axis.",
+    doc: "For every element of data its index along each axis (or the axes given), as int64 along \
+        a new last axis.",
     attrs: &[AttrDef::new("axes", AttrKind::OptShape, "None", "Axes to tell; all if not given.")],
     infer_shape: |shapes| {
         let Some(mut dims) = shapes.dims(0) else { return Ok(()) };

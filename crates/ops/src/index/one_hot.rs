@@ -10,7 +10,8 @@ use mxrt_tensor::{DType, PartialShape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "one_hot",
     aliases: &["_npx_one_hot"],
-    doc: "For every index a row of depth elements: on_value at the index, off_value elsewhere. Indices outside give rows of off_value.",
+    doc: "For every index a row of depth elements: on_value at the index, off_value elsewhere. \
+        Indices outside give rows of off_value.",
     inputs: Inputs::Fixed(&["indices"]),
     attrs: &[
         AttrDef::required("depth", AttrKind::IntFrom(1), "Length of a row."),

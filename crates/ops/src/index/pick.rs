@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "pick",
     aliases: &["_npx_pick", "choose_element_0index"],
-    doc: "From every row along an axis the element that index names. Indices outside are clipped or wrapped.",
+    doc: "From every row along an axis the element that index names. Indices outside are clipped \
+        or wrapped.",
     inputs: Inputs::Fixed(&["data", "index"]),
     attrs: &[
         AttrDef::new("axis", AttrKind::OptInt, "-1", "The axis."),

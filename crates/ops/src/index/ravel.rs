@@ -14,7 +14,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_ravel_multi_index",
         aliases: &["ravel_multi_index"],
-        doc: "Indices along each axis, in the columns of data, as positions in the flattened array.",
+        doc: "Indices along each axis, in the columns of data, as positions in the flattened \
+            array.",
         attrs: ATTRS,
         infer_shape: |shapes| {
             let Some(dims) = shapes.dims(0) else { return Ok(()) };
@@ -37,7 +38,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_unravel_index",
         aliases: &["unravel_index"],
-        doc: "Positions in the flattened array as indices along each axis, in the columns of the result.",
+        doc: "Positions in the flattened array as indices along each axis, in the columns of the \
+            result.",
         attrs: ATTRS,
         infer_shape: |shapes| {
             let Some(mut dims) = shapes.dims(0) else { return Ok(()) };

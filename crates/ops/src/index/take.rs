@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "take",
     aliases: &["_npi_take"],
-    doc: "The slices of a along an axis that indices name. Indices outside are clipped, wrapped, or with mode raise an error.",
+    doc: "The slices of a along an axis that indices name. Indices outside are clipped, wrapped, \
+        or with mode raise an error.",
     inputs: Inputs::Fixed(&["a", "indices"]),
     attrs: &[
         AttrDef::new("axis", AttrKind::Int, "0", "The axis."),

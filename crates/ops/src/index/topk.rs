@@ -10,7 +10,8 @@ use mxrt_tensor::{DType, PartialShape, Shape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "topk",
     aliases: &["_npx_topk"],
-    doc: "The k largest (or smallest) elements along an axis: their values, positions, both, or a mask of them.",
+    doc: "The k largest (or smallest) elements along an axis: their values, positions, both, or a \
+        mask of them.",
     outputs: Outputs::Named(|attrs| match attrs.str("ret_typ") {
         "both" => &["output0", "output1"],
         "value" => &["output0"],

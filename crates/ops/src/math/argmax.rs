@@ -14,7 +14,8 @@ const ATTRS: &[AttrDef] = &[
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "argmax",
-        doc: "Where the largest element along an axis is; of equals the first. The result has the dtype of the input.",
+        doc: "Where the largest element along an axis is; of equals the first. The result has the \
+            dtype of the input.",
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), true, signature),
@@ -28,7 +29,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "argmin",
-        doc: "Where the smallest element along an axis is; of equals the first. The result has the dtype of the input.",
+        doc: "Where the smallest element along an axis is; of equals the first. The result has the \
+            dtype of the input.",
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), false, signature),

@@ -10,7 +10,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "Cast",
         aliases: &["_npi_cast", "_npx_cast", "cast"],
-        doc: "Converts to another dtype: floats are truncated to integers, narrower integers wrap around.",
+        doc: "Converts to another dtype: floats are truncated to integers, narrower integers wrap \
+            around.",
         attrs: &[AttrDef::required(
             "dtype",
             AttrKind::DType(&["bfloat16", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),

@@ -22,7 +22,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "dot",
         aliases: &["_sparse_dot"],
-        doc: "The sum of products over the last axis of lhs and the first of rhs (over the other ends where transposed).",
+        doc: "The sum of products over the last axis of lhs and the first of rhs (over the other \
+            ends where transposed).",
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         attrs: ATTRS,
         infer_shape: infer_dot,

@@ -9,7 +9,8 @@ use mxrt_kernels::reduce::Reduction;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "norm",
     aliases: &["_sparse_norm"],
-    doc: "The sum of absolute values (ord 1) or the Euclidean norm (ord 2) over one or two axes, or of everything.",
+    doc: "The sum of absolute values (ord 1) or the Euclidean norm (ord 2) over one or two axes, \
+        or of everything.",
     attrs: &[
         AttrDef::new("ord", AttrKind::Int, "2", "1 or 2."),
         AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to reduce; all if not given."),

@@ -8,7 +8,8 @@ use mxrt_kernels::elementwise::Unary;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "smooth_l1",
     aliases: &["_npx_smooth_l1"],
-    doc: "Element by element, |x| - 0.5 / scalar^2, and 0.5 * (scalar * x)^2 where |x| < 1 / scalar^2.",
+    doc: "Element by element, |x| - 0.5 / scalar^2, and 0.5 * (scalar * x)^2 where |x| < 1 / \
+        scalar^2.",
     attrs: &[AttrDef::new("scalar", AttrKind::Float, "1", "Where the parabola ends: at 1 / scalar^2.")],
     bind: |attrs, signature| bind_unary(Unary::SmoothL1 { sigma: attrs.float("scalar") }, signature),
     ..OpDef::BASE

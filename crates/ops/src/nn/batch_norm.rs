@@ -12,7 +12,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "BatchNorm",
         aliases: &["_npx_batch_norm"],
-        doc: "Normalises every channel with its moving mean and variance, then scales by gamma and adds beta.",
+        doc: "Normalises every channel with its moving mean and variance, then scales by gamma and \
+            adds beta.",
         attrs: ATTRS,
         ..BATCH_NORM
     },

@@ -11,7 +11,10 @@ use mxrt_tensor::{PartialShape, Shape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Convolution",
     aliases: &["_npx_convolution"],
-    doc: "Cross-correlation of data with num_filter filters over one, two or three spatial axes.\n\ndata is (batch, channels, spatial...), weight (num_filter, channels / num_group, kernel...), bias (num_filter,).",
+    doc: "Cross-correlation of data with num_filter filters over one, two or three spatial \
+        axes.\n\n\
+        data is (batch, channels, spatial...), weight (num_filter, channels / num_group, \
+        kernel...), bias (num_filter,).",
     inputs: Inputs::ByAttrs(
         |attrs| {
             if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }

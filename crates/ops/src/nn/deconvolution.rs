@@ -11,7 +11,9 @@ use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Deconvolution",
     aliases: &["_npx_deconvolution"],
-    doc: "The transposed convolution: every input element spreads the filters over the output.\n\ndata is (batch, channels, spatial...), weight (channels, num_filter / num_group, kernel...), bias (num_filter,). target_shape overrides pad and adj.",
+    doc: "The transposed convolution: every input element spreads the filters over the output.\n\n\
+        data is (batch, channels, spatial...), weight (channels, num_filter / num_group, \
+        kernel...), bias (num_filter,). target_shape overrides pad and adj.",
     inputs: Inputs::ByAttrs(
         |attrs| {
             if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }

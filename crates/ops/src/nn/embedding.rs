@@ -9,7 +9,8 @@ use mxrt_tensor::{DType, PartialShape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Embedding",
     aliases: &["_npx_embedding", "_sparse_Embedding"],
-    doc: "The rows of weight that data names. Numbers outside of the table are moved to its ends; floats are truncated.",
+    doc: "The rows of weight that data names. Numbers outside of the table are moved to its ends; \
+        floats are truncated.",
     inputs: Inputs::Fixed(&["data", "weight"]),
     attrs: &[
         AttrDef::required("input_dim", AttrKind::IntFrom(1), "Number of rows."),

@@ -11,7 +11,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "FullyConnected",
     aliases: &["_npx_fully_connected", "_sparse_FullyConnected"],
-    doc: "data times weight transposed, plus bias. With flatten all axes of data but the first are joined, else the last one is multiplied.",
+    doc: "data times weight transposed, plus bias. With flatten all axes of data but the first are \
+        joined, else the last one is multiplied.",
     inputs: Inputs::ByAttrs(
         |attrs| {
             if attrs.bool("no_bias") { &["data", "weight"] } else { &["data", "weight", "bias"] }

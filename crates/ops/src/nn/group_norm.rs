@@ -7,39 +7,38 @@ use mxrt_kernels::norm::{mean_std, row_norm};
 use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    OpDef {
-        name: "GroupNorm",
-        doc: "Normalises each of num_groups groups of channels of every instance; gamma and beta have one element a group.",
-        inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
-        outputs: Outputs::Named(
-            |attrs| {
+pub static OPS: &[OpDef] =
+    &[
+        OpDef {
+            name: "GroupNorm",
+            doc: "Normalises groups of channels of an instance; gamma and beta: one value a group.",
+            inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
+            outputs: Outputs::Named(|attrs| {
                 if attrs.bool("output_mean_var") { &["output", "mean", "std"] } else { &["output"] }
-            },
-        ),
-        hidden_outputs: |attrs| if attrs.bool("output_mean_var") { 0 } else { 2 },
-        attrs: &[
-            AttrDef::new("num_groups", AttrKind::IntFrom(1), "1", "Number of groups."),
-            AttrDef::new("eps", AttrKind::Float, "9.99999975e-06", "Added to the variance."),
-            AttrDef::new("output_mean_var", AttrKind::Bool, "False", "Return mean and deviation as well."),
-        ],
-        infer_shape: group_shapes,
-        bind: |attrs, signature| bind(attrs.count("num_groups"), attrs.float("eps"), signature),
-        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
-        ..OpDef::BASE
-    },
-    OpDef {
-        name: "InstanceNorm",
-        doc: "Normalises each channel of every instance; gamma and beta have one element a channel.",
-        inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
-        hidden_outputs: |_| 2,
-        attrs: &[AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance.")],
-        infer_shape: instance_shapes,
-        bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
-        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
-        ..OpDef::BASE
-    },
-];
+            }),
+            hidden_outputs: |attrs| if attrs.bool("output_mean_var") { 0 } else { 2 },
+            attrs: &[
+                AttrDef::new("num_groups", AttrKind::IntFrom(1), "1", "Number of groups."),
+                AttrDef::new("eps", AttrKind::Float, "9.99999975e-06", "Added to the variance."),
+                AttrDef::new("output_mean_var", AttrKind::Bool, "False", "Return mean and deviation as well."),
+            ],
+            infer_shape: group_shapes,
+            bind: |attrs, signature| bind(attrs.count("num_groups"), attrs.float("eps"), signature),
+            rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
+            ..OpDef::BASE
+        },
+        OpDef {
+            name: "InstanceNorm",
+            doc: "Normalises each channel of an instance; gamma and beta: one value a channel.",
+            inputs: Inputs::Fixed(&["data", "gamma", "beta"]),
+            hidden_outputs: |_| 2,
+            attrs: &[AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance.")],
+            infer_shape: instance_shapes,
+            bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
+            rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
+            ..OpDef::BASE
+        },
+    ];
 
 fn group_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.same_as_first()?;

@@ -7,7 +7,8 @@ use mxrt_kernels::norm::l2_normalization;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "L2Normalization",
-    doc: "Divides by the Euclidean norm: of a whole instance, of the channels at each place, or of the places of each channel.",
+    doc: "Divides by the Euclidean norm: of a whole instance, of the channels at each place, or of \
+        the places of each channel.",
     hidden_outputs: |_| 1,
     attrs: &[
         AttrDef::new("eps", AttrKind::Float, "1.00000001e-10", "Added to the sum of squares."),

@@ -10,7 +10,9 @@ use mxrt_tensor::{PartialShape, Shape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "LeakyReLU",
     aliases: &["_npx_leaky_relu"],
-    doc: "Rectifiers that let something through below zero.\n\nprelu takes its slopes from the input gamma, one a channel or one in all; rrelu uses the middle of its bounds outside training.",
+    doc: "Rectifiers that let something through below zero.\n\n\
+        prelu takes its slopes from the input gamma, one a channel or one in all; rrelu uses the \
+        middle of its bounds outside training.",
     inputs: Inputs::ByAttrs(|attrs| if is_prelu(attrs) { &["data", "gamma"] } else { &["data"] }),
     outputs: Outputs::Named(|attrs| if attrs.str("act_type") == "rrelu" { &["output", "mask"] } else { &["output"] }),
     attrs: &[

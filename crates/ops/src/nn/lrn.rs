@@ -7,7 +7,8 @@ use mxrt_kernels::norm::{LrnParams, lrn};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "LRN",
-    doc: "Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.",
+    doc: "Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ \
+        beta.",
     hidden_outputs: |_| 1,
     attrs: &[
         AttrDef::new("alpha", AttrKind::Float, "9.99999975e-05", "Scale of the sum of squares."),

@@ -10,7 +10,11 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Pooling",
     aliases: &["_npx_pooling"],
-    doc: "The largest, mean, sum or p-norm of sliding windows over one, two or three spatial axes.\n\npooling_convention says how many windows there are: valid rounds down, full rounds up, same (1-d only) has one for every stride. The mean counts padding unless count_include_pad is False.",
+    doc: "The largest, mean, sum or p-norm of sliding windows over one, two or three spatial \
+        axes.\n\n\
+        pooling_convention says how many windows there are: valid rounds down, full rounds up, \
+        same (1-d only) has one for every stride. The mean counts padding unless count_include_pad \
+        is False.",
     attrs: &ATTRS,
     infer_shape,
     bind,

@@ -12,7 +12,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "softmax",
         aliases: &["_npx_softmax"],
-        doc: "exp(x / temperature) divided by its sum along an axis. With use_length the input length tells how many elements count; the rest becomes 0.",
+        doc: "exp(x / temperature) divided by its sum along an axis. With use_length the input \
+            length tells how many elements count; the rest becomes 0.",
         inputs: Inputs::ByAttrs(|attrs| if uses_length(attrs) { &["data", "length"] } else { &["data"] }),
         bind: |attrs, signature| bind(attrs, signature, SoftmaxParams::default()),
         ..SOFTMAX

@@ -11,7 +11,9 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "SoftmaxOutput",
     aliases: &["Softmax"],
-    doc: "Softmax of data; label does not matter for the result.\n\nNormalises all but the batch axis together; with multi_output axis 1, with preserve_shape the last axis.",
+    doc: "Softmax of data; label does not matter for the result.\n\n\
+        Normalises all but the batch axis together; with multi_output axis 1, with preserve_shape \
+        the last axis.",
     inputs: Inputs::Fixed(&["data", "label"]),
     attrs: &[
         AttrDef::new("grad_scale", AttrKind::Float, "1", "For training."),

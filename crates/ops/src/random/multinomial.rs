@@ -11,7 +11,8 @@ use mxrt_tensor::{DType, PartialShape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_sample_multinomial",
     aliases: &["sample_multinomial"],
-    doc: "Numbers of choices, drawn with the probabilities along the last axis of data; with get_prob also their log-probabilities.",
+    doc: "Numbers of choices, drawn with the probabilities along the last axis of data; with \
+        get_prob also their log-probabilities.",
     outputs: Outputs::Count(|attrs| 1 + usize::from(attrs.bool("get_prob"))),
     attrs: &[
         AttrDef::new("shape", AttrKind::Shape, "()", "Shape drawn for every distribution."),

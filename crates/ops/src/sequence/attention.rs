@@ -16,7 +16,8 @@ const HEADS: &[AttrDef] = &[AttrDef::required("heads", AttrKind::IntFrom(1), "Nu
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_interleaved_matmul_selfatt_qk",
-        doc: "Scaled products of queries and keys: (time, batch, heads * 3 * dim) gives (batch * heads, time, time).",
+        doc: "Scaled products of queries and keys: (time, batch, heads * 3 * dim) gives (batch * \
+            heads, time, time).",
         inputs: Inputs::Fixed(&["queries_keys_values"]),
         attrs: HEADS,
         infer_shape: |shapes| infer_scores(shapes, 3, None),
@@ -25,7 +26,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_interleaved_matmul_selfatt_valatt",
-        doc: "Values weighted by attention: (time, batch, heads * 3 * dim) and (batch * heads, time, time) give (time, batch, heads * dim).",
+        doc: "Values weighted by attention: (time, batch, heads * 3 * dim) and (batch * heads, \
+            time, time) give (time, batch, heads * dim).",
         inputs: Inputs::Fixed(&["queries_keys_values", "attention"]),
         attrs: HEADS,
         infer_shape: |shapes| infer_values(shapes, 3),
@@ -34,7 +36,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_interleaved_matmul_encdec_qk",
-        doc: "Scaled products of queries (time, batch, heads * dim) and keys (other time, batch, heads * 2 * dim).",
+        doc: "Scaled products of queries (time, batch, heads * dim) and keys (other time, batch, \
+            heads * 2 * dim).",
         inputs: Inputs::Fixed(&["queries", "keys_values"]),
         attrs: HEADS,
         infer_shape: |shapes| infer_scores(shapes, 1, Some(2)),
@@ -43,7 +46,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_interleaved_matmul_encdec_valatt",
-        doc: "Values (other time, batch, heads * 2 * dim) weighted by attention: (time, batch, heads * dim).",
+        doc: "Values (other time, batch, heads * 2 * dim) weighted by attention: (time, batch, \
+            heads * dim).",
         inputs: Inputs::Fixed(&["keys_values", "attention"]),
         attrs: HEADS,
         infer_shape: |shapes| infer_values(shapes, 2),

@@ -10,7 +10,14 @@ use mxrt_tensor::{DType, PartialShape, TensorMut};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "RNN",
     aliases: &["_npx_rnn"],
-    doc: "Recurrent layers over sequences.\n\ndata is (steps, batch, inputs), state (layers * directions, batch, hidden), state_cell (layers * directions, batch, state_size), hidden being projection_size if given, else state_size. parameters is one vector: the weights of every layer and direction (of the inputs, of the state, of the projection), then all biases. Gates: lstm i, f, g, o; gru r, z, n. The output is (steps, batch, directions * hidden); with state_outputs the last states follow. Dropout does nothing at inference. lstm_state_clip_* and use_sequence_length are accepted and change nothing, as in MXNet on the CPU.",
+    doc: "Recurrent layers over sequences.\n\n\
+        data is (steps, batch, inputs), state (layers * directions, batch, hidden), state_cell \
+        (layers * directions, batch, state_size), hidden being projection_size if given, else \
+        state_size. parameters is one vector: the weights of every layer and direction (of the \
+        inputs, of the state, of the projection), then all biases. Gates: lstm i, f, g, o; gru r, \
+        z, n. The output is (steps, batch, directions * hidden); with state_outputs the last \
+        states follow. Dropout does nothing at inference. lstm_state_clip_* and \
+        use_sequence_length are accepted and change nothing, as in MXNet on the CPU.",
     inputs: Inputs::ByAttrs(|attrs| match (attrs.str("mode") == "lstm", attrs.bool("use_sequence_length")) {
         (true, true) => &["data", "parameters", "state", "state_cell", "sequence_length"],
         (true, false) => &["data", "parameters", "state", "state_cell"],

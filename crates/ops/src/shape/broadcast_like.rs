@@ -9,7 +9,8 @@ use mxrt_tensor::PartialShape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "broadcast_like",
-    doc: "Repeats axes of size 1 of lhs until it has the shape of rhs, or the extents of rhs along chosen axes.",
+    doc: "Repeats axes of size 1 of lhs until it has the shape of rhs, or the extents of rhs along \
+        chosen axes.",
     inputs: Inputs::Fixed(&["lhs", "rhs"]),
     attrs: &[
         AttrDef::new("lhs_axes", AttrKind::OptShape, "None", "Axes of lhs to repeat; all if not given."),

@@ -38,7 +38,9 @@ const CONCAT: OpDef = OpDef {
 const RNN_PARAM_CONCAT: OpDef = OpDef {
     name: "_rnn_param_concat",
     aliases: &["_npi_rnn_param_concat"],
-    doc: "Joins the parameters of recurrent layers, as Concat does.\n\nWhere the length of the output is known from behind, one unknown input has what is left, or two have half of it each.",
+    doc: "Joins the parameters of recurrent layers, as Concat does.\n\n\
+        Where the length of the output is known from behind, one unknown input has what is left, \
+        or two have half of it each.",
     infer_shape: |shapes| {
         infer_shape(shapes)?;
         infer_rest(shapes)

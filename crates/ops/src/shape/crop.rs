@@ -8,7 +8,8 @@ use mxrt_tensor::PartialShape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Crop",
-    doc: "The window of (batch, channel, height, width) that offset and h_w give; with two inputs it is as large as the second.",
+    doc: "The window of (batch, channel, height, width) that offset and h_w give; with two inputs \
+        it is as large as the second.",
     inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
     attrs: &[
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs: 1 or 2."),

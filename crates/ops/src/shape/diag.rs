@@ -9,7 +9,8 @@ use mxrt_tensor::Shape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "diag",
-    doc: "The k-th diagonal of the plane of two axes, as the last axis; of a vector, the square matrix that has it as its k-th diagonal.",
+    doc: "The k-th diagonal of the plane of two axes, as the last axis; of a vector, the square \
+        matrix that has it as its k-th diagonal.",
     attrs: &[
         AttrDef::new("k", AttrKind::Int, "0", "Which diagonal: above the main one if positive, below if negative."),
         AttrDef::new("axis1", AttrKind::Int, "0", "First axis of the plane."),

@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Pad",
     aliases: &["pad"],
-    doc: "Continues an array of 4 or 5 axes beyond its edges, with a constant, the edge or its mirror image. The first two axes cannot be padded.",
+    doc: "Continues an array of 4 or 5 axes beyond its edges, with a constant, the edge or its \
+        mirror image. The first two axes cannot be padded.",
     attrs: &[
         AttrDef::required("mode", AttrKind::Enum(&["constant", "edge", "reflect"]), "With what to continue."),
         AttrDef::required("pad_width", AttrKind::Shape, "Widths before and after, for each axis in turn."),

@@ -9,7 +9,10 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Reshape",
     aliases: &["reshape"],
-    doc: "Gives the elements another shape.\n\nIn shape, 0 keeps an extent, -1 stands for what is left over, -2 keeps all remaining extents, -3 joins two extents and -4 splits one into the two that follow. With reverse the codes are matched from the last axis.",
+    doc: "Gives the elements another shape.\n\n\
+        In shape, 0 keeps an extent, -1 stands for what is left over, -2 keeps all remaining \
+        extents, -3 joins two extents and -4 splits one into the two that follow. With reverse the \
+        codes are matched from the last axis.",
     attrs: &[
         AttrDef::new("shape", AttrKind::Shape, "()", "The new extents and codes."),
         AttrDef::new("reverse", AttrKind::Bool, "False", "Match the codes from the last axis."),

@@ -10,7 +10,8 @@ use std::ops::Range;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "reshape_like",
     aliases: &["_npx_reshape_like"],
-    doc: "Reshapes lhs to the shape of rhs; with the bounds given, the axes lhs_begin..lhs_end become the axes rhs_begin..rhs_end of rhs.",
+    doc: "Reshapes lhs to the shape of rhs; with the bounds given, the axes lhs_begin..lhs_end \
+        become the axes rhs_begin..rhs_end of rhs.",
     inputs: Inputs::Fixed(&["lhs", "rhs"]),
     attrs: &[
         AttrDef::new("lhs_begin", AttrKind::OptInt, "None", "First axis of lhs that is replaced."),

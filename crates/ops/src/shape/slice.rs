@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "slice",
     aliases: &["_npi_slice", "_npx_slice", "_sparse_slice", "crop"],
-    doc: "A part of the array: from begin up to end (not included) in steps, axis by axis. None is the natural bound, negative bounds count from the end, negative steps go backwards.",
+    doc: "A part of the array: from begin up to end (not included) in steps, axis by axis. None is \
+        the natural bound, negative bounds count from the end, negative steps go backwards.",
     attrs: ATTRS,
     infer_shape,
     bind,

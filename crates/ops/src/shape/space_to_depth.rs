@@ -12,7 +12,8 @@ const ATTRS: &[AttrDef] = &[AttrDef::required("block_size", AttrKind::IntFrom(1)
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "space_to_depth",
-        doc: "Moves the pixels of each block_size x block_size block into channels: (n, c, h, w) becomes (n, c * b * b, h / b, w / b).",
+        doc: "Moves the pixels of each block_size x block_size block into channels: (n, c, h, w) \
+            becomes (n, c * b * b, h / b, w / b).",
         attrs: ATTRS,
         infer_shape: |shapes| {
             infer(shapes, |[n, c, h, w], b| {
@@ -31,7 +32,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "depth_to_space",
-        doc: "Moves channels into block_size x block_size blocks of pixels: (n, c, h, w) becomes (n, c / (b * b), h * b, w * b).",
+        doc: "Moves channels into block_size x block_size blocks of pixels: (n, c, h, w) becomes \
+            (n, c / (b * b), h * b, w * b).",
         attrs: ATTRS,
         infer_shape: |shapes| {
             infer(shapes, |[n, c, h, w], b| {

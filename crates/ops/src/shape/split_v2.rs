@@ -9,7 +9,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_split_v2",
     aliases: &["_npi_split"],
-    doc: "Cuts an array along an axis: into sections parts, or at the given indices, the first of which must be 0.",
+    doc: "Cuts an array along an axis: into sections parts, or at the given indices, the first of \
+        which must be 0.",
     outputs: Outputs::Count(|attrs| match attrs.count("sections") {
         0 => attrs.ints("indices").len(),
         sections => sections,

@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "tile",
     aliases: &["_npi_tile"],
-    doc: "Repeats the whole array along every axis. Missing axes or repetitions count as 1, on the left.",
+    doc: "Repeats the whole array along every axis. Missing axes or repetitions count as 1, on the \
+        left.",
     attrs: &[AttrDef::required("reps", AttrKind::Shape, "Repetitions for each axis, matched from the last.")],
     infer_shape,
     bind,

@@ -10,7 +10,10 @@ use mxrt_tensor::PartialShape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_AdaptiveAvgPooling2D",
-    doc: "Means over windows that divide each plane into output_size parts.\n\ndata is (batch, channels, height, width). output_size is (height, width) of the output, one number for both, or empty for (1, 1). Windows are as even as whole pixels allow and may share pixels.",
+    doc: "Means over windows that divide each plane into output_size parts.\n\n\
+        data is (batch, channels, height, width). output_size is (height, width) of the output, \
+        one number for both, or empty for (1, 1). Windows are as even as whole pixels allow and \
+        may share pixels.",
     attrs: &[AttrDef::new("output_size", AttrKind::Shape, "()", "Height and width of the output; 1 if not given.")],
     infer_shape,
     bind,

@@ -9,7 +9,11 @@ use mxrt_tensor::PartialShape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_BilinearResize2D",
-    doc: "Resizes images by bilinear interpolation.\n\ndata is (batch, channels, height, width). mode says what the new height and width are: size (height and width, or the old ones times scale_height and scale_width), odd_scale ((n - 1) * scale + 1 for odd n, else n * scale), like (those of the second input), to_even_down, to_even_up, to_odd_down, to_odd_up (the next number of that kind).",
+    doc: "Resizes images by bilinear interpolation.\n\n\
+        data is (batch, channels, height, width). mode says what the new height and width are: \
+        size (height and width, or the old ones times scale_height and scale_width), odd_scale ((n \
+        - 1) * scale + 1 for odd n, else n * scale), like (those of the second input), \
+        to_even_down, to_even_up, to_odd_down, to_odd_up (the next number of that kind).",
     inputs: Inputs::ByAttrs(|attrs| if attrs.str("mode") == "like" { &["data", "like"] } else { &["data"] }),
     attrs: &[
         AttrDef::new("height", AttrKind::IntFrom(1), "1", "Height of the output in mode size."),
@@ -26,7 +30,8 @@ pub static OPS: &[OpDef] = &[OpDef {
             "align_corners",
             AttrKind::Bool,
             "True",
-            "Whether the centers of the corner pixels fall on each other, not the edges of the images.",
+            "Whether the centers of the corner pixels fall on each other, not the edges of the \
+            images.",
         ),
     ],
     infer_shape,

@@ -15,7 +15,9 @@ const FORMATS: AttrKind = AttrKind::Enum(&["center", "corner"]);
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_box_iou",
-        doc: "Intersection over union of every box of lhs with every box of rhs.\n\nlhs is (..., 4), rhs (..., 4); the output has the leading axes of lhs, then those of rhs.",
+        doc: "Intersection over union of every box of lhs with every box of rhs.\n\n\
+            lhs is (..., 4), rhs (..., 4); the output has the leading axes of lhs, then those of \
+            rhs.",
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         attrs: &[AttrDef::new(
             "format",
@@ -31,7 +33,10 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_box_nms",
         aliases: &["_contrib_box_non_maximum_suppression"],
-        doc: "Non-maximum suppression: of boxes that overlap, the one with the highest score stays.\n\ndata is (..., n, k): n rows of k numbers. The output has the rows that stay, best score first, equal scores in their order in data; the rest is filled with -1.",
+        doc: "Non-maximum suppression: of boxes that overlap, the one with the highest score \
+            stays.\n\n\
+            data is (..., n, k): n rows of k numbers. The output has the rows that stay, best \
+            score first, equal scores in their order in data; the rest is filled with -1.",
         attrs: &[
             AttrDef::new(
                 "overlap_thresh",
@@ -71,7 +76,10 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_box_encode",
-        doc: "Encodes reference boxes relative to anchors.\n\nsamples (batch, n): anchors above 0.5 are encoded; matches (batch, n): which of the m boxes in refs (batch, m, 4) belongs to the anchor; anchors (batch, n, 4); means and stds (4,). Boxes are corners. Outputs: targets and masks, both (batch, n, 4).",
+        doc: "Encodes reference boxes relative to anchors.\n\n\
+            samples (batch, n): anchors above 0.5 are encoded; matches (batch, n): which of the m \
+            boxes in refs (batch, m, 4) belongs to the anchor; anchors (batch, n, 4); means and \
+            stds (4,). Boxes are corners. Outputs: targets and masks, both (batch, n, 4).",
         inputs: Inputs::Fixed(&["samples", "matches", "anchors", "refs", "means", "stds"]),
         outputs: Outputs::Count(|_| 2),
         infer_shape: encode_shapes,
@@ -81,7 +89,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_box_decode",
-        doc: "Boxes (corners) out of numbers relative to anchors.\n\ndata is (batch, n, 4), anchors (1, n, 4).",
+        doc: "Boxes (corners) out of numbers relative to anchors.\n\n\
+            data is (batch, n, 4), anchors (1, n, 4).",
         inputs: Inputs::Fixed(&["data", "anchors"]),
         attrs: &[
             AttrDef::new("std0", AttrKind::Float, "1", "What the first number is multiplied by."),
@@ -99,7 +108,10 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_bipartite_matching",
-        doc: "Matches rows and columns one to one, best score first, the first of equal scores.\n\ndata is (..., rows, columns). Outputs: the column of each row, (..., rows), and the row of each column, (..., columns); -1 for none. topk ends after one match more, as in MXNet.",
+        doc: "Matches rows and columns one to one, best score first, the first of equal scores.\n\n\
+            data is (..., rows, columns). Outputs: the column of each row, (..., rows), and the \
+            row of each column, (..., columns); -1 for none. topk ends after one match more, as in \
+            MXNet.",
         attrs: &[
             AttrDef::new("is_ascend", AttrKind::Bool, "False", "Whether low scores come first."),
             AttrDef::required("threshold", AttrKind::Float, "Scores not beyond it match nothing."),

@@ -41,7 +41,11 @@ const MODULATED_ATTRS: [AttrDef; 11] = [
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_DeformableConvolution",
-        doc: "A convolution whose taps are shifted by offsets.\n\ndata is (batch, channels, height, width), offset (batch, 2 * num_deformable_group * taps, rows, columns) with the shift down before the shift to the right of every tap, weight (num_filter, channels / num_group, kernel...), bias (num_filter,). Dai et al., \"Deformable Convolutional Networks\" (2017).",
+        doc: "A convolution whose taps are shifted by offsets.\n\n\
+            data is (batch, channels, height, width), offset (batch, 2 * num_deformable_group * \
+            taps, rows, columns) with the shift down before the shift to the right of every tap, \
+            weight (num_filter, channels / num_group, kernel...), bias (num_filter,). Dai et al., \
+            \"Deformable Convolutional Networks\" (2017).",
         inputs: Inputs::ByAttrs(|attrs| {
             if attrs.bool("no_bias") { &["data", "offset", "weight"] } else { &["data", "offset", "weight", "bias"] }
         }),
@@ -57,7 +61,9 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_ModulatedDeformableConvolution",
-        doc: "A convolution whose taps are shifted by offsets and scaled by a mask.\n\nAs _contrib_DeformableConvolution, with mask (batch, num_deformable_group * taps, rows, columns) after offset. Zhu et al., \"Deformable ConvNets v2\" (2018).",
+        doc: "A convolution whose taps are shifted by offsets and scaled by a mask.\n\n\
+            As _contrib_DeformableConvolution, with mask (batch, num_deformable_group * taps, \
+            rows, columns) after offset. Zhu et al., \"Deformable ConvNets v2\" (2018).",
         inputs: Inputs::ByAttrs(|attrs| {
             if attrs.bool("no_bias") {
                 &["data", "offset", "mask", "weight"]

@@ -17,7 +17,9 @@ const PAD: AttrDef = AttrDef::new("pad", AttrKind::Shape, "()", "Zeros on both s
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "im2col",
-        doc: "The pixels that every window of a convolution sees, as columns.\n\ndata is (batch, channels, spatial...), the output (batch, channels * taps of the kernel, number of windows).",
+        doc: "The pixels that every window of a convolution sees, as columns.\n\n\
+            data is (batch, channels, spatial...), the output (batch, channels * taps of the \
+            kernel, number of windows).",
         attrs: &[KERNEL, STRIDE, DILATE, PAD],
         infer_shape: im2col_shapes,
         bind: bind_im2col,
@@ -26,7 +28,9 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "col2im",
-        doc: "Adds the columns of im2col up at their pixels.\n\ndata is (batch, channels * taps of the kernel, number of windows), the output (batch, channels, output_size...).",
+        doc: "Adds the columns of im2col up at their pixels.\n\n\
+            data is (batch, channels * taps of the kernel, number of windows), the output (batch, \
+            channels, output_size...).",
         attrs: &[
             AttrDef::required("output_size", AttrKind::Shape, "Spatial extents of the output."),
             KERNEL,

@@ -12,7 +12,11 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_MultiBoxPrior",
         aliases: &["_npx_multibox_prior"],
-        doc: "Anchors around every pixel of a feature map, as parts of the image.\n\ndata is (batch, channels, height, width); only its height and width matter. The output is (1, height * width * (len(sizes) + len(ratios) - 1), 4), corners: all sizes with the first ratio, then the other ratios with the first size. Liu et al., \"SSD: Single Shot MultiBox Detector\" (2016).",
+        doc: "Anchors around every pixel of a feature map, as parts of the image.\n\n\
+            data is (batch, channels, height, width); only its height and width matter. The output \
+            is (1, height * width * (len(sizes) + len(ratios) - 1), 4), corners: all sizes with \
+            the first ratio, then the other ratios with the first size. Liu et al., \"SSD: Single \
+            Shot MultiBox Detector\" (2016).",
         attrs: &[
             AttrDef::new("sizes", AttrKind::Floats, "(1,)", "Sizes."),
             AttrDef::new("ratios", AttrKind::Floats, "(1,)", "Ratios of width and height."),
@@ -32,7 +36,11 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_MultiBoxDetection",
         aliases: &["_npx_multibox_detection"],
-        doc: "Detections out of class probabilities and boxes relative to anchors.\n\ncls_prob is (batch, classes, anchors) with the background first, loc_pred (batch, anchors * 4), anchor (1, anchors, 4). The output is (batch, anchors, 6): class, score, corners; best score first, equal scores in the order of the anchors; class -1 for what shows nothing or was suppressed.",
+        doc: "Detections out of class probabilities and boxes relative to anchors.\n\n\
+            cls_prob is (batch, classes, anchors) with the background first, loc_pred (batch, \
+            anchors * 4), anchor (1, anchors, 4). The output is (batch, anchors, 6): class, score, \
+            corners; best score first, equal scores in the order of the anchors; class -1 for what \
+            shows nothing or was suppressed.",
         inputs: Inputs::Fixed(&["cls_prob", "loc_pred", "anchor"]),
         attrs: &[
             AttrDef::new("clip", AttrKind::Bool, "True", "Whether boxes are cut to the image."),
@@ -47,7 +55,8 @@ pub static OPS: &[OpDef] = &[
                 "nms_threshold",
                 AttrKind::Float,
                 "0.5",
-                "Intersection over union from which on the lower score goes; outside of (0, 1] nothing is sorted or suppressed.",
+                "Intersection over union from which on the lower score goes; outside of (0, 1] \
+                nothing is sorted or suppressed.",
             ),
             AttrDef::new(
                 "force_suppress",

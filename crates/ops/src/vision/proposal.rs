@@ -45,13 +45,20 @@ const PROPOSAL: OpDef = OpDef {
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_Proposal",
-        doc: "Region proposals of one image.\n\ncls_prob is (1, 2 * anchors, height, width) with the background first, bbox_pred (1, 4 * anchors, height, width), im_info (1, 3): height, width and scale of the image. The output is (rpn_post_nms_top_n, 5): image, left, top, right, bottom; best score first, equal scores in the order rows, columns, anchors. Where fewer boxes remain they are repeated. Ren et al., \"Faster R-CNN\" (2015).",
+        doc: "Region proposals of one image.\n\n\
+            cls_prob is (1, 2 * anchors, height, width) with the background first, bbox_pred (1, 4 \
+            * anchors, height, width), im_info (1, 3): height, width and scale of the image. The \
+            output is (rpn_post_nms_top_n, 5): image, left, top, right, bottom; best score first, \
+            equal scores in the order rows, columns, anchors. Where fewer boxes remain they are \
+            repeated. Ren et al., \"Faster R-CNN\" (2015).",
         infer_shape: |shapes| infer_shape(shapes, true),
         ..PROPOSAL
     },
     OpDef {
         name: "_contrib_MultiProposal",
-        doc: "Region proposals of every image of a batch.\n\nAs _contrib_Proposal, with (batch, ...) inputs and an output of (batch * rpn_post_nms_top_n, 5).",
+        doc: "Region proposals of every image of a batch.\n\n\
+            As _contrib_Proposal, with (batch, ...) inputs and an output of (batch * \
+            rpn_post_nms_top_n, 5).",
         infer_shape: |shapes| infer_shape(shapes, false),
         ..PROPOSAL
     },

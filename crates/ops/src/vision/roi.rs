@@ -23,7 +23,10 @@ const DATA_AND_ROIS: OpDef = OpDef {
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_contrib_ROIAlign",
-        doc: "Means of bilinear samples in the bins of regions of interest.\n\ndata is (batch, channels, height, width), rois (n, 5): image, left, top, right, bottom. The output is (n, channels, rows, columns). A region of a negative image gives zeros. He et al., \"Mask R-CNN\" (2017).",
+        doc: "Means of bilinear samples in the bins of regions of interest.\n\n\
+            data is (batch, channels, height, width), rois (n, 5): image, left, top, right, \
+            bottom. The output is (n, channels, rows, columns). A region of a negative image gives \
+            zeros. He et al., \"Mask R-CNN\" (2017).",
         attrs: &[
             POOLED,
             SCALE,
@@ -43,7 +46,10 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "ROIPooling",
         aliases: &["_npx_roi_pooling"],
-        doc: "The largest pixel in the bins of regions of interest.\n\ndata is (batch, channels, height, width), rois (n, 5): image, left, top, right, bottom. The output is (n, channels, rows, columns); bins without pixels, and regions of an image that is not there, give zeros. Girshick, \"Fast R-CNN\" (2015).",
+        doc: "The largest pixel in the bins of regions of interest.\n\n\
+            data is (batch, channels, height, width), rois (n, 5): image, left, top, right, \
+            bottom. The output is (n, channels, rows, columns); bins without pixels, and regions \
+            of an image that is not there, give zeros. Girshick, \"Fast R-CNN\" (2015).",
         attrs: &[POOLED, SCALE],
         hidden_outputs: |_| 1,
         infer_shape: |shapes| {
@@ -56,7 +62,11 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_PSROIPooling",
-        doc: "Means in the bins of regions of interest, where every bin reads channels of its own.\n\ndata is (batch, output_dim * group_size ** 2, height, width), rois (n, 5): image, left, top, right, bottom. The output is (n, output_dim, pooled_size, pooled_size). Dai et al., \"R-FCN\" (2016).",
+        doc: "Means in the bins of regions of interest, where every bin reads channels of its \
+            own.\n\n\
+            data is (batch, output_dim * group_size ** 2, height, width), rois (n, 5): image, \
+            left, top, right, bottom. The output is (n, output_dim, pooled_size, pooled_size). Dai \
+            et al., \"R-FCN\" (2016).",
         attrs: &[
             SCALE,
             AttrDef::required("output_dim", AttrKind::IntFrom(1), "Channels of the output."),

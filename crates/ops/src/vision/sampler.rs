@@ -13,7 +13,11 @@ use mxrt_tensor::{PartialShape, Shape};
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "BilinearSampler",
-        doc: "Samples images at the positions of a grid by bilinear interpolation; what lies outside is 0.\n\ndata is (batch, channels, height, width), grid (batch, 2, rows, columns): x, then y, from -1 at the first pixel to 1 at the last one. The output is (batch, channels, rows, columns).",
+        doc: "Samples images at the positions of a grid by bilinear interpolation; what lies \
+            outside is 0.\n\n\
+            data is (batch, channels, height, width), grid (batch, 2, rows, columns): x, then y, \
+            from -1 at the first pixel to 1 at the last one. The output is (batch, channels, rows, \
+            columns).",
         inputs: Inputs::Fixed(&["data", "grid"]),
         attrs: &[AttrDef::new("cudnn_off", AttrKind::OptBool, "None", "Without effect here.")],
         hidden_outputs: |_| 1,
@@ -25,7 +29,10 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "GridGenerator",
-        doc: "Makes a grid for BilinearSampler.\n\ntransform_type affine: data is (batch, 6), the rows of a 2 x 3 matrix that maps (x, y, 1), and target_shape (rows, columns). transform_type warp: data is an optical flow in pixels, (batch, 2, rows, columns).",
+        doc: "Makes a grid for BilinearSampler.\n\n\
+            transform_type affine: data is (batch, 6), the rows of a 2 x 3 matrix that maps (x, y, \
+            1), and target_shape (rows, columns). transform_type warp: data is an optical flow in \
+            pixels, (batch, 2, rows, columns).",
         attrs: &[
             AttrDef::required("transform_type", AttrKind::Enum(&["affine", "warp"]), "What data holds."),
             AttrDef::new("target_shape", AttrKind::Shape, "(0, 0)", "Rows and columns of the grid of an affine map."),
@@ -38,7 +45,10 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "SpatialTransformer",
-        doc: "Samples images at the positions of an affine map: GridGenerator, then BilinearSampler.\n\ndata is (batch, channels, height, width), loc (batch, 6), target_shape (rows, columns) of the output. Jaderberg et al., \"Spatial Transformer Networks\" (2015).",
+        doc: "Samples images at the positions of an affine map: GridGenerator, then \
+            BilinearSampler.\n\n\
+            data is (batch, channels, height, width), loc (batch, 6), target_shape (rows, columns) \
+            of the output. Jaderberg et al., \"Spatial Transformer Networks\" (2015).",
         inputs: Inputs::Fixed(&["data", "loc"]),
         attrs: &[
             AttrDef::new("target_shape", AttrKind::Shape, "(0, 0)", "Height and width of the output."),

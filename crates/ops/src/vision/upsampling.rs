@@ -11,7 +11,12 @@ use mxrt_tensor::{DType, PartialShape, Shape};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "UpSampling",
-    doc: "Images that grow by the factor scale.\n\nsample_type nearest: every pixel of the inputs, (batch, channels, height, width), is repeated; further inputs grow to the size of the first one's output, and all are joined along the channels or added. sample_type bilinear: a transposed convolution of data with weight, (channels, 1, kernel, kernel), kernel = 2 * scale - scale % 2; num_filter is the number of channels.",
+    doc: "Images that grow by the factor scale.\n\n\
+        sample_type nearest: every pixel of the inputs, (batch, channels, height, width), is \
+        repeated; further inputs grow to the size of the first one's output, and all are joined \
+        along the channels or added. sample_type bilinear: a transposed convolution of data with \
+        weight, (channels, 1, kernel, kernel), kernel = 2 * scale - scale % 2; num_filter is the \
+        number of channels.",
     inputs: Inputs::Variadic {
         count: "num_args",
         prefix: "arg",
