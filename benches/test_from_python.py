@@ -1,4 +1,4 @@
-"""What calls cost from Python: `make bench`. Numbers for people; nothing here fails for being
+"""What calls cost from Python: `make bench`. Numbers to be read; nothing here fails for being
 slow.
 """
 

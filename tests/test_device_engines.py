@@ -1,7 +1,7 @@
 """Kinds of engine, and processes that fork or end, with devices.
 
 The devices of this process have threads and do their work at once. Children are given other kinds
-of engine, devices whose work waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``),
+of engine, devices whose work waits until a thread asks for a result (``MXRT_SIM_MODE=scheduled``),
 or whose order a seed decides.
 """
 
@@ -14,7 +14,7 @@ from support import ASYNC, KINDS, last_json, run_python
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_kinds_differ_in_what_is_done_when_a_call_returns(kind: str) -> None:
-    """The devices do nothing before somebody waits: the engine, or with ``Async`` only the
+    """The devices do nothing before a thread waits: the engine, or with ``Async`` only the
     program.
     """
     done = run_python(

@@ -1,7 +1,7 @@
 """Arrays of devices in other libraries, and the other way round.
 
 The devices of this process have threads and do their work at once. Children are given other kinds
-of engine, devices whose work waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``),
+of engine, devices whose work waits until a thread asks for a result (``MXRT_SIM_MODE=scheduled``),
 or whose order a seed decides.
 """
 

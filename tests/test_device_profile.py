@@ -1,7 +1,7 @@
 """What the profiler says of devices.
 
 The devices of this process have threads and do their work at once. Children are given other kinds
-of engine, devices whose work waits until somebody asks for a result (``MXRT_SIM_MODE=scheduled``),
+of engine, devices whose work waits until a thread asks for a result (``MXRT_SIM_MODE=scheduled``),
 or whose order a seed decides.
 """
 
@@ -30,7 +30,7 @@ def test_what_nobody_waited_for_is_in_the_profile_when_it_is_complete(kind: str,
         mx.profiler.set_state("run")
         made = [mx.nd.dot(x, x) for _ in range(3)]
         mx.profiler.set_state("stop")
-        mx.profiler.dump(finished=False)  # these devices do nothing before somebody waits
+        mx.profiler.dump(finished=False)  # these devices do nothing before a thread waits
         found = [spans()]
         mx.profiler.dump()
         found.append(spans())

@@ -121,7 +121,7 @@ except SystemExit as leaving:
 """,
         7,
     ),
-    "the end with a bulk, a profile and failures that nobody has seen": (
+    "the end with a bulk, a profile and failures that no wait has returned": (
         """
 mx.profiler.set_state("run")
 mx.engine.set_bulk_size(1000)

@@ -42,7 +42,7 @@ x = mx.nd.array(np.random.RandomState(0).rand(64, 1, 8, 8))
     ("what", "body"),
     [
         ("calls", "for _ in range(50): net(x).asnumpy()"),
-        ("calls that nobody waits for", "[net(x) for _ in range(50)]; mx.nd.waitall()"),
+        ("calls that no thread waits for", "[net(x) for _ in range(50)]; mx.nd.waitall()"),
         ("arrays", "for _ in range(200): (mx.nd.array(np.ones((100, 100))) * 2 + 1).asnumpy()"),
         ("loads", "load()(x).asnumpy()"),
         ("batch sizes", "net(x[: i % 60 + 1]).asnumpy()"),

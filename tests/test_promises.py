@@ -110,7 +110,7 @@ PROMISES = {
         assert y.asnumpy().tolist() == [[5] * 3] * 2
         mx.nd.waitall()
     """,
-    "every thread that waits is told": """
+    "every thread that waits gets the failure": """
         y = bad()
         told = in_threads(16, lambda i: str(error_of(y.asnumpy if i % 2 else y.wait_to_read)))
         assert len(set(told)) == 1
@@ -147,7 +147,7 @@ PROMISES = {
         y[:] = 2
         assert (y.asnumpy() == 2).all()
     """,
-    "waitall raises what nobody has seen, all of it, once, and touches no array": """
+    "waitall raises what no wait has returned, all of it, once, and touches no array": """
         kept = [bad((i + 1,)) for i in range(3)]
         if not naive:
             seen = error_of(kept[0].asnumpy)
@@ -183,7 +183,7 @@ PROMISES = {
         assert [i for i, a in enumerate(answers) if isinstance(a, MXNetError)] == [30]
         assert answers[30].op and answers[30].node and answers[30].shapes and answers[30].device == "cpu(0)"
     """,
-    "parameters are not poisoned by whoever reads them": """
+    "parameters are not poisoned by calls that read them": """
         weight = mx.nd.ones((3, 3))
         y = bad((3, 3))
         lazily(lambda: mx.nd.dot(weight, y)), lazily(lambda: y + weight)

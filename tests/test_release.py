@@ -105,7 +105,7 @@ print(json.dumps([answer.tolist(), loaded, packed, right, after, bool((net(x).as
     assert loaded > 18 * MIB
     assert packed < 1.25 * loaded, "one copy of the weights, and a few bits"
     assert all(same)
-    assert after > 1.9 * loaded, "somebody looked: now both are there"
+    assert after > 1.9 * loaded, "a parameter was read: now both forms are there"
     assert again
 
 

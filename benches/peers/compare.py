@@ -11,7 +11,7 @@ the first time; about 1 GB). In each round every engine has its turn, and each r
 another engine; one or two callers have many brief turns. A turn in which other programs took more
 than --quiet cores does not count and is repeated. Peers are tried in several settings for each
 number of callers, and the best is measured. All compute in float32 unless the row says otherwise;
-OpenVINO is told. Rows are kept as JSON in build/peers/results.
+OpenVINO is given. Rows are kept as JSON in build/peers/results.
 """
 
 from __future__ import annotations

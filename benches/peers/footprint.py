@@ -53,7 +53,7 @@ def memory(bench: Bench, callers: int, goal: float) -> Result:
 
 
 def idle(bench: Bench) -> Result:
-    """What a process that has served does when nobody asks."""
+    """What a process that has served does when no request comes."""
     cells, raw = {}, {}
     for engine in ("mxrt", *bench.options.peers):
         lane = bench.lane(engine, "resnet18_v1")

@@ -112,7 +112,7 @@ def _both(one: Lane, other: Lane) -> Answer:
 def even(bench: Bench) -> Result:
     """The same throughput whatever the number of callers.
 
-    Neighbours slow whole rounds down, so rates as parts of their round's mean are told as well.
+    Neighbours slow whole rounds down, so rates as parts of their round's mean are reported as well.
     """
     lane = bench.lane("mxrt", "resnet18_v1")
     counts = (2, 8, 64, 960)

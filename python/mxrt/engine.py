@@ -29,7 +29,7 @@ def set_bulk_size(size: int) -> int:
     before.
 
     0, the default, joins none: a small operator whose inputs are ready runs at once in the calling
-    thread. Joined operators start when there are enough of them, or when anybody waits for a
+    thread. Joined operators start when there are enough of them, or when a thread waits for a
     result. Each keeps its own failures. The number belongs to the thread;
     ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set it for all
     threads. A compiled graph is one operator in any case.

@@ -47,8 +47,8 @@ class Executor:
         self.arg_dict = args
         self.aux_dict = aux
         self.grad_dict = {name: (grads or {}).get(name) for name in args}
-        # Operators that would compute something else while training; not looked for before somebody
-        # trains.
+        # Operators that would compute something else while training; not looked for before a
+        # program trains.
         self._differing: list[str] | None = None
         self._watch: Watch | None = None
         self._names = symbol.list_inputs()

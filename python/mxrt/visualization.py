@@ -180,7 +180,7 @@ class Digraph:
         self.body.append(f"\t{_quoted(tail_name)} -> {_quoted(head_name)}{self._attrs(label, attrs)}")
 
     def save(self, filename: str | None = None) -> str:
-        """Writes the text to a file, ``NAME.gv`` unless told, and returns its name."""
+        """Writes the text to a file, ``NAME.gv`` by default, and returns its name."""
         path = filename or f"{self.name}.gv"
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.source + "\n")

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 
 thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+    static BUFFERS: RefCell<ReturnBuffers> = RefCell::default();
 }
 
 #[derive(Default)]
-struct Kept {
+struct ReturnBuffers {
     shape_u32: Vec<u32>,
     shape_int: Vec<c_int>,
     handles: Vec<*mut c_void>,
@@ -25,59 +25,59 @@ struct Texts {
     pointers: Vec<*const c_char>,
 }
 
-fn keep<R>(set: impl FnOnce(&mut Kept) -> R) -> Result<R, Error> {
+fn keep<R>(set: impl FnOnce(&mut ReturnBuffers) -> R) -> Result<R, Error> {
     let gone = |_| Error::plain("this thread is ending: nothing can be returned to it any more");
-    KEPT.try_with(|kept| set(&mut kept.borrow_mut())).map_err(gone)
+    BUFFERS.try_with(|buffers| set(&mut buffers.borrow_mut())).map_err(gone)
 }
 
 /// Stores a shape as unsigned numbers.
 pub(crate) fn shape_u32(shape: Vec<u32>) -> Result<*const u32, Error> {
-    keep(|kept| {
-        kept.shape_u32 = shape;
-        kept.shape_u32.as_ptr()
+    keep(|buffers| {
+        buffers.shape_u32 = shape;
+        buffers.shape_u32.as_ptr()
     })
 }
 
 /// Stores a shape as signed numbers.
 pub(crate) fn shape_int(shape: Vec<c_int>) -> Result<*const c_int, Error> {
-    keep(|kept| {
-        kept.shape_int = shape;
-        kept.shape_int.as_ptr()
+    keep(|buffers| {
+        buffers.shape_int = shape;
+        buffers.shape_int.as_ptr()
     })
 }
 
 /// Stores an array of handles. The objects themselves belong to the caller.
 pub(crate) fn handles(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
-    keep(|kept| {
-        kept.handles = handles;
-        kept.handles.as_mut_ptr()
+    keep(|buffers| {
+        buffers.handles = handles;
+        buffers.handles.as_mut_ptr()
     })
 }
 
 /// Stores the storage types of `count` arrays, all of which are dense.
 pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
-    keep(|kept| {
-        kept.storage_types = vec![0; count];
-        kept.storage_types.as_ptr()
+    keep(|buffers| {
+        buffers.storage_types = vec![0; count];
+        buffers.storage_types.as_ptr()
     })
 }
 
 /// Stores texts and returns an array of pointers to them.
 pub(crate) fn texts(texts: Vec<String>) -> Result<*mut *const c_char, Error> {
     let owned = texts.into_iter().map(c_text).collect::<Result<Vec<CString>, Error>>()?;
-    keep(|kept| {
-        kept.texts.pointers = owned.iter().map(|text| text.as_ptr()).collect();
-        kept.texts.owned = owned;
-        kept.texts.pointers.as_mut_ptr()
+    keep(|buffers| {
+        buffers.texts.pointers = owned.iter().map(|text| text.as_ptr()).collect();
+        buffers.texts.owned = owned;
+        buffers.texts.pointers.as_mut_ptr()
     })
 }
 
 /// Stores one text.
 pub(crate) fn text(text: String) -> Result<*const c_char, Error> {
     let text = c_text(text)?;
-    keep(|kept| {
-        kept.text = text;
-        kept.text.as_ptr()
+    keep(|buffers| {
+        buffers.text = text;
+        buffers.text.as_ptr()
     })
 }
 

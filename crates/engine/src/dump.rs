@@ -1,5 +1,5 @@
-//! What the engine is doing, as text for a person who looks for a stall: what runs, what is queued,
-//! who waits for what and since when.
+//! What the engine is doing, as text for finding a stall: what runs, what is queued,
+//! which thread waits for what and since when.
 
 use crate::block::Mode;
 use crate::clock::{self, Scale};
@@ -123,7 +123,7 @@ fn describe_op(op: &Seen, scale: Scale) -> String {
     text
 }
 
-/// A variable, who holds it and who queues for it.
+/// A variable, the ops that hold it and the ops that queue for it.
 fn describe_var(var: &Var) -> String {
     var.locked(|state, inner| {
         let mut text = format!("variable {}: ", inner.id);

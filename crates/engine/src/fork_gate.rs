@@ -1,6 +1,6 @@
 //! The fork gate: a thread says that it is inside the engine and then looks whether a fork is under
-//! way; a fork closes the gate and then looks whether anybody is inside. One of the two always sees
-//! the other.
+//! way; a fork closes the gate and then looks whether a thread is inside. One of the two always
+//! sees the other.
 
 use crate::sync::yield_now;
 use std::sync::atomic::Ordering;

@@ -31,7 +31,7 @@ impl ParameterGate {
         ParameterGate::announced(engine, parameters, |_| ())
     }
 
-    /// The same; `announce` tells those who write the parameters of the gate before it waits for
+    /// The same; `announce` notifies writers of the gate's parameters before it waits for
     /// what they have pushed. When it returns no thread may push a write that does not pass the
     /// gate.
     #[cfg_attr(debug_assertions, track_caller)]

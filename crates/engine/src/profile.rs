@@ -208,7 +208,7 @@ pub struct Snapshot {
 }
 
 /// Copies what was recorded; `clear`: and forgets it. Of ops on devices those are there that are
-/// complete now, whether or not anybody has waited for them;
+/// complete now, whether or not a thread has waited for them;
 /// [`Engine::wait_for_devices`](crate::Engine::wait_for_devices) before this makes it all.
 pub fn snapshot(clear: bool) -> Snapshot {
     crate::fork::engines().into_iter().for_each(crate::Engine::collect_from_devices);

@@ -10,7 +10,7 @@ use crate::slot::{GlobalMutex, Slot};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Held by the one who looks, for as long as any note is marked.
+/// Held by the thread that looks, for as long as any note is marked.
 static LOOKING: GlobalMutex<()> = GlobalMutex::new(());
 
 /// The note of one thread.

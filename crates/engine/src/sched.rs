@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 mod inline_wait;
 
 /// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few
-/// turns given away. Together with "at most one searches" an idle engine burns nothing.
+/// yields. Together with "at most one searches" an idle engine burns nothing.
 const SEARCH_PAUSES: u32 = 40;
 const SEARCH_YIELDS: u32 = 20;
 /// How long one looks whose last work came as soon: longer than a caller takes from one answer to
@@ -222,7 +222,7 @@ impl Sched {
         })
     }
 
-    /// A run with something to do for who holds this token, or takes one that is free.
+    /// A run with something to do for the holder of this token, or for one that takes a free token.
     fn run_to_help(&self, state: &mut SchedState, token: Option<usize>) -> Option<usize> {
         let free = self.tokens.free() + usize::from(token.is_some());
         if state.open_runs.is_empty() || free <= state.reserved.count() {
@@ -318,7 +318,7 @@ impl Sched {
         gone
     }
 
-    /// Runs `f`, which may queue ops, without waking or starting anybody: a forked child starts
+    /// Runs `f`, which may queue ops, without waking or starting a thread: a forked child starts
     /// threads when it first uses the engine, not within `fork`.
     pub fn quietly(&self, f: impl FnOnce()) {
         // A worker that searches is one that need not be woken.

@@ -85,7 +85,7 @@ impl Tokens {
         None
     }
 
-    /// Gives a token back. SeqCst: a thread that gives back looks at the queue afterwards, who
+    /// Gives a token back. SeqCst: a thread that gives back looks at the queue afterwards, one that
     /// queues looks at the tokens.
     pub fn put(&self, token: usize) {
         let before = self.words[token / 64].fetch_or(1 << (token % 64), Ordering::SeqCst);

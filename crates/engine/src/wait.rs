@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, loom))]
 mod loom_wait;
 
-/// A waiter looks this often before it sleeps. It does not give its turn away instead: it would get
+/// A waiter looks this often before it sleeps. It does not yield instead: it would get
 /// it back in the middle of the request, and the system then likes to move the worker that had it,
 /// behind another one.
 const PAUSES: u32 = 40;

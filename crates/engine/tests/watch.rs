@@ -48,7 +48,7 @@ fn a_test_that_hangs_is_ended_and_its_engine_says_what_runs_and_who_waits() {
         assert_eq!(output.status.code(), Some(124), "{said}");
         assert!(said.contains("HANG") && said.contains("has not ended after 2 s"), "{said}");
         assert!(said.contains("endless on cpu(0) since"), "no word of what runs: {said}");
-        assert!(said.contains("an_op_that_never_ends since"), "no word of who waits: {said}");
+        assert!(said.contains("an_op_that_never_ends since"), "no word of the waiting thread: {said}");
         assert!(said.contains(" an_op_that_neve"), "the waiting thread is missing: {said}");
         if debugger == "none" {
             assert!(said.contains("in system call"), "{said}");

@@ -1,5 +1,5 @@
 //! Calls and what may happen to them: parameters behind a gate, inputs and nodes that fail,
-//! priorities, deadlines, results that nobody wants, batches in parts.
+//! priorities, deadlines, results that no caller wants, batches in parts.
 
 use mxrt_engine::{Config, Cost, Engine, EngineKind, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Symbol};
@@ -90,7 +90,7 @@ fn occupy(engine: &'static Engine) -> Busy {
 // ---- parameters
 // -------------------------------------------------------------------------------------------------
 
-/// x + a - b, where a and b are equal whenever nobody writes them
+/// x + a - b, where a and b are equal whenever no thread writes them
 fn difference() -> Symbol {
     let sum = apply("elemwise_add", "sum", &[], &[&var("x"), &var("a")]);
     apply("elemwise_sub", "difference", &[], &[&sum, &var("b")])
@@ -345,11 +345,11 @@ fn calls_with_a_higher_priority_are_served_first() {
             let options = CallOptions { priority, ..CallOptions::default() };
             let out = op.call_with(&[&x, &w], None, &options).expect("the call is accepted");
             let order = order.clone();
-            engine.on_ready(out[0].var(), move |_| order.lock().expect("nobody panicked").push(priority));
+            engine.on_ready(out[0].var(), move |_| order.lock().expect("no thread panicked").push(priority));
         }
         drop(busy);
         engine.wait_all().expect("nothing failed");
-        assert_eq!(*order.lock().expect("nobody panicked"), [2, 1, 0, 0, -1]);
+        assert_eq!(*order.lock().expect("no thread panicked"), [2, 1, 0, 0, -1]);
     }
 }
 
@@ -387,7 +387,7 @@ fn only_results_that_nobody_wants_any_more_are_not_computed() {
         let busy = occupy(engine);
         drop(call(true));
         drop(busy);
-        assert!(!failed(), "it ran although nobody wanted it");
+        assert!(!failed(), "it ran although its result was dropped");
         let busy = occupy(engine);
         drop(call(false));
         drop(busy);
@@ -467,7 +467,7 @@ fn rows_that_depend_on_each_other_stay_together() {
     }
     let text = compile(engine, &sum(&[("axis", "1")])).plan_text(&types).expect("there is a plan");
     assert!(text.starts_with("3 rows"), "{text}");
-    // A second operand with as many rows that is no data has to be cut too, which nobody says: it
+    // A second operand with as many rows that is no data has to be cut too, which no flag says: it
     // stays together.
     let flags = CachedOpFlags::parse([("data_indices", "(0,)"), ("param_indices", "(1, 2)")]).expect("they parse");
     let op = CachedOp::new(engine, &shifted, &flags).expect("the symbol compiles");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// What to apply next, and to which of the values there are.
 type Step = (u8, usize, usize);
 
-/// A graph over two variables, step by step; all values that nobody asked for are outputs too.
+/// A graph over two variables, step by step; all values that no step reads are outputs too.
 fn build(steps: &[Step]) -> Symbol {
     let mut values = vec![var("x"), Symbol::variable("y", attrs(&[("__shape__", "(2, 4)")]))];
     for (i, (kind, a, b)) in steps.iter().enumerate() {

@@ -148,7 +148,7 @@ fn dropping_does_not_wait_for_a_consumer() {
     assert!(start.elapsed() < Duration::from_secs(5));
 }
 
-/// Makes an item when told to.
+/// Makes an item on request.
 struct Slow(std::sync::mpsc::Receiver<u32>);
 
 impl Producer for Slow {
@@ -183,7 +183,7 @@ fn a_wait_that_is_given_up_loses_nothing() {
     assert_eq!(prefetcher.next(), Ok(None));
 }
 
-/// Makes items that tell the epoch they were made in, each when told to.
+/// Makes items that tell the epoch they were made in, each on request.
 struct Gated {
     gate: std::sync::mpsc::Receiver<()>,
     epoch: u32,

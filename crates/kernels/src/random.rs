@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(philox(counter, [0xa4093822, 0x299f31d0]), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
     }
 
-    /// Mean and variance of what `f` fills; also checks that nobody's splitting changes a bit.
+    /// Mean and variance of what `f` fills; also checks that no split of the loop changes a bit.
     fn moments(f: impl Fn(&dyn Par, &mut [f64])) -> (f64, f64) {
         let mut out = vec![0.0; 100_000];
         f(&Serial, &mut out);

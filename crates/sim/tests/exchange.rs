@@ -287,7 +287,7 @@ fn calls_see_all_old_or_all_new_parameters_while_others_update_them() {
 fn plan_lease() {
     let config = SimConfig { mode: Mode::Threaded { seed: 5, max_delay_us: 5 }, ..SimConfig::default() };
     let rig = rig_with(EngineKind::ThreadedPerDeviceAsync, config);
-    // An arena is a variable with memory, and leased by writing it; who is inside is counted.
+    // An arena is a variable with memory, and leased by writing it; ops inside are counted.
     let arenas: Vec<(Cell, Arc<AtomicI64>)> = (0..3).map(|_| (rig.cell(0), Arc::new(AtomicI64::new(0)))).collect();
     let calls = AtomicUsize::new(0);
     let plan = |input: i64| {

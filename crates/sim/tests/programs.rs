@@ -92,7 +92,7 @@ fn random_programs_with_failures() {
     every_seed(|rig, seed| {
         program(rig, seed, true);
         rig.world.may_wait(true);
-        // What was overwritten before anybody looked.
+        // What was overwritten before any read.
         let _ = rig.engine.wait_all();
     });
 }

@@ -1,7 +1,7 @@
 //! Parameters behind one gate: arrays that every request of a model reads, and that are seldom
 //! written.
 //!
-//! A request names the gate instead of a hundred arrays. Whoever writes one of the arrays passes
+//! A request names the gate instead of a hundred arrays. An op that writes one of the arrays passes
 //! the gates in front of it; which these are stands in the storage, and no write is pushed while a
 //! gate is being added there.
 

@@ -211,7 +211,7 @@ class Module(ContextMethods, BaseModule):
     ) -> None:
         """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one.
 
-        Where MXNet binds for training unless told otherwise, this binds for inference, which is all
+        Where MXNet binds for training by default, this binds for inference, which is all
         there is.
         """
         if self.binded and not force_rebind:

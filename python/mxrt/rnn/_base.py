@@ -121,7 +121,7 @@ class BaseRNNCell:
             )
 
     def begin_state(self, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> list[Any]:
-        """The first states: what `func` makes of name, shape and layout; zeros unless told."""
+        """The first states: what `func` makes of name, shape and layout; zeros without it."""
         self._check_unmodified()
         states = []
         for info in self.state_info:

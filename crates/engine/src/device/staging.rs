@@ -228,7 +228,7 @@ impl DeviceCtx<'_> {
     ///
     /// # Safety
     /// Both addresses have that many bytes. The device's memory belongs to the target's variable;
-    /// the host's is [kept](DeviceCtx::keep) by the op, and no thread writes it who does not
+    /// the host's is [kept](DeviceCtx::keep) by the op, and no thread writes it that does not
     /// declare the source's variable.
     pub unsafe fn copy_in(
         &self,
@@ -245,7 +245,7 @@ impl DeviceCtx<'_> {
     /// [`Lane::CopyOut`](crate::Lane::CopyOut).
     ///
     /// # Safety
-    /// As for `copy_in`; no thread touches the host's memory who does not declare the target's
+    /// As for `copy_in`; no thread touches the host's memory that does not declare the target's
     /// variable.
     pub unsafe fn copy_out(
         &self,

@@ -68,7 +68,7 @@ impl SyncObject {
         self.source()
     }
 
-    /// What is known of the value's failure: it has failed, or who will say.
+    /// What is known of the value's failure: it has failed, or which op decides it.
     pub fn source(&self) -> Option<Source> {
         match (&self.late, &self.writer) {
             (Some(failure), _) => Some(Source::Failed(failure.clone())),

@@ -1,5 +1,5 @@
-//! Models of who frees what: variables without handles, ops that are shared by their run and their
-//! token.
+//! Models of what is freed by which thread: variables without handles, ops that are shared by their
+//! run and their token.
 
 use super::*;
 use crate::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};

@@ -1,4 +1,4 @@
-//! The chunks of one split: who may take which, and when all are done.
+//! The chunks of one split: which thread may take which, and when all are done.
 //!
 //! Every participant has a seat: one cache line with the chunks that are his, what to do with them,
 //! and how many he has finished. A helper watches its own seat. So it learns of a round, takes a
@@ -73,8 +73,8 @@ pub(crate) struct Run {
     driver: CachePadded<Driver>,
 }
 
-// SAFETY: a job is written by the driver while no chunk is free, and read by who has claimed a
-// chunk of its seat, which synchronises with the word that the driver stored behind it;
+// SAFETY: a job is written by the driver while no chunk is free, and read by threads that have
+// claimed a chunk of its seat, which synchronises with the word that the driver stored behind it;
 // `done_before` and `alone_since` are the driver's alone.
 unsafe impl Sync for Run {}
 // SAFETY: nothing in it belongs to a thread.

@@ -111,7 +111,7 @@ impl RememberedSets {
     }
 
     fn insert(&mut self, set: Arc<ConstSet>) {
-        // Nobody will ask for an older version of the same arrays again: versions only grow.
+        // No call asks for an older version of the same arrays again: versions only grow.
         self.sets.retain(|old| !outdated(&old.keys, &set.keys));
         self.sets.insert(0, set);
         self.sets.truncate(REMEMBERED);

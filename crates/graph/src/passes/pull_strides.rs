@@ -48,7 +48,7 @@ fn product(own: &Strides, theirs: &Strides) -> Option<Strides> {
     if own.len() == theirs.len() { own.iter().zip(theirs).map(each).collect() } else { None }
 }
 
-/// Who reads a value, and as which input.
+/// A node that reads a value, and as which input.
 fn readers(graph: &Graph) -> HashMap<Value, Vec<(usize, usize)>> {
     let mut readers: HashMap<Value, Vec<(usize, usize)>> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {

@@ -141,7 +141,7 @@ mod tests {
         BlockedShape::new(n, c, SIZE[0], SIZE[1], halo)
     }
 
-    /// A tensor in the blocked layout, with NaN where nobody reads.
+    /// A tensor in the blocked layout, with NaN where nothing may be read.
     fn blocked(x: &[f32], shape: BlockedShape) -> Vec<f32> {
         let mut data = vec![f32::NAN; shape.len()];
         to_blocked(Isa::detect(), x, &mut BlockedMut::new(shape, &mut data), &Serial);

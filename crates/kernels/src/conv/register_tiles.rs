@@ -46,11 +46,11 @@ pub(super) struct ConvTileArgs {
     pub limits: Limits,
 }
 
-/// Pixels from `TURN` on lie in the next row; with `TURN = M` all lie in one.
-struct ConvTile<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const TURN: usize>;
+/// Pixels from `WRAP` on lie in the next row; with `WRAP = M` all lie in one.
+struct ConvTile<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const WRAP: usize>;
 
-impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const TURN: usize> Body
-    for ConvTile<M, N, WAYS, PIXEL, TURN>
+impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const WRAP: usize> Body
+    for ConvTile<M, N, WAYS, PIXEL, WRAP>
 {
     type Args = ConvTileArgs;
     #[inline(always)]
@@ -61,7 +61,7 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
             if x.fetch_outputs {
                 for n in 0..N {
                     for m in 0..M {
-                        prefetch_near(x.y.as_src(), n * x.y_block + place::<TURN>(m, x.y_row));
+                        prefetch_near(x.y.as_src(), n * x.y_block + place::<WRAP>(m, x.y_row));
                     }
                 }
             }
@@ -71,32 +71,32 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
                 let bias = s.load(x.bias, n * LANES);
                 for m in 0..M {
                     acc[m][n] =
-                        if x.resumes { s.load(x.y.as_src(), n * x.y_block + place::<TURN>(m, x.y_row)) } else { bias };
+                        if x.resumes { s.load(x.y.as_src(), n * x.y_block + place::<WRAP>(m, x.y_row)) } else { bias };
                 }
             }
-            accumulate::<S, M, N, WAYS, PIXEL, TURN>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b, x.soon);
+            accumulate::<S, M, N, WAYS, PIXEL, WRAP>(s, &mut acc, x.a, x.pixel, x.row, taps, x.b, x.soon);
             if x.pauses {
                 for n in 0..N {
                     for m in 0..M {
-                        s.store(x.y, n * x.y_block + place::<TURN>(m, x.y_row), acc[m][n]);
+                        s.store(x.y, n * x.y_block + place::<WRAP>(m, x.y_row), acc[m][n]);
                     }
                 }
                 return;
             }
             if x.limits.are_leaky() {
-                store_tile::<S, M, N, TURN, true>(s, x, acc)
+                store_tile::<S, M, N, WRAP, true>(s, x, acc)
             } else {
-                store_tile::<S, M, N, TURN, false>(s, x, acc)
+                store_tile::<S, M, N, WRAP, false>(s, x, acc)
             }
         }
     }
 }
 
-/// Where pixel m of a tile lies, in rows that are `row` apart; those from `TURN` on lie in the
+/// Where pixel m of a tile lies, in rows that are `row` apart; those from `WRAP` on lie in the
 /// second.
 #[inline(always)]
-pub(super) fn place<const TURN: usize>(m: usize, row: usize) -> usize {
-    if m < TURN { m * LANES } else { row + (m - TURN) * LANES }
+pub(super) fn place<const WRAP: usize>(m: usize, row: usize) -> usize {
+    if m < WRAP { m * LANES } else { row + (m - WRAP) * LANES }
 }
 
 /// Adds the residual, applies the activation and stores N blocks of M pixels.
@@ -104,7 +104,7 @@ pub(super) fn place<const TURN: usize>(m: usize, row: usize) -> usize {
 /// # Safety
 /// The residual and the output must have these pixels.
 #[inline(always)]
-unsafe fn store_tile<S: Simd, const M: usize, const N: usize, const TURN: usize, const LEAKY: bool>(
+unsafe fn store_tile<S: Simd, const M: usize, const N: usize, const WRAP: usize, const LEAKY: bool>(
     s: S,
     x: &ConvTileArgs,
     acc: [[S::V; N]; M],
@@ -116,9 +116,9 @@ unsafe fn store_tile<S: Simd, const M: usize, const N: usize, const TURN: usize,
             unsafe {
                 let mut v = acc[m][n];
                 if let Some(r) = x.residual {
-                    v = s.add(v, s.load(r.at, n * r.block + place::<TURN>(m, r.row)));
+                    v = s.add(v, s.load(r.at, n * r.block + place::<WRAP>(m, r.row)));
                 }
-                s.store(x.y, n * x.y_block + place::<TURN>(m, x.y_row), limits.apply(s, v));
+                s.store(x.y, n * x.y_block + place::<WRAP>(m, x.y_row), limits.apply(s, v));
             }
         }
     }
@@ -189,16 +189,16 @@ pub(super) fn two_row_tile(
     }
 }
 
-/// The largest tile of pixels `pixel` elements apart of which the first `turn` end a row and the
+/// The largest tile of pixels `pixel` elements apart of which the first `wrap` end a row and the
 /// others begin the next, where there is one: for instruction sets with small tiles, into which
 /// rows seldom divide.
-pub(super) fn turning_tile(isa: Isa, turn: usize, pixel: usize) -> Option<Entry<ConvTileArgs>> {
+pub(super) fn wrapping_tile(isa: Isa, wrap: usize, pixel: usize) -> Option<Entry<ConvTileArgs>> {
     macro_rules! narrow {
-        ($($turn:literal)*) => {
-            match (turn, pixel) {
+        ($($wrap:literal)*) => {
+            match (wrap, pixel) {
                 $(
-                    ($turn, 16) => Some(entry_narrow::<ConvTile<6, 1, 1, 16, $turn>>(isa)),
-                    ($turn, 32) => Some(entry_narrow::<ConvTile<6, 1, 1, 32, $turn>>(isa)),
+                    ($wrap, 16) => Some(entry_narrow::<ConvTile<6, 1, 1, 16, $wrap>>(isa)),
+                    ($wrap, 32) => Some(entry_narrow::<ConvTile<6, 1, 1, 32, $wrap>>(isa)),
                 )*
                 _ => None,
             }

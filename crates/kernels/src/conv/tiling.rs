@@ -1,6 +1,6 @@
 //! How rows of output pixels are cut into register tiles, and where these lie.
 
-use crate::conv::register_tiles::{ConvTileArgs, conv_tile, turning_tile, two_row_tile};
+use crate::conv::register_tiles::{ConvTileArgs, conv_tile, two_row_tile, wrapping_tile};
 use crate::gemm::tile::{Elements, Split, SplitEntries, tile_size};
 use crate::isa::Isa;
 use crate::simd::Entry;
@@ -26,10 +26,10 @@ impl TileShape {
         two_row_tile(self.isa, self.elements, cols, self.blocks, self.pixel)
     }
 
-    /// The largest tile of which the first `turn` pixels end a row and the others begin the next,
+    /// The largest tile of which the first `wrap` pixels end a row and the others begin the next,
     /// where there is one.
-    fn turning(&self, turn: usize) -> Option<Entry<ConvTileArgs>> {
-        turning_tile(self.isa, turn, self.pixel)
+    fn wrapping(&self, wrap: usize) -> Option<Entry<ConvTileArgs>> {
+        wrapping_tile(self.isa, wrap, self.pixel)
     }
 }
 
@@ -39,20 +39,20 @@ pub(super) struct RowTiling {
     split: Split,
     entries: SplitEntries<ConvTileArgs>,
     cols: usize,
-    turns: Turns,
+    wraps: RowWraps,
 }
 
-/// Most pixels of a turning tile before its turn.
-const MOST_TURN: usize = 5;
+/// Most pixels of a wrapping tile before its wrap.
+const MOST_WRAP: usize = 5;
 
 /// Whether tiles go on in the next row.
-enum Turns {
+enum RowWraps {
     /// Every row is cut for itself.
     Never,
     /// Two rows of a narrow image make one tile.
     TwoRows(Entry<ConvTileArgs>),
-    /// All rows are cut as one line of pixels; tiles by the pixels before the turn.
-    Line([Option<Entry<ConvTileArgs>>; MOST_TURN]),
+    /// All rows are cut as one line of pixels; tiles by the pixels before the wrap.
+    Line([Option<Entry<ConvTileArgs>>; MOST_WRAP]),
 }
 
 /// Where a tile begins, and what computes it.
@@ -65,27 +65,27 @@ pub(super) struct TilePlace {
 impl RowTiling {
     /// Tiles for `rows` rows of `cols` pixels.
     pub(super) fn new(cols: usize, rows: usize, shape: TileShape) -> RowTiling {
-        let along = |total: usize, turns: Turns| {
+        let along = |total: usize, wraps: RowWraps| {
             let split = Split::tiles(total, shape.isa);
-            RowTiling { split, entries: split.entries(|m| shape.row(m)), cols, turns }
+            RowTiling { split, entries: split.entries(|m| shape.row(m)), cols, wraps }
         };
         if let Some(two_rows) = shape.two_rows(cols) {
-            return along(cols, Turns::TwoRows(two_rows));
+            return along(cols, RowWraps::TwoRows(two_rows));
         }
         // A line of all pixels, unless rows divide into whole tiles or are so short that a tile
         // could hold two ends. What is left over at the end of the line lies in the last row.
         let most = tile_size(shape.isa).rows;
-        let turning = std::array::from_fn(|i| shape.turning(i + 1));
-        let turns = turning[0].is_some() && cols + 1 >= most && !cols.is_multiple_of(most) && rows > 1;
-        if turns { along(cols * rows, Turns::Line(turning)) } else { along(cols, Turns::Never) }
+        let wrapping = std::array::from_fn(|i| shape.wrapping(i + 1));
+        let wraps = wrapping[0].is_some() && cols + 1 >= most && !cols.is_multiple_of(most) && rows > 1;
+        if wraps { along(cols * rows, RowWraps::Line(wrapping)) } else { along(cols, RowWraps::Never) }
     }
 
     /// Tiles of so many rows.
     pub(super) fn count(&self, rows: usize) -> usize {
-        match self.turns {
-            Turns::Never => rows * self.split.parts,
-            Turns::TwoRows(_) => rows.div_ceil(2),
-            Turns::Line(_) => self.split.parts,
+        match self.wraps {
+            RowWraps::Never => rows * self.split.parts,
+            RowWraps::TwoRows(_) => rows.div_ceil(2),
+            RowWraps::Line(_) => self.split.parts,
         }
     }
 
@@ -97,21 +97,21 @@ impl RowTiling {
         (0..self.count(rows)).map(move |_| {
             let entry = self.entries.of(&self.split, part);
             let mut place = TilePlace { row, col, entry };
-            if let Turns::TwoRows(pair) = &self.turns {
+            if let RowWraps::TwoRows(pair) = &self.wraps {
                 place.entry = if row + 1 < rows { *pair } else { entry };
                 row += 2;
                 return place;
             }
             let pixels = self.split.rows(part);
-            if let Turns::Line(turning) = &self.turns {
+            if let RowWraps::Line(wrapping) = &self.wraps {
                 let before = self.cols - col;
-                let turned = turning.get(before - 1).copied().flatten().filter(|_| before < pixels);
-                place.entry = turned.unwrap_or(entry);
+                let wrapped = wrapping.get(before - 1).copied().flatten().filter(|_| before < pixels);
+                place.entry = wrapped.unwrap_or(entry);
             }
             (col, part) = (col + pixels, part + 1);
             while col >= self.cols {
                 (row, col) = (row + 1, col - self.cols);
-                if matches!(self.turns, Turns::Never) {
+                if matches!(self.wraps, RowWraps::Never) {
                     part = 0;
                 }
             }

@@ -131,8 +131,8 @@ impl<A> SplitEntries<A> {
 ///
 /// `soon` says what of B is requested for the second-level cache.
 ///
-/// From row `TURN` on, rows are counted from `a + turn`: a tile can hold two rows of a narrow
-/// image, which halves how often B is read. With `TURN = M` there is one run of rows and `turn`
+/// From row `WRAP` on, rows are counted from `a + wrap`: a tile can hold two rows of a narrow
+/// image, which halves how often B is read. With `WRAP = M` there is one run of rows and `wrap`
 /// means nothing.
 ///
 /// # Safety
@@ -146,19 +146,19 @@ pub(crate) unsafe fn accumulate<
     const N: usize,
     const WAYS: usize,
     const ROW: usize,
-    const TURN: usize,
+    const WRAP: usize,
 >(
     s: S,
     acc: &mut [[S::V; N]; M],
     a: Src,
     row: usize,
-    turn: usize,
+    wrap: usize,
     taps: &[Tap],
     b: Src,
     soon: Soon,
 ) {
     let mut soon = soon;
-    let rows = Rows::<TURN> { step: if ROW > 0 { ROW } else { row }, turn };
+    let rows = Rows::<WRAP> { step: if ROW > 0 { ROW } else { row }, wrap };
     let mut b = b;
     let mut more = [[[s.zero(); N]; M]; WAYS];
     more[0] = *acc;
@@ -168,18 +168,18 @@ pub(crate) unsafe fn accumulate<
         unsafe {
             if ROW > 0 && ROW < LANES {
                 // Planes: every tap is one value.
-                step::<S, M, N, TURN, false>(s, &mut more[0], ap, 0, rows, b, b);
+                step::<S, M, N, WRAP, false>(s, &mut more[0], ap, 0, rows, b, b);
                 b = b.add(N * LANES);
             } else if tap.count == LANES as u32 {
-                // A line of every row of A, requested before its turn: rows of one pixel have no
-                // stream for the hardware to follow.
+                // A line of every row of A, requested before it is needed: rows of one pixel have
+                // no stream for the hardware to follow.
                 let mut ahead = a.add(taps[(t + ROWS_AHEAD).min(taps.len() - 1)].offset as usize);
                 for i in 0..LANES / 4 {
                     for u in 0..4 {
                         if soon.rows && ROW > 0 && M > FEW_ROWS && i * 4 < M {
                             prefetch_near(ahead, u * ROW);
                         }
-                        step::<S, M, N, TURN, true>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES), soon.at);
+                        step::<S, M, N, WRAP, true>(s, &mut more[u % WAYS], ap, u, rows, b.add(u * N * LANES), soon.at);
                         soon.at = soon.at.add(soon.step);
                     }
                     ahead = ahead.add(4 * ROW);
@@ -188,7 +188,7 @@ pub(crate) unsafe fn accumulate<
                 }
             } else {
                 for _ in 0..tap.count {
-                    step::<S, M, N, TURN, false>(s, &mut more[0], ap, 0, rows, b, b);
+                    step::<S, M, N, WRAP, false>(s, &mut more[0], ap, 0, rows, b, b);
                     b = b.add(N * LANES);
                     ap = ap.add(1);
                 }
@@ -233,9 +233,9 @@ impl Soon {
 
 /// Where the rows of A lie.
 #[derive(Clone, Copy)]
-struct Rows<const TURN: usize> {
+struct Rows<const WRAP: usize> {
     step: usize,
-    turn: usize,
+    wrap: usize,
 }
 
 /// One step: N vectors of B, each used by M broadcasts of A.
@@ -243,12 +243,12 @@ struct Rows<const TURN: usize> {
 /// # Safety
 /// Element `at` of every row m < M and `b[.. N * 16]` must be readable.
 #[inline(always)]
-unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize, const FETCH: bool>(
+unsafe fn step<S: Simd, const M: usize, const N: usize, const WRAP: usize, const FETCH: bool>(
     s: S,
     acc: &mut [[S::V; N]; M],
     a: Src,
     at: usize,
-    rows: Rows<TURN>,
+    rows: Rows<WRAP>,
     b: Src,
     soon: Src,
 ) {
@@ -262,9 +262,9 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const TURN: usize, const
                 prefetch_far(soon, n * LANES);
             }
         }
-        let turned = a.add(rows.turn);
+        let wrapped = a.add(rows.wrap);
         for m in 0..M {
-            let value = if m < TURN { a.read(at + m * rows.step) } else { turned.read(at + (m - TURN) * rows.step) };
+            let value = if m < WRAP { a.read(at + m * rows.step) } else { wrapped.read(at + (m - WRAP) * rows.step) };
             let av = s.splat(value);
             for n in 0..N {
                 acc[m][n] = s.mac(av, bv[n], acc[m][n]);

@@ -297,7 +297,7 @@ pub(crate) unsafe fn multiply_compact(columns: &CompactColumns, x: &CompactSteps
 /// elements and `codes` for [`COMPACT_CODES`].
 pub(crate) unsafe fn pack_compact(numbers: Src, top: u32, rest: Dst, codes: Dst) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: promised by the caller; who has VBMI has BW.
+    // SAFETY: promised by the caller; processors with VBMI have BW.
     unsafe {
         avx512::pack_compact(numbers, top, rest, codes)
     }

@@ -13,7 +13,7 @@ macro_rules! pointer {
             bounds: (usize, usize),
         }
 
-        // SAFETY: a plain address; whoever reads or writes through it answers for the absence of
+        // SAFETY: a plain address; code that reads or writes through it answers for the absence of
         // races (each access is an unsafe call).
         unsafe impl Send for $name {}
         // SAFETY: as above.

@@ -147,7 +147,10 @@ fn an_infinity_spreads_over_its_tile_under_f4_and_no_further_and_not_at_all_unde
         let bad = |kernel: ConvKernel| {
             let y = case.run_nchw(&kernel, &Serial);
             let plane: Vec<bool> = y[..256].iter().map(|v| !v.is_finite()).collect();
-            assert!((4..7).all(|row| plane[row * 16 + 4..row * 16 + 7].iter().all(|bad| *bad)), "{isa}: who sees it");
+            assert!(
+                (4..7).all(|row| plane[row * 16 + 4..row * 16 + 7].iter().all(|bad| *bad)),
+                "{isa}: outputs that see it"
+            );
             assert!(
                 plane.iter().enumerate().all(|(at, bad)| !bad || (at / 16 < 12 && at % 16 < 12)),
                 "{isa}: far away"

@@ -171,7 +171,7 @@ fn weights_beside_zeros_are_not_read() {
         c
     };
     let expected = product(&packed, 0.0);
-    // Whoever reads a weight of an even step finds infinity or NaN.
+    // A kernel that reads a weight of an even step finds infinity or NaN.
     let places = Places::of(&gemm);
     let tables = &mut bytemuck::cast_slice_mut::<_, u32>(&mut packed)[places.table(0)..places.ends()];
     tables.iter_mut().filter(|exponent| **exponent == (127 - 10) << 23).for_each(|exponent| *exponent = 0x7f80_0000);
