@@ -6,7 +6,7 @@
 # Recipes name files relative to this folder, so that any path to it will do, also one with spaces.
 #
 # PYTHON=/path/to/python3   the interpreter of .venv, which is made again where it had another one
-# SECONDS=60                about how long the targets below "prove" run on two cores, builds not counted
+# SECONDS=60                about how long the targets below "prove" run on two cores, after builds
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec

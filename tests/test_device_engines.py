@@ -59,7 +59,7 @@ def test_a_device_waits_for_another_without_the_host(mx) -> None:
         x = mx.nd.ones((8,), ctx=mx.sim(0))
         for n in range(20):
             x = (x + 1).as_in_context(mx.sim(n % 2))
-        y = x.as_in_context(mx.cpu()) * 2  # an operator of the host, parked until the devices are done
+        y = x.as_in_context(mx.cpu()) * 2  # on the host, parked until the devices are done
         assert not x.is_ready() and not y.is_ready() and mx.testing.pending(mx.sim(0)) > 40
         print(int(y.sum().asscalar()), mx.testing.check(mx.sim(0))[0])
         """,

@@ -127,7 +127,7 @@ def test_an_update_of_all_parameters_is_seen_whole_or_not_at_all(kind: str) -> N
         [t.start() for t in threads]
         for n in range(2000):
             net.load_parameters(files[(n + 1) % 2], ctx=sim)
-            if n % 3 == 0:  # else updates are pushed faster than they are made, and calls wait behind hundreds of them
+            if n % 3 == 0:  # else calls wait behind hundreds of updates
                 weights["fc11_weight"].data(sim).wait_to_read()
             if n > 60 and seen == allowed:
                 break

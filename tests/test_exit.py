@@ -43,7 +43,7 @@ CTRL_C = (
     LOAD
     + """
 import json, os, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # Shells start what runs in the background without it.
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs lack it
 x = mx.nd.array(np.tile(images, (12, 1, 1, 1))[:4096])
 right = net(x).asnumpy()
 

@@ -1,7 +1,8 @@
-/* Loads a model that MXNet exported and answers from eight threads at once, with one CachedOp for all of them.
+/* Loads a model that MXNet exported and answers from eight threads, which share one CachedOp.
  *
  *   cargo build --release -p mxrt-capi
- *   cc examples/c/predict.c -I crates/capi/include -L target/release -lmxrt_capi -lpthread -o predict
+ *   cc examples/c/predict.c -I crates/capi/include -L target/release -lmxrt_capi -lpthread \
+ *      -o predict
  *   LD_LIBRARY_PATH=target/release ./predict model-symbol.json model-0000.params data 1,3,224,224
  */
 #include <mxrt.h>

@@ -306,7 +306,7 @@ def _numpy_name(dtype: Any) -> str:
 
 
 def dtype_class(name: str) -> Any:
-    """What ``.dtype`` shows: numpy's scalar class, as in MXNet (a structured dtype for bfloat16)."""
+    """What ``.dtype`` shows: numpy's scalar class (a structured dtype for bfloat16)."""
     found = _DTYPES.get(name)
     if found is None:
         found = _DTYPES[name] = _BFLOAT16 if name == "bfloat16" else np.dtype(name).type

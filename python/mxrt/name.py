@@ -17,7 +17,7 @@ class _NameManagerType(type):
 
 
 class NameManager(metaclass=_NameManagerType):
-    """Counts names: ``relu0``, ``relu1``. A ``with`` block makes it the one that this thread uses."""
+    """Counts names: ``relu0``, ``relu1``. A ``with`` block makes this thread use it."""
 
     _current: ClassVar[Scope]
 

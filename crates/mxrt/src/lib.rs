@@ -6,7 +6,8 @@
 //! belong to an [`Engine`].
 //!
 //! ```
-//! use mxrt::{CachedOp, CachedOpFlags, Config, Context, DType, Engine, NDArray, Symbol, TensorType};
+//! use mxrt::{CachedOp, CachedOpFlags, Config, Context, DType, Engine};
+//! use mxrt::{NDArray, Symbol, TensorType};
 //!
 //! let engine = Engine::start(Config::default())?;
 //! let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []},

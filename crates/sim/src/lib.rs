@@ -15,7 +15,8 @@
 //! use mxrt_engine::{Access, Config, DeviceId, DeviceKind, Engine, EngineKind, OpSpec};
 //! use mxrt_sim::{Mode, SimConfig, SimDriver};
 //!
-//! let driver = SimDriver::new(SimConfig { mode: Mode::Threaded { seed: 1, max_delay_us: 100 }, ..SimConfig::default() });
+//! let mode = Mode::Threaded { seed: 1, max_delay_us: 100 };
+//! let driver = SimDriver::new(SimConfig { mode, ..SimConfig::default() });
 //! let kind = EngineKind::ThreadedPerDeviceAsync;
 //! let engine = Engine::start(Config { kind, drivers: vec![driver], ..Config::default() }).unwrap();
 //! let (sim, x) = (DeviceId::new(DeviceKind::SIM, 0), engine.new_var());
@@ -23,7 +24,7 @@
 //!     .push_device(OpSpec::new("answer", &[(&x, Access::Write)]).device(sim), |ctx| {
 //!         let memory = ctx.alloc(0, 8)?;
 //!         ctx.launch(move |_| {
-//!             // SAFETY: the memory is the op's own until its event is complete; on this device it is the host's.
+//!             // SAFETY: memory of the host that is the op's own until its event is complete.
 //!             unsafe { std::ptr::with_exposed_provenance_mut::<u64>(memory.0 as usize).write(42) };
 //!             Ok(())
 //!         })

@@ -332,7 +332,7 @@ class HybridBlock(Block, PlanMethods):
         self._compiled.export(path, epoch, remove_amp_cast)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
-        """A function to be called with what each operator made; see :meth:`Block.register_op_hook`."""
+        """Has a function called with what each operator made: :meth:`Block.register_op_hook`."""
         with _tracing:
             self._callback = callback
             self._monitor_all = monitor_all

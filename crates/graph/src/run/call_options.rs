@@ -1,5 +1,5 @@
-//! Options of a call: one row each. Borders, docs/settings.md and the types of Python's calls follow
-//! from it.
+//! Options of a call: one row each. Borders, docs/settings.md and the types of calls in Python
+//! follow from it.
 
 use mxrt_engine::FailureKind;
 use std::time::{Duration, Instant};

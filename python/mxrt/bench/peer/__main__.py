@@ -5,8 +5,8 @@ With numbers of processors it stays on these. Needs numpy and the engine; of mxr
 that is the engine. Reads a JSON request a line and answers with a JSON line; an answer with `error`
 says what went wrong, and the next request may follow.
 
-    {"task": "load", "model": {...}, "setting": {...}}   loads the model; the next loads are further settings of it
-    {"task": "inputs", "shapes": [...] | "file": F}      what to ask; the answer says how many images a request has
+    {"task": "load", "model": {...}, "setting": {...}}   loads the model; again: another setting
+    {"task": "inputs", "shapes": [...] | "file": F}      inputs; the answer: images of a request
     {"task": "outputs", "file": F}                       writes what the engine answers as .npz
     {"task": "closed", "callers": N, "seconds": S, ...}  see load.closed_loop
     {"task": "open", "rate": R, "seconds": S, ...}       see load.open_loop

@@ -120,7 +120,7 @@ class _RNNLayer(HybridBlock):
         return [{"shape": (layers, batch_size, w), "__layout__": "LNC", "dtype": self._dtype} for w in widths]
 
     def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
-        """The states before the first step: what `func` makes of shape and name, zeros without it."""
+        """The states before the first step: `func` of shape and name, zeros without it."""
         make = ndarray.zeros if func is None else func
         return [
             make_state(make, f"{self.prefix}h0_{i}", {**info, **kwargs})
