@@ -29,7 +29,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-# ---- data sets -------------------------------------------------------------------------------------------------------
+# ---- data sets -----------------------------------------------------------------------------------
 
 
 def test_arrays_are_data_sets(mx) -> None:
@@ -104,7 +104,7 @@ def test_batches_of_positions(mx) -> None:
         list(data.BatchSampler(ten, 3, "drop"))
 
 
-# ---- loaders ---------------------------------------------------------------------------------------------------------
+# ---- loaders -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -418,7 +418,7 @@ def test_ctrl_c_ends_the_wait_for_a_batch(mx) -> None:
     assert (done.returncode, done.stdout) == (0, "interrupted\ninterrupted\n"), done.stderr
 
 
-# ---- images of files -------------------------------------------------------------------------------------------------
+# ---- images of files -----------------------------------------------------------------------------
 
 
 def idx_file(values: np.ndarray) -> bytes:

@@ -162,7 +162,7 @@ def test_labels_that_nobody_gives_fit_the_batch_of_their_own_thread(mx, eager_sw
     assert not wrong, wrong[:3]
 
 
-# ---- several contexts ------------------------------------------------------------------------------------------------
+# ---- several contexts ----------------------------------------------------------------------------
 
 
 def _halves(mx, module, rows: np.ndarray) -> list[list[np.ndarray]]:

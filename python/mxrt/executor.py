@@ -96,8 +96,8 @@ class Executor:
         return dict(zip(self._output_names, self.outputs, strict=True))
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
-        """Runs the graph; arrays given by name, NDArrays or numpy arrays, are copied to the arguments
-        first. They are cast to the types of these.
+        """Runs the graph; arrays given by name, NDArrays or numpy arrays, are copied to the
+        arguments first. They are cast to the types of these.
 
         ``is_train=True`` is refused where an operator, such as Dropout, would compute something
         else.

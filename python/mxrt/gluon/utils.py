@@ -97,7 +97,7 @@ def download(
 
 
 def _get_repo_url() -> str:
-    """Where MXNet's data sets and models lie, or what ``MXNET_GLUON_REPO`` says; ends in a slash."""
+    """Where MXNet's data sets and models lie: ``MXNET_GLUON_REPO`` if set; ends in a slash."""
     url = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
     return url if url.endswith("/") else url + "/"
 

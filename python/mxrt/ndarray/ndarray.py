@@ -32,7 +32,8 @@ __all__ = ["NDArray", "waitall"]
 
 _invoke = _mxrt.invoke
 
-# Names that MXNet has in this module too. Their own module imports this one, hence not before they are asked for.
+# Names that MXNet has in this module too. Their own module imports this one, hence not before they
+# are asked for.
 _ELSEWHERE = frozenset(
     "add arange concatenate divide empty equal eye from_dlpack from_numpy full greater greater_equal histogram lesser "
     "lesser_equal linspace load logical_and logical_or logical_xor maximum minimum modulo moveaxis multiply not_equal "

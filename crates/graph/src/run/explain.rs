@@ -95,7 +95,7 @@ impl<'a> Search<'a> {
         &self.graph.inputs[input].name
     }
 
-    // ---- trials ------------------------------------------------------------------------------------------------
+    // ---- trials ---------------------------------------------------------------------------------
 
     /// What is known of the inputs if these are changed; None if that contradicts, or enough has
     /// been tried.
@@ -116,7 +116,7 @@ impl<'a> Search<'a> {
         self.consistent(&[(input, self.with_shape(input, (&Shape::new(shape)).into()))]).is_some()
     }
 
-    // ---- dtypes ------------------------------------------------------------------------------------------------
+    // ---- dtypes ---------------------------------------------------------------------------------
 
     fn dtype_words(&self, data: &[usize]) -> Option<String> {
         let unknown = |i: usize| PartialType { shape: (&self.types[i].shape).into(), dtype: None };
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
         of_params.iter().copied().max_by_key(|dtype| of_params.iter().filter(|d| *d == dtype).count())
     }
 
-    // ---- shapes ------------------------------------------------------------------------------------------------
+    // ---- shapes ---------------------------------------------------------------------------------
 
     fn shape_remedy(&self, input: usize) -> Option<Remedy> {
         let got: &[usize] = &self.types[input].shape;

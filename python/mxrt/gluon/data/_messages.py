@@ -38,8 +38,8 @@ class Packed:
 
 
 def pack(message: Any) -> Packed:
-    """Prepares a message. Arrays are waited for, so a failed one raises here, as does what cannot be
-    pickled.
+    """Prepares a message. Arrays are waited for, so a failed one raises here, as does what cannot
+    be pickled.
     """
     buffers: list[pickle.PickleBuffer] = []
     text = io.BytesIO()
@@ -106,7 +106,7 @@ def read_shared(file: int, size: int) -> memoryview:
 
 
 def shared_file(parts: Sequence[memoryview]) -> int:
-    """A file in memory, without a name, with some bytes behind one another. The caller closes it."""
+    """A nameless file in memory with some bytes behind one another. The caller closes it."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("mxrt-batch")
     else:

@@ -178,7 +178,7 @@ def _revived(error: Exception | None, message: str, trace: str) -> Exception:
     return revived
 
 
-# ---- in the worker ---------------------------------------------------------------------------------------------------
+# ---- in the worker -------------------------------------------------------------------------------
 
 
 def _work(connection: socket.socket, others: list[socket.socket], make: Callable[[list[Any]], Any]) -> None:

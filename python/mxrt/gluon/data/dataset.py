@@ -143,7 +143,7 @@ class ArrayDataset(Dataset):
 
 
 class RecordFileDataset(Dataset):
-    """The records of a ``.rec`` file as bytes. The ``.idx`` file beside it says where they begin."""
+    """The records of a ``.rec`` file as bytes; the ``.idx`` file beside it has their positions."""
 
     def __init__(self, filename: str) -> None:
         from ...recordio import MXIndexedRecordIO

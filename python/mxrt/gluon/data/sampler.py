@@ -50,7 +50,7 @@ class RandomSampler(Sampler):
 
 
 class FilterSampler(Sampler):
-    """The positions of the samples for which `fn` is true; all are tested when the sampler is made."""
+    """Positions of the samples for which `fn` is true. All are tested when the sampler is made."""
 
     def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
         self._fn = fn

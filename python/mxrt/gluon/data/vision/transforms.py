@@ -88,8 +88,8 @@ class Cast(HybridBlock):
 
 
 class ToTensor(HybridBlock):
-    """From (height, width, channels), 0 to 255, to (channels, height, width), 0 to 1, float32. A batch
-    of images has a first axis more.
+    """From (height, width, channels), 0 to 255, to (channels, height, width), 0 to 1, float32. A
+    batch of images has a first axis more.
     """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -186,7 +186,7 @@ class RandomResizedCrop(Block):
 
 
 class CropResize(HybridBlock):
-    """The part of the image that begins at (`x`, `y`), resized to `size` (width, height) if given."""
+    """The part of the image from (`x`, `y`) on, resized to `size` (width, height) if given."""
 
     def __init__(
         self, x: int, y: int, width: int, height: int, size: _Size | None = None, interpolation: int | None = None
