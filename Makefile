@@ -73,7 +73,7 @@ $(STAMPS)/test-tools: requirements/test.txt $(STAMPS)/build-tools
 
 # Tests compare the files with the tables; with MXRT_WRITE they write them.
 .PHONY: generate
-generate: $(STAMPS)/venv | check-tools ## write what is generated from tables: stubs, docs/settings.md, the tables of PLANS.md
+generate: $(STAMPS)/venv | check-tools ## write what is generated from tables: stubs, docs/settings.md, types of call options, the tables of PLANS.md
 	$(PY) scripts/gen_stubs.py
 	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test settings_page --test passes --test stubs
 
