@@ -167,7 +167,9 @@ class Executor:
         aux_params: Mapping[str, NDArray] | None = None,
         allow_extra_params: bool = False,
     ) -> None:
-        """Copies arrays to the arguments and auxiliary states of the same names."""
+        """Copies arrays to the arguments and auxiliary states of the same names; ValueError for
+        names that the symbol lacks, unless `allow_extra_params` is set.
+        """
         for params, held, what in (
             (arg_params, self.arg_dict, "arguments"),
             (aux_params or {}, self.aux_dict, "auxiliary states"),

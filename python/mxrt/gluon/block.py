@@ -177,17 +177,20 @@ class Block:
         Parameters
         ----------
         ctx : context or contexts; each gets a copy
+        verbose : prints the initializers, as in MXNet
         force_reinit : parameters that have a value get another one
         """
         self.collect_params().initialize(Uniform() if init is None else init, ctx, verbose, force_reinit)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridises the blocks inside that can be; see :meth:`HybridBlock.hybridize`."""
+        """Hybridises the blocks inside that can be, or with ``active=False`` ends that; see
+        :meth:`HybridBlock.hybridize`.
+        """
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 
     def cast(self, dtype: Any) -> None:
-        """Changes the element type of all parameters."""
+        """Changes the element type of all parameters to `dtype`; calls see all or none changed."""
         with publishing:
             for child in self._children.values():
                 child.cast(dtype)
@@ -219,11 +222,17 @@ class Block:
 
         Parameters
         ----------
+        filename : path of the file
         ctx : contexts for parameters that have none yet
         allow_missing : parameters without a value in the file are left alone
         ignore_extra : values for no parameter are left out
         cast_dtype : values of another element type are accepted: cast to that of the parameter with
             ``dtype_source='current'``, or the parameter is cast to theirs with ``'saved'``
+
+        Raises
+        ------
+        MXNetDataError (a ValueError) : the file cannot be read, or is damaged
+        MXNetValueError (a ValueError) : names, shapes or element types that do not fit
         """
         files.load_parameters(self, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
 

@@ -200,7 +200,10 @@ class Parameter:
         )
 
     def data(self, ctx: Context | None = None) -> NDArray:
-        """The array on a context (without one: on the only, or the current, context)."""
+        """The array on `ctx` (without one: on the only, or the current, context).
+
+        MXNetError if the parameter has no value yet, or none on this context.
+        """
         if self._stype != "default":
             raise self._sparse("data")
         return self._held(ctx)
@@ -290,7 +293,9 @@ class Parameter:
     ) -> None:
         """Gives the parameter a first value: later, if its shape is not known yet.
 
-        `init` comes before the initializer of the parameter, and that before `default_init`.
+        `init` comes before the initializer of the parameter, and that before `default_init`. `ctx`
+        is a context or a list of them; each gets a copy. A parameter that has a value keeps it
+        unless `force_reinit` is set.
         """
         if self._arrays and not force_reinit:
             warnings.warn(
@@ -339,7 +344,7 @@ class Parameter:
         take_over({self.name: self}, {self.name: data}, "saved params", ctx, cast_dtype, dtype_source)
 
     def reset_ctx(self, ctx: Any) -> None:
-        """Moves the parameter to other contexts."""
+        """Moves the parameter to `ctx`, a context or a list of them; each gets a copy."""
         contexts = contexts_of(ctx)
         if self._arrays:
             self._publish(next(iter(self._arrays.values())), contexts)
@@ -349,7 +354,7 @@ class Parameter:
             raise ValueError(f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.")
 
     def cast(self, dtype: Any) -> None:
-        """Changes the element type."""
+        """Changes the element type to `dtype`."""
         name = dtype_name(dtype)
         if self._arrays:
             contexts = list(self._arrays)

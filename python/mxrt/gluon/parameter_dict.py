@@ -131,7 +131,10 @@ class ParameterDict:
         return found
 
     def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
-        """Gives every parameter a first value: by its own initializer, or else by `init`."""
+        """Gives every parameter a first value: by its own initializer, or else by `init`.
+
+        The other arguments are those of :meth:`Block.initialize`.
+        """
         if verbose and hasattr(init, "set_verbosity"):
             init.set_verbosity(verbose=verbose)
         with publishing:
@@ -160,7 +163,7 @@ class ParameterDict:
         """Nothing to do: there are no gradients."""
 
     def save(self, filename: str, strip_prefix: str = "") -> None:
-        """Writes all values to a file."""
+        """Writes all values to a file, `strip_prefix` taken from the front of their names."""
         values = {}
         for parameter in self._params.values():
             name = parameter.name
@@ -187,6 +190,7 @@ class ParameterDict:
 
         Parameters
         ----------
+        filename : path of the file
         ctx : contexts for parameters that have none yet
         allow_missing : parameters without a value in the file are left alone
         ignore_extra : values for no parameter are left out
@@ -214,8 +218,15 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Takes values over, as ``load`` does. Either all of them, or, when something is wrong,
+        """Takes arrays over, as ``load`` does. Either all of them, or, when something is wrong,
         none.
+
+        Parameters
+        ----------
+        param_dict : arrays by name, or pairs of both
+        filename : where they come from, for error messages
+
+        The other parameters, and the errors, are those of ``load``.
         """
         values = {restore_prefix + strip_kind(name): value for name, value in dict(param_dict).items()}
         where = f"file: {filename}" if filename else "param_dict"

@@ -31,6 +31,12 @@ class SymbolBlock(HybridBlock):
 
     Any number of threads may call one block at the same time, with inputs of any shapes; parameters
     are shared.
+
+    Parameters
+    ----------
+    outputs : a symbol, or a list of symbols
+    inputs : the variables that a call gives values for, as symbols or names, in order
+    params : parameters of another block, to be shared with it
     """
 
     def __init__(self, outputs: Any, inputs: Any, params: ParameterDict | None = None) -> None:
@@ -93,8 +99,21 @@ class SymbolBlock(HybridBlock):
     ) -> SymbolBlock:
         """The model of a symbol file and a parameter file, as MXNet of any age wrote them.
 
-        If parameters are missing, are not part of the symbol, or have the wrong shape, one error
-        lists all of them.
+        Parameters
+        ----------
+        symbol_file : path of the ``-symbol.json``
+        input_names : names of the inputs of a call, in order; all others are parameters
+        param_file : path of the ``.params``; without one, ``initialize`` gives first values
+        ctx : context or contexts of the parameters; each gets a copy
+        allow_missing : parameters without a value in the file are left alone
+        ignore_extra : values for no parameter are left out
+
+        Raises
+        ------
+        MXNetDataError (a ValueError) : a file that cannot be read, or is damaged
+        MXNetValueError (a ValueError) : parameters that are missing, are not part of the symbol or
+            have the wrong shape; the error lists all of them
+        MXNetNotImplementedError : operators that mxrt does not have; the error lists all of them
         """
         return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
 
@@ -267,7 +286,11 @@ class SymbolBlock(HybridBlock):
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Reads all parameters from a file written by ``save_parameters`` or ``export``."""
+        """Reads all parameters from a file written by ``save_parameters`` or ``export``.
+
+        Calls that run meanwhile see all old or all new values. Parameters and errors are those of
+        :meth:`Block.load_parameters`.
+        """
         values = {strip_kind(name): value for name, value in named_arrays(filename).items()}
         prefix = _common_start(list(self._params))
         # save_parameters leaves the common prefix out, export does not.
@@ -277,7 +300,7 @@ class SymbolBlock(HybridBlock):
         self._params._load(values, where, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, own=True)
 
     def reset_ctx(self, ctx: Any) -> None:
-        """Moves all parameters to other contexts."""
+        """Moves all parameters to `ctx`, a context or a list of them; each gets a copy."""
         self.collect_params().reset_ctx(ctx)
 
     def summary(self, *inputs: Any) -> NoReturn:

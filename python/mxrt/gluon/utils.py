@@ -16,7 +16,7 @@ __all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
-    """Cuts an array into `num_slice` parts along an axis.
+    """Cuts `data` into `num_slice` parts along `batch_axis`.
 
     ValueError with `even_split` if they cannot be of the same size; without it the first ones are
     larger by one.
@@ -38,7 +38,10 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
 def split_and_load(
     data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Cuts an array into as many parts as there are contexts and brings each to its context."""
+    """Cuts `data`, an array or what becomes one, along `batch_axis` into as many parts as there are
+    contexts in `ctx_list`, and copies each to its context. `even_split` is that of
+    :func:`split_data`.
+    """
     whole = data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0])
     if len(ctx_list) == 1:
         return [whole.as_in_context(ctx_list[0])]

@@ -73,7 +73,15 @@ class BaseModule:
     ) -> Any:
         """The outputs for all batches, joined along the first axis; a single output as itself.
 
-        An array instead of an iterator is taken as one batch, and gives its first output.
+        Parameters
+        ----------
+        eval_data : an iterator of batches; an array is taken as one batch, and gives its first
+            output
+        num_batch : at most so many batches
+        merge_batches : False gives a list of outputs for every batch
+        reset : begins with the first batch of the iterator
+        always_output_list : a list even where there is one output
+        sparse_row_id_fn : accepted, as in MXNet
         """
         if isinstance(eval_data, (NDArray, np.ndarray)):
             array = eval_data if isinstance(eval_data, NDArray) else nd.array(eval_data)

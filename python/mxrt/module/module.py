@@ -134,7 +134,9 @@ class Module(ContextMethods, BaseModule):
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
-        """A module from a checkpoint; its parameters are set when it is bound."""
+        """A module of ``prefix-symbol.json`` and ``prefix-%04d.params`` with number `epoch`; its
+        parameters are set when it is bound. The keywords are those of :class:`Module`.
+        """
         if load_optimizer_states:
             raise no_training("Module.load(load_optimizer_states=True)")
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
@@ -213,6 +215,21 @@ class Module(ContextMethods, BaseModule):
 
         Where MXNet binds for training by default, this binds for inference, which is all
         there is.
+
+        Parameters
+        ----------
+        data_shapes : the data: ``DataDesc``, or pairs of name and shape
+        label_shapes : the labels, likewise; without them labels are filled with zeros
+        for_training, inputs_need_grad : True is refused
+        force_rebind : binds a bound module again; without it that is a warning
+        shared_module : a module whose parameters are taken over
+        grad_req : accepted; there are no gradients
+
+        Raises
+        ------
+        ValueError : names that are not those of `data_names`
+        MXNetShapeError (a ValueError) : shapes that do not fit the symbol
+        TrainingNotSupportedError : training
         """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
@@ -355,7 +372,11 @@ class Module(ContextMethods, BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Gives parameters first values: those given, others as the initializer makes them."""
+        """Gives parameters first values: those given, others as the initializer makes them.
+
+        Parameters and errors are those of ``set_params``; a module that has values keeps them
+        unless `force_init` is set.
+        """
         self._need_bind("init_params")
         if self.params_initialized and not force_init:
             warnings.warn(
