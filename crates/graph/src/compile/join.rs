@@ -8,7 +8,7 @@
 use crate::ir::{Graph, Value};
 use std::collections::{HashMap, HashSet};
 
-/// A node that only joins.
+/// A concatenation: a node that copies its inputs into one output.
 pub struct Join {
     /// position of the node in the graph
     pub node: usize,
@@ -38,9 +38,10 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Places what can be placed. `joins` are in execution order; `reads` are the values that each
-    /// other step reads; values in `fixed` have a place of their own, and `made` says which values
-    /// steps make.
+    /// Finds a place inside a concatenation's output for every value that can have one.
+    ///
+    /// `joins` are in execution order. `reads` are the values that each other step reads. Values in
+    /// `fixed` have a place of their own. `made` says which values steps make.
     pub fn new(joins: &[Join], reads: &[Vec<Value>], fixed: &HashSet<Value>, made: &dyn Fn(Value) -> bool) -> Joined {
         let mut joined = Joined::default();
         for join in joins {
@@ -116,14 +117,14 @@ impl Joined {
         (at, offset)
     }
 
-    /// The copies that a joining node still needs; None if it joins by itself.
+    /// The copies that a concatenation still needs; `None` if it runs as a step of its own.
     pub fn copies(&self, node: usize) -> Option<&[(usize, Value)]> {
         self.copies.get(&node).map(Vec::as_slice)
     }
 }
 
-/// For every node that may be a step of its own, what it reads: all but `joins` whose output can be
-/// placed, which is not so if it is in `fixed`.
+/// The values that each step reads, by node. A concatenation among `joins` is no step, unless its
+/// output is in `fixed`, so that its inputs cannot be made inside it.
 pub fn reads(graph: &Graph, joins: &[Join], fixed: &HashSet<Value>, root: &dyn Fn(Value) -> Value) -> Vec<Vec<Value>> {
     let joining: HashSet<usize> =
         joins.iter().map(|j| j.node).filter(|n| !fixed.contains(&Value::Node(*n, 0))).collect();

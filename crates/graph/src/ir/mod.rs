@@ -74,7 +74,7 @@ impl GraphNode {
         self.op.random || self.flow.as_ref().is_some_and(|flow| flow.is_random())
     }
 
-    /// The same node, made to do the work of another one.
+    /// This node with the operator name of `node` in messages: it replaces `node`.
     pub fn standing_for(mut self, node: &GraphNode) -> GraphNode {
         self.stands_for = node.stands_for;
         self

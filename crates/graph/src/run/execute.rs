@@ -62,8 +62,8 @@ impl Plan {
         self.run_steps(request, outputs, &mut || {})
     }
 
-    /// The same, and how long each step took by a clock, which is read in the thread that runs
-    /// them.
+    /// As [`Plan::run`]; also returns the time of each step by a clock, which is read in the thread
+    /// that runs the plan.
     pub fn run_clocked(
         &self,
         request: &PlanRequest<'_>,

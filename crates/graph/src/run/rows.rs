@@ -16,7 +16,7 @@ const ROW_NS: u64 = 500_000;
 const PART_NS: u64 = 1_000_000;
 /// Batches of fewer such parts stay whole.
 const FEW_PARTS: usize = 4;
-/// Rows that are computed together where weights take longer to arrive than one row to compute.
+/// Rows of a part of a batch where reading the weights takes longer than computing one row.
 pub const TOGETHER: usize = 16;
 /// Such rows go together, in larger numbers, below this estimate.
 const TOGETHER_NS: u64 = 15_000_000;
