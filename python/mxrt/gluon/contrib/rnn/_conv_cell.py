@@ -11,30 +11,45 @@ __all__ = ["ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
 
 
 class ConvCell(HybridRecurrentCell):
-    """A cell with convolutions from input and state to all gates."""
+    """A cell with convolutions from input and state to all gates.
+
+    Parameters
+    ----------
+    input_shape : of a row of the batch, channels included
+    hidden_channels : channels of output and state
+    i2h_kernel, h2h_kernel : of the convolutions of input and state, the latter odd
+    i2h_pad, i2h_dilate, h2h_dilate : of the convolutions; that of the state is padded so that it
+        keeps its extents
+    conv_layout : of input and state; without one, channels stand before the spatial axes
+    activation : of the new state: a name, or a function of an array
+
+    Kernels, pads and dilations are a number, or one for every axis.
+    """
 
     _gates = 1
     _states = 1
+    _layout = ""
 
     def __init__(
         self,
-        axes: int,
         input_shape: tuple[int, ...],
         hidden_channels: int,
         i2h_kernel: Any,
         h2h_kernel: Any,
-        i2h_pad: Any,
-        i2h_dilate: Any,
-        h2h_dilate: Any,
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        conv_layout: str,
-        activation: Any,
-        prefix: str | None,
-        params: Any,
+        i2h_pad: Any = 0,
+        i2h_dilate: Any = 1,
+        h2h_dilate: Any = 1,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        conv_layout: str | None = None,
+        activation: Any = "tanh",
+        prefix: str | None = None,
+        params: Any = None,
     ) -> None:
+        axes = len(self._layout) - 2
+        conv_layout = conv_layout or self._layout
         super().__init__(prefix=prefix, params=params)
         self._hidden_channels = hidden_channels
         self._input_shape = input_shape
