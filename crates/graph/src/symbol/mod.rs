@@ -23,8 +23,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most outputs that a node may have, and that all nodes of a graph together may have beyond one
-/// each. A file with more is damaged.
+/// The most outputs that a node may have, and that all nodes of a graph together may have beyond
+/// one each. A file with more is damaged.
 pub const MAX_OUTPUTS: usize = 1 << 16;
 
 /// A list of outputs over a graph. Clones share the nodes.
