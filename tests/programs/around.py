@@ -1,4 +1,4 @@
-"""Programs with several contexts, loaders, estimators, monitors, profiles, summaries and metrics."""
+"""Programs with contexts, loaders, estimators, monitors, profiles, summaries and metrics."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ._base import program, rounded
 
 
 def encoder_classifier(mx):
-    """A small BERT: token, segment and position embeddings, masked attention, pooler, classifier."""
+    """A small BERT: three embeddings, masked attention, pooler, classifier."""
     gluon, nn = mx.gluon, mx.gluon.nn
 
     class Layer(gluon.HybridBlock):

@@ -43,7 +43,7 @@ def hosting_container_with_a_block(mx, folder: Path) -> dict:
 
 @program
 def model_server_with_labels(mx, folder: Path) -> list:
-    """Top labels with probabilities, from a module that is rebound when a batch has another size."""
+    """Top labels with probabilities from a module, rebound when a batch has another size."""
     names = [f"n{number:02d} digit {number}" for number in range(10)]
     sym, arg_params, aux_params = mx.model.load_checkpoint(checkpoint("digits_cnn"), 0)
     data_names = ["data"]

@@ -151,8 +151,8 @@ impl SymbolBase {
         self.symbol.input_nodes().into_iter().map(symbol).collect()
     }
 
-    /// The nodes of a subgraph, by its name, as a graph of their own, and what they read from outside: values that are
-    /// variables of the new graph.
+    /// The nodes of a subgraph, by its name, as a graph of their own, and what they read from
+    /// outside: values that are variables of the new graph.
     fn _cut_subgraph<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Cut<'py>> {
         let (inner, outside) = self.symbol.cut_subgraph(name);
         let outside = outside.into_iter().map(|entry| wrap(py, Symbol::from_entries(vec![entry])));
@@ -216,7 +216,8 @@ pub(crate) fn variable<'py>(
     wrap(py, Symbol::variable(name, attr_map(attrs)?))
 }
 
-/// An operator applied to symbols, each with the name of the input it is for, or none, and to the graphs that it runs.
+/// An operator applied to symbols, each with the name of the input it is for, or none, and to the
+/// graphs that it runs.
 #[pyfunction]
 #[pyo3(signature = (op, name, attrs, inputs, graphs = Vec::new()))]
 pub(crate) fn create<'py>(

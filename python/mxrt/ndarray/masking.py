@@ -15,8 +15,8 @@ __all__ = ["boolean_mask"]
 def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
     """The rows of the data whose element of the mask is not zero.
 
-    The shape of the result depends on the mask, so the call waits for it; the rows are copied later,
-    as by any operator.
+    The shape of the result depends on the mask, so the call waits for it; the rows are copied
+    later, as by any operator.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Control flow in graphs: ``mx.sym.contrib.foreach``, ``while_loop`` and ``cond``.
 
-The functions that a caller passes run once, on variables, with the attribute ``__subgraph_name__`` on
-all symbols that they make. What has the attribute becomes a graph inside the node; values from outside
-that it reads become inputs of the node.
+The functions that a caller passes run once, on variables, with the attribute ``__subgraph_name__``
+on all symbols that they make. What has the attribute becomes a graph inside the node; values from
+outside that it reads become inputs of the node.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _variables(symbols: list[Symbol]) -> list[Symbol]:
 
 
 def _own(outputs: list[Symbol], states: list[Symbol], name: str) -> list[Symbol]:
-    """Outputs and states of a subgraph. What a node outside makes, or an input is, is copied; so is a
-    state that is also an output, since they lie in two places.
+    """Outputs and states of a subgraph. What a node outside makes, or an input is, is copied; so is
+    a state that is also an output, since they lie in two places.
     """
     values = [*outputs, *states]
     inputs = set(Group(values).list_inputs()) if values else set()
@@ -69,7 +69,7 @@ class _Subgraph:
         self._variables = dict(zip(self.inputs, self.symbol._input_symbols(), strict=True))
 
     def source(self, name: str) -> Symbol:
-        """The symbol outside that feeds an input: the value it stands for, or a variable like it."""
+        """The symbol outside that feeds an input: the value it stands for, or such a variable."""
         found = self.outside.get(name)
         return copy.deepcopy(self._variables[name]) if found is None else found
 
@@ -92,7 +92,8 @@ class _Inputs:
 def foreach(
     body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any, name: str = "foreach"
 ) -> tuple[Any, Any]:
-    """A loop over the first axis of the data: ``outputs, states = body(row, states)`` for every row.
+    """A loop over the first axis of the data: ``outputs, states = body(row, states)`` for every
+    row.
 
     Parameters
     ----------

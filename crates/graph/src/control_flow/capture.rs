@@ -1,9 +1,9 @@
 //! Constants of the outer graph in an inner one.
 //!
 //! What a graph inside a node captures from outside and is constant there (a parameter, a folded
-//! weight) is constant inside as well. The expressions of such values move into the inner graph, down
-//! to the parameters, so that its plan folds and packs them as any plan does: once for each version
-//! of the parameters, not in every iteration.
+//! weight) is constant inside as well. The expressions of such values move into the inner graph,
+//! down to the parameters, so that its plan folds and packs them as any plan does: once for each
+//! version of the parameters, not in every iteration.
 
 use super::Flow;
 use crate::compile::build::PlanBuilder;
@@ -42,8 +42,8 @@ fn row_type(tensor: &TensorType) -> TensorType {
     TensorType::new(tensor.dtype, row)
 }
 
-/// Graph number `g` of a node that reads `reads`; `operands` says which of these are operands of the
-/// step, and which.
+/// Graph number `g` of a node that reads `reads`; `operands` says which of these are operands of
+/// the step, and which.
 pub(crate) fn inner_graph(
     outer: &PlanBuilder<'_>,
     flow: &Flow,

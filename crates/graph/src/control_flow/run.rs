@@ -1,7 +1,7 @@
 //! Running control flow: inner plans one after the other, in the scratch memory of the step.
 //!
-//! The rows of a stacked output are written where they belong. A state has two places, the output of
-//! the step and a copy in its scratch memory: an iteration reads one and writes the other.
+//! The rows of a stacked output are written where they belong. A state has two places, the output
+//! of the step and a copy in its scratch memory: an iteration reads one and writes the other.
 
 use super::FlowKind;
 use super::capture::InnerSource;

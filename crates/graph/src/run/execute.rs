@@ -34,8 +34,8 @@ pub trait RunSite: Sync {
     fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
     /// Makes the failure of an error of a step.
     fn failure(&self, error: OpError) -> Failure;
-    /// Whether all results were dropped by a caller that wants the request cancelled then. Loops look
-    /// between iterations.
+    /// Whether all results were dropped by a caller that wants the request cancelled then. Loops
+    /// look between iterations.
     fn is_cancelled(&self) -> bool {
         false
     }

@@ -321,8 +321,8 @@ impl<T: Property> Inference<T> {
     }
 }
 
-/// Infers through a graph whose variables and outputs are known as far as `inputs` and `outputs` say,
-/// and adds what is found out about them.
+/// Infers through a graph whose variables and outputs are known as far as `inputs` and `outputs`
+/// say, and adds what is found out about them.
 fn infer_inner<T: Property>(symbol: &Symbol, inputs: &mut [T], outputs: &mut [T]) -> Result<(), OpError> {
     let mut inference = Inference::<T>::new(symbol, &[], "")?;
     let state = &mut inference.state;

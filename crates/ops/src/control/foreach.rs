@@ -6,7 +6,8 @@ use crate::prelude::*;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_foreach",
-    doc: "Runs a graph for every row of the data: some of its outputs are stacked, the others are the states that the next row begins with.",
+    doc: "Runs a graph for every row of the data: some of its outputs are stacked, the others are \
+        the states that the next row begins with.",
     attrs: &[
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs, the graph included."),
         NUM_OUTPUTS,

@@ -6,7 +6,9 @@ use crate::prelude::*;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_while_loop",
-    doc: "Runs a graph while another graph says so: some of its outputs are stacked, the others are the values that the next step begins with.\n\nStacked outputs have `max_iterations` rows; those of steps that were not taken are zero.",
+    doc: "Runs a graph while another graph says so: some of its outputs are stacked, the others \
+        are the values that the next step begins with.\n\n\
+        Stacked outputs have `max_iterations` rows; those of steps that were not taken are zero.",
     attrs: &[
         AttrDef::required("num_args", AttrKind::IntFrom(2), "Number of inputs, the two graphs included."),
         NUM_OUTPUTS,

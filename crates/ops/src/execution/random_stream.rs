@@ -12,8 +12,8 @@ pub struct RandomKey {
 }
 
 impl RandomKey {
-    /// Piece `position` of the stream that belongs to this piece: what the random operators inside a
-    /// loop draw, one piece for each of them in each iteration.
+    /// Piece `position` of the stream that belongs to this piece: what the random operators inside
+    /// a loop draw, one piece for each of them in each iteration.
     pub fn inner(self, position: u64) -> RandomKey {
         let mixed = |n: u64| {
             let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -29,12 +29,13 @@ pub struct ConcatenatedInput {
 /// * **Kernels of a device.** They enter at [`bind_kernel`](crate::bind_kernel), the only caller of
 ///   [`OpDef::bind`](crate::OpDef::bind). The crate of the device has a table of rows `(operator
 ///   name, Bind)`, of the same type [`Bind`](crate::Bind) as the host's.
-///   [`KernelOptions`](crate::KernelOptions) refers to that table for plans and calls on the device.
-///   `bind_kernel` looks the name up there first. An operator without a row is an error that names
-///   operator and device, or runs on the host where the device shares the host's memory.
+///   [`KernelOptions`](crate::KernelOptions) refers to that table for plans and calls on the
+///   device. `bind_kernel` looks the name up there first. An operator without a row is an error
+///   that names operator and device, or runs on the host where the device shares the host's memory.
 /// * **Subgraphs.** `_foreach`, `_while_loop` and `_cond` run graphs, which this crate cannot
-///   compile. Their definitions have names and attributes only. The graph crate infers types through
-///   the graphs of such a node and makes a step of their plans, before it would call `bind_kernel`.
+///   compile. Their definitions have names and attributes only. The graph crate infers types
+///   through the graphs of such a node and makes a step of their plans, before it would call
+///   `bind_kernel`.
 pub struct Rewrites {
     /// At inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout,
     /// Reshape). Plans make no step of such an operator.
