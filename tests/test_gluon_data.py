@@ -472,3 +472,14 @@ def test_cifar_is_read_from_its_files_or_archive(mx, tmp_path: Path) -> None:
     (tmp_path / "test_batch.bin").write_bytes(b"123")
     with pytest.raises(mx.base.MXNetDataError, match="has 3 bytes, expected a multiple of 3073"):
         vision.CIFAR10(str(tmp_path), train=False)
+
+
+def test_records_are_a_data_set_for_all_workers(mx, tmp_path: Path) -> None:
+    path = tmp_path / "x.rec"
+    with mx.recordio.MXIndexedRecordIO(str(tmp_path / "x.idx"), str(path), "w") as writer:
+        for i in range(40):
+            writer.write_idx(i, f"record {i}".encode())
+    dataset = mx.gluon.data.RecordFileDataset(str(path))
+    for workers in WORKERS:
+        batches = list(mx.gluon.data.DataLoader(dataset, 8, batchify_fn=list, **workers))
+        assert [record for batch in batches for record in batch] == [f"record {i}".encode() for i in range(40)]

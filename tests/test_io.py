@@ -184,3 +184,93 @@ def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path: Path, call: str, 
     wanted = {"a pipe": "Not an ordinary file", "a device": "Not an ordinary file", "a folder": "director"}[kind]
     assert wanted in text or (kind == "a folder" and "Cannot find any files" in text)
     assert str(path) in text
+
+
+# ---- PrefetchingIter -----------------------------------------------------------------------------
+
+
+class Counting:
+    """Batches with one number; batch `fails` raises, and so does `reset` where it is told to."""
+
+    def __init__(self, mx, count: int, fails: int | None = None) -> None:
+        self.mx, self.count, self.fails, self.at = mx, count, fails, 0
+        self.batch_size = 1
+        self.provide_data = [("data", (1,))]
+        self.provide_label = [("label", (1,))]
+        self.fails_to_reset = False
+
+    def next(self):
+        number, self.at = self.at, self.at + 1
+        if number == self.fails:
+            raise OSError(f"batch {number}")
+        if number >= self.count:
+            raise StopIteration
+        return self.mx.io.DataBatch([self.mx.nd.array([number])], [self.mx.nd.array([-number])], pad=0)
+
+    def reset(self) -> None:
+        if self.fails_to_reset:
+            raise OSError("no way back")
+        self.at = 0
+
+
+def numbers_of(batches) -> list[list[float]]:
+    return [[float(array.asnumpy()[0]) for array in batch.data] for batch in batches]
+
+
+def test_batches_are_made_ahead_and_iterators_joined(mx) -> None:
+    one = mx.io.PrefetchingIter(Counting(mx, 3))
+    for _ in range(2):
+        assert numbers_of(one) == [[0], [1], [2]]
+        with pytest.raises(StopIteration):
+            one.next()
+        one.reset()
+    one.next()
+    one.reset()  # in the middle
+    assert numbers_of(one) == [[0], [1], [2]]
+    two = mx.io.PrefetchingIter(
+        [Counting(mx, 2), Counting(mx, 2)],
+        rename_data=[{"data": "a"}, {"data": "b"}],
+        rename_label=[{"label": "x"}, {"label": "y"}],
+    )
+    assert [desc.name for desc in two.provide_data + two.provide_label] == ["a", "b", "x", "y"]
+    assert two.batch_size == 1 and numbers_of(two) == [[0, 0], [1, 1]]
+    rows = mx.io.NDArrayIter(np.arange(6).reshape(3, 2), np.arange(3), batch_size=2)
+    batches = list(mx.io.PrefetchingIter(rows))
+    assert [batch.pad for batch in batches] == [0, 1]
+    assert batches[1].data[0].asnumpy().tolist() == [[4, 5], [0, 1]]
+
+
+def test_a_failure_ahead_comes_in_its_place(mx) -> None:
+    batches = mx.io.PrefetchingIter(Counting(mx, 5, fails=2))
+    assert numbers_of([batches.next(), batches.next()]) == [[0], [1]]
+    with pytest.raises(OSError, match="batch 2"):
+        batches.next()
+    assert numbers_of(batches) == [[3], [4]]
+    batches.reset()
+    assert numbers_of([batches.next()]) == [[0]]
+    batches.iters[0].fails_to_reset = True
+    with pytest.raises(OSError, match="no way back"):
+        batches.reset()
+    batches.iters[0].fails_to_reset = False
+    batches.reset()
+    assert numbers_of([batches.next()]) == [[0]]
+    uneven = mx.io.PrefetchingIter([Counting(mx, 1), Counting(mx, 2)])
+    uneven.next()
+    with pytest.raises(mx.MXNetError, match="Number of entry mismatches"):
+        uneven.next()
+
+
+def test_prefetching_ends_with_the_program_and_starts_in_a_fork(mx) -> None:
+    batches = mx.io.PrefetchingIter(Counting(mx, 5))
+    batches.next()
+    child = os.fork()
+    if child == 0:
+        try:
+            batches.next()
+        except mx.MXNetError as error:
+            batches.reset()
+            os._exit(7 if "call reset" in str(error) and numbers_of(batches)[0] == [0] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert numbers_of(batches) == [[1], [2], [3], [4]]

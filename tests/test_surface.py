@@ -17,15 +17,12 @@ NAMES: dict[str, list[str]] = recorded("names")
 # Those that are not here, by where they are, and why. A place stands for all below it.
 MISSING: dict[str, str] = {
     # Parts that do not exist in this build.
-    "recordio": "record files are not part of this build",
     "nd.sparse": "sparse arrays are not part of this build; operators on dense ones are",
-    "nd.image": "operators on images are not part of this build",
-    "image": "what decodes or resizes images, and augmenters, is not part of this build",
+    "image": "what augments images with boxes is not part of this build",
     **dict.fromkeys(
         (
             "io.ImageDetRecordIter io.ImageRecordInt8Iter io.ImageRecordIter io.ImageRecordIter_v1 "
             "io.ImageRecordUInt8Iter io.ImageRecordUInt8Iter_v1 io.LibSVMIter io.MNISTIter "
-            "io.PrefetchingIter "
         ).split(),
         "iterators over files of records and images are not part of this build",
     ),
@@ -48,7 +45,8 @@ MISSING: dict[str, str] = {
         (
             "context.check_call context.classproperty context.with_metaclass engine.check_call "
             "random.check_call runtime.check_call profiler.check_call profiler.c_str "
-            "profiler.c_str_array profiler.py_str model.namedtuple "
+            "profiler.c_str_array profiler.py_str model.namedtuple recordio.c_str recordio.check_call "
+            "recordio.current_process "
         ).split(),
         "imported there by MXNet; it is in mx.base or in Python",
     ),

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         onnx,
         operator,
         optimizer,
+        recordio,
         registry,
         rnn,
         rtc,
@@ -137,6 +138,7 @@ __all__ = [
     "optimizer",
     "profiler",
     "random",
+    "recordio",
     "registry",
     "rnd",
     "rnn",
@@ -168,11 +170,12 @@ __mxnet_version__ = "1.9.1"
 # Modules that are imported when a program first asks for them.
 _LAZY = (
     *("callback", "contrib", "executor_manager", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler"),
-    *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "registry", "rnn", "rtc"),
+    *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "recordio", "registry"),
+    *("rnn", "rtc"),
     *("subgraph", "test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.
-_ABSENT = ("recordio", "th", "torch")
+_ABSENT = ("th", "torch")
 
 # Held by this list alone: the engine closes when the interpreter drops its exit handlers, after
 # the last of them.

@@ -1,9 +1,10 @@
-//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]) and data iterators
+//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]), images ([`image`]) and data iterators
 //! ([`iterators`]).
 #![forbid(unsafe_code)]
 
 mod error;
 mod file;
+pub mod image;
 pub mod iterators;
 pub mod params;
 pub mod recordio;

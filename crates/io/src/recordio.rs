@@ -6,7 +6,8 @@
 use crate::file::{open_file, read_file};
 use crate::{DataError, FileError};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const MAGIC: u32 = 0xCED7_230A;
@@ -21,41 +22,51 @@ const FIRST: u32 = 1;
 const MIDDLE: u32 = 2;
 const LAST: u32 = 3;
 
-/// Reads records in order, or from any position a record begins at.
+/// Bytes read at once when records are read in order, and when they are read by position.
+const IN_ORDER: u64 = 1 << 16;
+const BY_POSITION: u64 = 1 << 12;
+
+/// A file of records, read by position: from any number of threads, and in forked processes too, as
+/// nothing is shared but the open file.
 #[derive(Debug)]
-pub struct RecordReader {
+pub struct RecordFile {
     path: String,
-    file: BufReader<File>,
-    position: u64,
+    file: File,
     size: u64,
 }
 
-impl RecordReader {
+impl RecordFile {
     /// Opens a file of records.
-    pub fn open(path: impl AsRef<Path>) -> Result<RecordReader, DataError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<RecordFile, DataError> {
         let path = path.as_ref();
-        let shown = path.to_string_lossy().into_owned();
         let (file, size) = open_file(path)?;
-        Ok(RecordReader { path: shown, file: BufReader::with_capacity(1 << 16, file), position: 0, size })
+        Ok(RecordFile { path: path.to_string_lossy().into_owned(), file, size })
     }
 
-    /// The next record, or `None` at the end of the file. A file that ends inside a record is an
-    /// error.
-    pub fn read(&mut self) -> Result<Option<Vec<u8>>, DataError> {
-        if self.position >= self.size {
-            return Ok(None);
+    /// The record that begins at a position, and the position behind it; `None` at the end of the
+    /// file.
+    pub fn read(&self, position: u64) -> Result<Option<(Vec<u8>, u64)>, DataError> {
+        let mut window = Window::new(position, BY_POSITION);
+        Ok(self.next(&mut window)?.map(|record| (record, window.position)))
+    }
+
+    fn next(&self, window: &mut Window) -> Result<Option<Vec<u8>>, DataError> {
+        let start = window.position;
+        if start >= self.size {
+            if start == self.size {
+                return Ok(None);
+            }
+            return Err(self.damaged(start, format!("the file has only {} bytes", self.size)));
         }
-        let start = self.position;
         let mut record = Vec::new();
-        let kind = self.part(start, &mut record)?;
-        match kind {
+        match self.part(start, window, &mut record)? {
             WHOLE => return Ok(Some(record)),
             FIRST => {}
             _ => return Err(self.damaged(start, "it begins with a later part of a divided record".to_owned())),
         }
         loop {
             record.extend(MAGIC.to_le_bytes());
-            match self.part(start, &mut record)? {
+            match self.part(start, window, &mut record)? {
                 MIDDLE => {}
                 LAST => return Ok(Some(record)),
                 _ => return Err(self.damaged(start, "a divided record is not finished".to_owned())),
@@ -63,25 +74,10 @@ impl RecordReader {
         }
     }
 
-    /// Position of the next record.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Goes to a position, which must be one that a record begins at.
-    pub fn seek(&mut self, position: u64) -> Result<(), DataError> {
-        if position > self.size {
-            return Err(self.damaged(position, format!("the file has only {} bytes", self.size)));
-        }
-        self.file.seek(SeekFrom::Start(position)).map_err(|e| FileError::io("reading", &self.path, &e))?;
-        self.position = position;
-        Ok(())
-    }
-
     /// Appends the content of the next part to `record` and gives its kind.
-    fn part(&mut self, start: u64, record: &mut Vec<u8>) -> Result<u32, DataError> {
+    fn part(&self, start: u64, window: &mut Window, record: &mut Vec<u8>) -> Result<u32, DataError> {
         let mut head = [0; HEAD as usize];
-        self.fill(start, &mut head)?;
+        self.fill(start, window, &mut head)?;
         let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
         let magic = u32::from_le_bytes([m0, m1, m2, m3]);
         if magic != MAGIC {
@@ -92,31 +88,109 @@ impl RecordReader {
         let word = u32::from_le_bytes([l0, l1, l2, l3]);
         let (kind, length) = (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize);
         let padded = length.next_multiple_of(4);
-        self.need(start, padded as u64)?;
+        self.need(start, window.position, padded as u64)?;
         let old = record.len();
         record.resize(old + padded, 0);
-        self.fill(start, &mut record[old..])?;
+        self.fill(start, window, &mut record[old..])?;
         record.truncate(old + length);
         Ok(kind)
     }
 
-    fn need(&self, start: u64, bytes: u64) -> Result<(), DataError> {
-        let left = self.size.saturating_sub(self.position);
+    fn need(&self, start: u64, position: u64, bytes: u64) -> Result<(), DataError> {
+        let left = self.size.saturating_sub(position);
         if bytes <= left {
             return Ok(());
         }
         Err(self.damaged(start, format!("the file is truncated: {bytes} bytes are needed but {left} are left")))
     }
 
-    fn fill(&mut self, start: u64, to: &mut [u8]) -> Result<(), DataError> {
-        self.need(start, to.len() as u64)?;
-        self.file.read_exact(to).map_err(|e| FileError::io("reading", &self.path, &e))?;
-        self.position += to.len() as u64;
+    /// The next bytes of the file.
+    fn fill(&self, start: u64, window: &mut Window, to: &mut [u8]) -> Result<(), DataError> {
+        self.need(start, window.position, to.len() as u64)?;
+        let failed = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                self.damaged(start, "the file became shorter after it was opened".to_owned())
+            }
+            _ => FileError::io("reading", &self.path, &e).into(),
+        };
+        let mut at = window.position;
+        window.position += to.len() as u64;
+        let known = window.take(at, to);
+        at += known as u64;
+        let rest = &mut to[known..];
+        if rest.len() as u64 >= window.size {
+            return self.file.read_exact_at(rest, at).map_err(failed);
+        }
+        if !rest.is_empty() {
+            window.start = at;
+            window.content.resize(window.size.min(self.size - at) as usize, 0);
+            let read = self.file.read_exact_at(&mut window.content, at);
+            read.inspect_err(|_| window.content.clear()).map_err(failed)?;
+            window.take(at, rest);
+        }
         Ok(())
     }
 
     fn damaged(&self, start: u64, problem: String) -> DataError {
         DataError::Content { place: format!("{}: record at byte {start}", self.path), problem }
+    }
+}
+
+/// A position in a file, and some of its bytes that were read already.
+#[derive(Debug)]
+struct Window {
+    position: u64,
+    start: u64,
+    content: Vec<u8>,
+    size: u64,
+}
+
+impl Window {
+    fn new(position: u64, size: u64) -> Window {
+        Window { position, start: position, content: Vec::new(), size }
+    }
+
+    /// Copies what there is of the bytes from `at`, and gives their number.
+    fn take(&self, at: u64, to: &mut [u8]) -> usize {
+        let from = at.checked_sub(self.start).and_then(|from| self.content.get(usize::try_from(from).ok()?..));
+        let from = from.unwrap_or(&[]);
+        let count = from.len().min(to.len());
+        to[..count].copy_from_slice(&from[..count]);
+        count
+    }
+}
+
+/// Reads records in order, or from any position a record begins at.
+#[derive(Debug)]
+pub struct RecordReader {
+    file: RecordFile,
+    window: Window,
+}
+
+impl RecordReader {
+    /// Opens a file of records.
+    pub fn open(path: impl AsRef<Path>) -> Result<RecordReader, DataError> {
+        Ok(RecordReader { file: RecordFile::open(path)?, window: Window::new(0, IN_ORDER) })
+    }
+
+    /// The next record, or `None` at the end of the file. A file that ends inside a record is an
+    /// error.
+    pub fn read(&mut self) -> Result<Option<Vec<u8>>, DataError> {
+        self.file.next(&mut self.window)
+    }
+
+    /// Position of the next record.
+    pub fn position(&self) -> u64 {
+        self.window.position
+    }
+
+    /// Goes to a position, which must be one that a record begins at.
+    pub fn seek(&mut self, position: u64) -> Result<(), DataError> {
+        if position > self.file.size {
+            return Err(self.file.damaged(position, format!("the file has only {} bytes", self.file.size)));
+        }
+        self.window.position = position;
+        Ok(())
     }
 }
 
@@ -161,6 +235,12 @@ impl RecordWriter {
     /// Hands everything to the system. Dropping the writer does too, but cannot report an error.
     pub fn flush(&mut self) -> Result<(), DataError> {
         Ok(self.file.flush().map_err(|error| FileError::io("writing", &self.path, &error))?)
+    }
+
+    /// Drops what was not handed to the system yet, as a forked process must: its parent has that too
+    /// and writes it.
+    pub fn abandon(self) {
+        let _ = self.file.into_parts();
     }
 
     fn part(&mut self, kind: u32, content: &[u8]) -> Result<(), DataError> {
@@ -255,6 +335,37 @@ mod tests {
         assert_eq!(reader.read().unwrap(), None);
         reader.seek(68).unwrap();
         assert_eq!(reader.read().unwrap().as_ref(), Some(&records[5]));
+        let file = RecordFile::open(&path).unwrap();
+        assert_eq!(file.read(68).unwrap(), Some((records[5].clone(), 92)));
+        assert_eq!(file.read(0).unwrap(), Some((records[0].clone(), 12)));
+        assert!(file.read(16).unwrap_err().to_string().contains("byte 16"));
+        assert!(file.read(1 << 40).unwrap_err().to_string().contains("only"));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn records_of_every_size_around_what_is_read_at_once_come_back() {
+        let path = temporary("sizes");
+        let mut writer = RecordWriter::create(&path).unwrap();
+        let sizes: Vec<usize> = (0..40).map(|i| i * 1777 % 9001).chain([65_520, 65_528, 70_000, 3, 200_000]).collect();
+        let records: Vec<Vec<u8>> =
+            sizes.iter().map(|size| (0..*size).map(|i| (i * 31 + size) as u8).collect()).collect();
+        let positions: Vec<u64> = records
+            .iter()
+            .map(|record| {
+                let at = writer.position();
+                writer.write(record).unwrap();
+                at
+            })
+            .collect();
+        writer.flush().unwrap();
+        let mut reader = RecordReader::open(&path).unwrap();
+        let file = RecordFile::open(&path).unwrap();
+        for (record, at) in records.iter().zip(positions) {
+            assert_eq!(reader.position(), at);
+            assert_eq!(reader.read().unwrap().as_ref(), Some(record));
+            assert_eq!(file.read(at).unwrap(), Some((record.clone(), reader.position())));
+        }
         std::fs::remove_file(path).unwrap();
     }
 

@@ -25,6 +25,7 @@ mod exponentials;
 pub mod gemm;
 pub mod gemm_plain;
 mod halves;
+pub mod image;
 pub mod index;
 pub mod isa;
 pub mod math;

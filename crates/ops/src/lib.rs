@@ -15,6 +15,7 @@ mod blocked;
 mod control;
 mod create;
 mod graph;
+mod image;
 mod index;
 mod math;
 mod nn;

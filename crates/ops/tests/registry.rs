@@ -38,6 +38,7 @@ fn sample(attr: &AttrDef) -> String {
         ("indices", _) => "(0, 1)".into(),
         ("pooled_size", AttrKind::Shape) => "(2, 2)".into(),
         ("output_size", AttrKind::Shape) => "(4, 4)".into(),
+        ("alpha", AttrKind::Floats) => "(1, 2, 3)".into(),
         ("begin" | "end" | "axis" | "shape" | "reps", AttrKind::SparseShape | AttrKind::Shape) => "(1,)".into(),
         (_, AttrKind::Int | AttrKind::OptInt) => "1".into(),
         (_, AttrKind::IntFrom(least)) => least.max(1).to_string(),
@@ -64,6 +65,9 @@ fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     // What these make has a size that nothing else tells.
     if matches!(op.name, "GridGenerator" | "SpatialTransformer") {
         texts.push(("target_shape", "(3, 3)".to_owned()));
+    }
+    if op.name == "_image_resize" {
+        texts.push(("size", "(3, 3)".to_owned()));
     }
     for attr in op.attrs {
         let shape = shape.filter(|_| attr.name == "shape").map(str::to_owned);
@@ -113,6 +117,8 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
         "_contrib_box_encode" => &[&[2, 5], &[2, 5], &[2, 5, 4], &[2, 3, 4], &[4], &[4]],
         "_contrib_box_nms" => &[&[2, 5, 6]],
         "col2im" => &[&[2, 3, 16]],
+        "_image_normalize" => &[&[3, 4, 5]],
+        name if name.starts_with("_image_") => &[&[4, 5, 3]],
         _ => &[],
     };
     let first: [&[usize]; 7] = [&[4], &[2, 4], &[2, 3, 4], &[2, 4, 4, 4], &[1, 2, 3, 4, 4], &[0, 4], &[]];

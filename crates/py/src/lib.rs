@@ -13,12 +13,14 @@ mod dlpack;
 mod errors;
 mod exit;
 mod files;
+mod images;
 mod iterators;
 mod ndarray;
 mod notify;
 mod operator;
 mod plan_report;
 mod profiler;
+mod records;
 mod runtime;
 mod symbol;
 mod testing;
@@ -47,6 +49,8 @@ mod _mxrt {
     #[pymodule_export]
     use crate::files::{load_arrays, load_buffer, read_file, save_arrays, write_file};
     #[pymodule_export]
+    use crate::images::{decode_image, encode_image};
+    #[pymodule_export]
     use crate::iterators::{BatchReader, iterators};
     #[pymodule_export]
     use crate::ndarray::{NDArrayBase, copy_region, from_numpy, gather, scatter, zeroed};
@@ -58,6 +62,8 @@ mod _mxrt {
     use crate::profiler::{
         profiler_events, profiler_finish, profiler_now, profiler_switch, profiler_thread, profiler_totals,
     };
+    #[pymodule_export]
+    use crate::records::{RecordFile, RecordWriter};
     #[pymodule_export]
     use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
     #[pymodule_export]

@@ -6,10 +6,17 @@ import json
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..base import MXNetNotImplementedError
 from ..ndarray import NDArray
-from .image import ImageIter, _plain, refuse
+from ._augmenters import _plain
+from ._iterator import ImageIter
 
 __all__ = ["CreateDetAugmenter", "DetAugmenter", "ImageDetIter"]
+
+
+def refuse(name: str, what: str) -> NoReturn:
+    """The error for what is not here."""
+    raise MXNetNotImplementedError(f"mx.image.{name}: {what} is not part of this build of mxrt")
 
 
 class DetAugmenter:
@@ -32,9 +39,9 @@ class ImageDetIter(ImageIter):
     """Batches of images and boxes from files; refused when one is made."""
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], *args: Any, **kwargs: Any) -> None:
-        refuse("ImageDetIter", "reading images from files")
+        refuse("ImageDetIter", "reading images with boxes")
 
 
 def CreateDetAugmenter(data_shape: Sequence[int], *args: Any, **kwargs: Any) -> NoReturn:
     """Refused: there are no ready-made augmenters."""
-    refuse("CreateDetAugmenter", "augmenting images")
+    refuse("CreateDetAugmenter", "augmenting images with boxes")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._functions import module_functions as _module_functions
 from . import _internal, contrib, image, linalg, op, random, sparse
+from ._images import imdecode
 from ._make import make as _make
 from .arithmetic import (
     add,
@@ -74,6 +75,7 @@ __all__ = [
     "greater_equal",
     "histogram",
     "image",
+    "imdecode",
     "lesser",
     "lesser_equal",
     "linalg",

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ... import random as mx_random
+from ..._threads import timed_out
 from ...base import MXNetDataError
 from . import _messages
-from ._threads import timed_out
 
 __all__ = ["ProcessWorkers"]
 

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._locks import fork_safe_lock
+from ..._threads import ThreadWorkers
 from ...base import MXNetDataError, MXNetError
 from ...context import cpu_pinned
 from ._pools import ForkingPickler, PoolIterator
 from ._processes import ProcessWorkers
-from ._threads import ThreadWorkers
 from .batchify import as_in_context as _as_in_context
 from .batchify import default_batchify_fn
 from .sampler import BatchSampler, RandomSampler, SequentialSampler

@@ -226,7 +226,7 @@ def _borders(pad: Any) -> tuple[int, int, int, int] | None:
     """Widths of a border: above, below, left, right."""
     if not pad:
         return None
-    if isinstance(pad, numeric_types):
+    if not isinstance(pad, Sequence):
         return (int(pad),) * 4
     if isinstance(pad[0], numeric_types):
         before, after = pad

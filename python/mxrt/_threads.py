@@ -1,4 +1,4 @@
-"""Threads that make batches of a data set."""
+"""Threads that make batches ahead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from ...base import MXNetTimeoutError
+from .base import MXNetTimeoutError
 
 __all__ = ["ThreadWorkers", "timed_out"]
 
@@ -33,13 +33,14 @@ class ThreadWorkers:
         self._futures[number] = future
         self._requests.put((future, positions))
 
-    def result(self, number: int, timeout: float) -> tuple[bool, Any]:
+    def result(self, number: int, timeout: float | None) -> tuple[bool, Any]:
         """Whether the batch was made, and it, or the exception that its making raised.
 
         MXNetTimeoutError if neither is there after `timeout` seconds.
         """
         future = self._futures[number]
         if not wait([future], timeout).done:
+            assert timeout is not None
             raise timed_out(number, timeout)
         del self._futures[number]
         error = future.exception()
