@@ -19,13 +19,12 @@ const DTYPE: AttrDef = AttrDef::new(
     "dtype of the result.",
 );
 
-/// The result has the shape that the attribute `shape` gives; extents of 0 are filled in from
+/// The result has the shape that the attribute `shape` gives; extents of 0 and -1 are filled in from
 /// elsewhere.
 pub(crate) fn shape_from_attr(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    match shapes.attrs.opt_ints("shape") {
-        Some(dims) => shapes.set_output(0, PartialShape::from_zero_unknown(&extents("shape", dims)?)),
-        None => Ok(()),
-    }
+    let Some(dims) = shapes.attrs.opt_ints("shape") else { return Ok(()) };
+    let dims: Vec<i64> = dims.iter().map(|n| if *n == -1 { 0 } else { *n }).collect();
+    shapes.set_output(0, PartialShape::from_zero_unknown(&extents("shape", &dims)?))
 }
 
 /// The result has the dtype that the attribute `dtype` gives, float32 if none.

@@ -126,6 +126,14 @@ impl ConvGeometry {
         Ok(ConvGeometry { kernel, stride, pad, dilate, filters, groups })
     }
 
+    /// The extent of the input along a spatial axis, where that of the output tells it: without
+    /// strides.
+    fn size_before(&self, axis: usize, out: usize) -> Option<usize> {
+        let covered = self.dilate[axis].checked_mul(self.kernel[axis] - 1)?;
+        let padded = out.checked_add(covered).filter(|_| self.stride[axis] == 1)?;
+        padded.checked_sub(2 * self.pad[axis]).filter(|n| *n > 0)
+    }
+
     /// Extents of the output along the spatial axes; `None` where the kernel does not fit.
     pub fn size(&self, axis: usize, n: usize) -> Result<usize, OpError> {
         let (kernel, pad, dilate) = (self.kernel[axis], self.pad[axis], self.dilate[axis]);
@@ -166,6 +174,9 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))?;
     // The batch size may be known from behind only.
     dims[0] = dims[0].or(shapes.outputs[0].dim(0));
+    for axis in 0..spatial {
+        dims[2 + axis] = dims[2 + axis].or_else(|| geometry.size_before(axis, shapes.outputs[0].dim(2 + axis)?));
+    }
     shapes.set_input(0, "data", PartialShape::from_dims(dims))
 }
 
@@ -198,10 +209,28 @@ pub(crate) fn infer_parameters(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn convolution(attrs: &[(&str, &str)]) -> OpTest {
         attrs.iter().fold(OpTest::new("Convolution"), |t, (k, v)| t.attr(k, v))
+    }
+
+    #[test]
+    fn extents_that_only_the_output_knows_are_found() {
+        let find = |attrs: &[(&str, &str)]| {
+            let def = crate::registry().get("Convolution").expect("it is registered");
+            let attrs = def.parse_attrs(attrs.iter().copied()).expect("the attributes are good");
+            let mut inputs = vec![PartialShape::UNKNOWN; 3];
+            inputs[0] = PartialShape::from_zero_unknown(&[0, 10, 0, 0]);
+            let mut outputs = [PartialShape::from_zero_unknown(&[5, 21, 32, 30])];
+            infer_shape(&mut Shapes { attrs: &attrs, inputs: &mut inputs, outputs: &mut outputs }).expect("it fits");
+            inputs.swap_remove(0)
+        };
+        let layer = [("kernel", "(3, 3)"), ("num_filter", "21"), ("pad", "(1, 0)")];
+        assert_eq!(find(&layer), PartialShape::from_zero_unknown(&[5, 10, 32, 32]));
+        let strided = [layer[0], layer[1], ("stride", "(2, 1)")];
+        assert_eq!(find(&strided), PartialShape::from_zero_unknown(&[5, 10, 0, 32]));
     }
 
     #[test]

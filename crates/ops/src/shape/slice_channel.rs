@@ -51,6 +51,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             shapes.inputs[0]
         )));
     }
+    let mut whole = dims.clone();
     dims[axis] = dims[axis].map(|n| n / parts);
     if squeeze {
         dims.remove(axis);
@@ -58,7 +59,18 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     for i in 0..parts {
         shapes.set_output(i, PartialShape::from_dims(dims.iter().copied()))?;
     }
-    Ok(())
+    // What is known of a part tells the rest of the whole.
+    for part in shapes.outputs.iter() {
+        let mut part = part.dims().unwrap_or(&[]).to_vec();
+        if squeeze {
+            part.insert(axis.min(part.len()), Some(1));
+        }
+        for (a, (mine, theirs)) in whole.iter_mut().zip(part).enumerate() {
+            let theirs = if a == axis { theirs.and_then(|n| n.checked_mul(parts)) } else { theirs };
+            *mine = mine.or(theirs);
+        }
+    }
+    shapes.set_input(0, "data", PartialShape::from_dims(whole))
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -96,6 +108,7 @@ pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::testing::{OpTest, f32s};
 
     #[test]
@@ -110,6 +123,13 @@ mod tests {
             .f32([2, 2], &x)
             .run_all();
         assert_eq!([f32s(&y[0], [2]), f32s(&y[1], [2])], [[0.0, 1.0], [2.0, 3.0]]);
+        let attrs = [("num_outputs", "3"), ("axis", "1"), ("squeeze_axis", "False")];
+        let def = crate::registry().get("split").expect("it is registered");
+        let attrs = def.parse_attrs(attrs).expect("the attributes are good");
+        let mut inputs = [PartialShape::from_zero_unknown(&[0, 15, 0])];
+        let mut outputs = [0, 1, 2].map(|i| PartialShape::from_zero_unknown(if i == 1 { &[3, 5, 2] } else { &[] }));
+        infer_shape(&mut Shapes { attrs: &attrs, inputs: &mut inputs, outputs: &mut outputs }).expect("it fits");
+        assert_eq!(inputs[0], PartialShape::from_zero_unknown(&[3, 15, 2]));
         let error = OpTest::new("split").attr("num_outputs", "3").f32([2, 2], &x).error();
         assert!(error.message.contains("num_outputs=3"), "{}", error.message);
     }
