@@ -59,6 +59,7 @@ def annotation(type_text: str) -> str:
         "Shape(tuple)": "int | Sequence[int | None]",
         "Shape or None": "int | Sequence[int] | None",
         "tuple of <float>": "float | Sequence[float]",
+        "tuple of <float> or None": "float | Sequence[float] | None",
         "string": "str",
     }.get(type_text, "Any")
 

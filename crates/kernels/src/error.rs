@@ -49,6 +49,17 @@ pub enum KernelError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A matrix of a batch cannot be factorised.
+    #[error("matrix {matrix} {reason}")]
+    Matrix {
+        /// Which of the batch.
+        matrix: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Values that contradict each other.
+    #[error("{0}")]
+    Values(&'static str),
 }
 
 /// Panics with both lengths when a slice does not have the length its shape says.

@@ -97,7 +97,7 @@ fn dot_rows<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
 }
 
 vectorized! {
-    fn dot[T: Float](a: &[T], b: &[T], result: &mut T) {
+    pub(crate) fn dot[T: Float](a: &[T], b: &[T], result: &mut T) {
         const LANES: usize = 32;
         let mut sums = [T::ZERO; LANES];
         let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());

@@ -197,6 +197,27 @@ pub fn fill_integers<T: Element>(par: &dyn Par, seed: u64, position: u64, low: i
     });
 }
 
+/// Different whole numbers below `limit`, each drawn with a probability that falls like its inverse:
+/// `round(limit^u) - 1` for uniform `u`, until there are as many as `out` takes. Returns how many
+/// draws that took.
+///
+/// # Panics
+/// If there are fewer numbers below `limit` than `out` takes.
+pub fn unique_log_uniform(stream: &mut Stream, limit: usize, out: &mut [i64]) -> i64 {
+    assert!(out.len() <= limit, "{} different numbers below {limit}", out.len());
+    let scale = (limit as f64).ln();
+    let (mut seen, mut found, mut draws) = (std::collections::HashSet::new(), 0, 0);
+    while found < out.len() {
+        let value = ((stream.uniform() * scale).exp().round() as i64 - 1).clamp(0, limit as i64 - 1);
+        if seen.insert(value) {
+            out[found] = value;
+            found += 1;
+        }
+        draws += 1;
+    }
+    draws
+}
+
 /// A random permutation of `0..out.len()` (Fisher and Yates). Runs in the calling thread.
 pub fn permutation(seed: u64, position: u64, out: &mut [usize]) {
     out.iter_mut().enumerate().for_each(|(i, v)| *v = i);

@@ -17,6 +17,7 @@ mod create;
 mod graph;
 mod image;
 mod index;
+mod linalg;
 mod math;
 mod nn;
 mod random;

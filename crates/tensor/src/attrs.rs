@@ -34,6 +34,8 @@ pub enum AttrKind {
     SparseShape,
     /// a tuple of numbers
     Floats,
+    /// a tuple of numbers, or `None`
+    OptFloats,
     /// one of these words
     Enum(&'static [&'static str]),
     /// one of these words, or `None`
@@ -83,6 +85,7 @@ impl AttrKind {
             AttrKind::Shape | AttrKind::SparseShape => "Shape(tuple)".into(),
             AttrKind::OptShape => "Shape or None".into(),
             AttrKind::Floats => "tuple of <float>".into(),
+            AttrKind::OptFloats => "tuple of <float> or None".into(),
             AttrKind::Enum(w) | AttrKind::DType(w) => format!("{{{}}}", words(w)),
             AttrKind::OptEnum(w) => format!("{{None, {}}}", words(w)),
             AttrKind::Str => "string".into(),
@@ -256,8 +259,14 @@ impl Attrs {
 
     /// A tuple of numbers.
     pub fn floats(&self, name: &str) -> &[f64] {
+        self.opt_floats(name).unwrap_or_else(|| wrong(name, "a tuple of numbers"))
+    }
+
+    /// A tuple of numbers or nothing.
+    pub fn opt_floats(&self, name: &str) -> Option<&[f64]> {
         match self.get(name) {
-            AttrValue::Floats(v) => v,
+            AttrValue::Floats(v) => Some(v),
+            AttrValue::None => None,
             _ => wrong(name, "a tuple of numbers"),
         }
     }
@@ -328,7 +337,12 @@ fn format_error(def: &AttrDef, text: &str) -> OpError {
 fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpError> {
     let wrong_format = || format_error(def, text);
     let value = match def.kind {
-        AttrKind::OptInt | AttrKind::OptFloat | AttrKind::OptBool | AttrKind::OptShape | AttrKind::OptEnum(_)
+        AttrKind::OptInt
+        | AttrKind::OptFloat
+        | AttrKind::OptBool
+        | AttrKind::OptShape
+        | AttrKind::OptFloats
+        | AttrKind::OptEnum(_)
             if text == "None" =>
         {
             AttrValue::None
@@ -368,7 +382,7 @@ fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpError> {
             let item = |t: &&str| if *t == "None" { Some(None) } else { parse_int(t).map(Some) };
             AttrValue::OptInts(items.iter().map(item).collect::<Option<_>>().ok_or_else(wrong_format)?)
         }
-        AttrKind::Floats => {
+        AttrKind::Floats | AttrKind::OptFloats => {
             let items = tuple_items(text).ok_or_else(wrong_format)?;
             AttrValue::Floats(items.iter().map(|t| parse_float(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
         }

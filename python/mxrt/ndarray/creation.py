@@ -223,8 +223,7 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Any:
     if range is None:
         range = (a.min().asscalar(), a.max().asscalar())
     limits = (float(range[0]), float(range[1]))
-    edges = array([], ctx=a.context)
-    return _mxrt.invoke("_histogram", (a, edges), {"bin_cnt": int(bins), "range": limits})
+    return _mxrt.invoke("_histogram", (a,), {"bin_cnt": int(bins), "range": limits})
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:

@@ -54,7 +54,7 @@ macro_rules! unary_functions {
         Abs ["abs" "_sparse_abs"] "The absolute value." {
             f64: |x| x.abs(), f32: vectors |x| x.abs(); cost: Vectors(0)
         }
-        Sign ["sign" "_sparse_sign"] "The sign: -1, 0 or 1." {
+        Sign ["sign" "_contrib_sign_ste" "_sparse__contrib_sign_ste" "_sparse_sign"] "The sign: -1, 0 or 1." {
             f64: |x| truth::<f64>(x > 0.0) - truth::<f64>(x < 0.0),
             f32: vectors |x| truth::<f32>(x > 0.0) - truth::<f32>(x < 0.0); cost: Vectors(0)
         }
@@ -128,7 +128,7 @@ macro_rules! unary_functions {
         Rint ["rint" "_sparse_rint"] "The nearest integer, halves going down." {
             f64: |x| math::rint(x), integers: each |x| x; cost: CALL
         }
-        Round ["round" "_sparse_round"] "The nearest integer, halves going away from zero." {
+        Round ["round" "_contrib_round_ste" "_sparse__contrib_round_ste" "_sparse_round"] "The nearest integer, halves going away from zero." {
             f64: |x| x.round(), integers: each |x| x; cost: CALL
         }
         Sigmoid ["sigmoid" "_sparse_sigmoid"] "The logistic function 1 / (1 + exp(-x))." {

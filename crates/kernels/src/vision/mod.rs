@@ -6,8 +6,10 @@
 pub mod adaptive_pool;
 pub mod boxes;
 pub mod columns;
+pub mod correlation;
 pub mod deformable;
 pub mod multibox;
+pub mod multibox_target;
 pub mod nms;
 pub mod proposal;
 pub mod resize;

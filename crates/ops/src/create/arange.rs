@@ -58,7 +58,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, Shape::new(&[steps as usize * repeat as usize]))
 }
 
-/// `start + i * step`, every value `repeat` times.
+/// `start + i * step`, every value `repeat` times. In integer types start and step are truncated
+/// first.
 pub(crate) fn bind_range(
     start: f64,
     step: f64,
@@ -67,6 +68,8 @@ pub(crate) fn bind_range(
 ) -> Result<Box<dyn Kernel>, OpError> {
     let repeat = usize::try_from(repeat).unwrap_or(0).max(1);
     dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        // Whole numbers start and step by whole numbers, as in MXNet.
+        let [start, step] = [start, step].map(|v| if T::FLOAT { v } else { T::from_f64(v).to_f64() });
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {
             *out = T::from_f64(start + (i / repeat) as f64 * step);
         }
@@ -84,6 +87,8 @@ mod tests {
         assert_eq!(f32s(&y, [6]), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]);
         let y = OpTest::new("_arange").attr("start", "1").attr("stop", "0").attr("step", "-0.4").run();
         assert_eq!(f32s(&y, [3]), [1.0, 0.6, 0.2]);
+        let whole = OpTest::new("_arange").attr("start", "1.5").attr("stop", "4").attr("dtype", "int32");
+        assert_eq!(whole.attr("step", "1.25").run().values::<i32>(), [1, 2]);
         OpTest::new("_arange").attr("start", "1").attr("stop", "0").error();
         OpTest::new("_arange").attr("start", "1").attr("stop", "2").attr("step", "0").error();
     }

@@ -9,6 +9,7 @@ pub mod arange_like;
 pub mod eye;
 pub mod full;
 pub mod linspace;
+pub mod set_value;
 
 const CTX: AttrDef = AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made.");
 

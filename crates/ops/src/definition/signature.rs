@@ -70,7 +70,7 @@ fn switch_values(attr: &AttrDef) -> Vec<&'static str> {
 /// A value for an attribute that has to be given and switches nothing.
 fn any_value(attr: &AttrDef) -> &'static str {
     match attr.kind {
-        AttrKind::Shape | AttrKind::OptShape | AttrKind::SparseShape | AttrKind::Floats => "(1,)",
+        AttrKind::Shape | AttrKind::OptShape | AttrKind::SparseShape | AttrKind::Floats | AttrKind::OptFloats => "(1,)",
         AttrKind::DType(words) => words.first().copied().unwrap_or("float32"),
         _ => "1",
     }

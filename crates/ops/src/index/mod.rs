@@ -5,6 +5,7 @@ pub mod gather_nd;
 pub mod index_array;
 pub mod index_copy;
 pub mod one_hot;
+pub mod onehot_encode;
 pub mod pick;
 pub mod ravel;
 pub mod scatter_nd;

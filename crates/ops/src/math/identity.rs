@@ -24,6 +24,16 @@ pub static OPS: &[OpDef] = &[
         ..SAME
     },
     OpDef {
+        name: "_contrib_gradientmultiplier",
+        doc: "The input unchanged; scales gradients in training.",
+        attrs: &[
+            AttrDef::new("scalar", AttrKind::Float, "1", "For training."),
+            AttrDef::new("is_int", AttrKind::Bool, "True", "For training."),
+        ],
+        ignores_unknown_attrs: false,
+        ..SAME
+    },
+    OpDef {
         name: "_identity_with_attr_like_rhs",
         doc: "lhs unchanged; rhs only gives its shape.",
         inputs: Inputs::Fixed(&["lhs", "rhs"]),

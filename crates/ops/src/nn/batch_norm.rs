@@ -11,7 +11,7 @@ use mxrt_tensor::{DType, PartialShape};
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "BatchNorm",
-        aliases: &["_npx_batch_norm"],
+        aliases: &["BatchNorm_v1", "_npx_batch_norm"],
         doc: "Normalises every channel with its moving mean and variance, then scales by gamma and \
             adds beta.",
         attrs: ATTRS,

@@ -10,7 +10,7 @@ use mxrt_tensor::{PartialShape, Shape};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Convolution",
-    aliases: &["_npx_convolution"],
+    aliases: &["Convolution_v1", "_npx_convolution"],
     doc: "Cross-correlation of data with num_filter filters over one, two or three spatial \
         axes.\n\n\
         data is (batch, channels, spatial...), weight (num_filter, channels / num_group, \

@@ -8,7 +8,7 @@ use mxrt_tensor::{DType, PartialShape};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Embedding",
-    aliases: &["_npx_embedding", "_sparse_Embedding"],
+    aliases: &["_contrib_SparseEmbedding", "_npx_embedding", "_sparse_Embedding"],
     doc: "The rows of weight that data names. Numbers outside of the table are moved to its ends; \
         floats are truncated.",
     inputs: Inputs::Fixed(&["data", "weight"]),

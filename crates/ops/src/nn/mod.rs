@@ -16,6 +16,7 @@ pub mod leaky_relu;
 pub mod lrn;
 pub mod outputs;
 pub mod pooling;
+pub mod pooling_v1;
 pub mod softmax;
 pub mod softmax_activation;
 pub mod softmax_cross_entropy;

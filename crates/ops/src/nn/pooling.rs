@@ -77,7 +77,9 @@ impl PoolGeometry {
                 "data has {rank} axes; expected 3, 4 or 5: batch, channels and one to three spatial axes"
             )));
         }
-        let channels_last = match attrs.opt_str("layout") {
+        // Pooling_v1 has neither a layout nor a way to count padding.
+        let current = attrs.declares("layout");
+        let channels_last = match if current { attrs.opt_str("layout") } else { None } {
             None => false,
             Some(layout) if layout.len() != rank => {
                 return Err(shape_error(format!("layout {layout} does not fit data with {rank} axes")));
@@ -86,7 +88,9 @@ impl PoolGeometry {
         };
         let kind = match attrs.str("pool_type") {
             "max" => PoolKind::Max,
-            "avg" => PoolKind::Avg { count_include_pad: attrs.opt_bool("count_include_pad").unwrap_or(true) },
+            "avg" => PoolKind::Avg {
+                count_include_pad: !current || attrs.opt_bool("count_include_pad").unwrap_or(true),
+            },
             "sum" => PoolKind::Sum,
             _ => PoolKind::Lp {
                 p: match attrs.opt_int("p_value") {
@@ -110,7 +114,9 @@ impl PoolWindows {
     fn new(attrs: &Attrs, spatial: usize) -> Result<PoolWindows, OpError> {
         let list = |name: &str, default: usize| {
             let given = extents(name, attrs.ints(name))?;
-            if given.is_empty() && name != "kernel" {
+            // MXNet looks at the first padding only where the windows follow from the strides.
+            let unused = name == "pad" && attrs.str("pooling_convention") == "same" && given.iter().all(|p| *p == 0);
+            if (given.is_empty() && name != "kernel") || unused {
                 return Ok(smallvec::smallvec![default; spatial]);
             }
             if given.len() != spatial {
@@ -150,7 +156,7 @@ impl PoolWindows {
     }
 }
 
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+pub(super) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     let geometry = PoolGeometry::new(shapes.attrs, dims.len())?;
     let first = geometry.first();
@@ -237,6 +243,13 @@ mod tests {
             f32s(&pooled(&attrs).run(), [1, 1, 4, 4])[0]
         };
         assert_close(&[corner("True"), corner("False")], &[10.0 / 9.0, 2.5]);
+    }
+
+    #[test]
+    fn same_has_a_window_for_every_stride_however_long_the_padding_is() {
+        let test = OpTest::new("Pooling").attr("kernel", "2").attr("stride", "2").attr("pad", "(0, 0)");
+        let y = test.attr("pooling_convention", "same").f32([1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]).run();
+        assert_eq!(f32s(&y, [1, 1, 3]), [2.0, 4.0, 5.0]);
     }
 
     #[test]

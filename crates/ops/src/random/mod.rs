@@ -5,12 +5,14 @@ use crate::prelude::*;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::random::{Stream, fill};
 
+pub mod density;
 pub mod like;
 pub mod multinomial;
 pub mod randint;
 pub mod sample;
 pub mod scalar;
 pub mod shuffle;
+pub mod unique_zipfian;
 
 /// A distribution with its parameters.
 #[derive(Clone, Copy, Debug)]

@@ -62,6 +62,7 @@ const APART: &[Case] = &[
     Case("_contrib_MultiBoxDetection", "", &[Rows(&[3, 5]), Rows(&[20]), Whole(&[1, 5, 4])]),
     Case("_contrib_DeformableConvolution", "kernel=(3,3) num_filter=5 no_bias=True", &[Rows(&[4, 6, 6]), Rows(&[18, 4, 4]), Whole(&[5, 4, 3, 3])]),
     Case("_contrib_ModulatedDeformableConvolution", "kernel=(3,3) num_filter=5 no_bias=True", &[Rows(&[4, 6, 6]), Rows(&[18, 4, 4]), Rows(&[9, 4, 4]), Whole(&[5, 4, 3, 3])]),
+    Case("Correlation", "pad_size=1", &[Rows(&[4, 6, 6]), Rows(&[4, 6, 6])]),
     Case("im2col", "kernel=(2,2)", IMAGE),
     Case("col2im", "kernel=(2,2) output_size=(3,3)", &[Rows(&[8, 4])]),
     Case("stack", "num_args=2 axis=1", TWO),

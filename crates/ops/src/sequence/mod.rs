@@ -5,6 +5,7 @@ use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 
 pub mod attention;
+pub mod ctc_loss;
 pub mod last;
 pub mod mask;
 pub mod reverse;

@@ -3,9 +3,11 @@
 pub mod adaptive_avg_pooling;
 pub mod bilinear_resize;
 pub mod boxes;
+pub mod correlation;
 pub mod deformable_convolution;
 pub mod im2col;
 pub mod multibox;
+pub mod multibox_target;
 pub mod proposal;
 pub mod roi;
 pub mod sampler;

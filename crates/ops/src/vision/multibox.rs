@@ -81,7 +81,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// An attribute with exactly `N` numbers.
-fn numbers<const N: usize>(attrs: &Attrs, name: &str) -> Result<[f32; N], OpError> {
+pub(super) fn numbers<const N: usize>(attrs: &Attrs, name: &str) -> Result<[f32; N], OpError> {
     let given = attrs.floats(name);
     let wrong = || value_error(format!("{name} must have {N} numbers, got {}", given.len()));
     <[f64; N]>::try_from(given).map(|v| v.map(|v| v as f32)).map_err(|_| wrong())

@@ -1,0 +1,132 @@
+//! Factorisation of general matrices, their determinants and inverses.
+
+use super::triangular::solve_left;
+use super::{copy_block, each_matrix, each_matrix2, identity, subtract_block, subtract_multiple};
+use crate::element::Float;
+use crate::error::{KernelError, check_len};
+use crate::gemm_plain::{Gemm, gemm};
+use crate::par::{Par, chunk_by_work, par_chunks_mut};
+
+/// Rows that are factorised before those below them are updated.
+const BLOCK: usize = 32;
+
+/// The sign of the determinant and the logarithm of its absolute value, for matrices of order `n`.
+///
+/// # Panics
+/// If the lengths contradict each other.
+pub fn determinant<T: Float>(par: &dyn Par, n: usize, a: &[T], sign: &mut [T], logarithm: &mut [T]) {
+    check_len("the logarithm", logarithm.len(), sign.len());
+    check_len("the matrices", a.len(), sign.len() * n * n);
+    let result = each_matrix2(par, (sign, 1), (logarithm, 1), n, |par, i, sign, logarithm| {
+        let mut factors = a[i * n * n..][..n * n].to_vec();
+        let mut swaps = vec![0; n];
+        factorise(par, n, &mut factors, &mut swaps);
+        let odd = swaps.iter().enumerate().filter(|(i, to)| *i != **to).count() % 2 == 1;
+        let (mut product, mut sum) = (if odd { -1.0 } else { 1.0 }, 0.0);
+        for j in 0..n {
+            let pivot = factors[j * n + j].to_f64();
+            let one = if pivot == 0.0 { 0.0 } else { 1f64.copysign(pivot) };
+            product *= if pivot.is_nan() { 0.0 } else { one };
+            sum += pivot.abs().ln();
+        }
+        sign[0] = T::from_f64(product);
+        logarithm[0] = T::from_f64(sum);
+        Ok(())
+    });
+    debug_assert!(result.is_ok(), "a determinant has no errors");
+}
+
+/// Inverts matrices of order `n`.
+///
+/// # Errors
+/// If a matrix is singular.
+///
+/// # Panics
+/// If the lengths contradict each other.
+pub fn inverse<T: Float>(par: &dyn Par, n: usize, a: &[T], out: &mut [T]) -> Result<(), KernelError> {
+    check_len("the output", out.len(), a.len());
+    each_matrix(par, out, n * n, n, |par, i, out| {
+        let mut factors = a[i * n * n..][..n * n].to_vec();
+        let mut swaps = vec![0; n];
+        factorise(par, n, &mut factors, &mut swaps);
+        if (0..n).any(|j| factors[j * n + j] == T::ZERO) {
+            return Err("is singular and has no inverse");
+        }
+        identity(n, out);
+        solve_left(par, n, true, false, &factors, n, out);
+        solve_left(par, n, false, true, &factors, n, out);
+        for (row, &other) in swaps.iter().enumerate().rev().filter(|(row, other)| row < *other) {
+            let (above, below) = out.split_at_mut(other * n);
+            above[row * n..][..n].swap_with_slice(&mut below[..n]);
+        }
+        Ok(())
+    })
+}
+
+/// Factorises `A P = L U`, `U` having a diagonal of ones. `swaps[i]` is the column that column `i`
+/// was exchanged with, the first one first. Columns are exchanged and not rows, so that all loops
+/// run along rows.
+fn factorise<T: Float>(par: &dyn Par, n: usize, a: &mut [T], swaps: &mut [usize]) {
+    let (mut left, mut right, mut product) = (Vec::new(), Vec::new(), Vec::new());
+    for start in (0..n).step_by(BLOCK) {
+        let end = (start + BLOCK).min(n);
+        let (above, rest) = a.split_at_mut(start * n);
+        let (panel, below) = rest.split_at_mut((end - start) * n);
+        factorise_panel(panel, n, start, &mut swaps[start..end]);
+        let swaps = &swaps[start..end];
+        above.chunks_exact_mut(n).for_each(|row| exchange(row, start, swaps));
+        let panel: &[T] = panel;
+        let band = chunk_by_work(BLOCK * BLOCK);
+        par_chunks_mut(par, below, band * n, |_, rows| {
+            for row in rows.chunks_exact_mut(n) {
+                exchange(row, start, swaps);
+                for j in start..end {
+                    let factor = row[j];
+                    subtract_multiple(&mut row[j + 1..end], factor, &panel[(j - start) * n..][j + 1..end]);
+                }
+            }
+        });
+        if end < n {
+            copy_block(below, n, 0..n - end, start..end, &mut left);
+            copy_block(panel, n, 0..end - start, end..n, &mut right);
+            product.resize((n - end) * (n - end), T::ZERO);
+            gemm(par, Gemm::new(n - end, n - end, end - start), &left, &right, &mut product);
+            subtract_block(below, n, end..n, &product);
+        }
+    }
+}
+
+/// Factorises some rows, the first of which has its pivot in column `start` or behind it.
+fn factorise_panel<T: Float>(panel: &mut [T], n: usize, start: usize, swaps: &mut [usize]) {
+    for i in 0..swaps.len() {
+        let column = start + i;
+        let row = &panel[i * n..][..n];
+        let mut pivot = column;
+        for j in column + 1..n {
+            if row[j].abs() > row[pivot].abs() {
+                pivot = j;
+            }
+        }
+        swaps[i] = pivot;
+        panel.chunks_exact_mut(n).for_each(|row| row.swap(column, pivot));
+        let (done, below) = panel.split_at_mut((i + 1) * n);
+        let row = &mut done[i * n..];
+        let value = row[column];
+        if value == T::ZERO {
+            // The whole row is zero here: there is nothing to eliminate.
+            continue;
+        }
+        row[column + 1..].iter_mut().for_each(|v| *v = *v / value);
+        for other in below.chunks_exact_mut(n) {
+            let factor = other[column];
+            subtract_multiple(&mut other[column + 1..], factor, &row[column + 1..]);
+        }
+    }
+}
+
+/// Exchanges elements of a row as the columns were.
+fn exchange<T>(row: &mut [T], start: usize, swaps: &[usize]) {
+    for (column, &other) in (start..).zip(swaps) {
+        row.swap(column, other);
+    }
+}

@@ -1,0 +1,59 @@
+//! Linear algebra on the matrices in the last two axes, in float32 and float64.
+
+pub mod determinant;
+pub mod diagonal;
+pub mod factorize;
+pub mod gemm;
+pub mod khatri_rao;
+pub mod triangle;
+pub mod triangular;
+
+use crate::prelude::*;
+use crate::shape::PartialDims;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_kernels::KernelError;
+
+/// The axes before the matrices, and what is known of rows and columns.
+type Matrices = (PartialDims, Option<usize>, Option<usize>);
+
+/// What is known of an input that must hold matrices; `None` where nothing is.
+fn matrices(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Matrices>, OpError> {
+    let Some(dims) = shapes.dims(index) else { return Ok(None) };
+    match dims[..] {
+        [ref batch @ .., rows, columns] => Ok(Some((batch.iter().copied().collect(), rows, columns))),
+        _ => Err(shape_error(format!("{name} has shape {}; expected matrices: 2 axes at least", shapes.inputs[index]))),
+    }
+}
+
+/// The same for square matrices: the axes before them and their order.
+fn square_matrices(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<(PartialDims, Option<usize>)>, OpError> {
+    match matrices(shapes, index, name)? {
+        Some((_, Some(rows), Some(columns))) if rows != columns => Err(shape_error(format!(
+            "{name} has shape {}; expected square matrices in the last two axes",
+            shapes.inputs[index]
+        ))),
+        Some((batch, rows, columns)) => Ok(Some((batch, rows.or(columns)))),
+        None => Ok(None),
+    }
+}
+
+/// Input and output are square matrices of the same shape.
+fn square_like_input(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    shapes.all_same()?;
+    if let Some((mut dims, order)) = square_matrices(shapes, 0, "A")? {
+        dims.extend([order, order]);
+        shapes.set_input(0, "A", mxrt_tensor::PartialShape::from_dims(dims.iter().copied()))?;
+        shapes.set_output(0, mxrt_tensor::PartialShape::from_dims(dims))?;
+    }
+    Ok(())
+}
+
+/// A matrix that cannot be factorised, with the kind of a failed kernel as in MXNet.
+fn matrix_error(error: KernelError) -> OpError {
+    OpError::new(FailureKind::Operator, error.to_string())
+}
+
+/// Estimated nanoseconds of so many multiply-adds.
+fn cost_ns(multiply_adds: usize) -> u64 {
+    1_000 + multiply_adds as u64 / 4
+}
