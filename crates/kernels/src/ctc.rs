@@ -33,7 +33,8 @@ impl CtcLoss {
     /// loss 0, as in MXNet.
     ///
     /// # Panics
-    /// If the lengths contradict each other, or a target names a symbol or a step that is not there.
+    /// If the lengths contradict each other, or a target names a symbol or a step that does not
+    /// exist.
     pub fn run<T: Element>(&self, par: &dyn Par, activations: &[T], targets: &[CtcTarget], out: &mut [T]) {
         check_len("the activations", activations.len(), self.steps * self.batch * self.symbols);
         check_len("the targets", targets.len(), self.batch);

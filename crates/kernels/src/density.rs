@@ -46,9 +46,7 @@ impl Density {
     fn at(self, x: f64, [a, b]: [f64; 2]) -> f64 {
         match self {
             Density::Uniform => 1.0 / (b - a),
-            Density::Normal => {
-                (-0.5 * (x - a) * (x - a) / (b * b)).exp() / (std::f64::consts::TAU.sqrt() * b)
-            }
+            Density::Normal => (-0.5 * (x - a) * (x - a) / (b * b)).exp() / (std::f64::consts::TAU.sqrt() * b),
             Density::Exponential => a * (-a * x).exp(),
             _ => self.logarithm(x, [a, b]).exp(),
         }

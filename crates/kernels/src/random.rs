@@ -197,8 +197,8 @@ pub fn fill_integers<T: Element>(par: &dyn Par, seed: u64, position: u64, low: i
     });
 }
 
-/// Different whole numbers below `limit`, each drawn with a probability that falls like its inverse:
-/// `round(limit^u) - 1` for uniform `u`, until there are as many as `out` takes. Returns how many
+/// Different whole numbers below `limit`, each drawn with a probability that falls like its
+/// inverse: `round(limit^u) - 1` for uniform `u`, until there are as many as `out` takes. Returns how many
 /// draws that took.
 ///
 /// # Panics

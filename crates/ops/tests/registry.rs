@@ -114,8 +114,15 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
         "_onehot_encode" => &[&[2], &[2, 3]],
         "dot" | "batch_dot" | "_linalg_gemm2" => &[&[2, 3, 4], &[2, 4, 3]],
         "_linalg_gemm" => &[&[2, 3, 4], &[2, 4, 3], &[2, 3, 3]],
-        "_linalg_potrf" | "_linalg_potri" | "_linalg_syevd" | "_linalg_inverse" | "_linalg_det" | "_linalg_slogdet"
-        | "_linalg_sumlogdiag" | "_linalg_extractdiag" | "_linalg_extracttrian" => &[&[2, 3, 3]],
+        "_linalg_potrf"
+        | "_linalg_potri"
+        | "_linalg_syevd"
+        | "_linalg_inverse"
+        | "_linalg_det"
+        | "_linalg_slogdet"
+        | "_linalg_sumlogdiag"
+        | "_linalg_extractdiag"
+        | "_linalg_extracttrian" => &[&[2, 3, 3]],
         "_linalg_trmm" | "_linalg_trsm" => &[&[2, 3, 3], &[2, 3, 3]],
         "_linalg_maketrian" => &[&[2, 6]],
         "BilinearSampler" => &[&[2, 4, 4, 4], &[2, 2, 3, 3]],

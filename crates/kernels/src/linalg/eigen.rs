@@ -40,13 +40,7 @@ pub fn symmetric_eigen<T: Float>(
     })
 }
 
-fn one<T: Float>(
-    par: &dyn Par,
-    n: usize,
-    a: &[T],
-    vectors: &mut [T],
-    values: &mut [T],
-) -> Result<(), &'static str> {
+fn one<T: Float>(par: &dyn Par, n: usize, a: &[T], vectors: &mut [T], values: &mut [T]) -> Result<(), &'static str> {
     let lower = || (0..n).flat_map(|i| &a[i * n..=i * n + i]);
     let largest = lower().map(|v| v.abs().to_f64()).fold(0.0, f64::max);
     if largest == f64::INFINITY || lower().any(|v| v.nan()) {

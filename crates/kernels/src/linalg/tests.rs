@@ -76,10 +76,7 @@ fn matrices_that_cannot_be_factorised_are_named() {
     let matrices = [4.0, 0.0, 2.0, 5.0, 1.0, 2.0, 2.0, 1.0, 0.0, 1.0, 1.0, 1.0];
     let mut out = [0.0; 12];
     let reason = "is not positive definite";
-    assert_eq!(
-        cholesky(&Threads(2), 2, true, &matrices, &mut out),
-        Err(KernelError::Matrix { matrix: 1, reason })
-    );
+    assert_eq!(cholesky(&Threads(2), 2, true, &matrices, &mut out), Err(KernelError::Matrix { matrix: 1, reason }));
     let singular = [1.0, 2.0, 2.0, 4.0];
     assert!(inverse(&Serial, 2, &singular, &mut out[..4]).is_err());
     assert!(cholesky_inverse(&Serial, 2, true, &[0.0, 0.0, 1.0, 1.0], &mut out[..4]).is_err());
@@ -124,7 +121,13 @@ fn triangular_products_and_solutions_are_those_of_the_full_matrix() {
 #[test]
 fn determinants_and_inverses_belong_to_the_matrix() {
     let (mut sign, mut logarithm) = ([0.0; 3], [0.0; 3]);
-    determinant(&Threads(2), 2, &[1.0, 2.0, 3.0, 4.0, 0.0, 1.0, 1.0, 0.0, 1.0, 2.0, 2.0, 4.0], &mut sign, &mut logarithm);
+    determinant(
+        &Threads(2),
+        2,
+        &[1.0, 2.0, 3.0, 4.0, 0.0, 1.0, 1.0, 0.0, 1.0, 2.0, 2.0, 4.0],
+        &mut sign,
+        &mut logarithm,
+    );
     assert_eq!(sign, [-1.0, -1.0, 0.0]);
     assert_near(&logarithm[..2], &[2f64.ln(), 0.0], 1e-15);
     assert_eq!(logarithm[2], f64::NEG_INFINITY);

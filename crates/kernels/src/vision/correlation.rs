@@ -61,7 +61,9 @@ impl Correlation {
         self.channels_last(par, a, a_last);
         self.channels_last(par, b, b_last);
         let (a_last, b_last): (&[T::Acc], &[T::Acc]) = (a_last, b_last);
-        let band = chunk_by_work([columns, self.kernel, self.kernel, self.image[0]].into_iter().fold(1, usize::saturating_mul));
+        let band = chunk_by_work(
+            [columns, self.kernel, self.kernel, self.image[0]].into_iter().fold(1, usize::saturating_mul),
+        );
         par_chunks_mut(par, out, band * columns, |chunk, out| {
             for (i, out) in out.chunks_exact_mut(columns).enumerate() {
                 let row = chunk * band + i;
@@ -92,7 +94,7 @@ impl Correlation {
         let (image, shift) = (plane / self.shifts(), plane % self.shifts());
         let size = self.scratch_len(1);
         let (a, b) = (&a[image * size..][..size], &b[image * size..][..size]);
-        // The distance of a shift from the first one; the first patch is shifted back by the radius.
+        // The first shift goes back by the radius.
         let moved = |shift: usize| self.first + shift * self.shift - self.radius * self.shift;
         let numbers = T::Acc::from_f64((self.kernel as f64).powi(2) * self.image[0] as f64);
         for (x, out) in out.iter_mut().enumerate() {

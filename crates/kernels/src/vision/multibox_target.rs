@@ -201,7 +201,7 @@ impl MultiBoxTarget {
         }
     }
 
-    /// Takes the anchors whose background is predicted worst for background; of equal ones the first.
+    /// Takes the anchors whose background is predicted worst; of equal ones the first.
     fn choose_background<T: Element>(
         &self,
         best: &[Best],
@@ -318,7 +318,8 @@ mod tests {
 
     #[test]
     fn results_do_not_depend_on_threads_and_no_number_panics() {
-        let target = MultiBoxTarget { anchors: 50, labels: 6, width: 6, negatives: 0.2, negative_overlap: 2.0, ..TARGET };
+        let target =
+            MultiBoxTarget { anchors: 50, labels: 6, width: 6, negatives: 0.2, negative_overlap: 2.0, ..TARGET };
         let (mut labels, predictions, anchors) = (random(3 * 36, 1), random(300, 2), random(200, 3));
         labels[..3].copy_from_slice(&[1.0, f32::NAN, f32::INFINITY]);
         let results = [&Serial as &dyn Par, &Reverse, &Threads(2)].map(|par| {

@@ -22,7 +22,8 @@ pub static OPS: &[OpDef] = &[
             let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
             let Some(last) = dims.pop() else { return Err(shape_error("A must have an axis at least")) };
             let far = shapes.attrs.int("offset").unsigned_abs() as usize;
-            let order = last.map(|n| n.checked_add(far).ok_or_else(|| shape_error("offset is too large"))).transpose()?;
+            let order =
+                last.map(|n| n.checked_add(far).ok_or_else(|| shape_error("offset is too large"))).transpose()?;
             dims.extend([order, order]);
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
@@ -63,9 +64,11 @@ pub static OPS: &[OpDef] = &[
 
 /// Elements of a diagonal of a square matrix.
 pub(super) fn diagonal_len(order: usize, offset: i64) -> Result<usize, OpError> {
-    usize::try_from(offset.unsigned_abs()).ok().and_then(|far| order.checked_sub(far)).filter(|n| *n > 0).ok_or_else(
-        || value_error(format!("offset={offset} is outside of matrices with {order} rows and columns")),
-    )
+    usize::try_from(offset.unsigned_abs())
+        .ok()
+        .and_then(|far| order.checked_sub(far))
+        .filter(|n| *n > 0)
+        .ok_or_else(|| value_error(format!("offset={offset} is outside of matrices with {order} rows and columns")))
 }
 
 /// Row and column where a diagonal begins.

@@ -105,7 +105,10 @@ fn infer_gelqf(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     if let (Some(rows), Some(columns)) = (rows, columns)
         && rows > columns
     {
-        return Err(shape_error(format!("A has shape {}, but has to have no more rows than columns", shapes.inputs[0])));
+        return Err(shape_error(format!(
+            "A has shape {}, but has to have no more rows than columns",
+            shapes.inputs[0]
+        )));
     }
     let dims = |last: Option<usize>| batch.iter().copied().chain([rows, last]);
     shapes.set_output(0, PartialShape::from_dims(dims(columns)))?;

@@ -125,7 +125,7 @@ enum Move {
     Outward,
 }
 
-/// The elements of an array of this shape (outward: that it will have), with the axis of rows moved.
+/// The elements of an array of this shape (outward: that it will have), the axis of rows moved.
 fn move_rows<T: Float>(par: &dyn Par, x: &[T], shape: &[usize], axis: usize, to: Move) -> Result<Vec<T>, OpError> {
     let mut extents = rows_inward(shape, axis);
     let mut strides = vec![1isize; shape.len()];

@@ -26,7 +26,11 @@ fn matrices(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Matr
 }
 
 /// The same for square matrices: the axes before them and their order.
-fn square_matrices(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<(PartialDims, Option<usize>)>, OpError> {
+fn square_matrices(
+    shapes: &Shapes<'_>,
+    index: usize,
+    name: &str,
+) -> Result<Option<(PartialDims, Option<usize>)>, OpError> {
     match matrices(shapes, index, name)? {
         Some((_, Some(rows), Some(columns))) if rows != columns => Err(shape_error(format!(
             "{name} has shape {}; expected square matrices in the last two axes",

@@ -140,9 +140,8 @@ mod tests {
 
     #[test]
     fn a_product_with_the_transpose() {
-        let syrk = |transpose: &str| {
-            OpTest::new("linalg_syrk").attr("transpose", transpose).f32([1, 2], &[3.0, 4.0]).run()
-        };
+        let syrk =
+            |transpose: &str| OpTest::new("linalg_syrk").attr("transpose", transpose).f32([1, 2], &[3.0, 4.0]).run();
         assert_close(&f32s(&syrk("False"), [1, 1]), &[25.0]);
         assert_close(&f32s(&syrk("True"), [2, 2]), &[9.0, 12.0, 12.0, 16.0]);
     }

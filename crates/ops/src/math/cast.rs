@@ -60,7 +60,8 @@ pub static OPS: &[OpDef] = &[
         },
         infer_dtype: infer_common_float,
         bind: |_, signature| {
-            let kernels = signature.inputs.iter().zip(signature.outputs).map(|(from, to)| converter(from.dtype, to.dtype));
+            let kernels =
+                signature.inputs.iter().zip(signature.outputs).map(|(from, to)| converter(from.dtype, to.dtype));
             let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
             Ok(kernel_fn(signature, move |call| {
                 let arrays = call.inputs.iter().zip(call.outputs.iter_mut());
@@ -97,7 +98,7 @@ fn infer_common_float(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     let low = |dtype: &DType| matches!(dtype, DType::F16 | DType::F32);
     let (narrow, other) =
         if dtypes.attrs.bool("cast_narrow") { (DType::F16, DType::F32) } else { (DType::F32, DType::F16) };
-    // With an input that is not known the common dtype is not known either, unless it is there already.
+    // An unknown input leaves the common dtype open, unless the dtype to be taken is there.
     let known = dtypes.inputs.iter().all(Option::is_some);
     let common = match dtypes.inputs.contains(&Some(narrow)) {
         true => Some(narrow),

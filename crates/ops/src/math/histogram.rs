@@ -10,11 +10,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "_histogram",
     aliases: &["_npi_histogram"],
     doc: "How many elements fall into each bin, in int64, and the edges of the bins, in the dtype of data.\n\nEither bin_cnt and range tell evenly wide bins, or bins has ascending edges. The last bin has its upper edge too; elements outside of all bins are not counted.",
-    inputs: Inputs::ByAttrs(
-        |attrs| {
-            if attrs.opt_int("bin_cnt").is_some() { &["data"] } else { &["data", "bins"] }
-        },
-    ),
+    inputs: Inputs::ByAttrs(|attrs| if attrs.opt_int("bin_cnt").is_some() { &["data"] } else { &["data", "bins"] }),
     outputs: Outputs::Count(|_| 2),
     attrs: &[
         AttrDef::new("bin_cnt", AttrKind::OptInt, "None", "Number of bins."),
@@ -55,7 +51,9 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         None => match shapes.dims(1).as_deref() {
             None => None,
             Some([edges]) if edges.is_none_or(|n| n >= 2) => *edges,
-            Some(_) => return Err(shape_error(format!("bins has shape {}; expected 2 edges or more", shapes.inputs[1]))),
+            Some(_) => {
+                return Err(shape_error(format!("bins has shape {}; expected 2 edges or more", shapes.inputs[1])));
+            }
         },
     };
     shapes.set_output(0, PartialShape::from_dims([edges.map(|n| n - 1)]))?;

@@ -88,9 +88,9 @@ impl PoolGeometry {
         };
         let kind = match attrs.str("pool_type") {
             "max" => PoolKind::Max,
-            "avg" => PoolKind::Avg {
-                count_include_pad: !current || attrs.opt_bool("count_include_pad").unwrap_or(true),
-            },
+            "avg" => {
+                PoolKind::Avg { count_include_pad: !current || attrs.opt_bool("count_include_pad").unwrap_or(true) }
+            }
             "sum" => PoolKind::Sum,
             _ => PoolKind::Lp {
                 p: match attrs.opt_int("p_value") {

@@ -72,7 +72,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let given = |name: &str, default: usize| {
             attrs.ints(name).get(i).and_then(|v| usize::try_from(*v).ok()).filter(|_| !global).unwrap_or(default)
         };
-        Axis { size: shape[2 + i], kernel: given("kernel", shape[2 + i]), stride: given("stride", 1), pad: given("pad", 0) }
+        Axis {
+            size: shape[2 + i],
+            kernel: given("kernel", shape[2 + i]),
+            stride: given("stride", 1),
+            pad: given("pad", 0),
+        }
     };
     let [down, across] = [axis(0), axis(1)];
     let reduction = match attrs.str("pool_type") {

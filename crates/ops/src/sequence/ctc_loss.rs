@@ -97,9 +97,10 @@ fn targets(
     let steps = if data_lengths { Some(integers(&inputs[1])?) } else { None };
     let counts = if label_lengths { Some(integers(&inputs[1 + usize::from(data_lengths)])?) } else { None };
     let bounded = |what: &str, i: usize, value: i64, most: usize| {
-        usize::try_from(value).ok().filter(|v| *v <= most).ok_or_else(|| {
-            value_error(format!("{what} of sequence {i} is {value}; expected 0 to {most}"))
-        })
+        usize::try_from(value)
+            .ok()
+            .filter(|v| *v <= most)
+            .ok_or_else(|| value_error(format!("{what} of sequence {i} is {value}; expected 0 to {most}")))
     };
     (0..loss.batch)
         .map(|i| {

@@ -35,12 +35,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             "Intersection over union from which on an anchor is not taken for background.",
         ),
         AttrDef::new("minimum_negative_samples", AttrKind::Int, "0", "Without effect, as in MXNet."),
-        AttrDef::new(
-            "variances",
-            AttrKind::Floats,
-            "(0.1, 0.1, 0.2, 0.2)",
-            "What the encoded numbers are divided by.",
-        ),
+        AttrDef::new("variances", AttrKind::Floats, "(0.1, 0.1, 0.2, 0.2)", "What the encoded numbers are divided by."),
     ],
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["anchor", "label", "cls_pred"]),
@@ -134,7 +129,12 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         assert!(target(&[], &[-1.0, 0.0, 0.0, 0.0, 0.0]).error().message.contains("class -1"));
-        assert!(target(&[("negative_mining_ratio", "1"), ("negative_mining_thresh", "0")], &[1.0; 5]).error().message.contains("positive"));
+        assert!(
+            target(&[("negative_mining_ratio", "1"), ("negative_mining_thresh", "0")], &[1.0; 5])
+                .error()
+                .message
+                .contains("positive")
+        );
         assert!(target(&[("variances", "(1,)")], &[1.0; 5]).error().message.contains("variances"));
         let wide = OpTest::new("_contrib_MultiBoxTarget").f32([2, 1, 4], &[0.0; 8]).f32([1, 1, 5], &[0.0; 5]);
         assert!(wide.f32([1, 2, 1], &[0.0; 2]).error().message.starts_with("anchor"));
