@@ -28,7 +28,6 @@ MISSING: dict[str, str] = {
     ),
     "nd.": "the operator is not part of this build",
     "nd.contrib": "the operator is not part of this build",
-    "nd.linalg": "the operator is not part of this build",
     "nd.random": "the operator is not part of this build",
     # Names that Python 3 does not use, or that MXNet's modules have because they import them.
     **dict.fromkeys(
@@ -107,6 +106,23 @@ def test_how_many_names_are_there_is_reported(mx, final_table) -> None:
         there = sum(has(mx, name) for name in names)
         rows.append(f"tier {tier}: {there} of {len(names)}")
     final_table("names of MXNet 1.9.1\n" + "\n".join(rows))
+
+
+@pytest.mark.parametrize("space", ["nd", "sym"])
+def test_operators_of_training_say_so(mx, space: str) -> None:
+    functions = getattr(mx, space)
+    steps = [
+        (functions, "sgd_update"),
+        (functions, "IdentityAttachKLSparseReg"),
+        (functions.sparse, "adagrad_update"),
+        (functions.contrib, "group_adagrad_update"),
+        (functions.contrib, "backward_gradientmultiplier"),
+        (functions._internal, "_adamw_update"),
+    ]
+    for module, name in steps:
+        with pytest.raises(mx.base.TrainingNotSupportedError, match=f"{name} belongs to training"):
+            getattr(module, name)
+        assert not hasattr(module, name)
 
 
 @pytest.mark.parametrize("space", ["nd", "sym"])

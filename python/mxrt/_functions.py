@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import _mxrt, _namespaces
-from .base import dtype_name
+from .base import dtype_name, no_training_attribute
 
 __all__ = ["Binding", "Namespace", "module_functions", "operator_names"]
 
@@ -172,6 +172,10 @@ class Namespace:
                     function = self.make(operator, name, self.module)
                     setattr(sys.modules[self.module], name, function)
                     return function
+        from ._training_operators import is_training
+
+        if any(map(is_training, _namespaces.candidates(self.section, name))):
+            raise no_training_attribute(f"{self.module}.{name}")
         text = f"module '{self.module}' has no attribute '{name}'"
         raise AttributeError(text if name.startswith("__") else text + self._about(name))
 

@@ -268,7 +268,20 @@ def _push_site() -> str:
 
 def no_training(what: str) -> TrainingNotSupportedError:
     """The error for calls that belong to training."""
-    return TrainingNotSupportedError(
+    return TrainingNotSupportedError(_belongs_to_training(what))
+
+
+class _TrainingAttributeError(TrainingNotSupportedError, AttributeError):
+    """A name that belongs to training, where an attribute is asked for: ``hasattr`` is False."""
+
+
+def no_training_attribute(what: str) -> _TrainingAttributeError:
+    """The error for names of operators that belong to training."""
+    return _TrainingAttributeError(_belongs_to_training(what))
+
+
+def _belongs_to_training(what: str) -> str:
+    return (
         f"{what} belongs to training, which mxrt does not support: it runs trained models. "
         "Train with MXNet and load the exported files here."
     )
