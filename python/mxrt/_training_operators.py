@@ -13,7 +13,7 @@ TRAINING = frozenset(
     """
     IdentityAttachKLSparseReg _adamw_update _contrib_group_adagrad_update _mp_adamw_update
     _multi_adamw_update _multi_lamb_update _multi_mp_adamw_update _multi_mp_lamb_update
-    _npi_share_memory _sparse_adagrad_update _sparse_adam_update _sparse_ftrl_update
+    _sparse_adagrad_update _sparse_adam_update _sparse_ftrl_update
     _sparse_sgd_mom_update _sparse_sgd_update adam_update ftml_update ftrl_update
     lamb_update_phase1 lamb_update_phase2 mp_lamb_update_phase1 mp_lamb_update_phase2
     mp_nag_mom_update mp_sgd_mom_update mp_sgd_update multi_lars multi_mp_sgd_mom_update
