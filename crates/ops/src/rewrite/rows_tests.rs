@@ -29,6 +29,7 @@ const APART: &[Case] = &[
     Case("FullyConnected", "num_hidden=7", &[Rows(&[4, 6]), Whole(&[7, 24]), Whole(&[7])]),
     Case("FullyConnected", "num_hidden=7 flatten=False", &[Rows(&[4, 6]), Whole(&[7, 6]), Whole(&[7])]),
     Case("Pooling", "kernel=(2,2) stride=(2,2) pool_type=max", IMAGE),
+    Case("Pooling_v1", "kernel=(3,3) stride=(2,2) pad=(1,1) pool_type=avg", IMAGE),
     Case("BatchNorm", "fix_gamma=False", &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4]), Whole(&[4]), Whole(&[4])]),
     Case("_contrib_BatchNormWithReLU", "", &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4]), Whole(&[4]), Whole(&[4])]),
     Case("LayerNorm", "", &[Rows(&[4, 6]), Whole(&[6]), Whole(&[6])]),
