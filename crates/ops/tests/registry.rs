@@ -38,6 +38,8 @@ fn sample(attr: &AttrDef) -> String {
         ("indices", _) => "(0, 1)".into(),
         ("pooled_size", AttrKind::Shape) => "(2, 2)".into(),
         ("output_size", AttrKind::Shape) => "(4, 4)".into(),
+        // As many different numbers as the shape takes, at least.
+        ("range_max", _) => "9".into(),
         ("alpha", AttrKind::Floats) => "(1, 2, 3)".into(),
         ("begin" | "end" | "axis" | "shape" | "reps", AttrKind::SparseShape | AttrKind::Shape) => "(1,)".into(),
         (_, AttrKind::Int | AttrKind::OptInt) => "1".into(),
