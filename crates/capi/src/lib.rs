@@ -10,6 +10,12 @@
 #![allow(non_snake_case, reason = "the names are those of MXNet's C interface")]
 #![allow(clippy::missing_safety_doc, reason = "include/mxrt.h says for all functions what pointers must be")]
 
+use std::alloc::System;
+
+/// Small allocations come from a reserve where the system refuses memory.
+#[global_allocator]
+static ALLOCATOR: mxrt::reserve::ReservingAllocator = mxrt::reserve::ReservingAllocator(System);
+
 mod border;
 mod cached_op;
 mod handles;

@@ -56,6 +56,7 @@ pub mod profile;
 mod protocol;
 mod push;
 mod queue;
+pub mod reserve;
 mod reserved;
 mod running;
 mod sched;

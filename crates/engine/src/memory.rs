@@ -1,6 +1,6 @@
 //! Memory of arrays: blocks by size class, recycled, bounded.
 
-use crate::slot;
+use crate::{reserve, slot};
 use crate::sync::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -178,6 +178,7 @@ impl fmt::Display for OutOfMemory {
                 f,
                 "allocating {asked} bytes: the memory limit is {limit} bytes and {in_use} bytes are in use; free arrays or raise the limit"
             ),
+            None if *in_use == 0 => write!(f, "allocating {asked} bytes: the system has no more memory; free some"),
             None => write!(
                 f,
                 "allocating {asked} bytes: the system has no more memory and {in_use} bytes are in use; free arrays or use smaller ones"
@@ -241,7 +242,7 @@ impl MemoryPool {
             return Ok(Block::new(RawMemory::empty(), 0, self));
         }
         let error = |in_use| OutOfMemory { asked: bytes, limit: self.limit(), in_use };
-        if bytes > MAX_BYTES {
+        if bytes > MAX_BYTES || reserve::check().is_err() {
             return Err(error(self.in_use.load(Ordering::Relaxed)));
         }
         let class = class_of(bytes);
@@ -262,6 +263,15 @@ impl MemoryPool {
         };
         self.fresh.fetch_add(1, Ordering::Relaxed);
         Ok(Block::new(raw, bytes, self))
+    }
+
+    /// An error if so much does not fit the limit now, or the system does not have it. For what is
+    /// about to be allocated elsewhere, in many pieces or by a container that cannot fail.
+    pub fn check_room(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let in_use = self.in_use.load(Ordering::Relaxed);
+        let fits = in_use.checked_add(bytes).is_some_and(|sum| sum <= self.limit.load(Ordering::Relaxed));
+        let found = if fits { reserve::check_room(bytes) } else { Err(OutOfMemory { asked: bytes, limit: None, in_use }) };
+        found.map_err(|_| OutOfMemory { asked: bytes, limit: self.limit(), in_use })
     }
 
     /// Counts memory as in use, only if it fits: a large request must not make a small one beside
@@ -303,7 +313,19 @@ impl MemoryPool {
         let cached = self.cached.fetch_add(size, Ordering::Relaxed).saturating_add(size);
         let slot = slot::current();
         slot.enter();
-        self.free[class_of(size)].lock().push(raw);
+        let mut free = self.free[class_of(size)].lock();
+        // Where the list cannot grow, the system needs the memory more.
+        let refused = match free.try_reserve(1) {
+            Ok(()) => {
+                free.push(raw);
+                None
+            }
+            Err(_) => Some(raw),
+        };
+        drop(free);
+        if refused.is_some() {
+            self.cached.fetch_sub(size, Ordering::Relaxed);
+        }
         if cached > bound {
             self.evict(bound);
         }

@@ -29,11 +29,11 @@ pub mod settings;
 
 pub use mxrt_engine::{
     Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeRwLock, MAX_CORES, OpError, PushSite,
-    RequestScope, WaitError, memory,
+    RequestScope, WaitError, memory, reserve,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
-    CallValue, GraphError, PassChoice, PlanReport, StepReport, Symbol,
+    CallValue, GraphError, LoadOptions, PassChoice, PlanReport, StepReport, Symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_io::params;

@@ -1,19 +1,28 @@
 //! Values on their way between Python and Rust.
 
+use crate::errors;
 use half::f16;
 use mxrt::devices;
-use mxrt_engine::{FailureKind, OpError};
-use mxrt_tensor::{Context, DType, DeviceType, TensorRef};
+use mxrt_engine::{FailureKind, OpError, reserve};
+use mxrt_tensor::{Context, DType, DeviceType, TensorRef, copied};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+/// Bytes of a text whose copies may be refused memory.
+const LONG_TEXT: usize = reserve::LARGEST / 8;
+
 /// An attribute value as files spell it: `True`, `0.5`, `(3, 3)`, `None`.
 #[pyfunction]
 pub(crate) fn attr_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_str()?.to_owned());
+        let text = text.to_str()?;
+        if text.len() > LONG_TEXT {
+            // It is copied a few times, and into messages.
+            reserve::check_room(text.len().saturating_mul(8)).map_err(|e| errors::from_op(value.py(), &e.into()))?;
+        }
+        return Ok(text.to_owned());
     }
     if value.is_none() || value.is_exact_instance_of::<PyBool>() || value.is_exact_instance_of::<PyInt>() {
         return Ok(value.str()?.to_str()?.to_owned());
@@ -107,14 +116,14 @@ pub(crate) enum Elements {
 }
 
 /// Copies the elements out. `bfloat16`, which numpy lacks, travels as its bits.
-pub(crate) fn elements(tensor: TensorRef<'_>) -> Elements {
+pub(crate) fn elements(tensor: TensorRef<'_>) -> Result<Elements, OpError> {
     let bytes = tensor.bytes();
     macro_rules! copy {
         ($v:ident) => {
-            Elements::$v(bytemuck::cast_slice(bytes).to_vec())
+            Elements::$v(copied(bytemuck::cast_slice(bytes))?)
         };
     }
-    match tensor.dtype {
+    Ok(match tensor.dtype {
         DType::F32 => copy!(F32),
         DType::F64 => copy!(F64),
         DType::F16 => copy!(F16),
@@ -126,8 +135,9 @@ pub(crate) fn elements(tensor: TensorRef<'_>) -> Elements {
         DType::U16 | DType::BF16 => copy!(U16),
         DType::U32 => copy!(U32),
         DType::U64 => copy!(U64),
-        DType::Bool => Elements::Bool(bytes.iter().map(|b| *b != 0).collect()),
-    }
+        // The collection of a vector's own iterator reuses its memory.
+        DType::Bool => Elements::Bool(copied(bytes)?.into_iter().map(|b| b != 0).collect()),
+    })
 }
 
 /// A numpy array that owns the elements.

@@ -66,7 +66,11 @@ pub(crate) fn save_arrays(
 #[pyfunction]
 pub(crate) fn read_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyBytes>> {
     let content = py.detach(|| mxrt_io::read_file(&path));
-    Ok(PyBytes::new(py, &content.map_err(|e| errors::from_op(py, &OpError::from(e)))?))
+    let content = content.map_err(|e| errors::from_op(py, &OpError::from(e)))?;
+    PyBytes::new_with(py, content.len(), |bytes| {
+        bytes.copy_from_slice(&content);
+        Ok(())
+    })
 }
 
 /// Writes a file, whole or not at all.

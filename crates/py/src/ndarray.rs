@@ -3,7 +3,7 @@
 use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, Elements};
 use crate::{errors, runtime};
-use mxrt_engine::FailureKind;
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::index::{self, Region};
 use mxrt_tensor::{NDArray, Shape, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -93,14 +93,14 @@ impl NDArrayBase {
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = &self.array;
-        let elements = runtime::wait_for_value(py, |poll| -> Result<Elements, _> {
+        let elements = runtime::wait_for_value(py, |poll| -> Result<Result<Elements, OpError>, _> {
             let value = match poll {
                 Some(poll) => array.read_with(poll)?,
                 None => array.read()?,
             };
             Ok(convert::elements(value.tensor()))
         })?;
-        convert::to_numpy(py, elements, array.shape())
+        convert::to_numpy(py, elements.map_err(|e| errors::from_op(py, &e))?, array.shape())
     }
 
     /// An array over the same elements: `shape` of them, the first one at position `start`.

@@ -7,7 +7,7 @@ use crate::release::ReleaseState;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::Block;
-use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
+use mxrt_engine::{DeviceId, Engine, Failure, FailureKind, OpError, Var, WaitError};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Storage and its variable. The thread that touches the bytes holds a grant of the variable.
@@ -129,6 +129,7 @@ impl NDArray {
         let bytes = tensor.checked_bytes().filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
             OpError::new(FailureKind::Memory, format!("an array of {tensor} is larger than the address space"))
         })?;
+        mxrt_engine::reserve::check()?;
         if let Some(device) = context.device() {
             check(engine, context, device)?;
         }
@@ -328,8 +329,19 @@ impl NDArray {
 
     /// A copy of the content as bytes, after waiting for it.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WaitError> {
-        Ok(self.read()?.tensor().bytes().to_vec())
+        copied(self.read()?.tensor().bytes()).map_err(|error| WaitError::Failed(Failure::new((*error).clone())))
     }
+}
+
+/// A copy of elements, or the error of kind `Memory`.
+pub fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>, OpError> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(elements.len()).map_err(|_| {
+        let bytes = size_of_val(elements);
+        OpError::new(FailureKind::Memory, format!("copying {bytes} bytes: the system has no more memory; free some"))
+    })?;
+    copy.extend_from_slice(elements);
+    Ok(copy)
 }
 
 /// Cancels the writes of a variable when their result is not wanted any more.

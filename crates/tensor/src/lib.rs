@@ -20,7 +20,7 @@ mod request;
 mod shape;
 mod view;
 
-pub use array::{Interest, NDArray};
+pub use array::{Interest, NDArray, copied};
 pub use context::{Context, DeviceType};
 pub use device::{DeviceLaunch, launch_on};
 pub use dtype::{DType, Element, UnknownDType};

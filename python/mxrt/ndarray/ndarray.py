@@ -462,6 +462,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     else:
         try:
             values = np.array(source_array, dtype=name, order="C")
+        except MemoryError:
+            raise
         except Exception as error:
             raise TypeError(f"source_array must be array like object: {error}") from None
     if not values.flags.c_contiguous or not values.flags.aligned:

@@ -2,7 +2,7 @@
 
 use super::{GraphError, Node, NodeEntry, Symbol, aux_of};
 use crate::control_flow::InnerGraphs;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{FailureKind, OpError, reserve};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, OpDef, Shapes};
 use mxrt_tensor::{DType, PartialShape};
 use smallvec::SmallVec;
@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// More axes than this no array has; a hint that says so is damaged.
 const MAX_AXES: usize = 64;
+
+/// Memory that inference takes for each node, about.
+const MEMORY_PER_NODE: usize = 1 << 10;
 
 /// Shapes of the variables and outputs, as far as they are known.
 #[derive(Clone, Debug)]
@@ -244,6 +247,7 @@ struct Inference<T> {
 impl<T: Property> Inference<T> {
     fn new(symbol: &Symbol, known: &[(String, T)], context: &'static str) -> Result<Inference<T>, GraphError> {
         let nodes = symbol.topo();
+        reserve::check_room(nodes.len().saturating_mul(MEMORY_PER_NODE)).map_err(OpError::from)?;
         let mut first = Vec::with_capacity(nodes.len() + 1);
         let mut position = HashMap::with_capacity(nodes.len());
         let mut total = 0usize;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// The most outputs that a node may have, and that all nodes of a graph together may have beyond
 /// one each. A file with more is damaged.
-pub const MAX_OUTPUTS: usize = 1 << 16;
+pub use mxrt_ops::MAX_OUTPUTS;
 
 /// A list of outputs over a graph. Clones share the nodes.
 #[derive(Clone)]

@@ -2,9 +2,12 @@
 
 use super::errors::{shape_error, type_error};
 use super::{Attrs, OpDef};
-use mxrt_engine::OpError;
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType, describe_inputs};
 use smallvec::SmallVec;
+
+/// Outputs that an operator can have: attributes give larger numbers only in damaged files.
+pub const MAX_OUTPUTS: usize = 1 << 16;
 
 /// What is known of the shapes around one node; inference adds to it in both directions.
 pub struct Shapes<'a> {
@@ -142,6 +145,10 @@ pub(crate) fn infer_with_outputs(
     outputs: &[TensorType],
 ) -> Result<SmallVec<[TensorType; 2]>, OpError> {
     let n = def.num_outputs(attrs);
+    if n > MAX_OUTPUTS {
+        let message = format!("{} would make {n} outputs; at most {MAX_OUTPUTS} are possible", def.name);
+        return Err(OpError::new(FailureKind::Value, message));
+    }
     let mut in_shapes: SmallVec<[PartialShape; 4]> = inputs.iter().map(|t| PartialShape::from(&t.shape)).collect();
     let mut in_dtypes: SmallVec<[Option<DType>; 4]> = inputs.iter().map(|t| Some(t.dtype)).collect();
     let mut out_shapes: SmallVec<[PartialShape; 2]> =

@@ -13,7 +13,7 @@ pub(crate) use errors::{
     kernel_error, not_implemented, shape_error, type_error, unsupported_dtype, value_error, wrong_arity,
 };
 pub(crate) use infer::infer_with_outputs;
-pub use infer::{DTypes, Shapes, infer_types};
+pub use infer::{DTypes, MAX_OUTPUTS, Shapes, infer_types};
 pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs};
 pub use op_def::{Bind, Inputs, OpDef, Outputs};
 pub use registry::{Registry, registry};

@@ -2,7 +2,7 @@
 
 use super::invoke::{Invocation, context_of};
 use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, RandomKey, Signature, bind_kernel};
-use crate::definition::{Attrs, OpDef, infer_with_outputs};
+use crate::definition::{Attrs, Inputs, OpDef, infer_with_outputs};
 use mxrt_engine::memory::ALIGN;
 use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
@@ -189,7 +189,10 @@ fn has_type(array: &NDArray, tensor: &TensorType) -> bool {
 fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&NDArray]>) -> Result<(), OpError> {
     let want = def.num_inputs(attrs);
     if inputs != want {
-        let names = def.input_names(attrs).join(", ");
+        let names = match def.inputs {
+            Inputs::Variadic { count, .. } => format!("{count}={want}"),
+            _ => def.input_names(attrs).join(", "),
+        };
         let message = format!("Operator {} expects {want} inputs ({names}), but got {inputs} instead.", def.name);
         return Err(OpError::new(FailureKind::Value, message));
     }

@@ -1,0 +1,163 @@
+"""The main flows in processes that get no more memory: an error or an answer, never the end of the
+process.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support import DIGITS, run_python
+
+#: Bounds the address space to what is in use and `room` MiB more.
+BOUND = """
+import resource, sys
+import numpy as np
+import mxrt as mx
+
+mx.nd.ones((4, 4)).asnumpy()
+
+def bound(mebibytes):
+    pages = int(open("/proc/self/statm").read().split()[0])
+    size = pages * resource.getpagesize() + (mebibytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+def unbound():
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+room = int(sys.argv[1])
+folder = sys.argv[2]
+"""
+
+FLOWS = {
+    "load and call": """
+bound(room)
+net = mx.gluon.SymbolBlock.imports(
+    folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
+for rows in (1, 64, 4096):
+    net(mx.nd.ones((rows, 1, 8, 8))).asnumpy()
+""",
+    "read an array": """
+x = mx.nd.ones((8 << 20,))
+x.wait_to_read()
+bound(room)
+x.asnumpy()
+""",
+    "make an array": """
+bound(room)
+mx.nd.array([[1.5] * 1000] * 1000).asnumpy()
+mx.nd.array(np.ones((4096, 4096), "float64")).asnumpy()
+""",
+    "many small arrays": """
+bound(room)
+arrays = []
+while True:
+    arrays.append(mx.nd.ones((100,)))
+""",
+    "many small results": """
+bound(room)
+x, arrays = mx.nd.ones((3,)), []
+while True:
+    arrays.append(mx.nd.relu(x + 1))
+""",
+    "operators": """
+x = mx.nd.ones((1 << 20,))
+x.wait_to_read()
+bound(room)
+for f in (mx.nd.sort, mx.nd.argsort, mx.nd.softmax, mx.nd.cumsum, mx.nd.exp, mx.nd.norm):
+    f(x).asnumpy()
+mx.nd.Convolution(
+    x.reshape((1, 16, 256, 256)), mx.nd.ones((64, 16, 3, 3)), mx.nd.ones((64,)), kernel=(3, 3), num_filter=64).asnumpy()
+mx.nd.concat(*[x] * 20, dim=0).asnumpy()
+mx.nd.dot(x.reshape((1024, 1024)), x.reshape((1024, 1024))).asnumpy()
+""",
+    "csv": """
+with open(sys.argv[3] + "/a.csv", "w") as file:
+    file.write("1,2,3,4\\n" * 100_000)
+bound(room)
+batches = mx.io.CSVIter(data_csv=sys.argv[3] + "/a.csv", data_shape=(4,), batch_size=20_000)
+for batch in batches:
+    batch.data[0].asnumpy()
+""",
+    "save and load": """
+x = mx.nd.ones((4 << 20,))
+x.wait_to_read()
+bound(room)
+mx.nd.save(sys.argv[3] + "/x.params", {"x": x})
+mx.nd.load(sys.argv[3] + "/x.params")["x"].asnumpy()
+""",
+    "load a large symbol": """
+nodes = [{"op": "null", "name": "x", "inputs": []}]
+for i in range(50_000):
+    nodes.append({"op": "Activation", "name": f"a{i}", "attrs": {"act_type": "relu"}, "inputs": [[i, 0, 0]]})
+import json
+text = json.dumps({"nodes": nodes, "arg_nodes": [0], "heads": [[50_000, 0, 0]]})
+del nodes
+bound(room)
+symbol = mx.sym.load_json(text)
+symbol.infer_shape(x=(2, 2))
+symbol.bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward()[0].asnumpy()
+""",
+    "a long attribute": """
+text = "x" * (32 << 20)
+bound(room)
+mx.nd.reshape(mx.nd.ones((3,)), shape=text)
+""",
+}
+
+END = """
+    print("answered")
+except (MemoryError, mx.base.MXNetError, ImportError) as error:
+    # Python says with an ImportError that there is no room for a module.
+    x = arrays = batches = net = symbol = None
+    unbound()
+    print("refused", type(error).__name__)
+assert float(mx.nd.sum(mx.nd.ones((1000,))).asscalar()) == 1000
+print("usable")
+"""
+
+
+@pytest.mark.parametrize("room", [0, 4, 16, 64])
+@pytest.mark.parametrize("flow", FLOWS)
+def test_without_memory_there_is_an_error_or_an_answer(flow: str, room: int, tmp_path) -> None:
+    body = re.sub(r"(?m)^", "    ", FLOWS[flow])
+    result = run_python(BOUND + "try:\n" + body + END, room, DIGITS, tmp_path, timeout=120)
+    assert result.returncode == 0, f"{flow} with {room} MiB: {result.returncode}\n{result.stderr[-2000:]}"
+    assert result.stdout.split()[-1] == "usable"
+
+
+CALLS = {
+    "split": "mx.nd.split(mx.nd.ones((2, 3)), num_outputs=2147483647)",
+    "squeezed": "mx.nd.SliceChannel(mx.nd.ones((2, 3)), num_outputs=100000000, squeeze_axis=True)",
+    "concat": "mx.nd.Concat(mx.nd.ones((2, 3)), num_args=2147483647)",
+    "add_n": "mx.nd.add_n(mx.nd.ones((2, 3)), num_args=2147483647)",
+    "zeros": "mx.nd.zeros((2**31, 2**31)).asnumpy()",
+    "one_hot": "mx.nd.one_hot(mx.nd.ones((1000,)), depth=2147483647).asnumpy()",
+    "tile": "mx.nd.tile(mx.nd.ones((1000,)), reps=(2147483647,)).asnumpy()",
+    "batch": "mx.io.CSVIter(data_csv=path, data_shape=(2,), batch_size=2**40).next()",
+    "sample": "mx.io.CSVIter(data_csv=path, data_shape=(10**9,), batch_size=1).next()",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path) -> None:
+    code = f"""
+    import resource, sys
+    import mxrt as mx
+
+    path = sys.argv[1] + "/a.csv"
+    with open(path, "w") as file:
+        file.write("1,2\\n" * 10)
+    mx.set_memory_limit(100 << 20)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        {CALLS[call]}
+        print("answered")
+    except (MemoryError, mx.base.MXNetError) as error:
+        print("refused")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """
+    result = run_python(code, tmp_path, timeout=60)
+    assert result.returncode == 0, result.stderr[-2000:]
+    answer, kilobytes = result.stdout.split()
+    assert answer == "refused" and int(kilobytes) < 60 << 10, result.stdout
