@@ -14,11 +14,19 @@ RUST = ["capi", "graph", "io", "kernels", "ops", "py", "tensor"]
 GATE = "inside the fork gate"
 OP = "held inside operators only, which a fork waits for"
 NEW_QUEUE = "renewed: a child has a queue of its own after a reset"
+NEW_TURN = "renewed: a child waits for no turn of its parent"
 #: File, what it uses, and why no child finds it locked.
 LOCKS = {
     ("crates/capi/src/handles.rs", "ForkSafeRwLock"): GATE,
+    ("crates/graph/src/control_flow/compile.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/memory/constants.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/memory/constants.rs", "ForkSafeRwLock"): GATE,
+    ("crates/graph/src/memory/fingerprint.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/memory/shared.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/memory/shared.rs", "ForkSafeRwLock"): GATE,
+    ("crates/graph/src/run/build_turn.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/build_turn.rs", "std::sync::Mutex"): NEW_TURN,
+    ("crates/graph/src/run/build_turn.rs", "std::sync::Condvar"): NEW_TURN,
     ("crates/graph/src/run/cached_op.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/plan_cache.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/symbol/node.rs", "ForkSafeRwLock"): GATE,

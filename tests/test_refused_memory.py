@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from support import DIGITS, run_python
 
 #: Bounds the address space to what is in use and `room` MiB more.

@@ -144,6 +144,7 @@ __all__ = [
     "rnn",
     "rtc",
     "runtime",
+    "set_limits",
     "set_memory_limit",
     "set_np_shape",
     "sim",
@@ -209,6 +210,18 @@ def set_memory_limit(limit: int | None) -> None:
     bound from the start.
     """
     cpu().set_memory_limit(limit)
+
+
+def set_limits(*, max_nodes: int | None) -> None:
+    """Bounds what a process takes from files of others; None removes a bound.
+
+    ``max_nodes`` is the number of nodes that a symbol may have, variables and inner graphs included. Loading a larger
+    one is an ``mx.base.MXNetValueError`` that names both numbers. A first call takes about 50 microseconds for each
+    node. ``MXRT_MAX_NODES`` sets the bound from the start.
+    """
+    from .context import checked_limit
+
+    _mxrt.set_max_nodes(checked_limit(max_nodes, "set_limits: max_nodes", "nodes"))
 
 
 def install_as_mxnet() -> None:

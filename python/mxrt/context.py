@@ -104,18 +104,18 @@ class Context(metaclass=_ContextType):
 
         The operator that would need more fails with ``mx.base.MXNetMemoryError``; others go on.
         """
-        limit = _checked_limit(limit)
+        limit = checked_limit(limit, "set_memory_limit: limit", "bytes")
         if self._is_host():
             _mxrt.set_memory_limit(limit)
         else:
             _mxrt.set_device_limit(self._device, limit)
 
 
-def _checked_limit(limit: Any) -> int | None:
-    """A number of bytes, or None."""
+def checked_limit(limit: Any, argument: str, unit: str) -> int | None:
+    """A number of such units, or None; the errors name the argument."""
     from .base import MXNetTypeError, MXNetValueError
 
-    wrong = f"set_memory_limit: limit={limit!r} ({type(limit).__name__}): expected a whole number of bytes from 0 to "
+    wrong = f"{argument}={limit!r} ({type(limit).__name__}): expected a whole number of {unit} from 0 to "
     wrong += f"{_MOST_BYTES}, or None for no bound"
     if limit is None:
         return None

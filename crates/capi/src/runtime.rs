@@ -13,6 +13,8 @@ const MXNET_VERSION: c_int = 10901;
 pub(crate) struct Runtime {
     pub(crate) engine: &'static Engine,
     pub(crate) plans: BuildOptions,
+    /// nodes that a symbol may have
+    pub(crate) max_nodes: Option<usize>,
 }
 
 /// The shared state. The first call reads the environment and makes it.
@@ -22,7 +24,7 @@ pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
         let settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
         settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
         let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
-        Ok(Runtime { engine, plans: settings.plans })
+        Ok(Runtime { engine, plans: settings.plans, max_nodes: settings.max_nodes })
     };
     RUNTIME.get_or_init(start).as_ref().map_err(Error::value)
 }

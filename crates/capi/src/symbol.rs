@@ -4,13 +4,15 @@ use crate::border::{Error, guard};
 use crate::handles::{SymbolHandle, free, get, hold};
 use crate::pointers::{put, text};
 use crate::returned;
-use mxrt::Symbol;
+use crate::runtime::runtime;
+use mxrt::{LoadOptions, Symbol};
 use std::ffi::{c_char, c_int};
 
 /// # Safety
 /// `out` is null or points to a place for the handle.
 unsafe fn load(json: &str, out: *mut SymbolHandle) -> Result<(), Error> {
-    let symbol = Symbol::load_json(json)?.symbol;
+    let options = LoadOptions { max_nodes: runtime()?.max_nodes, ..LoadOptions::default() };
+    let symbol = Symbol::load_json_with(json, options)?.symbol;
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! Memory of arrays: blocks by size class, recycled, bounded.
 
-use crate::{reserve, slot};
 use crate::sync::Mutex;
+use crate::{reserve, slot};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
@@ -263,15 +263,6 @@ impl MemoryPool {
         };
         self.fresh.fetch_add(1, Ordering::Relaxed);
         Ok(Block::new(raw, bytes, self))
-    }
-
-    /// An error if so much does not fit the limit now, or the system does not have it. For what is
-    /// about to be allocated elsewhere, in many pieces or by a container that cannot fail.
-    pub fn check_room(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        let in_use = self.in_use.load(Ordering::Relaxed);
-        let fits = in_use.checked_add(bytes).is_some_and(|sum| sum <= self.limit.load(Ordering::Relaxed));
-        let found = if fits { reserve::check_room(bytes) } else { Err(OutOfMemory { asked: bytes, limit: None, in_use }) };
-        found.map_err(|_| OutOfMemory { asked: bytes, limit: self.limit(), in_use })
     }
 
     /// Counts memory as in use, only if it fits: a large request must not make a small one beside

@@ -11,7 +11,7 @@ use crate::memory::OutOfMemory;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of the reserve. No memory is used before the first refusal.
 pub const RESERVE: usize = 16 << 20;
@@ -30,10 +30,43 @@ struct Region(UnsafeCell<[u8; RESERVE]>);
 unsafe impl Sync for Region {}
 
 static REGION: Region = Region(UnsafeCell::new([0; RESERVE]));
-/// Allocations in the reserve, in the upper half, and in the lower one the end of the last of them:
-/// when none is left, the next begins at 0.
-static STATE: AtomicUsize = AtomicUsize::new(0);
-const ONE: usize = 1 << 32;
+static PIECES: Pieces = Pieces {
+    locked: AtomicBool::new(false),
+    lists: UnsafeCell::new(FreePieces { begun: 0, free: [null_mut(); CLASSES] }),
+};
+
+/// Pieces are powers of two, from 64 bytes on.
+const CLASSES: usize = (LARGEST.ilog2() - SMALLEST.ilog2() + 1) as usize;
+const SMALLEST: usize = 64;
+
+/// Which pieces of the region are free. The lock is held for a few instructions, and only where the
+/// system refuses memory.
+struct Pieces {
+    locked: AtomicBool,
+    lists: UnsafeCell<FreePieces>,
+}
+
+struct FreePieces {
+    /// bytes of the region that have been in use
+    begun: usize,
+    /// by class, the first piece that was given back; each holds the address of the next
+    free: [*mut u8; CLASSES],
+}
+
+// SAFETY: the lists are touched under the lock.
+unsafe impl Sync for Pieces {}
+
+impl Pieces {
+    fn with<R>(&self, change: impl FnOnce(&mut FreePieces) -> R) -> R {
+        while self.locked.swap(true, Ordering::Acquire) {
+            std::hint::spin_loop();
+        }
+        // SAFETY: no other thread holds the lock.
+        let result = change(unsafe { &mut *self.lists.get() });
+        self.locked.store(false, Ordering::Release);
+        result
+    }
+}
 
 /// The memory of another allocator, and a reserve where that has none.
 pub struct ReservingAllocator<A = System>(pub A);
@@ -43,45 +76,48 @@ fn region() -> *mut u8 {
 }
 
 fn is_reserved(ptr: *mut u8) -> bool {
-    (ptr.addr()).wrapping_sub(region().addr()) < RESERVE
+    ptr.addr().wrapping_sub(region().addr()) < RESERVE
+}
+
+/// Bytes of the piece for a layout, and its class; none for what the reserve does not serve.
+fn piece_for(layout: Layout) -> Option<(usize, usize)> {
+    let bytes = layout.size().max(layout.align()).max(SMALLEST).next_power_of_two();
+    (bytes <= LARGEST && layout.align() <= SMALLEST).then(|| (bytes, (bytes.ilog2() - SMALLEST.ilog2()) as usize))
 }
 
 #[cold]
 fn take(layout: Layout) -> *mut u8 {
-    if layout.size() > LARGEST || layout.align() > 4096 {
-        return null_mut();
-    }
+    let Some((bytes, class)) = piece_for(layout) else { return null_mut() };
     REFUSED.store(true, Ordering::Relaxed);
-    let mut state = STATE.load(Ordering::Relaxed);
-    loop {
-        let start = (state % ONE).next_multiple_of(layout.align());
-        let end = start + layout.size();
-        if end > RESERVE {
+    PIECES.with(|pieces| {
+        let piece = pieces.free[class];
+        if !piece.is_null() {
+            // SAFETY: a free piece holds the address of the next; see `give`.
+            pieces.free[class] = unsafe { piece.cast::<*mut u8>().read() };
+            return piece;
+        }
+        if pieces.begun + bytes > RESERVE {
             return null_mut();
         }
-        let next = (state / ONE + 1) * ONE + end;
-        match STATE.compare_exchange_weak(state, next, Ordering::Acquire, Ordering::Relaxed) {
-            // SAFETY: the range lies inside the region.
-            Ok(_) => return unsafe { region().add(start) },
-            Err(now) => state = now,
-        }
-    }
+        // SAFETY: the piece lies inside the region. It is a multiple of 64, and so is what is before.
+        let piece = unsafe { region().add(pieces.begun) };
+        pieces.begun += bytes;
+        piece
+    })
 }
 
 #[cold]
-fn give() {
-    let mut state = STATE.load(Ordering::Relaxed);
-    loop {
-        let next = if state / ONE == 1 { 0 } else { state - ONE };
-        match STATE.compare_exchange_weak(state, next, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => return,
-            Err(now) => state = now,
-        }
-    }
+fn give(ptr: *mut u8, layout: Layout) {
+    let Some((_, class)) = piece_for(layout) else { return };
+    PIECES.with(|pieces| {
+        // SAFETY: a piece is at least 64 bytes, at a multiple of 64, and its owner has given it back.
+        unsafe { ptr.cast::<*mut u8>().write(pieces.free[class]) };
+        pieces.free[class] = ptr;
+    });
 }
 
-// SAFETY: memory comes from `A` or from the region, whose ranges are handed out once until all of
-// them have been given back; each goes back to where it came from.
+// SAFETY: memory comes from `A` or from the region, whose pieces have one owner at a time; each goes
+// back to where it came from.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for ReservingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -105,7 +141,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for ReservingAllocator<A> {
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         if is_reserved(ptr) {
-            give();
+            give(ptr, layout);
         } else {
             // SAFETY: the caller's promise, and it came from there.
             unsafe { self.0.dealloc(ptr, layout) };
@@ -160,4 +196,58 @@ pub fn check_room(bytes: usize) -> Result<(), OutOfMemory> {
     // SAFETY: allocated above with this layout.
     unsafe { System.dealloc(std::hint::black_box(ptr), layout) };
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has no memory.
+    struct Nothing;
+
+    // SAFETY: null is allowed, so nothing comes back.
+    unsafe impl GlobalAlloc for Nothing {
+        unsafe fn alloc(&self, _: Layout) -> *mut u8 {
+            null_mut()
+        }
+
+        unsafe fn dealloc(&self, _: *mut u8, _: Layout) {
+            unreachable!("it never had memory")
+        }
+    }
+
+    #[test]
+    fn the_reserve_serves_small_allocations_again_and_again_and_refuses_large_ones() {
+        let allocator = ReservingAllocator(Nothing);
+        let layout = |bytes: usize| Layout::from_size_align(bytes, 16).expect("it is a layout");
+        // SAFETY: sizes are not zero, and everything goes back with its layout.
+        unsafe {
+            assert!(allocator.alloc(layout(LARGEST + 1)).is_null());
+            let kept = allocator.alloc_zeroed(layout(100));
+            assert!(!kept.is_null() && check().is_ok(), "the system has memory, so work begins again");
+            kept.write_bytes(7, 100);
+            // Ten times the reserve, with one piece held all the time.
+            for i in 0..10 * RESERVE / LARGEST {
+                let bytes = LARGEST - i;
+                let ptr = allocator.alloc(layout(bytes));
+                assert!(!ptr.is_null(), "allocation {i}");
+                ptr.write_bytes(1, bytes);
+                allocator.dealloc(ptr, layout(bytes));
+            }
+            let grown = allocator.realloc(kept, layout(100), 5000);
+            assert!((0..100).all(|i| grown.add(i).read() == 7), "the content moves along");
+            let zeroed = allocator.alloc_zeroed(layout(100));
+            assert!((0..100).all(|i| zeroed.add(i).read() == 0), "also in a piece that was used");
+            allocator.dealloc(grown, layout(5000));
+            allocator.dealloc(zeroed, layout(100));
+        }
+    }
+
+    #[test]
+    fn room_is_there_or_an_error() {
+        assert!(check_room(1 << 20).is_ok() && check_room(0).is_ok());
+        for bytes in [isize::MAX as usize, usize::MAX] {
+            assert!(check_room(bytes).is_err_and(|e| e.asked == bytes));
+        }
+    }
 }

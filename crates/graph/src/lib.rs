@@ -27,8 +27,8 @@ pub mod passes;
 mod run;
 pub mod symbol;
 
-pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Plan, PlanReport, StepReport};
-pub use ir::{Graph, GraphInput, GraphNode, Types, Value, infer};
+pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Interrupter, Plan, PlanReport, StepReport};
+pub use ir::{Graph, GraphInput, GraphNode, Types, Value, ValueMap, infer};
 pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
 pub use run::{BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue};

@@ -80,9 +80,8 @@ fn files(engine: &'static Engine, folder: &Path) -> Outcome<Vec<u8>> {
 /// Batches of a text file.
 fn csv(engine: &'static Engine, folder: &Path) -> Outcome<Vec<u8>> {
     let path = folder.join("numbers.csv");
-    let given =
-        [("data_csv", path.to_str().unwrap_or_default()), ("data_shape", "(4,)"), ("batch_size", "1000")];
-    let iterator = io::IterDef::find("CSVIter").ok_or("there is such an iterator")?.start(engine, given)?;
+    let given = [("data_csv", path.to_str().unwrap_or_default()), ("data_shape", "(4,)"), ("batch_size", "1000")];
+    let iterator = io::iterators::IterDef::find("CSVIter").ok_or("there is such an iterator")?.start(engine, given)?;
     let mut all = Vec::new();
     while let Some(batch) = iterator.next()? {
         all.extend(read(&batch.data)?);
@@ -138,5 +137,8 @@ fn a_refused_allocation_is_an_error_or_goes_unnoticed() {
         assert!(flow(engine, place).is_ok_and(|bytes| bytes == wanted), "and afterwards it works again");
     }
     let _ = std::fs::remove_dir_all(&folder);
-    assert!(REFUSED.load(Ordering::Relaxed) > 1000 && errors > 20 && answers > 20, "{errors} errors, {answers} answers");
+    assert!(
+        REFUSED.load(Ordering::Relaxed) > 1000 && errors > 20 && answers > 20,
+        "{errors} errors, {answers} answers"
+    );
 }

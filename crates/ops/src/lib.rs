@@ -30,7 +30,8 @@ mod testing;
 
 pub use crate::blocked::convolution::with_pooling;
 pub use crate::definition::{
-    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes, infer_types, registry,
+    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes,
+    infer_types, registry,
 };
 pub use crate::execution::{
     BoundOperatorCache, CallAttrs, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelOptions, Packing,

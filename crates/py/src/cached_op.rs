@@ -4,8 +4,8 @@ use crate::ndarray::NDArrayBase;
 use crate::operator::{attr_pairs, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
 use crate::{errors, plan_report, runtime};
-use mxrt_engine::FailureKind;
-use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, PlanReport};
+use mxrt_engine::{FailureKind, WaitError};
+use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, Interrupter, PlanReport};
 use mxrt_tensor::NDArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyTuple};
@@ -43,8 +43,22 @@ fn run<'py>(
     let made = match op.try_call_inline(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
         // A first call of a signature compiles, which takes long enough for others to go on
-        // meanwhile.
-        None => py.detach(|| op.call_with(&inputs, outputs.as_deref(), &options)),
+        // meanwhile, and for Ctrl-C.
+        None => runtime::wait_for_value(py, |poll| {
+            let mut stopped = false;
+            let mut ask = poll.map(|poll| {
+                || {
+                    stopped = !poll();
+                    !stopped
+                }
+            });
+            let mut interrupter = match &mut ask {
+                Some(ask) => Interrupter::by(ask),
+                None => Interrupter::never(),
+            };
+            let made = op.call_unless(&inputs, outputs.as_deref(), &options, &mut interrupter);
+            if stopped && made.is_err() { Err(WaitError::Interrupted) } else { Ok(made) }
+        })?,
     };
     let reported = made.and_then(|made| {
         runtime.engine.report_at_call(made.iter().map(NDArray::var))?;

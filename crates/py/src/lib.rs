@@ -26,7 +26,13 @@ mod symbol;
 mod testing;
 mod tune;
 
+use mxrt_engine::reserve::ReservingAllocator;
 use pyo3::prelude::*;
+use std::alloc::System;
+
+/// Small allocations come from a reserve where the system refuses memory.
+#[global_allocator]
+static ALLOCATOR: ReservingAllocator = ReservingAllocator(System);
 
 #[pymodule(gil_used = false)]
 mod _mxrt {
@@ -67,7 +73,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
     #[pymodule_export]
-    use crate::symbol::{SymbolBase, create, group, load_json, variable};
+    use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable};
     #[pymodule_export]
     use crate::testing::{SimStream, sim_check, sim_fail, sim_pending, sim_reseed, sim_stream};
     #[pymodule_export]

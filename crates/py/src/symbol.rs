@@ -1,15 +1,17 @@
 //! Graphs: the base class of `mxrt.sym.Symbol`, and functions that make symbols.
 
 use crate::operator::{attr_pairs, find};
-use crate::{convert, errors};
-use mxrt_engine::OpError;
-use mxrt_graph::{GraphError, NodeEntry, Symbol, symbol};
+use crate::{convert, errors, runtime};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A graph: outputs of operators over variables. Python code uses the subclass `mxrt.sym.Symbol`.
 #[pyclass(frozen, subclass, module = "mxrt._mxrt")]
@@ -249,6 +251,23 @@ pub(crate) fn group<'py>(py: Python<'py>, symbols: Vec<Bound<'py, PyAny>>) -> Py
 /// A symbol from its JSON text, and warnings for the user.
 #[pyfunction]
 pub(crate) fn load_json<'py>(py: Python<'py>, text: &str) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
-    let loaded = py.detach(|| Symbol::load_json(text)).map_err(|e| raise(py, e))?;
+    let max_nodes = Some(max_nodes()?.load(Ordering::Relaxed)).filter(|limit| *limit != usize::MAX);
+    let options = LoadOptions { max_nodes, ..LoadOptions::default() };
+    let loaded = py.detach(|| Symbol::load_json_with(text, options)).map_err(|e| raise(py, e))?;
     Ok((wrap(py, loaded.symbol)?, loaded.warnings))
+}
+
+/// Nodes that a symbol's text may have; the largest number: any.
+fn max_nodes() -> PyResult<&'static AtomicUsize> {
+    static LIMIT: OnceLock<AtomicUsize> = OnceLock::new();
+    let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
+    Ok(LIMIT.get_or_init(|| AtomicUsize::new(settings.max_nodes.unwrap_or(usize::MAX))))
+}
+
+/// Bounds the nodes of the symbols that are loaded from now on; None: no bound.
+#[pyfunction]
+#[pyo3(signature = (nodes))]
+pub(crate) fn set_max_nodes(nodes: Option<usize>) -> PyResult<()> {
+    max_nodes()?.store(nodes.unwrap_or(usize::MAX), Ordering::Relaxed);
+    Ok(())
 }

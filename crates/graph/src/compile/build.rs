@@ -1,11 +1,13 @@
 //! Building a plan: types inferred, kernels bound, constants named, memory laid out.
 
+use super::interrupt::Interrupter;
 use super::join::{Join, JoinInput, Joined, reads};
 use super::step::{ArenaPiece, CopyKernel, Operand, OperandPlace, PackedPlace, Step};
 use crate::control_flow::{ControlFlow, Flow, FlowKernel, InnerPlans};
-use crate::ir::{Graph, Types, Value, describe, infer};
+use crate::ir::{Graph, GraphNode, Types, Value, ValueMap, describe, infer_checked};
 use crate::memory::arena::{ArenaLayout, StepDraft};
-use crate::memory::constants::{ConstCache, ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
+use crate::memory::constants::{ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
+use crate::memory::fingerprint::Fingerprint;
 use crate::memory::offsets::ALIGN;
 use crate::passes::{CONCAT_IN_PLACE, PassChoice, TYPED_PASSES};
 use mxrt_engine::{FailureKind, OpError};
@@ -46,8 +48,6 @@ pub struct BuildOptions {
 /// What the plans of a [`crate::CachedOp`] share.
 #[derive(Default)]
 pub(crate) struct SharedPlans {
-    /// folded and packed parameters
-    pub consts: Arc<ConstCache>,
     /// plans of the graphs inside nodes
     pub inner: InnerPlans,
 }
@@ -75,14 +75,19 @@ impl Plan {
         inputs: &[TensorType],
         options: BuildOptions,
         shared: &SharedPlans,
+        interrupter: &mut Interrupter<'_>,
     ) -> Result<Plan, OpError> {
         let mut graph = graph.clone();
-        let mut types = infer(&graph, inputs)?;
+        let mut types = infer_checked(&graph, inputs, &mut || interrupter.check())?;
         for pass in TYPED_PASSES.iter().filter(|pass| options.passes.runs(pass.name)) {
+            let old = graph.clone();
             graph = (pass.run)(graph, &types, options.kernel)?;
-            types = infer(&graph, inputs)?;
+            if graph.is_same(&old) {
+                continue;
+            }
+            types = infer_checked(&graph, inputs, &mut || interrupter.check())?;
         }
-        PlanBuilder::new(&graph, &types, options, shared).build(inputs)
+        PlanBuilder::new(&graph, &types, options, shared).build(inputs, interrupter)
     }
 
     /// Types of the results.
@@ -149,9 +154,11 @@ pub(crate) struct PlanBuilder<'a> {
     pub(crate) shared: &'a SharedPlans,
     pub(crate) constant: Vec<bool>,
     /// values that are other values under another shape (Reshape, Flatten, Dropout at inference)
-    alias: HashMap<Value, Value>,
+    alias: ValueMap<Value>,
     slots: Vec<ConstSlot>,
-    pub(crate) slot_of: HashMap<String, usize>,
+    pub(crate) slot_of: HashMap<Fingerprint, usize>,
+    /// what constant nodes compute
+    expressions: HashMap<usize, Fingerprint>,
     /// values that lie inside joined ones
     pub(crate) joined: Joined,
 }
@@ -159,7 +166,7 @@ pub(crate) struct PlanBuilder<'a> {
 impl<'a> PlanBuilder<'a> {
     fn new(graph: &'a Graph, types: &'a Types, options: BuildOptions, shared: &'a SharedPlans) -> PlanBuilder<'a> {
         let constant = graph.constant_nodes();
-        let mut alias: HashMap<Value, Value> = HashMap::new();
+        let mut alias: ValueMap<Value> = ValueMap::default();
         for (n, node) in graph.nodes.iter().enumerate() {
             if (node.op.rewrites.is_identity)(&node.attrs) && !constant[n] && !node.inputs.is_empty() {
                 let root = alias.get(&node.inputs[0]).copied().unwrap_or(node.inputs[0]);
@@ -167,7 +174,16 @@ impl<'a> PlanBuilder<'a> {
             }
         }
         let (slots, slot_of, joined) = (Vec::new(), HashMap::new(), Joined::default());
-        PlanBuilder { graph, types, options, shared, constant, alias, slots, slot_of, joined }
+        let expressions = HashMap::new();
+        let mut builder =
+            PlanBuilder { graph, types, options, shared, constant, alias, slots, slot_of, expressions, joined };
+        for n in (0..graph.nodes.len()).filter(|n| builder.constant[*n]).collect::<Vec<_>>() {
+            let node = &graph.nodes[n];
+            let inputs: Vec<Fingerprint> = node.inputs.iter().map(|v| builder.expression(*v)).collect();
+            let expression = Fingerprint::of((node.op.name, &node.attr_text, inputs));
+            builder.expressions.insert(n, expression);
+        }
+        builder
     }
 
     pub(crate) fn root(&self, value: Value) -> Value {
@@ -205,12 +221,15 @@ impl<'a> PlanBuilder<'a> {
         Ok(BoundNode { kernel, inputs: ins, outputs: outs })
     }
 
-    fn build(mut self, inputs: &[TensorType]) -> Result<Plan, OpError> {
+    fn build(mut self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Plan, OpError> {
         let mut drafts = Vec::new();
         if self.options.passes.runs(CONCAT_IN_PLACE) {
             self.joined = self.join()?;
         }
         for n in (0..self.graph.nodes.len()).filter(|n| self.is_step(*n)).collect::<Vec<_>>() {
+            if n.is_multiple_of(64) {
+                interrupter.check()?;
+            }
             match self.joined.copies(n) {
                 Some(copies) => {
                     for (k, place) in copies {
@@ -230,10 +249,11 @@ impl<'a> PlanBuilder<'a> {
             self.graph.outputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
         let made_in_place = self.place_outputs(&mut drafts, &outputs)?;
         let nodes = self.const_nodes()?;
+        interrupter.check()?;
         let (steps, arena_bytes) = ArenaLayout::new(&self, drafts, &made_in_place).finish();
         let made_by = (0..outputs.len()).map(|j| maker(&steps, j)).collect::<Result<_, _>>()?;
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
-        let consts = ConstPlan::new(nodes, self.slots, self.shared.consts.clone());
+        let consts = ConstPlan::new(nodes, self.slots, inputs);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         let notes = self.options.kernel.notes().collect();
         Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, notes })
@@ -299,11 +319,9 @@ impl<'a> PlanBuilder<'a> {
         if let Some(packing) = kernel.packing() {
             let wanted: Vec<Value> = packing.inputs().iter().map(|i| values[*i]).collect();
             if wanted.iter().all(|v| self.is_constant(*v)) {
-                let keys: Vec<String> = wanted.iter().map(|v| self.key(*v)).collect();
-                let key = format!("pack {} ({})", packing.key(), keys.join(", "));
-                let params = self.params_of(&wanted);
-                let source = ConstSource::Pack(ConstPack { step, inputs: wanted });
-                packed = Some(PackedPlace::Const(self.slot(key, params, packing.bytes(), source)));
+                let method = Fingerprint::of(packing.key());
+                let source = ConstSource::Pack(ConstPack { step, inputs: wanted, method });
+                packed = Some(PackedPlace::Const(self.slot(packing.bytes(), source)));
             } else {
                 packed = Some(PackedPlace::Arena(usize::MAX));
             }
@@ -365,8 +383,8 @@ impl<'a> PlanBuilder<'a> {
         &mut self,
         drafts: &mut Vec<StepDraft>,
         outputs: &[TensorType],
-    ) -> Result<HashMap<Value, usize>, OpError> {
-        let mut in_place: HashMap<Value, usize> = HashMap::new();
+    ) -> Result<ValueMap<usize>, OpError> {
+        let mut in_place: ValueMap<usize> = ValueMap::default();
         for (j, value) in self.graph.outputs.iter().enumerate() {
             let root = self.root(*value);
             let made_by_step = matches!(root, Value::Node(n, _) if !self.constant[n]);
@@ -383,57 +401,50 @@ impl<'a> PlanBuilder<'a> {
         let read: Vec<Value> = drafts.iter().flat_map(direct).collect();
         for value in read {
             if matches!(value, Value::Node(..)) && self.is_constant(value) {
-                let (key, params) = (self.key(value), self.params_of(&[value]));
                 let bytes = self.type_of(value)?.bytes();
-                self.slot(key, params, bytes, ConstSource::Value(value));
+                self.slot(bytes, ConstSource::Value(value));
             }
         }
         Ok(in_place)
     }
 
-    fn slot(&mut self, key: String, params: Vec<usize>, bytes: usize, source: ConstSource) -> usize {
-        if let Some(slot) = self.slot_of.get(&key) {
-            return *slot;
-        }
-        self.slots.push(ConstSlot { source, key: key.clone(), params, bytes });
-        self.slot_of.insert(key, self.slots.len() - 1);
-        self.slots.len() - 1
+    fn slot(&mut self, bytes: usize, source: ConstSource) -> usize {
+        let expression = source.fingerprint(|value| self.expression(*value));
+        *self.slot_of.entry(expression).or_insert_with(|| {
+            self.slots.push(ConstSlot { source, expression, bytes });
+            self.slots.len() - 1
+        })
     }
 
-    /// The expression of a constant value, spelt out.
-    pub(crate) fn key(&self, value: Value) -> String {
+    /// The slot of a constant value that a step reads as it is.
+    pub(crate) fn slot_of_value(&self, value: Value) -> usize {
+        self.slot_of[&ConstSource::Value(value).fingerprint(|value| self.expression(*value))]
+    }
+
+    /// The expression of a constant value, of which the inputs of the outermost graph are the
+    /// variables.
+    pub(crate) fn expression(&self, value: Value) -> Fingerprint {
         match self.root(value) {
-            Value::Input(i) => format!("in{}", self.graph.inputs[i].origin),
-            Value::Node(n, o) => {
-                let node = &self.graph.nodes[n];
-                let inputs: Vec<String> = node.inputs.iter().map(|v| self.key(*v)).collect();
-                let attrs: Vec<String> = node.attr_text.iter().map(|(k, v)| format!("{k}={v}")).collect();
-                format!("{}.{o} {{{}}} ({})", node.op.name, attrs.join(","), inputs.join(", "))
-            }
+            Value::Input(i) => Fingerprint::of(self.graph.inputs[i].origin),
+            Value::Node(n, o) => Fingerprint::of((self.expressions[&n], o)),
         }
     }
 
-    fn params_of(&self, values: &[Value]) -> Vec<usize> {
-        let mut params = Vec::new();
-        let mut open: Vec<Value> = values.to_vec();
-        while let Some(value) = open.pop() {
-            match self.root(value) {
-                Value::Input(i) => params.push(i),
-                Value::Node(n, _) => open.extend(&self.graph.nodes[n].inputs),
-            }
-        }
-        // In the order of the outermost graph, so that equal constants have equal keys everywhere.
-        params.sort_unstable_by_key(|i| (self.graph.inputs[*i].origin, *i));
-        params.dedup();
-        params
+    /// What a constant node computes of its inputs: their types stand with their contents.
+    fn computation(&self, node: &GraphNode, kernel: &dyn Kernel, outputs: &[TensorType]) -> Fingerprint {
+        let KernelOptions { isa, winograd, precision, .. } = self.options.kernel;
+        // What has several methods says by its packing which one it is.
+        let method = kernel.packing().map(|packing| format!("{} {winograd} {precision:?}", packing.key()));
+        Fingerprint::of((node.op.name, &node.attr_text, outputs, format!("{isa:?}"), method))
     }
 
     fn const_nodes(&self) -> Result<HashMap<usize, ConstNode>, OpError> {
         let mut nodes = HashMap::new();
         for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.constant[*n]) {
             let BoundNode { kernel, outputs, .. } = self.bind(n)?;
-            let inputs = node.inputs.clone();
-            nodes.insert(n, ConstNode { kernel, op: node.stands_for, name: node.name.clone(), inputs, outputs });
+            let (inputs, name) = (node.inputs.clone(), node.name.clone());
+            let computation = self.computation(node, &*kernel, &outputs);
+            nodes.insert(n, ConstNode { kernel, op: node.stands_for, name, inputs, outputs, computation });
         }
         Ok(nodes)
     }
@@ -458,7 +469,7 @@ fn copy_draft(name: Arc<str>, tensor: &TensorType, to: OperandPlace, value: Valu
             op: "_copy",
             stands_for: "_copy",
             name,
-            attrs: Vec::new(),
+            attrs: Arc::default(),
             inputs: vec![operand(OperandPlace::Arena(usize::MAX))],
             outputs: vec![operand(to)],
             pieces: Vec::new(),

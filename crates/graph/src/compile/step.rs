@@ -87,7 +87,7 @@ pub(crate) struct Step {
     /// operator of the user's symbol, for messages
     pub stands_for: &'static str,
     pub name: Arc<str>,
-    pub attrs: Vec<(String, String)>,
+    pub attrs: Arc<Vec<(String, String)>>,
     pub inputs: Vec<Operand>,
     pub outputs: Vec<Operand>,
     /// pieces of the arena, by offset; no two overlap

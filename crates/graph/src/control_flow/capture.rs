@@ -74,7 +74,7 @@ pub(crate) fn inner_graph(
             }
         };
         if operands[*k].is_none() {
-            import.made.constants += &format!("{j}: {}; ", outer.key(value));
+            import.made.constants += &format!("{j}: {:?}; ", outer.expression(value));
         }
         let tensor = outer.type_of(reads[*k])?;
         let row = matches!(source, InnerSource::Row(_)).then(|| row_type(tensor));

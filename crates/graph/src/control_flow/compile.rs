@@ -3,6 +3,7 @@
 use super::capture::{InnerSource, inner_graph};
 use super::{Flow, FlowKind};
 use crate::compile::build::{Plan, PlanBuilder};
+use crate::compile::interrupt::Interrupter;
 use crate::ir::Value;
 use crate::memory::offsets::aligned;
 use mxrt_engine::ForkSafeMutex as Mutex;
@@ -106,10 +107,10 @@ impl ControlFlow {
             let inner = inner_graph(builder, flow, g, &node.inputs, &number)?;
             let types: Vec<String> = inner.types.iter().map(|t| t.to_string()).collect();
             let key = format!("{:p} {g} ({}) {{{}}}", Arc::as_ptr(flow), types.join(", "), inner.constants);
-            let plan = builder
-                .shared
-                .inner
-                .get_or_build(key, || Plan::build(&inner.graph, &inner.types, builder.options, builder.shared))?;
+            let plan = builder.shared.inner.get_or_build(key, || {
+                let interrupter = &mut Interrupter::never();
+                Plan::build(&inner.graph, &inner.types, builder.options, builder.shared, interrupter)
+            })?;
             plans.push(InnerPlan { plan, sources: inner.sources });
         }
         let outputs = (0..node.op.num_outputs(&node.attrs))
@@ -144,12 +145,16 @@ impl ControlFlow {
         self.plans.iter().flat_map(|inner| inner.plan.with_inner()).collect()
     }
 
-    /// Whether an inner plan reads this input of the outer graph as it is.
-    pub fn reads(&self, input: usize) -> bool {
-        self.plans.iter().any(|inner| {
-            let places = inner.sources.iter().enumerate().filter(|(_, s)| **s == InnerSource::Constant(input));
-            places.into_iter().any(|(j, _)| inner.plan.reads(j))
-        })
+    /// The inputs of the outer graph that inner plans read as they are.
+    pub fn inputs_read(&self) -> Vec<usize> {
+        let read = self.plans.iter().flat_map(|inner| {
+            let source = |j: usize| match inner.sources.get(j) {
+                Some(InnerSource::Constant(input)) => Some(*input),
+                _ => None,
+            };
+            inner.plan.inputs_read().into_iter().filter_map(source)
+        });
+        read.collect()
     }
 }
 

@@ -1,15 +1,14 @@
 //! Types of every value of a graph, from the types of its inputs.
 
-use super::{Graph, Value};
+use super::{Graph, Value, ValueMap};
 use crate::control_flow::InnerGraphs;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{DTypes, Shapes};
 use mxrt_tensor::{DType, PartialShape, TensorType};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Types of all values of a graph.
-pub type Types = HashMap<Value, TensorType>;
+pub type Types = ValueMap<TensorType>;
 
 /// A type of which parts may be unknown.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +33,18 @@ impl From<&TensorType> for PartialType {
 /// Infers forwards and backwards until nothing new is learnt, then demands that everything is
 /// known.
 pub fn infer(graph: &Graph, inputs: &[TensorType]) -> Result<Types, OpError> {
-    let known = propagate(graph, inputs.iter().map(PartialType::from), true)?;
-    let mut types = Types::new();
+    infer_checked(graph, inputs, &mut || Ok(()))
+}
+
+/// The same; `check` is called now and then, and its error is returned.
+pub(crate) fn infer_checked(
+    graph: &Graph,
+    inputs: &[TensorType],
+    check: &mut dyn FnMut() -> Result<(), OpError>,
+) -> Result<Types, OpError> {
+    let known = propagate(graph, inputs.iter().map(PartialType::from), true, check)?;
+    let mut types = Types::default();
+    types.reserve(known.len());
     for (value, k) in known {
         if let (Some(shape), Some(dtype)) = (k.shape.complete(), k.dtype) {
             types.insert(value, TensorType { dtype, shape });
@@ -46,27 +55,33 @@ pub fn infer(graph: &Graph, inputs: &[TensorType]) -> Result<Types, OpError> {
 
 /// What is known of the inputs after inferring forwards and backwards from what is given of them.
 pub fn infer_inputs(graph: &Graph, inputs: &[PartialType]) -> Result<Vec<PartialType>, OpError> {
-    let mut known = propagate(graph, inputs.iter().cloned(), false)?;
+    let mut known = propagate(graph, inputs.iter().cloned(), false, &mut || Ok(()))?;
     Ok((0..inputs.len()).map(|i| known.remove(&Value::Input(i)).unwrap_or(PartialType::UNKNOWN)).collect())
 }
 
 /// Visits nodes until nothing new is learnt. What is unknown then is an error if `complete` is
-/// demanded.
+/// demanded. `check` is called now and then, and its error is returned.
 fn propagate(
     graph: &Graph,
     inputs: impl Iterator<Item = PartialType>,
     complete: bool,
-) -> Result<HashMap<Value, PartialType>, OpError> {
-    let mut known: HashMap<Value, PartialType> =
-        inputs.enumerate().map(|(i, given)| (Value::Input(i), given)).collect();
-    match settle(graph, &mut known)? {
+    check: &mut dyn FnMut() -> Result<(), OpError>,
+) -> Result<ValueMap<PartialType>, OpError> {
+    let mut known: ValueMap<PartialType> = ValueMap::default();
+    known.reserve(graph.inputs.len() + graph.nodes.len());
+    known.extend(inputs.enumerate().map(|(i, given)| (Value::Input(i), given)));
+    match settle(graph, &mut known, check)? {
         Some(open) if complete => Err(unknown_around(graph, open)),
         _ => Ok(known),
     }
 }
 
 /// Learns what can be learnt; returns the first node around which not everything is known.
-fn settle(graph: &Graph, known: &mut HashMap<Value, PartialType>) -> Result<Option<usize>, OpError> {
+fn settle(
+    graph: &Graph,
+    known: &mut ValueMap<PartialType>,
+    check: &mut dyn FnMut() -> Result<(), OpError>,
+) -> Result<Option<usize>, OpError> {
     let mut open: Vec<usize> = (0..graph.nodes.len()).collect();
     // Most graphs are done after one round; graphs with unknown extents (a zero batch of a start
     // state) take a few.
@@ -74,6 +89,9 @@ fn settle(graph: &Graph, known: &mut HashMap<Value, PartialType>) -> Result<Opti
         let mut learnt = false;
         let mut still_open = Vec::new();
         for &n in &open {
+            if n.is_multiple_of(256) {
+                check()?;
+            }
             let (all, changed) = visit(graph, n, known)?;
             learnt |= changed;
             if !all {
@@ -91,13 +109,13 @@ fn settle(graph: &Graph, known: &mut HashMap<Value, PartialType>) -> Result<Opti
 /// Types of a graph inside a node: what is known of its inputs and outputs, completed.
 fn infer_inner(graph: &Graph, inputs: &mut [PartialType], outputs: &mut [PartialType]) -> Result<(), OpError> {
     let places: Vec<Value> = (0..graph.inputs.len()).map(Value::Input).chain(graph.outputs.iter().copied()).collect();
-    let mut known: HashMap<Value, PartialType> = HashMap::new();
+    let mut known: ValueMap<PartialType> = ValueMap::default();
     for (value, given) in places.iter().zip(inputs.iter().chain(outputs.iter())) {
         let slot = known.entry(*value).or_insert(PartialType::UNKNOWN);
         slot.shape.merge(&given.shape).map_err(|e| OpError::new(FailureKind::Shape, e.to_string()))?;
         slot.dtype = slot.dtype.or(given.dtype);
     }
-    settle(graph, &mut known)?;
+    settle(graph, &mut known, &mut || Ok(()))?;
     for (value, found) in places.iter().zip(inputs.iter_mut().chain(outputs)) {
         *found = known.get(value).cloned().unwrap_or(PartialType::UNKNOWN);
     }
@@ -145,12 +163,11 @@ fn unknown_around(graph: &Graph, n: usize) -> OpError {
 }
 
 /// One node. Returns whether all is known around it, and whether anything was learnt.
-fn visit(graph: &Graph, n: usize, known: &mut HashMap<Value, PartialType>) -> Result<(bool, bool), OpError> {
+fn visit(graph: &Graph, n: usize, known: &mut ValueMap<PartialType>) -> Result<(bool, bool), OpError> {
     let node = &graph.nodes[n];
     let outputs: SmallVec<[Value; 2]> = (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect();
-    let shape_of = |known: &HashMap<Value, PartialType>, v: &Value| {
-        known.get(v).map_or(PartialShape::UNKNOWN, |k| k.shape.clone())
-    };
+    let shape_of =
+        |known: &ValueMap<PartialType>, v: &Value| known.get(v).map_or(PartialShape::UNKNOWN, |k| k.shape.clone());
     let mut in_shapes: SmallVec<[PartialShape; 4]> = node.inputs.iter().map(|v| shape_of(known, v)).collect();
     let mut out_shapes: SmallVec<[PartialShape; 2]> = outputs.iter().map(|v| shape_of(known, v)).collect();
     let mut in_dtypes: SmallVec<[Option<DType>; 4]> =

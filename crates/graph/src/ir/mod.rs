@@ -2,8 +2,11 @@
 
 mod infer;
 mod text;
+mod value_map;
 
+pub(crate) use infer::infer_checked;
 pub use infer::{PartialType, Types, infer, infer_inputs};
+pub use value_map::ValueMap;
 
 use crate::control_flow::{Flow, Wiring};
 use crate::symbol::Symbol;
@@ -42,9 +45,9 @@ pub struct GraphNode {
     /// name in the user's symbol; fused nodes keep the name of the one that does the work
     pub name: Arc<str>,
     /// attributes, as text
-    pub attr_text: Vec<(String, String)>,
+    pub attr_text: Arc<Vec<(String, String)>>,
     /// attributes, parsed
-    pub attrs: Attrs,
+    pub attrs: Arc<Attrs>,
     /// what it reads
     pub inputs: Vec<Value>,
     /// reads nothing, and makes the same for every call and for any types of inputs
@@ -66,6 +69,7 @@ impl GraphNode {
         })?;
         let attrs =
             op.parse_attrs(attr_text.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.node(&*name))?;
+        let (attr_text, attrs) = (Arc::new(attr_text), Arc::new(attrs));
         Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs, made_once: false, flow: None })
     }
 
@@ -179,8 +183,8 @@ impl Graph {
                         op,
                         stands_for: op.name,
                         name: node.name.as_str().into(),
-                        attr_text: node.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).collect(),
-                        attrs: node.parsed().clone(),
+                        attr_text: Arc::new(node.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).collect()),
+                        attrs: Arc::new(node.parsed().clone()),
                         inputs,
                         made_once: false,
                         flow: flow(&node)?,
@@ -241,12 +245,25 @@ impl Graph {
     }
 
     /// How often each value is read, by nodes or as a result.
-    pub fn uses(&self) -> HashMap<Value, usize> {
-        let mut uses = HashMap::new();
+    pub fn uses(&self) -> ValueMap<usize> {
+        let mut uses = ValueMap::default();
         for value in self.nodes.iter().flat_map(|n| &n.inputs).chain(&self.outputs) {
             *uses.entry(*value).or_insert(0) += 1;
         }
         uses
+    }
+
+    /// Whether the other graph has the same nodes and results.
+    pub(crate) fn is_same(&self, other: &Graph) -> bool {
+        let same = |a: &GraphNode, b: &GraphNode| {
+            std::ptr::eq(a.op, b.op)
+                && a.inputs == b.inputs
+                && Arc::ptr_eq(&a.attr_text, &b.attr_text)
+                && a.flow.as_ref().map(Arc::as_ptr) == b.flow.as_ref().map(Arc::as_ptr)
+        };
+        self.nodes.len() == other.nodes.len()
+            && self.outputs == other.outputs
+            && self.nodes.iter().zip(&other.nodes).all(|(a, b)| same(a, b))
     }
 
     /// The node that makes a value, if it is its first output and not an input of the graph.
@@ -262,13 +279,13 @@ impl Graph {
 pub struct Rewriter {
     /// the graph under construction
     pub graph: Graph,
-    moved: HashMap<Value, Value>,
+    moved: ValueMap<Value>,
 }
 
 impl Rewriter {
     /// Starts from the inputs of `old`.
     pub fn new(old: &Graph) -> Rewriter {
-        Rewriter { graph: Graph { inputs: old.inputs.clone(), ..Graph::default() }, moved: HashMap::new() }
+        Rewriter { graph: Graph { inputs: old.inputs.clone(), ..Graph::default() }, moved: ValueMap::default() }
     }
 
     /// Where an old value is now.

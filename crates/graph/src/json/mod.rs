@@ -6,13 +6,19 @@ mod upgrade;
 mod write;
 
 use crate::symbol::{GraphError, Symbol};
+use mxrt_engine::{OpError, reserve};
 use std::borrow::Cow;
+
+/// Memory that reading takes at most for each byte of the text, about.
+const MEMORY_PER_BYTE: usize = 24;
 
 /// How to read a symbol.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions {
     /// the caller works under numpy's shape semantics: hints of older files are translated
     pub np_shape: bool,
+    /// nodes that the graph may have, those of inner graphs included; None: as many as the text has
+    pub max_nodes: Option<usize>,
 }
 
 /// A symbol that was read.
@@ -32,13 +38,28 @@ impl Symbol {
 
     /// [`Symbol::load_json`] with options.
     pub fn load_json_with(text: &str, options: LoadOptions) -> Result<Loaded, GraphError> {
+        // Nodes as they are read and as they are built.
+        reserve::check_room(text.len().saturating_mul(MEMORY_PER_BYTE)).map_err(OpError::from)?;
         let text = escape_controls(text);
         let mut graph = read::read(&text)?;
+        check_size(&graph, options.max_nodes)?;
         build::check_operators(&graph)?;
         let warnings = upgrade::upgrade(&mut graph, options)?;
         let symbol = build::build(graph)?;
         Ok(Loaded { symbol, warnings })
     }
+}
+
+fn check_size(graph: &read::RawGraph, max_nodes: Option<usize>) -> Result<(), GraphError> {
+    fn count(graph: &read::RawGraph) -> usize {
+        graph.nodes.len() + graph.nodes.iter().flat_map(|node| &node.subgraphs).map(count).sum::<usize>()
+    }
+    let Some(limit) = max_nodes else { return Ok(()) };
+    let nodes = count(graph);
+    if nodes > limit {
+        return Err(GraphError::TooLarge { nodes, limit });
+    }
+    Ok(())
 }
 
 /// MXNet writes control characters inside strings as they are, which JSON forbids; this escapes

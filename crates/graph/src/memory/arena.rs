@@ -3,9 +3,8 @@
 use super::offsets::{Lifetime, aligned, assign};
 use crate::compile::build::PlanBuilder;
 use crate::compile::step::{ArenaPiece, OperandPlace, PackedPlace, Step, StepNeed};
-use crate::ir::Value;
+use crate::ir::{Value, ValueMap};
 use crate::passes::OVERWRITE;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// A step before memory is laid out.
@@ -19,10 +18,10 @@ pub(crate) struct StepDraft {
 pub(crate) struct ArenaLayout<'a> {
     builder: &'a PlanBuilder<'a>,
     drafts: Vec<StepDraft>,
-    in_place: &'a HashMap<Value, usize>,
+    in_place: &'a ValueMap<usize>,
     lifetimes: Vec<Lifetime>,
     /// arena values
-    value_at: HashMap<Value, usize>,
+    value_at: ValueMap<usize>,
     /// by step: the input that its output overwrites
     shared: Vec<Option<usize>>,
     /// workspace and per-request packing of each step
@@ -30,17 +29,13 @@ pub(crate) struct ArenaLayout<'a> {
 }
 
 impl<'a> ArenaLayout<'a> {
-    pub fn new(
-        builder: &'a PlanBuilder<'a>,
-        drafts: Vec<StepDraft>,
-        in_place: &'a HashMap<Value, usize>,
-    ) -> ArenaLayout<'a> {
+    pub fn new(builder: &'a PlanBuilder<'a>, drafts: Vec<StepDraft>, in_place: &'a ValueMap<usize>) -> ArenaLayout<'a> {
         let mut layout = ArenaLayout {
             builder,
             drafts,
             in_place,
             lifetimes: Vec::new(),
-            value_at: HashMap::new(),
+            value_at: ValueMap::default(),
             shared: Vec::new(),
             extra: Vec::new(),
         };
@@ -95,14 +90,14 @@ impl<'a> ArenaLayout<'a> {
     }
 
     /// For every value in the arena, the last step that reads it or a part of it.
-    fn last_reads(&self) -> HashMap<Value, usize> {
+    fn last_reads(&self) -> ValueMap<usize> {
         let reads = self.drafts.iter().enumerate().flat_map(|(s, draft)| draft.inputs.iter().map(move |v| (v, s)));
         reads.map(|(value, s)| (self.builder.joined.place_of(*value).0, s)).collect()
     }
 
     /// The input that the output of a step can overwrite: no later step reads it, and both lie in
     /// the arena alone.
-    fn overwritten(&self, s: usize, last_read: &HashMap<Value, usize>) -> Option<usize> {
+    fn overwritten(&self, s: usize, last_read: &ValueMap<usize>) -> Option<usize> {
         let draft = &self.drafts[s];
         let (output, operand) = (draft.outputs.first()?, draft.step.outputs.first()?);
         let alone =
@@ -152,9 +147,7 @@ impl<'a> ArenaLayout<'a> {
                     _ if packed[i] => OperandPlace::Packed,
                     _ if shared == Some(i) => OperandPlace::Shared,
                     Value::Input(i) => OperandPlace::Input(*i),
-                    Value::Node(n, _) if builder.constant[*n] => {
-                        OperandPlace::Const(builder.slot_of[&builder.key(*value)])
-                    }
+                    Value::Node(n, _) if builder.constant[*n] => OperandPlace::Const(builder.slot_of_value(*value)),
                     Value::Node(..) => match in_place.get(value) {
                         Some(j) => OperandPlace::Output(*j),
                         None => OperandPlace::Arena(part_of(value_piece(value, bytes, false), false)),
@@ -195,7 +188,7 @@ impl<'a> ArenaLayout<'a> {
 
 /// Which steps have written which bytes of values.
 #[derive(Default)]
-struct WrittenBytes(HashMap<Value, Vec<(Range<usize>, usize)>>);
+struct WrittenBytes(ValueMap<Vec<(Range<usize>, usize)>>);
 
 impl WrittenBytes {
     fn add(&mut self, value: Value, bytes: Range<usize>, step: usize) {

@@ -1,11 +1,12 @@
 //! What depends on parameters alone: folded and packed weights, computed once per version of the
 //! parameters.
 //!
-//! Every plan of a [`crate::CachedOp`] names its constants by expression. The blocks live in one
-//! cache, keyed by expression and by the versions of the parameters in it, so plans for other batch
-//! sizes share them; they are looked up when a request starts, and a `set_data` makes the next
-//! request compute what depends on it anew.
+//! A plan names its constants by expression. When a request starts, expression and versions of the
+//! parameters in it give the fingerprint of the content, by which all plans of the process share
+//! blocks ([`SHARED`]). A `set_data` makes the next request compute what depends on it anew.
 
+use super::fingerprint::Fingerprint;
+use super::shared::SHARED;
 use crate::ir::Value;
 use crate::run::execute::PlanRequest;
 use mxrt_engine::memory::{Block, MemoryPool};
@@ -14,9 +15,9 @@ use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeRwLock as RwLock};
 use mxrt_ops::{Kernel, KernelCall};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
 /// Variable, version and offset of a parameter: equal keys, equal content.
 pub type ValueKey = (u64, u64, usize);
@@ -28,6 +29,8 @@ pub struct ConstNode {
     pub name: Arc<str>,
     pub inputs: Vec<Value>,
     pub outputs: Vec<TensorType>,
+    /// what it computes of its inputs
+    pub computation: Fingerprint,
 }
 
 /// Where the packed form of constant inputs comes from: the kernel of a step of the plan.
@@ -36,6 +39,8 @@ pub struct ConstPack {
     pub step: usize,
     /// constant values to be packed
     pub inputs: Vec<Value>,
+    /// how they are packed
+    pub method: Fingerprint,
 }
 
 /// One constant that the steps of a plan read.
@@ -54,15 +59,27 @@ impl ConstSource {
             ConstSource::Pack(packing) => &packing.inputs,
         }
     }
+
+    /// How its content is made of the values.
+    fn method(&self) -> Option<Fingerprint> {
+        match self {
+            ConstSource::Value(_) => None,
+            ConstSource::Pack(packing) => Some(packing.method),
+        }
+    }
+
+    /// The fingerprint of its content, or of its expression, made of those of the values.
+    pub fn fingerprint(&self, of_value: impl Fn(&Value) -> Fingerprint) -> Fingerprint {
+        let values: SmallVec<[Fingerprint; 2]> = self.values().iter().map(of_value).collect();
+        Fingerprint::of((self.method(), values))
+    }
 }
 
 /// A constant of a plan.
 pub struct ConstSlot {
     pub source: ConstSource,
-    /// the expression, spelt out: equal for plans of the same symbol that need the same thing
-    pub key: String,
-    /// inputs of the graph in the expression
-    pub params: Vec<usize>,
+    /// the expression: equal for plans of the same symbol that need the same thing
+    pub expression: Fingerprint,
     /// bytes of the content
     pub bytes: usize,
 }
@@ -74,6 +91,11 @@ pub struct ConstBlock {
 }
 
 impl ConstBlock {
+    /// `bytes` of a block that is at least as long.
+    pub fn new(block: Block, bytes: usize) -> ConstBlock {
+        ConstBlock { block, bytes }
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.block.as_slice()[..self.bytes]
     }
@@ -99,7 +121,7 @@ impl ConstSet {
 
 /// The sets that a plan remembers, the newest first.
 #[derive(Default)]
-struct RememberedSets {
+pub struct RememberedSets {
     sets: SmallVec<[Arc<ConstSet>; REMEMBERED]>,
     /// sets of parameters as a whole that were looked up before, and which of the sets they need
     known: SmallVec<[((u64, u64), usize); REMEMBERED]>,
@@ -110,45 +132,30 @@ impl RememberedSets {
         self.sets.iter().position(|s| s.keys == keys)
     }
 
-    fn insert(&mut self, set: Arc<ConstSet>) {
-        // No call asks for an older version of the same arrays again: versions only grow.
-        self.sets.retain(|old| !outdated(&old.keys, &set.keys));
+    /// Adds a set; gives the contents in it that have replaced older ones.
+    fn insert(&mut self, set: Arc<ConstSet>) -> Vec<ValueKey> {
+        let mut written = Vec::new();
+        // No request will ask for an older version of the same arrays: versions only grow.
+        self.sets.retain(|old| {
+            let gone = outdated(&old.keys, &set.keys);
+            if gone {
+                written.extend(old.keys.iter().zip(&set.keys).filter(|(old, new)| old != new).map(|(_, new)| *new));
+            }
+            !gone
+        });
         self.sets.insert(0, set);
         self.sets.truncate(REMEMBERED);
         self.known.clear();
-    }
-}
-
-struct CachedConst {
-    keys: Vec<ValueKey>,
-    block: Weak<ConstBlock>,
-}
-
-/// Shared by all plans of a `CachedOp`. Holds no block alive itself: plans do.
-#[derive(Default)]
-pub struct ConstCache {
-    entries: Mutex<HashMap<String, Vec<CachedConst>>>,
-}
-
-impl ConstCache {
-    fn find(&self, slot: &ConstSlot, keys: &[ValueKey]) -> Option<Arc<ConstBlock>> {
-        let entries = self.entries.lock();
-        entries.get(&slot.key)?.iter().find(|c| c.keys == keys).and_then(|c| c.block.upgrade())
+        written
     }
 
-    /// Forgets what no plan holds any more.
-    pub fn sweep(&self) {
-        self.entries.lock().retain(|_, cached| {
-            cached.retain(|c| c.block.strong_count() > 0);
-            !cached.is_empty()
-        });
-    }
-
-    fn insert(&self, slot: &ConstSlot, keys: Vec<ValueKey>, block: &Arc<ConstBlock>) {
-        let mut entries = self.entries.lock();
-        let cached = entries.entry(slot.key.clone()).or_default();
-        cached.retain(|c| c.block.strong_count() > 0);
-        cached.push(CachedConst { keys, block: Arc::downgrade(block) });
+    /// Takes out the sets that hold older versions of these contents.
+    pub fn take_older(&mut self, written: &[ValueKey]) -> Vec<Arc<ConstSet>> {
+        let older = |key: &ValueKey| written.iter().any(|new| (new.0, new.2) == (key.0, key.2) && new.1 > key.1);
+        let (gone, left): (Vec<_>, Vec<_>) = self.sets.drain(..).partition(|set| set.keys.iter().any(older));
+        self.sets.extend(left);
+        self.known.clear();
+        gone
     }
 }
 
@@ -160,15 +167,16 @@ const REMEMBERED: usize = 4;
 pub struct ConstPlan {
     pub nodes: HashMap<usize, ConstNode>,
     pub slots: Vec<ConstSlot>,
-    /// inputs of the graph that any slot depends on
-    pub params: Vec<usize>,
+    /// inputs of the graph that any slot depends on, in ascending order, and their types
+    params: Vec<(usize, TensorType)>,
+    /// constant nodes in ascending order: a node reads only earlier ones
+    sequence: Vec<usize>,
     /// slots as they are computed: those of the same node one after another, so that its values
     /// need not be kept for long
     order: Vec<usize>,
-    /// by constant node: the last place in that order that needs it
-    last_use: HashMap<usize, usize>,
-    cache: Arc<ConstCache>,
-    remembered: RwLock<RememberedSets>,
+    /// by place in that order: the constant nodes that no slot behind it needs
+    ends: Vec<Vec<usize>>,
+    remembered: Arc<RwLock<RememberedSets>>,
     computing: Mutex<()>,
 }
 
@@ -181,15 +189,18 @@ fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
 }
 
 impl ConstPlan {
-    pub fn new(nodes: HashMap<usize, ConstNode>, slots: Vec<ConstSlot>, cache: Arc<ConstCache>) -> ConstPlan {
-        let mut params: Vec<usize> = slots.iter().flat_map(|s| s.params.iter().copied()).collect();
-        params.sort_unstable();
-        params.dedup();
+    /// `inputs` are the types of the graph's inputs.
+    pub fn new(nodes: HashMap<usize, ConstNode>, slots: Vec<ConstSlot>, inputs: &[TensorType]) -> ConstPlan {
         let mut order: Vec<usize> = (0..slots.len()).collect();
         order.sort_by_key(|s| slots[*s].source.values().iter().map(|value| value.node()).max());
-        let last_use = last_uses(&nodes, order.iter().map(|s| slots[*s].source.values()));
-        let (remembered, computing) = (RwLock::default(), Mutex::new(()));
-        ConstPlan { nodes, slots, params, order, last_use, cache, remembered, computing }
+        let in_order: Vec<&[Value]> = order.iter().map(|s| slots[*s].source.values()).collect();
+        let UsedValues { ends, params } = UsedValues::of(&nodes, &in_order);
+        let params = params.into_iter().filter_map(|p| Some((p, inputs.get(p)?.clone()))).collect();
+        let mut sequence: Vec<usize> = ends.iter().flatten().copied().collect();
+        sequence.sort_unstable();
+        let remembered = Arc::default();
+        SHARED.register(&remembered);
+        ConstPlan { nodes, slots, params, sequence, order, ends, remembered, computing: Mutex::new(()) }
     }
 
     /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
@@ -200,7 +211,7 @@ impl ConstPlan {
                 return remembered.sets[*set].clone();
             }
         }
-        let keys: Vec<ValueKey> = self.params.iter().map(|p| request.inputs.key(*p)).collect();
+        let keys: Vec<ValueKey> = self.params.iter().map(|(p, _)| request.inputs.key(*p)).collect();
         if let Some(set) = self.look_up(request, &keys) {
             return set;
         }
@@ -210,7 +221,10 @@ impl ConstPlan {
         }
         let set = Arc::new(self.compute(request, keys, pack));
         if set.failures.is_empty() {
-            self.remembered.write().insert(set.clone());
+            let written = self.remembered.write().insert(set.clone());
+            if !written.is_empty() {
+                SHARED.forget_older(&written);
+            }
         }
         set
     }
@@ -242,17 +256,18 @@ impl ConstPlan {
 
     /// Bytes of its own, about.
     pub fn own_bytes(&self) -> usize {
-        let slots: usize = self.slots.iter().map(|s| size_of::<ConstSlot>() + s.key.len() + 8 * s.params.len()).sum();
+        let slots = self.slots.len() * 2 * size_of::<ConstSlot>();
         slots + self.nodes.len() * 2 * size_of::<ConstNode>()
     }
 
     /// What cannot be computed fails the steps that read it, and is not remembered.
     fn compute(&self, request: &PlanRequest<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
+        let contents = Contents::new(self, request, &keys);
         let mut made = MadeConsts { plan: self, request, values: HashMap::new() };
         let (blocks, failures) = (vec![None; self.slots.len()], Vec::new());
         let mut set = ConstSet { keys, blocks, failures, fresh: AtomicBool::new(false) };
         for (place, s) in self.order.iter().enumerate() {
-            match self.slot(&self.slots[*s], &mut made, pack) {
+            match slot(&self.slots[*s].source, &contents, &mut made, pack) {
                 Ok(block) => set.blocks[*s] = Some(block),
                 Err(failure) => {
                     set.failures.resize(self.slots.len(), None);
@@ -264,45 +279,106 @@ impl ConstPlan {
         *set.fresh.get_mut() = set.failures.is_empty();
         set
     }
+}
 
-    fn slot(&self, slot: &ConstSlot, made: &mut MadeConsts<'_>, pack: &Packer<'_>) -> Result<Arc<ConstBlock>, Failure> {
-        let inputs = made.request.inputs;
-        if let Some(failure) = slot.params.iter().find_map(|p| inputs.failure(*p)) {
-            return Err(failure.clone());
-        }
-        let keys: Vec<ValueKey> = slot.params.iter().map(|p| inputs.key(*p)).collect();
-        if let Some(block) = self.cache.find(slot, &keys) {
-            return Ok(block);
-        }
-        let block = match &slot.source {
+/// The block of a slot.
+fn slot(
+    source: &ConstSource,
+    contents: &Contents,
+    made: &mut MadeConsts<'_>,
+    pack: &Packer<'_>,
+) -> Result<Arc<ConstBlock>, Failure> {
+    let failed = source.values().iter().filter_map(|value| contents.of(*value).failed).min();
+    if let Some(failure) = failed.and_then(|input| made.request.inputs.failure(input)) {
+        return Err(failure.clone());
+    }
+    // Blocks belong to the pool of an engine.
+    let pool = std::ptr::from_ref(made.request.site.memory()).addr();
+    let content = Fingerprint::of((pool, source.fingerprint(|value| contents.of(*value).fingerprint)));
+    SHARED.get_or_compute(content, || {
+        let block = match source {
             ConstSource::Value(value) => made.value(*value),
             ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
         };
-        let block = block.map_err(|error| made.request.site.failure(error))?;
-        self.cache.insert(slot, keys, &block);
-        Ok(block)
-    }
+        block.map_err(|error| made.request.site.failure(error))
+    })
 }
 
-/// For every constant node, the last place in the order of slots that needs it.
-fn last_uses<'a>(
-    nodes: &HashMap<usize, ConstNode>,
-    in_order: impl Iterator<Item = &'a [Value]>,
-) -> HashMap<usize, usize> {
-    let mut last = HashMap::new();
-    for (place, values) in in_order.enumerate() {
-        let mut open = values.to_vec();
-        while let Some(value) = open.pop() {
-            // Seen for this slot already: so were the nodes behind it.
-            if let Some(n) = value.node()
-                && last.insert(n, place) != Some(place)
-                && let Some(node) = nodes.get(&n)
-            {
-                open.extend(&node.inputs);
+/// What constant values hold, for one state of the parameters.
+struct Contents {
+    inputs: HashMap<usize, Content>,
+    nodes: HashMap<usize, Content>,
+}
+
+/// What a parameter or a constant node holds.
+#[derive(Clone, Copy)]
+struct Content {
+    fingerprint: Fingerprint,
+    /// the first parameter in it that has failed
+    failed: Option<usize>,
+}
+
+impl Contents {
+    /// `keys` are those of the plan's parameters.
+    fn new(plan: &ConstPlan, request: &PlanRequest<'_>, keys: &[ValueKey]) -> Contents {
+        let of_input = |((input, tensor), key): (&(usize, TensorType), &ValueKey)| {
+            let failed = request.inputs.failure(*input).map(|_| *input);
+            (*input, Content { fingerprint: Fingerprint::of((key, tensor)), failed })
+        };
+        let inputs = plan.params.iter().zip(keys).map(of_input).collect();
+        let mut contents = Contents { inputs, nodes: HashMap::with_capacity(plan.sequence.len()) };
+        for n in &plan.sequence {
+            let Some(node) = plan.nodes.get(n) else { continue };
+            let inputs: SmallVec<[Content; 8]> = node.inputs.iter().map(|value| contents.of(*value)).collect();
+            let of_inputs: SmallVec<[Fingerprint; 8]> = inputs.iter().map(|input| input.fingerprint).collect();
+            let fingerprint = Fingerprint::of((node.computation, of_inputs));
+            let failed = inputs.iter().filter_map(|input| input.failed).min();
+            contents.nodes.insert(*n, Content { fingerprint, failed });
+        }
+        contents
+    }
+
+    fn of(&self, value: Value) -> Content {
+        match value {
+            Value::Input(i) => self.inputs[&i],
+            Value::Node(n, o) => {
+                let node = self.nodes[&n];
+                Content { fingerprint: Fingerprint::of((node.fingerprint, o)), ..node }
             }
         }
     }
-    last
+}
+
+/// What slots are made of.
+struct UsedValues {
+    /// by place in the order of slots: the constant nodes that it is the last to need
+    ends: Vec<Vec<usize>>,
+    /// parameters
+    params: BTreeSet<usize>,
+}
+
+impl UsedValues {
+    fn of(nodes: &HashMap<usize, ConstNode>, in_order: &[&[Value]]) -> UsedValues {
+        let mut used = UsedValues { ends: vec![Vec::new(); in_order.len()], params: BTreeSet::new() };
+        let mut seen = HashSet::new();
+        // The first place from behind that needs a node is the last one that does.
+        for (place, values) in in_order.iter().enumerate().rev() {
+            let mut open = values.to_vec();
+            while let Some(value) = open.pop() {
+                match value {
+                    Value::Input(i) => {
+                        used.params.insert(i);
+                    }
+                    Value::Node(n, _) if seen.insert(n) => {
+                        used.ends[place].push(n);
+                        open.extend(nodes.get(&n).iter().flat_map(|node| &node.inputs));
+                    }
+                    Value::Node(..) => {}
+                }
+            }
+        }
+        used
+    }
 }
 
 /// Constant values computed so far, of which some slot still to come is made.
@@ -317,38 +393,43 @@ impl MadeConsts<'_> {
     /// go to the system: they are as large as the parameters, and such blocks are not needed again
     /// soon.
     fn drop_unused(&mut self, place: usize) {
-        let last_use = &self.plan.last_use;
-        let unused = |value: &Value| value.node().and_then(|n| last_use.get(&n)).is_none_or(|last| *last <= place);
-        for (_, (_, block)) in self.values.extract_if(|value, _| unused(value)) {
-            if let Ok(block) = Arc::try_unwrap(block) {
-                block.block.give_back();
+        for n in &self.plan.ends[place] {
+            let outputs = self.plan.nodes.get(n).map_or(0, |node| node.outputs.len());
+            for (_, block) in (0..outputs).filter_map(|o| self.values.remove(&Value::Node(*n, o))) {
+                if let Ok(block) = Arc::try_unwrap(block) {
+                    block.block.give_back();
+                }
             }
         }
     }
 
     fn value(&mut self, value: Value) -> Result<Arc<ConstBlock>, OpError> {
-        if let Value::Node(n, _) = value
-            && !self.values.contains_key(&value)
-        {
-            self.run(n)?;
-        }
+        self.run_for(value)?;
         match self.values.get(&value) {
             Some((_, block)) => Ok(block.clone()),
             None => Err(OpError::new(FailureKind::Operator, format!("{value} is not a constant of this plan"))),
         }
     }
 
-    /// Runs a constant node after the ones it reads. Chains of constant nodes are short (folding
-    /// makes one or two).
-    fn run(&mut self, n: usize) -> Result<(), OpError> {
-        let Some(node) = self.plan.nodes.get(&n) else { return Ok(()) };
-        for input in &node.inputs {
-            if let Value::Node(m, _) = input
-                && !self.values.contains_key(input)
+    /// Runs the constant node that makes a value, after the ones behind it that have not run.
+    fn run_for(&mut self, value: Value) -> Result<(), OpError> {
+        let mut needed = BTreeSet::new();
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            if let Value::Node(n, _) = value
+                && !self.values.contains_key(&value)
+                && needed.insert(n)
             {
-                self.run(*m)?;
+                open.extend(self.plan.nodes.get(&n).iter().flat_map(|node| &node.inputs));
             }
         }
+        // A node reads only earlier ones.
+        needed.into_iter().try_for_each(|n| self.run(n))
+    }
+
+    /// Runs a constant node whose inputs are there.
+    fn run(&mut self, n: usize) -> Result<(), OpError> {
+        let Some(node) = self.plan.nodes.get(&n) else { return Ok(()) };
         let mut blocks = Vec::with_capacity(node.outputs.len());
         for t in &node.outputs {
             blocks.push(allocate(self.request.site.memory(), t.bytes())?);
@@ -404,11 +485,7 @@ impl MadeConsts<'_> {
     }
 
     fn pack(&mut self, packing: &ConstPack, pack: &Packer<'_>) -> Result<ConstBlock, OpError> {
-        for value in &packing.inputs {
-            if matches!(value, Value::Node(..)) {
-                self.value(*value)?;
-            }
-        }
+        packing.inputs.iter().try_for_each(|value| self.run_for(*value))?;
         pack(packing, &self.refs(&packing.inputs)?)
     }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod arena;
 pub(crate) mod constants;
+pub(crate) mod fingerprint;
 pub(crate) mod offsets;
 pub(crate) mod release;
 mod restore;
+mod shared;

@@ -13,6 +13,7 @@ use crate::run::inputs::{CallInputs, GraphInputs, InputSource};
 use mxrt_engine::{Engine, OpError};
 use mxrt_ops::Unpack;
 use mxrt_tensor::{ReleaseBatch, RestoreSource};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Smaller parameters stay: they share pages with others.
@@ -33,22 +34,23 @@ impl Plan {
     /// The parameters that went into packings which can be undone, and that no step reads as they
     /// are.
     pub(crate) fn packed_params(&self, set: &ConstSet, inputs: &dyn GraphInputs) -> Vec<PackedParam> {
+        let as_they_are = self.inputs_read();
         let of_slot = |(slot, block): (usize, &Option<Arc<ConstBlock>>)| {
             let ConstSource::Pack(packing) = &self.consts.slots[slot].source else { return None };
             let [value] = packing.inputs[..] else { return None };
-            let input = weights_behind(&self.consts, value).filter(|input| !self.reads(*input))?;
+            let input = weights_behind(&self.consts, value).filter(|input| !as_they_are.contains(input))?;
             let unpacker = self.steps[packing.step].kernel.packing()?.unpacker()?;
             Some(PackedParam { input, key: inputs.key(input), packed: block.clone()?, unpacker })
         };
         set.blocks.iter().enumerate().filter_map(of_slot).collect()
     }
 
-    /// Whether a step reads an input of the graph as it is.
-    pub(crate) fn reads(&self, input: usize) -> bool {
-        self.steps.iter().any(|step| {
-            let inside = step.flow.as_ref().is_some_and(|flow| flow.reads(input));
-            inside || step.inputs.iter().any(|operand| operand.place == OperandPlace::Input(input))
-        })
+    /// The inputs of the graph that steps, or the graphs inside them, read as they are.
+    pub(crate) fn inputs_read(&self) -> HashSet<usize> {
+        let operands = self.steps.iter().flat_map(|step| &step.inputs);
+        let input = |place| if let OperandPlace::Input(input) = place { Some(input) } else { None };
+        let inside = self.steps.iter().filter_map(|step| step.flow.as_ref()).flat_map(|flow| flow.inputs_read());
+        operands.filter_map(|operand| input(operand.place)).chain(inside).collect()
     }
 }
 

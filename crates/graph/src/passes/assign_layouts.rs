@@ -146,7 +146,7 @@ impl LayoutRewriter<'_> {
             layouts.push(layout);
         }
         let output = self.choice.made.get(&Value::Node(n, 0)).map_or(Layout::Plain, |l| Layout::Blocked(*l));
-        let mut attrs = node.attr_text.clone();
+        let mut attrs = node.attr_text.to_vec();
         attrs.extend(layout_attrs(&layouts, output));
         let made = self.new.push(GraphNode::new(form.op, Arc::clone(&node.name), attrs, inputs)?.standing_for(node));
         self.new.replace(Value::Node(n, 0), Value::Node(made, 0));

@@ -49,7 +49,7 @@ fn fold(new: &mut Rewriter, n: usize, norm: &GraphNode, layer: &GraphNode) -> Re
     let mut inputs = new.values(&layer.inputs[1..]);
     inputs.extend(new.values(&norm.inputs[1..]));
     let folded = new.push(GraphNode::new("_fold_batch_norm", norm.name.clone(), attrs, inputs)?.standing_for(norm));
-    let mut attrs = layer.attr_text.clone();
+    let mut attrs = layer.attr_text.to_vec();
     attrs.retain(|(k, _)| k != "no_bias");
     let inputs = vec![new.value(layer.inputs[0]), Value::Node(folded, 0), Value::Node(folded, 1)];
     let layer = GraphNode::new(layer.op.name, layer.name.clone(), with_default_bias(layer, attrs), inputs)?;

@@ -116,7 +116,7 @@ fn with_factor(new: &Rewriter, node: &GraphNode, parameters: &[Value]) -> Result
     if weight != bias || norm.op.name != "_fold_batch_norm" {
         return Ok(None);
     }
-    let mut attrs = norm.attr_text.clone();
+    let mut attrs = norm.attr_text.to_vec();
     attrs.retain(|(key, _)| key != "factor");
     attrs.push(("factor".to_owned(), (norm.attrs.float("factor") * factor).to_string()));
     GraphNode::new(norm.op.name, norm.name.clone(), attrs, norm.inputs.clone())

@@ -1,7 +1,7 @@
 //! Fuses what follows a convolution or dense layer into its epilogue: a residual addition, then an
 //! activation.
 
-use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
+use crate::ir::{Graph, GraphNode, Rewriter, Types, Value, ValueMap};
 use mxrt_engine::OpError;
 use mxrt_ops::KernelOptions;
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ fn fused_operator(layer: &GraphNode) -> Option<&'static str> {
 fn match_group(
     graph: &Graph,
     types: &Types,
-    uses: &HashMap<Value, usize>,
+    uses: &ValueMap<usize>,
     groups: &HashMap<usize, FusedLayer>,
     n: usize,
 ) -> Option<(FusedLayer, usize)> {
@@ -126,7 +126,7 @@ fn activation_of(node: &GraphNode) -> Option<Activation> {
 fn fused_node(graph: &Graph, new: &Rewriter, fused: &FusedLayer) -> Result<GraphNode, OpError> {
     let layer = &graph.nodes[fused.layer];
     let op = fused_operator(layer).unwrap_or(layer.op.name);
-    let mut attrs = layer.attr_text.clone();
+    let mut attrs = layer.attr_text.to_vec();
     let mut set = |key: &str, value: &str| attrs.push((key.to_owned(), value.to_owned()));
     set("with_residual", if fused.residual.is_some() { "True" } else { "False" });
     match &fused.activation {

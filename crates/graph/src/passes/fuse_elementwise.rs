@@ -1,7 +1,7 @@
 //! Chains of element-wise operators become one loop each: what they compute in between never
 //! reaches memory.
 
-use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
+use crate::ir::{Graph, GraphNode, Rewriter, Types, Value, ValueMap};
 use mxrt_engine::OpError;
 use mxrt_ops::{KernelOptions, MAX_PROGRAM_STEPS, OperandBroadcast, Signature, StepInput, program_step};
 use mxrt_tensor::{DType, TensorType};
@@ -55,7 +55,7 @@ fn groups(graph: &Graph, types: &Types, options: KernelOptions) -> HashMap<usize
 fn absorbable(
     graph: &Graph,
     types: &Types,
-    uses: &HashMap<Value, usize>,
+    uses: &ValueMap<usize>,
     groups: &HashMap<usize, Vec<usize>>,
     members: &[usize],
 ) -> Option<usize> {

@@ -4,7 +4,7 @@
 //! Whether that pays depends on the kernel and the image; `with_pooling` knows. Both have to be
 //! blocked already.
 
-use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
+use crate::ir::{Graph, GraphNode, Rewriter, Types, Value, ValueMap};
 use mxrt_engine::OpError;
 use mxrt_ops::{KernelOptions, with_pooling};
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph,
 /// The convolution that a pooling alone reads.
 fn reader_of_convolution<'g>(
     graph: &'g Graph,
-    uses: &HashMap<Value, usize>,
+    uses: &ValueMap<usize>,
     pool: &GraphNode,
 ) -> Option<(usize, &'g GraphNode)> {
     let data = pool.inputs.first().filter(|data| pool.op.name == "_blocked_pooling" && uses.get(data) == Some(&1))?;

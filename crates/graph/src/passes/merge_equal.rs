@@ -12,7 +12,7 @@ pub fn run(graph: Graph) -> Result<Graph, OpError> {
     let mut new = Rewriter::new(&graph);
     let mut seen: HashMap<Computation<'_>, usize> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        let mut attrs = node.attr_text.clone();
+        let mut attrs = node.attr_text.to_vec();
         attrs.sort();
         let key = (node.op.name, attrs, new.values(&node.inputs));
         match seen.get(&key) {

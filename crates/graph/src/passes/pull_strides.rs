@@ -103,7 +103,7 @@ fn with_strides(
         let pixels = GraphNode::new("Pooling", Arc::clone(&node.name), attrs, vec![*last])?.standing_for(node);
         *last = Value::Node(new.push(pixels), 0);
     }
-    let mut attrs = node.attr_text.clone();
+    let mut attrs = node.attr_text.to_vec();
     attrs.retain(|(key, _)| key != "stride");
     attrs.push(("stride".to_owned(), tuple(strides)));
     Ok(new.push(GraphNode::new(node.op.name, Arc::clone(&node.name), attrs, inputs)?.standing_for(node)))

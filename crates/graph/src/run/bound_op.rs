@@ -5,6 +5,7 @@ use super::call_options::CallOptions;
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
 use super::program::Program;
+use crate::compile::interrupt::Interrupter;
 use crate::symbol::first_names;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{Context, DType, NDArray, ParameterSet, TensorType};
@@ -81,10 +82,23 @@ impl BoundOp {
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        self.call_unless(data, outputs, options, &mut Interrupter::never())
+    }
+
+    /// The same; when the interrupter gives up while a plan is built, the error has kind
+    /// `Cancelled`.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn call_unless(
+        &self,
+        data: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let made = self.check(data).and_then(|()| {
             let program = match self.known(data) {
                 Some(program) => program,
-                None => self.op.program(&self.all_types(data), &self.data)?,
+                None => self.op.program(&self.all_types(data), &self.data, interrupter)?,
             };
             self.op.start(program, &self.binding, data, outputs, options)
         });

@@ -1,5 +1,6 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
+use super::build_turn::BuildTurn;
 use super::call_options::CallOptions;
 use super::execute::{PlanRequest, RunSite};
 use super::explain::explain;
@@ -10,6 +11,7 @@ use super::program::{BatchCursor, DividedBatch, Program};
 use super::rows::{self, Division};
 use crate::compile::build::{BuildOptions, Plan, SharedPlans};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
+use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use crate::ir::Graph;
 use crate::memory::constants::allocate;
@@ -18,7 +20,7 @@ use crate::passes;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope};
+use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, reserve};
 use mxrt_ops::{ConvSignature, EnginePar, Par, Precision, RandomState};
 use mxrt_tensor::{
     CallLaunch, CallProgress, Context, Interest, NDArray, ParameterSet, TensorMut, TensorType, launch_call,
@@ -26,6 +28,9 @@ use mxrt_tensor::{
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Memory that passes, and again a plan, take for each node, about.
+const MEMORY_PER_NODE: usize = 4 << 10;
 
 /// Plans estimated below this run inline even where other threads wait for the calling thread.
 const INLINE_NS: u64 = 10_000;
@@ -55,7 +60,7 @@ pub struct CachedOp {
     options: BuildOptions,
     random: Arc<RandomState>,
     plans: PlanCache,
-    building: Mutex<()>,
+    building: BuildTurn,
     divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
     shared: SharedPlans,
 }
@@ -79,6 +84,7 @@ impl CachedOp {
             Accuracy::Exact => options.kernel.winograd = 0,
             Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
         }
+        reserve::check_room(symbol.topo().len().saturating_mul(MEMORY_PER_NODE))?;
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
         let graph = passes::run_all(graph, options.passes)?;
@@ -95,7 +101,7 @@ impl CachedOp {
             options,
             random: Arc::new(RandomState::new(0)),
             plans: PlanCache::new(options.cache),
-            building: Mutex::new(()),
+            building: BuildTurn::default(),
             divisions: Mutex::default(),
             shared: SharedPlans::default(),
         })
@@ -248,55 +254,65 @@ impl CachedOp {
     }
 
     /// The program for these types of all inputs. `given` are the inputs whose arrays the call
-    /// names: errors are about these.
-    pub(super) fn program(&self, types: &[TensorType], given: &[usize]) -> Result<Arc<Program>, OpError> {
+    /// names: errors are about these. Building one may be given up.
+    pub(super) fn program(
+        &self,
+        types: &[TensorType],
+        given: &[usize],
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Arc<Program>, OpError> {
         if let Some(program) = self.find(types) {
             return Ok(program);
         }
         let built = {
-            let _one_at_a_time = self.building.lock();
-            self.get_or_build(types)
+            let _turn = self.building.take(interrupter)?;
+            self.get_or_build(types, interrupter)
         };
         built.map_err(|error| explain(error, &self.graph, types, given))
     }
 
     /// The same where a call names all inputs.
     fn program_of_all(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
-        self.program(types, &(0..types.len()).collect::<Vec<_>>())
+        self.program(types, &(0..types.len()).collect::<Vec<_>>(), &mut Interrupter::never())
     }
 
-    /// Called by one thread at a time.
-    fn get_or_build(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
+    /// Called by the thread that has the turn to build.
+    fn get_or_build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<Program>, OpError> {
         if let Some(program) = self.find(types) {
             return Ok(program);
         }
         let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
-        let program = match self.divide(types)? {
+        let program = match self.divide(types, interrupter)? {
             Some((parts, outputs)) => Program::parts(parts, outputs),
-            None => Program::whole(self.build(types)?),
+            None => Program::whole(self.build(types, interrupter)?),
         };
         let program = Arc::new(program);
         let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
         if self.plans.insert(&self.param_types(types), data, &program, raw) {
-            self.shared.consts.sweep();
             // The next plan wants blocks of other sizes: those of the old one are of no use.
             self.engine.memory().trim();
         }
         Ok(program)
     }
 
-    fn build(&self, types: &[TensorType]) -> Result<Plan, OpError> {
-        Plan::build(&self.graph, types, self.options, &self.shared)
+    fn build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Plan, OpError> {
+        reserve::check_room(self.graph.nodes.len().saturating_mul(MEMORY_PER_NODE))?;
+        Plan::build(&self.graph, types, self.options, &self.shared, interrupter)
     }
 
     /// The parts of a batch that is better not run as a whole, and the types of its results.
-    fn divide(&self, types: &[TensorType]) -> Result<Option<(DividedBatch, Vec<TensorType>)>, OpError> {
+    fn divide(
+        &self,
+        types: &[TensorType],
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Option<(DividedBatch, Vec<TensorType>)>, OpError> {
         if !self.options.passes.runs(passes::DIVIDE_BATCH) {
             return Ok(None);
         }
         let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
-        let Some(division) = self.division(types, &divided).filter(|d| d.applies(rows)) else { return Ok(None) };
-        let some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n));
+        let division = self.division(types, &divided, interrupter)?;
+        let Some(division) = division.filter(|d| d.applies(rows)) else { return Ok(None) };
+        let mut some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n), interrupter);
         let part = some(division.each)?;
         let left = rows % division.each;
         let rest = if left > 0 { Some(some(left)?) } else { None };
@@ -306,15 +322,24 @@ impl CachedOp {
     }
 
     /// How batches of rows like these are divided: decided once.
-    fn division(&self, types: &[TensorType], divided: &[bool]) -> Option<Division> {
+    fn division(
+        &self,
+        types: &[TensorType],
+        divided: &[bool],
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Option<Division>, OpError> {
         let single: CallSignature = rows::with_rows(types, divided, 1).into();
         if let Some(known) = self.divisions.lock().get(&single) {
-            return *known;
+            return Ok(*known);
         }
-        let cost = |types: &[TensorType]| self.build(types).map(|plan| plan.cost_ns());
-        // What cannot be built for other numbers of rows is not divided.
-        let division = match (cost(&single), cost(&rows::with_rows(types, divided, rows::TOGETHER))) {
-            (Ok(one), Ok(together)) => Some(Division::choose(one, together)),
+        let mut cost = |types: &[TensorType]| match self.build(types, interrupter) {
+            Ok(plan) => Ok(Some(plan.cost_ns())),
+            Err(error) if error.kind == FailureKind::Cancelled => Err(error),
+            // What cannot be built for other numbers of rows is not divided.
+            Err(_) => Ok(None),
+        };
+        let division = match (cost(&single)?, cost(&rows::with_rows(types, divided, rows::TOGETHER))?) {
+            (Some(one), Some(together)) => Some(Division::choose(one, together)),
             _ => None,
         };
         let mut divisions = self.divisions.lock();
@@ -322,7 +347,7 @@ impl CachedOp {
             divisions.clear();
         }
         divisions.insert(single, division);
-        division
+        Ok(division)
     }
 
     pub(super) fn results(

@@ -1,6 +1,7 @@
 //! Calls: programs by signature, requests on the host and on devices, batches in parts.
 
 mod bound_op;
+mod build_turn;
 mod cached_op;
 mod call_options;
 pub(crate) mod execute;

@@ -162,7 +162,7 @@ impl HeldBytes {
             }
             held.plans += plan.own_bytes();
             plan.consts.held(&mut blocks);
-            slots.extend(plan.consts.slots.iter().map(|slot| (slot.key.as_str(), slot.bytes)));
+            slots.extend(plan.consts.slots.iter().map(|slot| (slot.expression, slot.bytes)));
         }
         held.computed = blocks.values().sum();
         held.packed = slots.values().sum();

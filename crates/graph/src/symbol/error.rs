@@ -28,6 +28,17 @@ pub enum GraphError {
     /// The symbol uses operators that are not there; all of them are listed.
     #[error("cannot load the symbol: {}", describe_unknown(.0))]
     UnknownOperators(Vec<UnknownOperator>),
+    /// The symbol has more nodes than a service accepts.
+    #[error(
+        "cannot load the symbol: it has {nodes} nodes and the limit is {limit}; \
+         mxrt.set_limits(max_nodes=...) or MXRT_MAX_NODES raises it"
+    )]
+    TooLarge {
+        /// nodes, those of inner graphs included
+        nodes: usize,
+        /// nodes that are accepted
+        limit: usize,
+    },
     /// A name was given that the graph does not have.
     #[error("{context}Keyword argument name {name} not found.{}", candidates(.known))]
     UnknownArgument {
@@ -52,7 +63,9 @@ impl From<GraphError> for OpError {
             GraphError::Op(e) => return e.clone(),
             GraphError::Json(_) => FailureKind::Data,
             GraphError::UnknownOperators(_) => FailureKind::NotImplemented,
-            GraphError::UnknownArgument { .. } | GraphError::Value(_) => FailureKind::Value,
+            GraphError::UnknownArgument { .. } | GraphError::Value(_) | GraphError::TooLarge { .. } => {
+                FailureKind::Value
+            }
         };
         let text = error.to_string();
         let op_error = OpError::new(kind, text);

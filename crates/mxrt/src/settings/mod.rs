@@ -16,6 +16,8 @@ pub struct Settings {
     pub devices: DeviceSettings,
     /// for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
+    /// nodes that a symbol may have, for [`LoadOptions`](crate::LoadOptions)
+    pub max_nodes: Option<usize>,
     /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1;
     /// borders note where their callers push operators, for
     /// [`Failure::pushed_at`](crate::Failure::pushed_at)
@@ -136,12 +138,14 @@ mod tests {
             ("MXRT_DEBUG", "1"),
             ("MXRT_PLAN_CACHE", "5"),
             ("MXRT_PLAN_CACHE_MB", "7"),
+            ("MXRT_MAX_NODES", "9"),
         ])
         .unwrap();
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
         assert!(settings.debug && settings.engine.bulk_size == BULK_SIZE);
+        assert_eq!(settings.max_nodes, Some(9));
         assert_eq!((settings.plans.cache.plans, settings.plans.cache.bytes), (5, 7 << 20));
         let settings = read(&[("MXRT_ISA", "portable"), ("MXRT_PASSES", "-drop_dead")]).unwrap();
         assert_eq!(settings.plans.kernel.isa, Isa::Portable);

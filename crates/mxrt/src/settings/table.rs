@@ -133,6 +133,18 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_MAX_NODES",
+        expects: "a whole number",
+        default: "no limit",
+        doc: "Nodes that a symbol file may have, variables and inner graphs included, for services that load files of \
+              others. A larger one is an error. `mxrt.set_limits` changes it.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.max_nodes = Some(number(text)?);
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_PLAN_CACHE",
         expects: "a whole number",
         default: "64",

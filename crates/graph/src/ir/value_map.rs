@@ -1,0 +1,36 @@
+//! Maps by value.
+
+use super::Value;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map by value. Passes look up every value of a graph several times.
+pub type ValueMap<V> = HashMap<Value, V, BuildHasherDefault<ValueHasher>>;
+
+/// A hash of the small numbers that make up a [`Value`]. It takes a nanosecond and does not stand up
+/// to chosen keys: the numbers of nodes are not chosen, they count up.
+#[derive(Default)]
+pub struct ValueHasher(u64);
+
+impl Hasher for ValueHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The map takes low bits, and the multiplication mixes into high ones.
+        self.0.rotate_left(26)
+    }
+}
