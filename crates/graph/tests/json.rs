@@ -114,7 +114,7 @@ fn numpy_shape_semantics_are_marked_and_translated() {
     let symbol = Symbol::variable("x", attrs(&[("__shape__", "(0, 3)")]));
     assert!(symbol.to_json_np_shape().contains("\"is_np_shape\": [\"int\", 1]"));
     let shape = |text: &str| {
-        let loaded = Symbol::load_json_with(text, LoadOptions { np_shape: true });
+        let loaded = Symbol::load_json_with(text, LoadOptions { np_shape: true, ..LoadOptions::default() });
         loaded.unwrap_or_else(|e| panic!("{e}")).symbol.attr("__shape__")
     };
     assert_eq!(shape(&symbol.to_json()).as_deref(), Some("[-1,3]"));
