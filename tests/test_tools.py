@@ -362,7 +362,7 @@ def test_images_are_cut_and_normalised(mx) -> None:
     assert Brighter(mx.nd.array([1, 2])).dumps() == '["brighter", {"by": [1.0, 2.0]}]'
 
 
-def test_operators_of_programs_are_defined_but_not_run(mx) -> None:
+def test_operators_of_programs_say_what_they_take(mx) -> None:
     class Twice(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0] * 2)

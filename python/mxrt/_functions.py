@@ -23,6 +23,8 @@ class Binding:
         self.inputs: list[str] = list(operator.inputs)
         self.variadic = operator.variadic
         self.attrs = [attr[0] for attr in operator.attrs if attr[0] != self.variadic]
+        # Custom takes any attributes, as text.
+        self.is_custom = operator.name == "Custom"
         self.dtype_attrs = tuple(operator.dtype_attrs)
 
     def bind(
@@ -40,6 +42,8 @@ class Binding:
             attrs = {key: value for key, value in kwargs.items() if key not in named}
         else:
             inputs, attrs = self._bind_named(name, args, kwargs, is_input, kind)
+        if self.is_custom:
+            attrs = {key: str(value) for key, value in attrs.items()}
         for key in self.dtype_attrs:
             value = attrs.get(key)
             if value is not None and value != "None":
@@ -120,6 +124,8 @@ def describe(function: Any, binding: Binding, name: str, module: str, kind: str,
     ]
     taken.update(attr[0] for attr in operator.attrs)
     parameters += [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in extra if n not in taken]
+    if binding.is_custom:
+        parameters.append(Parameter("kwargs", Parameter.VAR_KEYWORD))
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
     function.__signature__ = Signature(parameters)

@@ -25,6 +25,9 @@ __all__ = [
     "check_flags",
     "copy_region",
     "create",
+    "custom_calls_after_fork",
+    "custom_thread_refused",
+    "custom_thread_starts",
     "device_count",
     "device_kinds",
     "device_stats",
@@ -34,6 +37,7 @@ __all__ = [
     "dump_engine",
     "export_dlpack",
     "failure_kinds",
+    "finish_custom_call",
     "from_numpy",
     "gather",
     "get_operator",
@@ -41,6 +45,7 @@ __all__ = [
     "import_dlpack",
     "info",
     "invoke",
+    "invoke_custom",
     "is_ready",
     "iterators",
     "load_arrays",
@@ -48,6 +53,7 @@ __all__ = [
     "load_json",
     "measure_convolution",
     "model_options",
+    "next_custom_call",
     "next_notices",
     "notify_when_ready",
     "operator_names",
@@ -73,6 +79,7 @@ __all__ = [
     "sim_pending",
     "sim_reseed",
     "sim_stream",
+    "take_custom_call",
     "trim_device",
     "tuned_table",
     "variable",
@@ -286,6 +293,13 @@ def export_dlpack(
 ) -> Any: ...
 def import_dlpack(source: Any) -> Any: ...
 def is_ready(array: NDArrayBase) -> bool: ...
+def custom_calls_after_fork(own: list[int]) -> None: ...
+def custom_thread_refused() -> None: ...
+def custom_thread_starts() -> None: ...
+def finish_custom_call(number: int, error: BaseException | None) -> None: ...
+def invoke_custom(arrays: list[tuple[str | None, Any]], attrs: dict[str, str], out: Any = None) -> Any: ...
+def next_custom_call(first: bool) -> tuple[int, bool] | None: ...
+def take_custom_call(number: int) -> tuple[Any, list[Any], list[Any], list[Any]] | None: ...
 def next_notices() -> list[int]: ...
 def notify_when_ready(array: NDArrayBase, number: int) -> None: ...
 def profiler_events(clear: bool) -> list[str]: ...

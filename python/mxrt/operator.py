@@ -1,4 +1,24 @@
-"""What operators there are, and the base classes of those written in Python: ``mx.operator``."""
+"""What operators there are, and the base classes of those written in Python: ``mx.operator``.
+
+An operator of one's own is a subclass of CustomOp and one of CustomOpProp, registered by name::
+
+    class Shifted(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] + 1)
+
+    @mx.operator.register("shifted")
+    class ShiftedProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Shifted()
+
+    y = mx.nd.Custom(x, op_type="shifted")
+    graph = mx.sym.Custom(mx.sym.var("data"), op_type="shifted")
+
+Graphs with such operators are called from any number of threads. ``forward`` runs in a thread of
+its own, where it may use everything, other models included; calls beside each other have operator
+objects of their own. What it raises is the ``__cause__`` of the MXNetError that reading the results
+of that call raises.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +26,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from . import _mxrt
-from .base import MXNetKeyError, MXNetTypeError
+from .base import MXNetKeyError, MXNetTypeError, no_training
 
 __all__ = [
     "CustomOp",
@@ -42,22 +62,30 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     if found.variadic is not None:
         names, types = ["data"], ["NDArray-or-Symbol[]"]
     for name, kind, default, _ in found.attrs:
+        if not name.isidentifier():
+            continue  # Any attributes.
         names.append(name)
         types.append(f"{kind}, required" if default is None else f"{kind}, optional, default={default}")
     return OperatorArguments(len(names), names, types)
 
 
-# ---- operators written in Python -----------------------------------------------------------------
-# Programs define and register such classes when they are imported. Nodes ``Custom`` are not run by
-# this build.
+# ---- operators written in Python -------------------------------------------------------------------------------------
 
 
 class CustomOp:
-    """An operator written in Python: subclasses define ``forward``. This build does not run it."""
+    """An operator written in Python: subclasses define ``forward``."""
 
     def forward(self, is_train: bool, req: list[str], in_data: list[Any], out_data: list[Any], aux: list[Any]) -> None:
-        """Computes `out_data` from `in_data`; subclasses define it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        """Computes `out_data` from `in_data`; subclasses define it.
+
+        Parameters
+        ----------
+        is_train : False
+        req : for each output how it is to be written: ``write``, ``add`` or ``null``
+        in_data : copies of the inputs
+        out_data : arrays to be written; what is not written stays zero
+        aux : copies of the auxiliary states; the states become what these hold in the end
+        """
 
     def backward(
         self,
@@ -68,7 +96,8 @@ class CustomOp:
         in_grad: list[Any],
         aux: list[Any],
     ) -> None:
-        """Would compute gradients; never called."""
+        """Would compute gradients: TrainingNotSupportedError. mxrt never calls it."""
+        raise no_training(f"{type(self).__name__}.backward")
 
     def assign(self, dst: Any, req: str, src: Any) -> None:
         """Writes a result as `req` says: ``write`` and ``inplace`` overwrite, ``add`` adds,
@@ -100,7 +129,7 @@ class CustomOpProp:
 
     def infer_shape(self, in_shape: list[Any]) -> tuple[Any, ...]:
         """Shapes of inputs, outputs and auxiliary states: outputs as the first input unless a
-        subclass says.
+        subclass says. A shape that is not known yet is ``[]``, an extent 0.
         """
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
@@ -111,12 +140,29 @@ class CustomOpProp:
         first = in_type[0]
         return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
+    def infer_storage_type(self, in_stype: list[str]) -> tuple[Any, ...]:
+        """Storage of inputs, outputs and auxiliary states: mxrt has dense arrays only."""
+        return in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states())
+
+    def infer_storage_type_backward(
+        self,
+        ograd_stype: list[str],
+        in_stype: list[str],
+        out_stype: list[str],
+        igrad_stype: list[str],
+        aux_stype: list[str],
+    ) -> tuple[Any, ...]:
+        """Storage of gradients; never asked for."""
+        return tuple(["default"] * len(one) for one in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
+
     def declare_backward_dependency(self, out_grad: list[Any], in_data: list[Any], out_data: list[Any]) -> list[Any]:
         """What gradients would be computed from."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:
-        """The operator for inputs of these shapes and types; subclasses define it."""
+        """The operator for inputs and auxiliary states of these shapes and types (MXNet's numbers
+        of types); subclasses define it. It serves one call at a time.
+        """
         return CustomOp()
 
 
@@ -126,7 +172,9 @@ _CUSTOM: dict[str, type[CustomOpProp]] = {}
 
 def register(reg_name: str) -> Callable[[_Prop], _Prop]:
     """A decorator that gives a subclass of CustomOpProp the name that ``op_type`` of ``Custom``
-    nodes has.
+    nodes has. Other attributes of a node are keyword arguments of the class, as text.
+
+    Register a name before a graph that uses it is made or loaded.
 
     Raises MXNetTypeError for another class.
     """

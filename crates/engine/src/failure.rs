@@ -1,6 +1,7 @@
 //! Failures: one event shared by everything that depends on it, and the errors an op and a wait
 //! return.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -35,6 +36,18 @@ pub struct Details {
     /// Number of the request ([`RequestScope`](crate::RequestScope)) that the op belongs to; filled
     /// in from the op.
     pub request: Option<u64>,
+    /// What the program that computes it had to say, such as an exception of Python.
+    pub cause: Option<Cause>,
+}
+
+/// An object of the host program that says why something failed. Clones are the same object.
+#[derive(Clone)]
+pub struct Cause(pub Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cause")
+    }
 }
 
 impl Details {
@@ -74,6 +87,7 @@ impl OpError {
             device: None,
             pushed_at: None,
             request: None,
+            cause: None,
         };
         OpError(Box::new(Reason { details, inherited: None }))
     }
@@ -111,6 +125,12 @@ impl OpError {
     /// Names the device.
     pub fn device(mut self, device: impl Into<String>) -> Self {
         self.0.details.device = Some(device.into());
+        self
+    }
+
+    /// Says which object of the host program is the cause.
+    pub fn cause(mut self, cause: Arc<dyn Any + Send + Sync>) -> Self {
+        self.0.details.cause = Some(Cause(cause));
         self
     }
 

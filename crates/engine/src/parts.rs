@@ -1,7 +1,8 @@
 //! Ops that run in parts, so that others need not wait for the end of a long one.
 //!
-//! Between two parts the op goes to the tail of the ready queue if a thread waits there. It keeps
-//! its variables; its closure holds what it carries over from part to part.
+//! Between two parts the op goes to the tail of the ready queue if a thread waits there, or it is
+//! suspended until it is resumed. It keeps its variables; its closure holds what it carries over
+//! from part to part.
 
 use crate::complete::panic_error;
 use crate::ctx::{OnComplete, RunCtx};
@@ -11,11 +12,32 @@ use crate::spec::{OpKind, OpSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a part of an op says when it ends.
-#[derive(Debug)]
 pub enum PartStatus {
     /// There is more to do.
     Again,
+    /// The next part waits for something outside of the engine, which this function begins. It gets
+    /// the [`Resume`] and returns at once. Until then the op occupies no thread, no core and no
+    /// place in the gate.
+    Suspended(Box<dyn FnOnce(Resume) + Send>),
     /// The op is complete; these writes, by number, have failed.
+    Done(Vec<(usize, Failure)>),
+}
+
+/// Lets a suspended op go on, in any thread. The op fails with kind `NotCompleted` if this is
+/// dropped unused.
+pub struct Resume(Box<dyn FnOnce() + Send>);
+
+impl Resume {
+    /// Queues the next part. Returns at once.
+    pub fn resume(self) {
+        (self.0)();
+    }
+}
+
+/// How the turn of an op ends.
+enum Turn {
+    Yield,
+    Suspend(Box<dyn FnOnce(Resume) + Send>),
     Done(Vec<(usize, Failure)>),
 }
 
@@ -40,27 +62,36 @@ impl Engine {
         let turn = catch_unwind(AssertUnwindSafe(|| {
             loop {
                 match run(ctx)? {
-                    PartStatus::Again if self.has_queued() && !self.is_naive() => return Ok(None),
+                    PartStatus::Again if self.has_queued() && !self.is_naive() => return Ok(Turn::Yield),
                     PartStatus::Again => {}
-                    PartStatus::Done(fails) => return Ok(Some(fails)),
+                    PartStatus::Suspended(begin) => return Ok(Turn::Suspend(begin)),
+                    PartStatus::Done(fails) => return Ok(Turn::Done(fails)),
                 }
             }
         }));
         let result = match turn {
-            Ok(Ok(None)) => {
-                // Without variables: those of the op are granted already.
-                let spec = OpSpec::new(token.name(), &[]).kind(OpKind::NoSkip).priority(priority);
-                return self.push(spec, move |ctx| {
-                    self.run_parts(ctx, run, token, priority);
-                    Ok(())
-                });
+            Ok(Ok(Turn::Yield)) => return self.push_turn(run, token, priority),
+            Ok(Ok(Turn::Suspend(begin))) => {
+                return begin(Resume(Box::new(move || self.push_turn(run, token, priority))));
             }
-            Ok(Ok(Some(fails))) => Ok(fails),
+            Ok(Ok(Turn::Done(fails))) => Ok(fails),
             Ok(Err(error)) => Err(error),
             Err(payload) => Err(panic_error(ctx.name(), payload)),
         };
         // As for other ops: when dependants start, nothing of the closure is left.
         drop(run);
         token.complete_selectively(result);
+    }
+
+    fn push_turn<F>(&'static self, run: F, token: OnComplete, priority: i32)
+    where
+        F: FnMut(&RunCtx<'_>) -> Result<PartStatus, OpError> + Send + 'static,
+    {
+        // Without variables: those of the op are granted already.
+        let spec = OpSpec::new(token.name(), &[]).kind(OpKind::NoSkip).priority(priority);
+        self.push(spec, move |ctx| {
+            self.run_parts(ctx, run, token, priority);
+            Ok(())
+        });
     }
 }

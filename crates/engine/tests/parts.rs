@@ -126,3 +126,35 @@ fn what_is_cancelled_or_late_has_no_part() {
     assert!(raised(engine.wait_to_read(&late)).unwrap().contains("deadline"));
     engine.wait_all().unwrap();
 }
+
+#[test]
+fn a_suspended_op_holds_no_thread_and_fails_when_it_is_given_up() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let (sender, suspended) = mpsc::channel::<Resume>();
+        let (var, other) = (engine.new_var(), engine.new_var());
+        for round in 0..2 {
+            let (mut part, to) = (0, sender.clone());
+            engine.push_in_parts(OpSpec::new("waits", &[(&var, Access::Write)]), move |_| {
+                part += 1;
+                let to = to.clone();
+                Ok(match part {
+                    1 => PartStatus::Suspended(Box::new(move |resume| to.send(resume).unwrap())),
+                    _ => PartStatus::Done(Vec::new()),
+                })
+            });
+            let resume = suspended.recv().unwrap();
+            // Neither the only core nor the gate is taken.
+            engine.push(OpSpec::new("passes", &[(&other, Access::Write)]), |_| Ok(()));
+            engine.wait_to_read(&other).unwrap();
+            assert!(!engine.is_ready(&var));
+            if round == 0 {
+                std::thread::spawn(move || resume.resume()).join().unwrap();
+                engine.wait_to_read(&var).unwrap();
+            } else {
+                drop(resume);
+                assert!(raised(engine.wait_to_read(&var)).is_some());
+            }
+        }
+    }
+}

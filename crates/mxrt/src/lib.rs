@@ -38,7 +38,8 @@ pub use mxrt_graph::{
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{
-    ConvSignature, ConvTable, Isa, KernelOptions, Measured, Method, Precision, RandomState, Winograd, chosen, measure,
+    ConvSignature, ConvTable, CustomCall, CustomOperator, CustomOperators, CustomTypes, Isa, KernelOptions, Measured,
+    Method, Precision, RandomState, Winograd, chosen, measure, register_custom_operators,
 };
 pub use mxrt_tensor::{
     Context, DType, DeviceType, Element, Launch, NDArray, PartialShape, ReadGuard, Shape, TensorRef, TensorType, launch,

@@ -14,6 +14,7 @@ mod table;
 mod blocked;
 mod control;
 mod create;
+mod custom;
 mod graph;
 mod image;
 mod index;
@@ -29,6 +30,10 @@ mod vision;
 mod testing;
 
 pub use crate::blocked::convolution::with_pooling;
+pub use crate::custom::{
+    CustomArrays, CustomCall, CustomKernel, CustomOperator, CustomOperators, CustomReply, CustomResults, CustomTypes,
+    register_custom_operators,
+};
 pub use crate::definition::{
     AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes,
     infer_types, registry,

@@ -3,7 +3,7 @@
 use crate::ndarray::NDArrayBase;
 use crate::operator::{attr_pairs, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
-use crate::{errors, plan_report, runtime};
+use crate::{custom, errors, plan_report, runtime};
 use mxrt_engine::{FailureKind, WaitError};
 use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, Interrupter, PlanReport};
 use mxrt_tensor::NDArray;
@@ -60,6 +60,9 @@ fn run<'py>(
             if stopped && made.is_err() { Err(WaitError::Interrupted) } else { Ok(made) }
         })?,
     };
+    if let Ok(made) = &made {
+        custom::wait_if_naive(py, made)?;
+    }
     let reported = made.and_then(|made| {
         runtime.engine.report_at_call(made.iter().map(NDArray::var))?;
         Ok(made)

@@ -1,5 +1,6 @@
 //! The one place where failures become Python exceptions.
 
+use crate::custom;
 use crate::exit::PythonCall;
 use mxrt_engine::{Details, Failure, FailureKind, OpError, WaitError};
 use pyo3::exceptions::PyRuntimeError;
@@ -43,7 +44,11 @@ fn object<'py>(py: Python<'py>, details: &Details) -> PyResult<Bound<'py, PyAny>
     facts.set_item("device", details.device.as_deref())?;
     facts.set_item("pushed_at", details.pushed_at.as_deref())?;
     facts.set_item("request", details.request)?;
-    make(py, details.kind.python_class(), (full_message(details),), Some(&facts))
+    let exception = make(py, details.kind.python_class(), (full_message(details),), Some(&facts))?;
+    if let Some(cause) = custom::cause(py, details) {
+        exception.setattr("__cause__", cause)?;
+    }
+    Ok(exception)
 }
 
 fn raise(py: Python<'_>, details: &Details) -> PyErr {

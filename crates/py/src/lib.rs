@@ -8,6 +8,7 @@ mod arithmetic;
 mod cached_op;
 mod control;
 mod convert;
+mod custom;
 mod devices;
 mod dlpack;
 mod errors;
@@ -44,6 +45,11 @@ mod _mxrt {
     use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
     #[pymodule_export]
     use crate::convert::{attr_text, dtype_code, dtype_of_code};
+    #[pymodule_export]
+    use crate::custom::{
+        custom_calls_after_fork, custom_thread_refused, custom_thread_starts, finish_custom_call, invoke_custom,
+        next_custom_call, take_custom_call,
+    };
     #[pymodule_export]
     use crate::devices::{device_count, device_kinds, device_stats, set_device_limit, trim_device};
     #[pymodule_export]
@@ -86,6 +92,7 @@ mod _mxrt {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::custom::register();
         module.add("__version__", VERSION)
     }
 }

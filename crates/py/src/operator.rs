@@ -44,7 +44,8 @@ impl Operator {
         self.def.possible_inputs()
     }
 
-    /// Name of the attribute that counts the inputs, for operators that take any number.
+    /// Name of the attribute that counts the inputs, for operators that take any number; empty
+    /// where none does.
     #[getter]
     fn variadic(&self) -> Option<&'static str> {
         self.def.input_count()

@@ -5,7 +5,9 @@
 use crate::DType;
 use mxrt_engine::{FailureKind, OpError};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// What values an attribute takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +46,37 @@ pub enum AttrKind {
     DType(&'static [&'static str]),
     /// any text
     Str,
+    /// not given by name: an object that is made of all attributes, undeclared ones included
+    Object(ObjectParser),
+}
+
+/// Makes an object of the names and text of all attributes.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectParser(pub fn(&[(&str, &str)]) -> Result<Arc<dyn Any + Send + Sync>, OpError>);
+
+impl PartialEq for ObjectParser {
+    fn eq(&self, other: &ObjectParser) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
+/// An object, and the attributes that it was made of. Objects made of equal text are equal.
+#[derive(Clone)]
+pub struct AttrObject {
+    given: Arc<[(String, String)]>,
+    object: Arc<dyn Any + Send + Sync>,
+}
+
+impl PartialEq for AttrObject {
+    fn eq(&self, other: &AttrObject) -> bool {
+        self.given == other.given
+    }
+}
+
+impl fmt::Debug for AttrObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AttrObject").field(&self.given).finish()
+    }
 }
 
 /// Declaration of one attribute.
@@ -89,6 +122,7 @@ impl AttrKind {
             AttrKind::Enum(w) | AttrKind::DType(w) => format!("{{{}}}", words(w)),
             AttrKind::OptEnum(w) => format!("{{None, {}}}", words(w)),
             AttrKind::Str => "string".into(),
+            AttrKind::Object(_) => "any".into(),
         }
     }
 }
@@ -114,6 +148,8 @@ pub enum AttrValue {
     Word(&'static str),
     /// text
     Text(String),
+    /// what all attributes together stand for
+    Object(AttrObject),
 }
 
 /// The parsed attributes of one node, in the order of their declaration.
@@ -145,17 +181,27 @@ impl Attrs {
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Attrs, OpError> {
         let mut slots: SmallVec<[Option<AttrValue>; 8]> = smallvec::smallvec![None; defs.len()];
+        let object = defs.iter().position(|d| matches!(d.kind, AttrKind::Object(_)));
+        let mut all: SmallVec<[(&str, &str); 4]> = SmallVec::new();
         for (key, text) in given {
             if key.starts_with("__") && key.ends_with("__") {
                 continue;
             }
-            match defs.iter().position(|d| d.name == key) {
+            if object.is_some() {
+                all.push((key, text));
+            }
+            match defs.iter().position(|d| d.name == key && !matches!(d.kind, AttrKind::Object(_))) {
                 Some(i) => slots[i] = Some(parse_value(&defs[i], text)?),
+                None if object.is_some() => {}
                 None => return Err(unknown(defs, key)),
             }
         }
         let mut values = SmallVec::with_capacity(defs.len());
         for (def, slot) in defs.iter().zip(slots) {
+            if let AttrKind::Object(parser) = def.kind {
+                values.push(AttrValue::Object(make_object(parser, &all)?));
+                continue;
+            }
             values.push(match (slot, def.default) {
                 (Some(value), _) => value,
                 (None, Some(text)) => parse_value(def, text)?,
@@ -177,6 +223,15 @@ impl Attrs {
         }
     }
 
+    /// The object that all attributes stand for. A declaration of another kind of object is a
+    /// defect of the program.
+    pub fn object<T: Any>(&self, name: &str) -> &T {
+        match self.get(name) {
+            AttrValue::Object(value) => value.object.downcast_ref().unwrap_or_else(|| wrong(name, "this object")),
+            _ => wrong(name, "an object"),
+        }
+    }
+
     /// True when there is such a declaration.
     pub fn declares(&self, name: &str) -> bool {
         self.defs.0.iter().any(|d| d.name == name)
@@ -184,7 +239,9 @@ impl Attrs {
 
     /// Names and values, as files spell them.
     pub fn pairs(&self) -> Vec<(String, String)> {
-        self.defs.0.iter().zip(&self.values).map(|(def, value)| (def.name.to_owned(), value.to_string())).collect()
+        let all = self.defs.0.iter().zip(&self.values);
+        let named = all.filter(|(_, value)| !matches!(value, AttrValue::Object(_)));
+        named.map(|(def, value)| (def.name.to_owned(), value.to_string())).collect()
     }
 
     /// A whole number.
@@ -292,6 +349,11 @@ impl Attrs {
     }
 }
 
+fn make_object(parser: ObjectParser, given: &[(&str, &str)]) -> Result<AttrObject, OpError> {
+    let text = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Ok(AttrObject { given: text.collect(), object: (parser.0)(given)? })
+}
+
 /// The declaration and the use of an attribute disagree: a defect of the operator, never of its
 /// input.
 fn wrong(name: &str, want: &str) -> ! {
@@ -312,6 +374,7 @@ impl fmt::Display for AttrValue {
             AttrValue::Floats(v) => write!(f, "{}", Tuple(v.iter().map(|x| x.to_string()))),
             AttrValue::Word(w) => f.write_str(w),
             AttrValue::Text(t) => f.write_str(t),
+            AttrValue::Object(made) => write!(f, "{:?}", made.given),
         }
     }
 }
@@ -400,6 +463,7 @@ fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpError> {
             }
         }
         AttrKind::Str => AttrValue::Text(text.to_owned()),
+        AttrKind::Object(_) => return Err(unknown(&[], def.name)),
     };
     Ok(value)
 }

@@ -5,7 +5,9 @@ use crate::launch::write_access;
 use crate::params::push_writing;
 use crate::place::{Aside, Place, Span, Typed, readable};
 use crate::{Context, NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
-use mxrt_engine::{Access, Cost, Engine, Failure, OpError, OpKind, OpName, OpSpec, PartStatus, RunCtx};
+use mxrt_engine::{
+    Access, Cost, Engine, Failure, FailureKind, OpError, OpKind, OpName, OpSpec, PartStatus, Resume, RunCtx,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Instant;
@@ -121,6 +123,10 @@ pub struct CallPart<'a, 'o> {
 pub enum CallProgress {
     /// There is more to do.
     Again,
+    /// The next part waits for something outside of the engine, which this function begins
+    /// ([`PartStatus::Suspended`]). Only for calls with [`CallLaunch::in_parts`] whose outputs no
+    /// gate stands in front of.
+    Suspended(Box<dyn FnOnce(Resume) + Send>),
     /// Everything is computed except these outputs.
     Done(Vec<(usize, Failure)>),
 }
@@ -152,12 +158,20 @@ where
     }
     push_writing(engine, call.outputs, spec, move |ctx| {
         loop {
-            if let PartStatus::Done(fails) = work.part(ctx)? {
-                fails.into_iter().for_each(|(i, failure)| ctx.fail_write(i, failure));
-                return Ok(());
+            match work.part(ctx)? {
+                PartStatus::Again => {}
+                PartStatus::Suspended(_) => return Err(not_in_parts()),
+                PartStatus::Done(fails) => {
+                    fails.into_iter().for_each(|(i, failure)| ctx.fail_write(i, failure));
+                    return Ok(());
+                }
             }
         }
     });
+}
+
+fn not_in_parts() -> OpError {
+    OpError::new(FailureKind::Operator, "a call that was not pushed in parts cannot be suspended")
 }
 
 struct CallWork<F> {
@@ -197,6 +211,10 @@ where
             CallProgress::Again => {
                 self.started = Some((state, aside));
                 Ok(PartStatus::Again)
+            }
+            CallProgress::Suspended(begin) => {
+                self.started = Some((state, aside));
+                Ok(PartStatus::Suspended(begin))
             }
             CallProgress::Done(fails) => {
                 aside.finish(&outputs)?;

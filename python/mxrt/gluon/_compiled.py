@@ -4,6 +4,7 @@ SymbolBlocks run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ def checked_flags(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CompiledGraph:
-    """A graph over inputs and parameters. Any number of threads may call it.
+    """A graph over inputs and parameters, as the backend named by ``MXNET_SUBGRAPH_BACKEND`` rewrites
+    it. Any number of threads may call it.
 
     Parameters
     ----------
@@ -100,7 +102,12 @@ class CompiledGraph:
                 data = [i for i, place in enumerate(self.arguments) if place is not None]
                 params = [i for i, place in enumerate(self.arguments) if place is None]
                 flags = {"data_indices": tuple(data), "param_indices": tuple(params), **self._flags}
-                self._op = _mxrt.CachedOp(self.symbol, flags)
+                symbol = self.symbol
+                if "MXNET_SUBGRAPH_BACKEND" in os.environ:
+                    from ..subgraph import from_environment
+
+                    symbol = from_environment(symbol)
+                self._op = _mxrt.CachedOp(symbol, flags)
             return self._op
 
     def _first_bind(self, args: Sequence[NDArray]) -> _mxrt.BoundOp:

@@ -23,6 +23,8 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
         inputs, attrs = binding.bind(name, args, kwargs, _is_array, "NDArray")
+        if binding.is_custom:
+            return _mxrt.invoke_custom(inputs, attrs, out)
         arrays = tuple(value for _, value in inputs)
         if arrays:
             return invoke(canonical, arrays, attrs, out)

@@ -84,6 +84,14 @@ impl GraphNode {
         self
     }
 
+    /// The same node as an operator of another name that takes the same attributes, which are not
+    /// parsed again.
+    pub fn as_operator(mut self, op: &str) -> Result<GraphNode, OpError> {
+        let missing = || OpError::new(FailureKind::NotImplemented, format!("operator {op} is not registered"));
+        self.op = registry().get(op).ok_or_else(missing)?;
+        Ok(self)
+    }
+
     /// Text of an attribute, if it was given.
     pub fn attr(&self, name: &str) -> Option<&str> {
         self.attr_text.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())

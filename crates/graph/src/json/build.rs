@@ -154,7 +154,7 @@ fn connect(raw: RawNode, built: &[Option<Arc<Node>>], budget: &mut usize) -> Res
         };
         subgraphs.push(build_within(graph, budget).map_err(place)?);
     }
-    let parts = NodeParts { op, name: raw.name, attrs: raw.attrs, inputs, control_deps, subgraphs };
+    let parts = NodeParts { op, name: raw.name, attrs: raw.attrs, parsed: None, inputs, control_deps, subgraphs };
     Ok(Node::from_parts(parts)?)
 }
 

@@ -7,8 +7,9 @@ use super::explain::explain;
 use super::inputs::{CallInputs, InputSource};
 use super::on_device;
 use super::plan_cache::{CacheStats, CallSignature, PlanCache};
-use super::program::{BatchCursor, DividedBatch, Program};
+use super::program::{BatchCursor, DividedBatch, GroupEnd, Program};
 use super::rows::{self, Division};
+use super::state_updates::{StateUpdates, push_copy};
 use crate::compile::build::{BuildOptions, Plan, SharedPlans};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
@@ -21,7 +22,7 @@ use crate::symbol::{Symbol, first_names};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, reserve};
-use mxrt_ops::{ConvSignature, EnginePar, Par, Precision, RandomState};
+use mxrt_ops::{ConvSignature, EnginePar, Inputs, Par, Precision, RandomState};
 use mxrt_tensor::{
     CallLaunch, CallProgress, Context, Interest, NDArray, ParameterSet, TensorMut, TensorType, launch_call,
 };
@@ -63,6 +64,9 @@ pub struct CachedOp {
     building: BuildTurn,
     divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
     shared: SharedPlans,
+    states: StateUpdates,
+    /// the program is asked about types while a plan is built
+    asks_program: bool,
 }
 
 impl CachedOp {
@@ -87,9 +91,11 @@ impl CachedOp {
         reserve::check_room(symbol.topo().len().saturating_mul(MEMORY_PER_NODE))?;
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
+        let states = StateUpdates::of(&mut graph)?;
         let graph = passes::run_all(graph, options.passes)?;
         let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
         let (params, data) = (0..graph.inputs.len()).partition(|i| graph.inputs[*i].constant);
+        let asks_program = graph.nodes.iter().any(|node| matches!(node.op.inputs, Inputs::Computed { .. }));
         let unbound = Binding { sources: (0..graph.inputs.len()).map(InputSource::Data).collect(), params: None };
         Ok(CachedOp {
             engine,
@@ -104,6 +110,8 @@ impl CachedOp {
             building: BuildTurn::default(),
             divisions: Mutex::default(),
             shared: SharedPlans::default(),
+            states,
+            asks_program,
         })
     }
 
@@ -120,7 +128,7 @@ impl CachedOp {
 
     /// Number of results.
     pub fn num_outputs(&self) -> usize {
-        self.graph.outputs.len()
+        self.graph.outputs.len() - self.states.len()
     }
 
     /// Runs the graph on these inputs, in `list_inputs()` order. Returns the results before they
@@ -265,7 +273,9 @@ impl CachedOp {
             return Ok(program);
         }
         let built = {
-            let _turn = self.building.take(interrupter)?;
+            // Code of the program may wait for threads that wait for the turn. Then several threads
+            // may build the same plan, of which one is kept.
+            let _turn = if self.asks_program { None } else { self.building.take(interrupter)? };
             self.get_or_build(types, interrupter)
         };
         built.map_err(|error| explain(error, &self.graph, types, given))
@@ -276,7 +286,7 @@ impl CachedOp {
         self.program(types, &(0..types.len()).collect::<Vec<_>>(), &mut Interrupter::never())
     }
 
-    /// Called by the thread that has the turn to build.
+    /// Called by the thread that has the turn to build, or by any where the program is asked about types.
     fn get_or_build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<Program>, OpError> {
         if let Some(program) = self.find(types) {
             return Ok(program);
@@ -373,6 +383,9 @@ impl CachedOp {
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        if program.suspends() {
+            return self.start_suspending(program, binding, data, outputs, options);
+        }
         let results = match outputs {
             None => self.results(&program, binding.context(data), options)?,
             Some(outputs) => {
@@ -380,24 +393,64 @@ impl CachedOp {
                 outputs.iter().map(|a| (*a).clone()).collect()
             }
         };
-        let cores = self.engine.cores();
+        self.push_program(program, binding, data, &results, options)?;
+        Ok(results)
+    }
+
+    /// The same for programs with operators of the program. Results that the caller has made are
+    /// copied: gates may stand in front of them.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn start_suspending(
+        &self,
+        program: Arc<Program>,
+        binding: &Binding,
+        data: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        if let Some(outputs) = outputs {
+            fits(outputs, &program.outputs()[..self.num_outputs()])?;
+        }
+        let mut results = self.results(&program, binding.context(data), options)?;
+        self.states.in_order(|| {
+            self.push_program(program, binding, data, &results, options)?;
+            self.states.push(self.engine, &results[self.num_outputs()..], |input| binding.array(input, data));
+            Ok::<(), OpError>(())
+        })?;
+        results.truncate(self.num_outputs());
+        let Some(outputs) = outputs else { return Ok(results) };
+        for (result, output) in results.iter().zip(outputs) {
+            push_copy(self.engine, result, output);
+        }
+        Ok(outputs.iter().map(|a| (*a).clone()).collect())
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn push_program(
+        &self,
+        program: Arc<Program>,
+        binding: &Binding,
+        data: &[&NDArray],
+        results: &[NDArray],
+        options: &CallOptions,
+    ) -> Result<(), OpError> {
+        let engine = self.engine;
         let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
         let call = CallLaunch {
             params: binding.params.as_ref(),
             priority: options.priority,
             deadline: options.deadline,
-            in_parts: program.yields(cores),
+            in_parts: program.suspends() || program.yields(engine.cores()),
             ..CallLaunch::new(self.name.clone(), data, &outputs, Cost::of(program.cost_ns()))
         };
         let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
         self.push(&program, &binding.sources, call, move |request, outs| {
-            Ok(match of_op.run_group(&mut cursor, request, cores, outs)? {
-                Some(missing) => CallProgress::Done(missing),
-                None => CallProgress::Again,
+            Ok(match of_op.run_group(engine, &mut cursor, request, outs)? {
+                GroupEnd::Again => CallProgress::Again,
+                GroupEnd::Suspended(begin) => CallProgress::Suspended(begin),
+                GroupEnd::Done(missing) => CallProgress::Done(missing),
             })
-        })?;
-        drop(outputs);
-        Ok(results)
+        })
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
@@ -420,6 +473,11 @@ impl CachedOp {
             return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
         }
         if let Some(device) = context.device() {
+            if program.suspends() {
+                let message =
+                    format!("Custom: operators of the program run on the cpu, but the inputs are on {context}");
+                return Err(OpError::new(FailureKind::NotImplemented, message).op("CachedOp"));
+            }
             return on_device::push(self.engine, device, &call, program, sources, random, run);
         }
         let sources = sources.clone();
@@ -460,6 +518,14 @@ pub(super) struct Binding {
 }
 
 impl Binding {
+    /// The array of an input in a call with this data.
+    fn array<'a>(&'a self, input: usize, data: &[&'a NDArray]) -> Option<&'a NDArray> {
+        match *self.sources.get(input)? {
+            InputSource::Data(i) => data.get(i).copied(),
+            InputSource::Param(i) => self.params.as_ref()?.arrays().get(i),
+        }
+    }
+
     /// Where a call with these arrays runs.
     fn context(&self, data: &[&NDArray]) -> Context {
         let bound = || self.params.as_ref()?.arrays().first();

@@ -8,7 +8,7 @@ use crate::memory::constants::{ConstSet, pack_with};
 use crate::memory::release::PackedParam;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{KernelCall, Par, RandomKey};
+use mxrt_ops::{Kernel, KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -96,8 +96,7 @@ impl Plan {
     ) -> Result<MissingResults, OpError> {
         let consts = self.constants(request);
         let mut random = request.random.iter().copied();
-        let mut broken =
-            FailedSteps { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() };
+        let mut broken = FailedSteps::at_start(request, &consts);
         request.site.with_arena(self.arena_bytes, &mut |arena| {
             for (s, step) in self.steps.iter().enumerate() {
                 mark();
@@ -106,14 +105,14 @@ impl Plan {
                     broken.add(s, failure);
                     continue;
                 }
-                if let Err(error) = run_step(step, request, &consts, arena, outputs, key) {
+                let run = &mut |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| kernel.run(call);
+                if let Err(error) = run_step(step, request, &consts, arena, outputs, key, run) {
                     broken.add(s, request.site.failure(error));
                 }
             }
             mark();
         })?;
-        let missing = |(output, step): (usize, &usize)| Some((output, broken.of_step(*step)?.clone()));
-        Ok(self.made_by.iter().enumerate().filter_map(missing).collect())
+        Ok(broken.missing(self))
     }
 }
 
@@ -135,23 +134,36 @@ impl Plan {
             if let Some(failure) = broken.inherited(step, request.inputs, consts) {
                 return Err(failure.into());
             }
-            run_step(step, request, consts, arena, outputs, key)?;
+            let run = &mut |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| kernel.run(call);
+            run_step(step, request, consts, arena, outputs, key, run)?;
         }
         Ok(())
     }
 }
 
 /// What a request cannot compute any more.
-struct FailedSteps {
+#[derive(Default)]
+pub(super) struct FailedSteps {
     /// whether anything has failed; almost never
     any: bool,
     steps: Vec<(usize, Failure)>,
 }
 
 impl FailedSteps {
-    fn add(&mut self, step: usize, failure: Failure) {
+    /// What has failed before the first step.
+    pub(super) fn at_start(request: &PlanRequest<'_>, consts: &ConstSet) -> FailedSteps {
+        FailedSteps { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, step: usize, failure: Failure) {
         self.any = true;
         self.steps.push((step, failure));
+    }
+
+    /// The results that are missing in the end.
+    pub(super) fn missing(&self, plan: &Plan) -> MissingResults {
+        let missing = |(output, step): (usize, &usize)| Some((output, self.of_step(*step)?.clone()));
+        plan.made_by.iter().enumerate().filter_map(missing).collect()
     }
 
     fn of_step(&self, step: usize) -> Option<&Failure> {
@@ -159,7 +171,7 @@ impl FailedSteps {
     }
 
     /// The failure of the first thing that a step reads.
-    fn inherited(&self, step: &Step, inputs: &dyn GraphInputs, consts: &ConstSet) -> Option<Failure> {
+    pub(super) fn inherited(&self, step: &Step, inputs: &dyn GraphInputs, consts: &ConstSet) -> Option<Failure> {
         if !self.any {
             return None;
         }
@@ -172,15 +184,20 @@ impl FailedSteps {
     }
 }
 
-fn run_step(
+/// What is done with the kernel of a step and its operands.
+pub(super) type RunKernel<'a> = &'a mut dyn FnMut(&dyn Kernel, &mut KernelCall<'_, '_>) -> Result<(), OpError>;
+
+/// Gathers the operands of a step and calls `run` with them.
+pub(super) fn run_step(
     step: &Step,
     request: &PlanRequest<'_>,
     consts: &ConstSet,
     arena: &mut [u8],
     outputs: &mut [TensorMut<'_>],
     random: Option<RandomKey>,
+    run: RunKernel<'_>,
 ) -> Result<(), OpError> {
-    try_step(step, request, consts, arena, outputs, random).map_err(|error| step.describe(error))
+    try_step(step, request, consts, arena, outputs, random, run).map_err(|error| step.describe(error))
 }
 
 fn try_step(
@@ -190,6 +207,7 @@ fn try_step(
     arena: &mut [u8],
     outputs: &mut [TensorMut<'_>],
     random: Option<RandomKey>,
+    run: RunKernel<'_>,
 ) -> Result<(), OpError> {
     let mut slices = cut(step, arena);
     let mut results = split_results(step, outputs);
@@ -240,7 +258,7 @@ fn try_step(
     };
     let mut call =
         KernelCall { par: request.site.par(), inputs: &ins, outputs: &mut outs, workspace, packed, random, shared };
-    step.kernel.run(&mut call)
+    run(&*step.kernel, &mut call)
 }
 
 /// Plans are laid out so that this cannot happen; if one is not, the request fails instead of

@@ -7,13 +7,17 @@ mod call_options;
 pub(crate) mod execute;
 mod explain;
 pub(crate) mod inputs;
+mod invoke;
 mod measure;
 mod on_device;
 mod plan_cache;
 mod program;
 mod rows;
+mod state_updates;
+mod suspended;
 
 pub use bound_op::BoundOp;
 pub use cached_op::CachedOp;
 pub use call_options::{CALL_OPTIONS, CallOption, CallOptions, CallValue};
+pub use invoke::invoke_custom;
 pub use plan_cache::CacheStats;

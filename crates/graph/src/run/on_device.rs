@@ -52,12 +52,21 @@ where
         let site = DeviceSite { engine, par: DevicePar(ctx), scratch: Mutex::new(arena) };
         let request = PlanRequest { site: &site, inputs: &inputs, random: &random };
         loop {
-            if let CallProgress::Done(failed) = run(&request, outs)? {
-                failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));
-                return Ok(());
+            match run(&request, outs)? {
+                CallProgress::Again => {}
+                CallProgress::Suspended(_) => return Err(suspended()),
+                CallProgress::Done(failed) => {
+                    failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));
+                    return Ok(());
+                }
             }
         }
     })
+}
+
+/// Such programs are refused before they are pushed.
+fn suspended() -> OpError {
+    OpError::new(FailureKind::Operator, "a kernel of a device cannot be suspended")
 }
 
 /// Failures by number of access; empty when nothing has failed.

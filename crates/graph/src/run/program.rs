@@ -6,9 +6,10 @@
 
 use super::execute::{MissingResults, PlanRequest};
 use super::inputs::{BatchRows, GraphInputs};
+use super::suspended::{PlanEnd, SuspendedPlan};
 use crate::compile::build::Plan;
 use crate::compile::report::{BatchParts, PlanReport};
-use mxrt_engine::OpError;
+use mxrt_engine::{Engine, OpError, Resume};
 use mxrt_ops::RandomKey;
 use mxrt_tensor::{TensorMut, TensorType};
 use parking_lot::Mutex;
@@ -31,7 +32,7 @@ pub struct Program {
 }
 
 enum ProgramBody {
-    Whole(Box<Plan>),
+    Whole(Arc<Plan>),
     Parts(DividedBatch),
 }
 
@@ -56,12 +57,23 @@ pub struct DividedBatch {
 pub struct BatchCursor {
     next: usize,
     failed: MissingResults,
+    position: Option<SuspendedPlan>,
+}
+
+/// How a group of parts ends.
+pub enum GroupEnd {
+    /// There are more.
+    Again,
+    /// At an operator of the program, which this function calls.
+    Suspended(Box<dyn FnOnce(Resume) + Send>),
+    /// It was the last; these results are missing.
+    Done(MissingResults),
 }
 
 impl Program {
     pub fn whole(plan: Plan) -> Program {
         let (outputs, cost_ns) = (plan.outputs().to_vec(), plan.cost_ns());
-        Program { body: ProgramBody::Whole(Box::new(plan)), outputs, cost_ns, last_used: AtomicU64::new(0) }
+        Program { body: ProgramBody::Whole(Arc::new(plan)), outputs, cost_ns, last_used: AtomicU64::new(0) }
     }
 
     pub fn parts(parts: DividedBatch, outputs: Vec<TensorType>) -> Program {
@@ -109,6 +121,14 @@ impl Program {
         }
     }
 
+    /// Whether requests stop at operators of the program.
+    pub fn suspends(&self) -> bool {
+        match &self.body {
+            ProgramBody::Whole(plan) => plan.suspends(),
+            ProgramBody::Parts(_) => false,
+        }
+    }
+
     /// Time of its last use, on a clock of the cache's own.
     pub fn last_used(&self) -> u64 {
         self.last_used.load(Ordering::Relaxed)
@@ -118,23 +138,28 @@ impl Program {
         self.last_used.store(time, Ordering::Relaxed);
     }
 
-    /// Runs the next group of parts of a request. `Some` when it was the last: the results that are
-    /// missing, and why.
+    /// Runs the next group of parts of a request.
     pub fn run_group(
         &self,
+        engine: &'static Engine,
         cursor: &mut BatchCursor,
         request: &PlanRequest<'_>,
-        cores: usize,
         outputs: &mut [TensorMut<'_>],
-    ) -> Result<Option<MissingResults>, OpError> {
+    ) -> Result<GroupEnd, OpError> {
         match &self.body {
-            ProgramBody::Whole(plan) => plan.run(request, outputs).map(Some),
+            ProgramBody::Whole(plan) if plan.suspends() => {
+                Ok(match plan.run_until_custom(engine, &mut cursor.position, request, outputs)? {
+                    PlanEnd::Done(missing) => GroupEnd::Done(missing),
+                    PlanEnd::Suspended(begin) => GroupEnd::Suspended(begin),
+                })
+            }
+            ProgramBody::Whole(plan) => plan.run(request, outputs).map(GroupEnd::Done),
             ProgramBody::Parts(parts) => {
-                let group = parts.group(cursor.next, cores);
+                let group = parts.group(cursor.next, engine.cores());
                 parts.run(cursor.next, group, request, outputs, &mut cursor.failed)?;
                 cursor.next += group;
                 let over = cursor.next >= parts.count() || cursor.failed.len() == outputs.len();
-                Ok(over.then(|| std::mem::take(&mut cursor.failed)))
+                Ok(if over { GroupEnd::Done(std::mem::take(&mut cursor.failed)) } else { GroupEnd::Again })
             }
         }
     }

@@ -61,6 +61,10 @@ pub fn batch(
     inputs: &[TensorType],
     options: KernelOptions,
 ) -> Result<Option<(usize, Vec<bool>)>, OpError> {
+    // Such an operator may look at all rows, or draws them from one piece of a stream.
+    if graph.nodes.iter().any(|node| node.is_random()) {
+        return Ok(None);
+    }
     let divided: Vec<bool> = graph.inputs.iter().map(|i| !i.constant).collect();
     let rows_of = |(t, divided): (&TensorType, &bool)| divided.then(|| t.shape.first().copied().unwrap_or(0));
     let mut counts = inputs.iter().zip(&divided).filter_map(rows_of);
@@ -79,7 +83,7 @@ pub fn batch(
         let divided: Vec<bool> = node.inputs.iter().map(|v| by_rows.get(v).copied().unwrap_or(false)).collect();
         let outputs = (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o));
         let any = divided.contains(&true);
-        if node.is_random() || (any && !keeps_rows(node, &divided, &whole, options)) {
+        if any && !keeps_rows(node, &divided, &whole, options) {
             return Ok(None);
         }
         for value in outputs {

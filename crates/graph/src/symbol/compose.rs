@@ -71,7 +71,8 @@ impl Symbol {
             let new_name = name.filter(|n| !n.is_empty() && head == Some(key)).unwrap_or(&node.name).to_owned();
             let copy = if touched {
                 let (op, attrs, subgraphs) = (node.op, node.attrs(), node.subgraphs.clone());
-                let parts = NodeParts { op, name: new_name, attrs, inputs, control_deps: deps, subgraphs };
+                let parsed = op.map(|_| node.parsed().clone());
+                let parts = NodeParts { op, name: new_name, attrs, parsed, inputs, control_deps: deps, subgraphs };
                 Node::from_parts(versioned(parts)?)?
             } else {
                 node.with_inputs(new_name, inputs, deps)

@@ -50,7 +50,8 @@ impl Symbol {
         let fail = |e: OpError| attr_error(e, op, &name, &attrs);
         let parsed = op.parse_attrs(attrs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(fail)?;
         let entries = match_arguments(op, &parsed, &name, &attrs, inputs, subgraphs.len()).map_err(fail)?;
-        let parts = NodeParts { op: Some(op), name, attrs, inputs: entries, control_deps: Vec::new(), subgraphs };
+        let (op, parsed, control_deps) = (Some(op), Some(parsed), Vec::new());
+        let parts = NodeParts { op, name, attrs, parsed, inputs: entries, control_deps, subgraphs };
         let node = Node::from_parts(versioned(parts)?)?;
         set_input_inits(&node);
         Ok(Symbol::from_entries((0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i)).collect()))
@@ -122,14 +123,14 @@ fn match_arguments(
 }
 
 /// Brings the versions of the inputs up to date: an operator's states count one mutation more
-/// afterwards.
+/// afterwards. The attributes have been parsed.
 pub(crate) fn versioned(mut parts: NodeParts) -> Result<NodeParts, OpError> {
-    let Some(op) = parts.op else { return Ok(parts) };
+    let (Some(op), Some(parsed)) = (parts.op, &parts.parsed) else { return Ok(parts) };
     for entry in parts.inputs.iter_mut() {
         entry.version = entry.node.mutations();
     }
-    for i in op.aux {
-        let Some(entry) = parts.inputs.get_mut(*i) else { continue };
+    for i in op.states(parsed) {
+        let Some(entry) = parts.inputs.get_mut(i) else { continue };
         if !entry.node.is_variable() {
             let message = format!(
                 "Mutation target can only be Variable: input {i} of {} '{}' is a state of the operator, but '{}' computes it",

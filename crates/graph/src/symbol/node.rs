@@ -61,6 +61,8 @@ pub(crate) struct NodeParts {
     pub op: Option<&'static OpDef>,
     pub name: String,
     pub attrs: BTreeMap<String, String>,
+    /// what the attributes say, if they were parsed before
+    pub parsed: Option<Attrs>,
     pub inputs: Vec<NodeEntry>,
     pub control_deps: Vec<Arc<Node>>,
     pub subgraphs: Vec<Symbol>,
@@ -91,14 +93,16 @@ impl Node {
         inputs: Vec<NodeEntry>,
     ) -> Result<Arc<Node>, OpError> {
         let (control_deps, subgraphs) = (Vec::new(), Vec::new());
-        Node::from_parts(NodeParts { op: Some(op), name: name.into(), attrs, inputs, control_deps, subgraphs })
+        let (op, name, parsed) = (Some(op), name.into(), None);
+        Node::from_parts(NodeParts { op, name, attrs, parsed, inputs, control_deps, subgraphs })
     }
 
     /// Parses the attributes and checks that the inputs fit the operator.
-    pub(crate) fn from_parts(parts: NodeParts) -> Result<Arc<Node>, OpError> {
-        let parsed = match parts.op {
-            None => None,
-            Some(op) => Some(parse(op, &parts.name, &parts.attrs)?),
+    pub(crate) fn from_parts(mut parts: NodeParts) -> Result<Arc<Node>, OpError> {
+        let parsed = match (parts.op, parts.parsed.take()) {
+            (None, _) => None,
+            (_, Some(parsed)) => Some(parsed),
+            (Some(op), None) => Some(parse(op, &parts.name, &parts.attrs)?),
         };
         let wiring = match (parts.op, &parsed) {
             (Some(op), Some(attrs)) => wiring(op, attrs, &parts)?,
@@ -200,7 +204,8 @@ impl Node {
 
     /// The variables that the operator counts as its state.
     pub fn aux_inputs(&self) -> impl Iterator<Item = &NodeEntry> {
-        self.op.map_or(&[] as &[usize], |op| op.aux).iter().filter_map(|i| self.inputs.get(*i))
+        let states = self.op.map(|op| op.states(self.parsed())).unwrap_or_default();
+        states.into_iter().filter_map(|i| self.inputs.get(i))
     }
 
     pub(crate) fn mutations(&self) -> u32 {

@@ -14,6 +14,6 @@ pub(crate) use errors::{
 };
 pub(crate) use infer::infer_with_outputs;
 pub use infer::{DTypes, MAX_OUTPUTS, Shapes, infer_types};
-pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs};
+pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs, ObjectParser};
 pub use op_def::{Bind, Inputs, OpDef, Outputs};
 pub use registry::{Registry, registry};

@@ -4,6 +4,7 @@ use super::{AttrDef, Attrs, DTypes, Shapes};
 use crate::execution::{Kernel, Signature};
 use crate::rewrite::Rewrites;
 use mxrt_engine::OpError;
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// Names of an operator's inputs.
@@ -22,6 +23,13 @@ pub enum Inputs {
         /// names that take the place of the numbered ones, for some attributes
         named: fn(&Attrs) -> Option<&'static [&'static str]>,
     },
+    /// those that an object among the attributes names
+    Computed {
+        /// the names
+        names: fn(&Attrs) -> &[String],
+        /// how many of the last ones are auxiliary states
+        states: fn(&Attrs) -> usize,
+    },
 }
 
 /// Outputs that a caller can see.
@@ -33,6 +41,8 @@ pub enum Outputs {
     Named(fn(&Attrs) -> &'static [&'static str]),
     /// so many, called `output0`, `output1`, … (`output` when it is one)
     Count(fn(&Attrs) -> usize),
+    /// those that an object among the attributes names
+    Computed(fn(&Attrs) -> &[String]),
 }
 
 /// Chooses a kernel for complete types.
@@ -52,7 +62,8 @@ pub struct OpDef {
     pub doc: &'static str,
     /// inputs, in order
     pub inputs: Inputs,
-    /// positions of auxiliary states among the inputs (BatchNorm's moving statistics)
+    /// positions of auxiliary states among the inputs (BatchNorm's moving statistics), unless
+    /// `inputs` says; [`OpDef::states`] is what to ask
     pub aux: &'static [usize],
     /// visible outputs
     pub outputs: Outputs,
@@ -70,7 +81,8 @@ pub struct OpDef {
     /// chooses a kernel for complete types on the CPU; called by
     /// [`bind_kernel`](crate::bind_kernel) alone
     pub bind: Bind,
-    /// draws random numbers: every execution gets its own piece of the stream
+    /// equal inputs need not give equal outputs: every execution is one of its own, and gets its
+    /// own piece of the random stream
     pub random: bool,
     /// what graph passes may do with it
     pub rewrites: &'static Rewrites,
@@ -123,6 +135,7 @@ impl OpDef {
                 Some(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
                 None => (0..attrs.count(count)).map(|i| Cow::Owned(format!("{prefix}{i}"))).collect(),
             },
+            Inputs::Computed { names, .. } => names(attrs).iter().map(|n| Cow::Owned(n.clone())).collect(),
         }
     }
 
@@ -132,6 +145,18 @@ impl OpDef {
             Inputs::Fixed(names) => names.len(),
             Inputs::ByAttrs(names) => names(attrs).len(),
             Inputs::Variadic { count, named, .. } => named(attrs).map_or_else(|| attrs.count(count), <[_]>::len),
+            Inputs::Computed { names, .. } => names(attrs).len(),
+        }
+    }
+
+    /// Positions of auxiliary states among the inputs.
+    pub fn states(&self, attrs: &Attrs) -> SmallVec<[usize; 2]> {
+        match self.inputs {
+            Inputs::Computed { names, states } => {
+                let all = names(attrs).len();
+                (all - states(attrs).min(all)..all).collect()
+            }
+            _ => self.aux.into(),
         }
     }
 
@@ -141,6 +166,7 @@ impl OpDef {
             Outputs::One => 1,
             Outputs::Named(names) => names(attrs).len(),
             Outputs::Count(count) => count(attrs),
+            Outputs::Computed(names) => names(attrs).len(),
         }
     }
 
@@ -154,6 +180,9 @@ impl OpDef {
         match self.outputs {
             Outputs::One => Cow::Borrowed("output"),
             Outputs::Named(names) => names(attrs).get(index).map_or(Cow::Borrowed("output"), |n| Cow::Borrowed(*n)),
+            Outputs::Computed(names) => {
+                names(attrs).get(index).map_or(Cow::Borrowed("output"), |n| Cow::Owned(n.clone()))
+            }
             Outputs::Count(count) if count(attrs) == 1 => Cow::Borrowed("output"),
             Outputs::Count(_) => Cow::Owned(format!("output{index}")),
         }

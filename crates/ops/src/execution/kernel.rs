@@ -2,6 +2,7 @@
 
 use super::RandomKey;
 use super::cost::unknown_ns;
+use crate::custom::CustomKernel;
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
@@ -96,6 +97,11 @@ pub trait Kernel: Send + Sync {
     /// [`KernelCall::shared`].
     fn in_place(&self) -> &[usize] {
         &[]
+    }
+
+    /// The operator of the program that a plan calls instead of [`Kernel::run`].
+    fn custom(&self) -> Option<&CustomKernel> {
+        None
     }
 
     /// What was chosen, for `net.plan()` and the profiler.

@@ -21,9 +21,9 @@ pub struct ConcatenatedInput {
 /// looks at the name of an operator. A new kind of rewrite is a field here with a default in
 /// `NONE`; no definition changes for it.
 ///
-/// # Kernels of devices, and subgraphs
+/// # Kernels of devices, subgraphs, and operators of the program
 ///
-/// Two things that an operator may need are neither part of its definition nor rewrites, so
+/// Three things that an operator may need are neither part of its definition nor rewrites, so
 /// [`OpDef`](crate::OpDef) stays as it is:
 ///
 /// * **Kernels of a device.** They enter at [`bind_kernel`](crate::bind_kernel), the only caller of
@@ -36,6 +36,10 @@ pub struct ConcatenatedInput {
 ///   compile. Their definitions have names and attributes only. The graph crate infers types
 ///   through the graphs of such a node and makes a step of their plans, before it would call
 ///   `bind_kernel`.
+/// * **Operators of the program.** Parsing the attributes of `Custom` finds the operator
+///   ([`register_custom_operators`](crate::register_custom_operators)), which then is an attribute.
+///   `bind` makes a [`CustomKernel`](crate::CustomKernel) of it, which a plan does not run but
+///   calls.
 pub struct Rewrites {
     /// At inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout,
     /// Reshape). Plans make no step of such an operator.

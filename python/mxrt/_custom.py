@@ -1,0 +1,188 @@
+"""Runs operators written in Python: what the engine asks of them, and the threads that it hands
+their calls to.
+
+Threads of the engine never run Python code. A call waits in a queue until a thread of this module
+takes it. There is always one that waits: a thread that takes a call starts another first if no
+other is idle. So a call that itself waits for calls cannot keep them from running, and there are at
+most as many threads as calls in flight, and one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import _mxrt
+from ._locks import fork_safe_lock
+from .base import MXNetTypeError, MXNetValueError, dtype_class, dtype_name
+from .context import cpu
+
+if TYPE_CHECKING:
+    from .operator import CustomOp, CustomOpProp
+
+__all__ = ["Adapter", "make"]
+
+# Signatures for which operators are kept: one for each that a model is called with.
+_SIGNATURES = 32
+
+
+class Adapter:
+    """A CustomOpProp as graphs ask it, and the operators it has created.
+
+    An operator serves one call at a time, and the next one after that. Calls beside each other get
+    operators of their own.
+    """
+
+    def __init__(self, op_type: str, prop: CustomOpProp) -> None:
+        self.op_type = op_type
+        self.prop = prop
+        self.arguments = self._names("list_arguments")
+        self.states = self._names("list_auxiliary_states")
+        self.outputs = self._names("list_outputs")
+        self._lock = fork_safe_lock()
+        self._idle: OrderedDict[Any, list[CustomOp]] = OrderedDict()
+
+    def _names(self, method: str) -> list[str]:
+        names = getattr(self.prop, method)()
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise MXNetTypeError(f"{method} of '{self.op_type}' must return a list of names, not {names!r}")
+        return list(names)
+
+    def _three(self, method: str, known: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """What an inferring method returns: for arguments, outputs and states."""
+        found = getattr(self.prop, method)(known)
+        try:
+            parts = [list(part) for part in found]
+        except TypeError:
+            parts = []
+        if len(parts) not in (2, 3):
+            raise MXNetValueError(f"{method} of '{self.op_type}' must return 2 or 3 lists, not {found!r}")
+        arguments, outputs, states = [*parts, []][:3]
+        return arguments, outputs, states
+
+    def infer_shape(self, known: list[list[int]]) -> tuple[list[list[int]], ...]:
+        """Shapes of arguments, outputs and states; 0 and ``[]`` stand for unknown."""
+        return tuple([self._shape(shape) for shape in part] for part in self._three("infer_shape", known))
+
+    def _shape(self, shape: Iterable[Any]) -> list[int]:
+        try:
+            return [max(int(extent), 0) for extent in shape]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MXNetTypeError(f"infer_shape of '{self.op_type}': expected a shape, got {shape!r}") from error
+
+    def infer_type(self, known: list[str | None]) -> tuple[list[str | None], ...]:
+        """Element types of arguments, outputs and states; None stands for unknown."""
+        types = [None if name is None else dtype_class(name) for name in known]
+        parts = self._three("infer_type", types)
+        return tuple([None if one is None else dtype_name(one) for one in part] for part in parts)
+
+    def forward(self, inputs: list[Any], outputs: list[Any], states: list[Any]) -> None:
+        """Runs the operator, and waits for what it has pushed."""
+        arrays = [*inputs, *states]
+        key = tuple((array.shape, array._dtype_name) for array in arrays)
+        operator = self._take(key)
+        with cpu():
+            if operator is None:
+                shapes = [list(array.shape) for array in arrays]
+                codes = [_mxrt.dtype_code(array._dtype_name) for array in arrays]
+                operator = self.prop.create_operator(cpu(), shapes, codes)
+            operator.forward(is_train=False, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states)
+            for array in (*outputs, *states):
+                array.wait_to_read()
+        self._put(key, operator)
+
+    def _take(self, key: Any) -> CustomOp | None:
+        with self._lock:
+            idle = self._idle.get(key)
+            return idle.pop() if idle else None
+
+    def _put(self, key: Any, operator: CustomOp) -> None:
+        with self._lock:
+            self._idle.setdefault(key, []).append(operator)
+            self._idle.move_to_end(key)
+            if len(self._idle) > _SIGNATURES:
+                self._idle.popitem(last=False)
+
+
+def make(op_type: str, kwargs: dict[str, str]) -> Adapter | None:
+    """The operator registered under a name, with attributes as text; None for an unknown name."""
+    from .operator import _CUSTOM
+
+    # Subclasses take arguments of their own.
+    prop_class: Callable[..., CustomOpProp] | None = _CUSTOM.get(op_type)
+    if prop_class is None:
+        return None
+    adapter = Adapter(op_type, prop_class(**kwargs))
+    _threads.start_first()
+    return adapter
+
+
+class _Threads:
+    def __init__(self) -> None:
+        self._lock = fork_safe_lock()
+        self._started = False
+        # The numbers of the calls that this thread runs: several if one forks.
+        self._own = threading.local()
+
+    def start_first(self) -> None:
+        """Sees to it that a thread waits for calls."""
+        with self._lock:
+            if not self._started:
+                _mxrt.custom_thread_starts()
+                self._start()
+                self._started = True
+
+    def _start(self) -> None:
+        """Starts a thread that is counted already; RuntimeError if the system refuses it."""
+        try:
+            threading.Thread(target=self._serve, name="mxrt-custom", daemon=True).start()
+        except BaseException:
+            _mxrt.custom_thread_refused()
+            raise
+
+    def _serve(self) -> None:
+        first = True
+        while (taken := _mxrt.next_custom_call(first)) is not None:
+            first = False
+            number, alone = taken
+            error = self._start_another() if alone else None
+            if error is None:
+                error = self._run(number)
+            _mxrt.finish_custom_call(number, error)
+
+    def _start_another(self) -> BaseException | None:
+        try:
+            self._start()
+        except BaseException as error:
+            return error
+        return None
+
+    def _run(self, number: int) -> BaseException | None:
+        self._own.number = number
+        try:
+            call = _mxrt.take_custom_call(number)
+            if call is not None:
+                adapter, inputs, outputs, states = call
+                adapter.forward(inputs, outputs, states)
+        except BaseException as error:
+            return error
+        finally:
+            self._own.number = None
+        return None
+
+    def after_fork(self) -> None:
+        """In a forked child."""
+        if self._started:
+            number = getattr(self._own, "number", None)
+            _mxrt.custom_calls_after_fork([] if number is None else [number])
+            self._started = False
+            self.start_first()
+
+
+_threads = _Threads()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.after_fork)
