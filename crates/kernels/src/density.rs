@@ -95,7 +95,7 @@ pub fn dirichlet<T: Element>(par: &dyn Par, log: bool, k: usize, samples: &[T], 
     if out.is_empty() {
         return;
     }
-    let vectors = if k == 0 { 1 } else { alpha.len() / k };
+    let vectors = alpha.len().checked_div(k).unwrap_or(1).max(1);
     let many = out.len() / vectors;
     check_len("the output", out.len(), vectors * many);
     let chunk = chunk_by_work(40 * k.max(1));

@@ -50,9 +50,12 @@ pub enum AttrKind {
     Object(ObjectParser),
 }
 
+/// What an [`ObjectParser`] makes, or why not.
+pub type ParsedObject = Result<Arc<dyn Any + Send + Sync>, OpError>;
+
 /// Makes an object of the names and text of all attributes.
 #[derive(Clone, Copy, Debug)]
-pub struct ObjectParser(pub fn(&[(&str, &str)]) -> Result<Arc<dyn Any + Send + Sync>, OpError>);
+pub struct ObjectParser(pub fn(&[(&str, &str)]) -> ParsedObject);
 
 impl PartialEq for ObjectParser {
     fn eq(&self, other: &ObjectParser) -> bool {

@@ -21,7 +21,7 @@ pub static OPS: &[OpDef] = &[
                 let out = elements_mut::<T>(&mut call.outputs[0])?;
                 let mut logarithm = vec![0.0; out.len()];
                 determinant(call.par, &call.inputs[0], out, &mut logarithm)?;
-                out.iter_mut().zip(&logarithm).for_each(|(v, log)| *v = *v * T::exp(*log));
+                out.iter_mut().zip(&logarithm).for_each(|(v, log)| *v *= T::exp(*log));
                 Ok(())
             })))
         },
