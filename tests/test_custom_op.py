@@ -353,7 +353,7 @@ def test_an_operator_object_serves_one_call_at_a_time(mx) -> None:
 
 
 def test_a_rewrite_puts_an_operator_in_the_place_of_a_pattern(mx, operator) -> None:
-    """A backend of mx.subgraph that replaces relu, called by 64 threads, by name and by environment."""
+    """A backend of mx.subgraph replaces relu: 64 threads call it, by name and by environment."""
     operator("my_relu", lambda x, y: y[0].__setitem__(slice(None), np.maximum(x[0].asnumpy(), 0)))
 
     @mx.subgraph.register("my backend")

@@ -42,6 +42,7 @@ LOCKS = {
     ("crates/graph/src/run/on_device.rs", "parking_lot::Mutex"): OP,
     ("crates/graph/src/run/program.rs", "parking_lot::Mutex"): OP,
     ("crates/kernels/src/conv/pooled.rs", "std::sync::Mutex"): OP,
+    ("crates/kernels/src/linalg/mod.rs", "std::sync::Mutex"): OP,
     ("crates/kernels/src/par.rs", "std::sync::Mutex"): OP,
     ("crates/io/src/iterators/prefetch.rs", "parking_lot::Mutex"): NEW_QUEUE,
     ("crates/io/src/iterators/prefetch.rs", "parking_lot::Condvar"): NEW_QUEUE,

@@ -1,5 +1,5 @@
-"""Graphs of many thousand nodes: they load and run, Ctrl-C ends a first call, and a service can bound
-them.
+"""Graphs of many thousand nodes: they load and run, Ctrl-C ends a first call, and services can
+bound them.
 """
 
 from __future__ import annotations

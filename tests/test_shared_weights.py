@@ -1,4 +1,4 @@
-"""Blocks, compiled symbols and executors over the same parameters hold their packed weights once."""
+"""Blocks, compiled symbols and executors over the same parameters share their packed weights."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     return OperatorArguments(len(names), names, types)
 
 
-# ---- operators written in Python -------------------------------------------------------------------------------------
+# ---- operators written in Python -----------------------------------------------------------------
 
 
 class CustomOp:

@@ -41,8 +41,8 @@ def checked_flags(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CompiledGraph:
-    """A graph over inputs and parameters, as the backend named by ``MXNET_SUBGRAPH_BACKEND`` rewrites
-    it. Any number of threads may call it.
+    """A graph over inputs and parameters, as the backend of ``MXNET_SUBGRAPH_BACKEND`` rewrites it.
+    Any number of threads may call it.
 
     Parameters
     ----------

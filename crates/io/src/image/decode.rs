@@ -152,12 +152,12 @@ fn png(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
     Ok(Pixels { height, width, channels: if grey { 1 } else { 3 }, values })
 }
 
-/// The grey of a colour, as libpng makes it.
+/// The grey of a colour, as libpng makes it: its shares of 32768 are rounded down, but for blue's.
 fn grey_of(r: u8, g: u8, b: u8) -> u8 {
     if r == g && g == b {
         return r;
     }
-    ((u32::from(r) * 9798 + u32::from(g) * 19235 + u32::from(b) * 3735) >> 15) as u8
+    ((u32::from(r) * 9797 + u32::from(g) * 19234 + u32::from(b) * 3737) >> 15) as u8
 }
 
 /// The grey of a colour, as OpenCV makes it where the file has no brightness of its own.

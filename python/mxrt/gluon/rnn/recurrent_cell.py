@@ -122,7 +122,7 @@ def make_state(make: Any, name: str, info: dict[str, Any]) -> Any:
     return make(name=name, **info)
 
 
-class HybridRecurrentCell(RecurrentCell, HybridBlock):  # type: ignore[misc]
+class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """A cell that can be hybridised."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

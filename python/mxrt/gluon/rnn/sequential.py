@@ -88,7 +88,7 @@ class SequentialRNNCell(_Stack, RecurrentCell):
     """Cells one after the other: each takes the outputs of the one before it."""
 
 
-class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):  # type: ignore[misc]
+class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
     """Cells that can be hybridised one after the other."""
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
