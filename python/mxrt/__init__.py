@@ -216,8 +216,9 @@ def set_limits(*, max_nodes: int | None) -> None:
     """Bounds what a process takes from files of others; None removes a bound.
 
     ``max_nodes`` is the number of nodes that a symbol may have, variables and inner graphs
-    included. Loading a larger one is an ``mx.base.MXNetValueError`` that names both numbers. A first call
-    takes about 50 microseconds for each node. ``MXRT_MAX_NODES`` sets the bound from the start.
+    included. Loading a larger one is an ``mx.base.MXNetValueError`` that names both numbers. A
+    first call takes about 50 microseconds for each node. ``MXRT_MAX_NODES`` sets the bound from
+    the start.
     """
     from .context import checked_limit
 
