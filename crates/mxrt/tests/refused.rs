@@ -94,8 +94,7 @@ fn arrays(engine: &'static Engine, _: &Path) -> Outcome<Vec<u8>> {
     let mut all = Vec::new();
     for i in 0..300 {
         let array = NDArray::from_slice(engine, Context::cpu(0), [i + 1], &vec![1i64; i + 1])?;
-        let copy = array.copy_to_context(Context::cpu(1))?;
-        all.extend(read(&copy)?);
+        all.extend(read(&array)?);
     }
     let large = NDArray::new(engine, Context::cpu(0), TensorType::new(DType::F32, [1 << 20]))?;
     all.extend(&read(&large)?[..4]);
@@ -137,8 +136,5 @@ fn a_refused_allocation_is_an_error_or_goes_unnoticed() {
         assert!(flow(engine, place).is_ok_and(|bytes| bytes == wanted), "and afterwards it works again");
     }
     let _ = std::fs::remove_dir_all(&folder);
-    assert!(
-        REFUSED.load(Ordering::Relaxed) > 1000 && errors > 20 && answers > 20,
-        "{errors} errors, {answers} answers"
-    );
+    assert!(REFUSED.load(Ordering::Relaxed) > 1000 && errors > 0 && answers > 20, "{errors} errors, {answers} answers");
 }
