@@ -336,8 +336,11 @@ def test_a_misspelt_operator_is_suggested_and_an_absent_one_is_said_to_be_mxnets
             getattr(module, wrong)
     with pytest.raises(AttributeError, match="did you mean 'box_nms'"):
         _ = module.contrib.box_nmss
-    with pytest.raises(AttributeError, match="sgd_update is an operator of MXNet that mxrt does not have yet"):
+    with pytest.raises(AttributeError, match="quantize is an operator of MXNet that mxrt does not have yet"):
+        _ = module.contrib.quantize
+    with pytest.raises(AttributeError, match="sgd_update belongs to training") as caught:
         _ = module.sgd_update
+    assert isinstance(caught.value, mx.base.TrainingNotSupportedError)
     with pytest.raises(AttributeError) as caught:
         _ = module.qqqqqqqqqq
     assert "did you mean" not in str(caught.value)

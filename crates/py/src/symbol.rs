@@ -248,12 +248,23 @@ pub(crate) fn group<'py>(py: Python<'py>, symbols: Vec<Bound<'py, PyAny>>) -> Py
     wrap(py, Symbol::group(&all))
 }
 
-/// A symbol from its JSON text, and warnings for the user.
+/// A symbol from its JSON text, and warnings for the user. Errors of the text name the file.
 #[pyfunction]
-pub(crate) fn load_json<'py>(py: Python<'py>, text: &str) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
+#[pyo3(signature = (text, file=None))]
+pub(crate) fn load_json<'py>(
+    py: Python<'py>,
+    text: &str,
+    file: Option<&str>,
+) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
     let max_nodes = Some(max_nodes()?.load(Ordering::Relaxed)).filter(|limit| *limit != usize::MAX);
     let options = LoadOptions { max_nodes, ..LoadOptions::default() };
-    let loaded = py.detach(|| Symbol::load_json_with(text, options)).map_err(|e| raise(py, e))?;
+    let loaded = py.detach(|| Symbol::load_json_with(text, options)).map_err(|e| {
+        let mut error = OpError::from(e);
+        if let Some(file) = file {
+            error.message = format!("'{file}': {}", error.message);
+        }
+        errors::from_op(py, &error)
+    })?;
     Ok((wrap(py, loaded.symbol)?, loaded.warnings))
 }
 

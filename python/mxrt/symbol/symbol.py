@@ -12,7 +12,6 @@ from .. import _mxrt, attribute
 from .. import name as naming
 from .._methods import OperatorMethods
 from ..base import (
-    MXNetError,
     MXNetNotImplementedError,
     NotImplementedForSymbol,
     dtype_class,
@@ -499,21 +498,18 @@ def load(fname: str) -> Symbol:
     """The symbol of a ``-symbol.json`` file, of any age of MXNet."""
     from ._files import read
 
-    text = read(fname)
-    try:
-        return load_json(text)
-    except MXNetError as error:
-        error.message = f"'{fname}': {error.message}"
-        raise
+    return _loaded(*_mxrt.load_json(read(fname), str(fname)))
 
 
 def load_json(json_str: str) -> Symbol:
     """The symbol that a JSON text describes."""
     if not isinstance(json_str, str):
         raise TypeError("fname required to be string")
-    loaded: Symbol
-    loaded, notes = _mxrt.load_json(json_str)
+    return _loaded(*_mxrt.load_json(json_str))
+
+
+def _loaded(symbol: Symbol, notes: list[str]) -> Symbol:
     for note in notes:
         # MXNet writes these to its log too; nothing is wrong with an old file that was understood.
         _log.log(logging.WARNING if "undefined behavior" in note else logging.INFO, "%s", note)
-    return loaded
+    return symbol

@@ -16,7 +16,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         (false, true) => &["data", "label", "label_lengths"],
         (false, false) => &["data", "label"],
     }),
-    outputs: Outputs::One,
+    // Named by position, although the second one is hidden.
+    outputs: Outputs::Named(|_| &["output0"]),
     hidden_outputs: |_| 1,
     attrs: &[
         AttrDef::new("use_data_lengths", AttrKind::Bool, "False", "Takes data_lengths: steps of each sequence."),
