@@ -318,3 +318,12 @@ def test_wrong_arguments_of_operators_are_named(mx) -> None:
 def test_printing_a_failed_array_raises_its_failure(mx) -> None:
     with pytest.raises(mx.base.MXNetError):
         repr(mx.nd.random.normal(0, -1, (2,)))
+
+
+def test_ranges_of_integers_count_by_whole_numbers(mx) -> None:
+    """As MXNet 1.9.1: as many elements as the range has, from a whole number by whole numbers."""
+    for dtype in ("int32", "int64", "uint8"):
+        assert mx.nd.arange(0.5, 9.9, 0.7, dtype=dtype).asnumpy().tolist() == [0] * 14
+        assert mx.nd.arange(10, 0, -1.5, dtype=dtype).asnumpy().tolist() == [10, 9, 8, 7, 6, 5, 4]
+    assert mx.nd.arange(1.3, 6.6, 1.3, dtype="int32").asnumpy().tolist() == [1, 2, 3, 4, 5]
+    assert mx.nd.arange(0, 2, 0.5).asnumpy().tolist() == [0, 0.5, 1, 1.5]

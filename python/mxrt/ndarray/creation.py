@@ -99,13 +99,19 @@ def arange(
     ctx: Context | None = None,
     dtype: Any = None,
 ) -> NDArray:
-    """Numbers from `start` (0 if only one bound is given) up to, but excluding, `stop`."""
+    """Numbers from `start` (0 if only one bound is given) up to, but excluding, `stop`.
+
+    Integer types have as many, and count with `start` and `step` rounded towards zero.
+    """
     first, end = (0.0, start) if stop is None else (start, stop)
     if step == 0 or repeat < 1:
         raise MXNetValueError(f"arange: step {step} and repeat {repeat} make no range", op="_arange")
     if (end - first) * step < 0:
         raise MXNetValueError(f"arange: from {first} to {end} there are no steps of {step}", op="_arange")
-    values = first + np.arange(np.ceil((end - first) / step)) * step
+    count = np.arange(np.ceil((end - first) / step))
+    if "int" in dtype_name(dtype):
+        first, step = np.trunc(first), np.trunc(step)
+    values = first + count * step
     return array(np.repeat(values, repeat), ctx=ctx, dtype=dtype)
 
 
