@@ -187,7 +187,8 @@ class Parameter:
         return next(iter(self._arrays.values())).as_in_context(cpu())
 
     def _missing(self) -> RuntimeError:
-        if self._deferred is not None:
+        # Another thread may have made the value since it was missed: the caller asks again then.
+        if self._deferred is not None or self._arrays:
             return DeferredInitializationError(
                 f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
                 "initialization happens during the first forward pass. Please pass one batch of data through the "
