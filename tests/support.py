@@ -30,6 +30,15 @@ ASYNC = ["ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync"]
 KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
 
 
+# For the code of a child: the most memory it has held, in KiB. `ru_maxrss` would begin with what
+# the parent held: exec carries it over.
+PEAK_KIB = """
+def peak_kib():
+    with open("/proc/self/status") as status:
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1])
+"""
+
+
 def run_python(
     code: str, *args: object, timeout: float = 60, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from support import last_json, run_python
+from support import PEAK_KIB, last_json, run_python
 
 
 def batches(iterator) -> list:
@@ -138,18 +139,18 @@ def test_csviter_says_a_positional_argument_twice(mx, csv: Path) -> None:
 
 def test_batches_count_against_the_memory_limit(csv: Path) -> None:
     code = """
-    import json, resource, sys
+    import json, sys
     import mxrt as mx
     mx._mxrt.set_memory_limit(100 << 20)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_kib()
     try:
         mx.io.CSVIter(data_csv=sys.argv[1], data_shape=(1000_000_000,), batch_size=1)
         text = "no error"
     except MemoryError as error:
         text = str(error)
-    print(json.dumps([text, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+    print(json.dumps([text, peak_kib() - before]))
     """
-    text, grown_kib = last_json(run_python(code, csv))
+    text, grown_kib = last_json(run_python(PEAK_KIB + textwrap.dedent(code), csv))
     assert "a batch of float32(1, 1000000000) could not be made" in text
     assert grown_kib < 50_000
 

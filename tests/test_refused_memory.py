@@ -5,10 +5,11 @@ process.
 from __future__ import annotations
 
 import re
+import textwrap
 
 import pytest
 
-from support import DIGITS, run_python
+from support import DIGITS, PEAK_KIB, run_python
 
 #: Bounds the address space to what is in use and `room` MiB more.
 BOUND = """
@@ -143,22 +144,22 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path) -> None:
     code = f"""
-    import resource, sys
+    import sys
     import mxrt as mx
 
     path = sys.argv[1] + "/a.csv"
     with open(path, "w") as file:
         file.write("1,2\\n" * 10)
     mx.set_memory_limit(100 << 20)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_kib()
     try:
         {CALLS[call]}
         print("answered")
     except (MemoryError, mx.base.MXNetError) as error:
         print("refused")
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    print(peak_kib() - before)
     """
-    result = run_python(code, tmp_path, timeout=60)
+    result = run_python(PEAK_KIB + textwrap.dedent(code), tmp_path, timeout=60)
     assert result.returncode == 0, result.stderr[-2000:]
     answer, kilobytes = result.stdout.split()
     assert answer == "refused" and int(kilobytes) < 60 << 10, result.stdout
