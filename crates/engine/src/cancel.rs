@@ -71,7 +71,8 @@ impl Limits {
         match self.deadline.map(|d| Instant::now().saturating_duration_since(d)) {
             Some(late) if !late.is_zero() => {
                 let message = format!(
-                    "operator {name} did not run: it had not started {:.3} ms after its deadline; allow more time, or send less work",
+                    "operator {name} did not run: it had not started {:.3} ms after its deadline; \
+                     allow more time, or send less work",
                     late.as_secs_f64() * 1e3
                 );
                 Err(OpError::new(FailureKind::Deadline, message))

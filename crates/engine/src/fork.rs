@@ -101,7 +101,8 @@ fn wait_outside(slot: &slot::Slot, began: Instant, patience: Duration) -> bool {
         if waited >= patience {
             let what = what_runs(slot);
             eprintln!(
-                "mxrt: forking although {what} has not ended after {waited:.1?}: the child cannot compute with mxrt"
+                "mxrt: forking although {what} has not ended after {waited:.1?}: the child cannot \
+                 compute with mxrt"
             );
             return false;
         }

@@ -176,12 +176,14 @@ impl fmt::Display for OutOfMemory {
         match self.limit {
             Some(limit) => write!(
                 f,
-                "allocating {asked} bytes: the memory limit is {limit} bytes and {in_use} bytes are in use; free arrays or raise the limit"
+                "allocating {asked} bytes: the memory limit is {limit} bytes and {in_use} bytes \
+                 are in use; free arrays or raise the limit"
             ),
             None if *in_use == 0 => write!(f, "allocating {asked} bytes: the system has no more memory; free some"),
             None => write!(
                 f,
-                "allocating {asked} bytes: the system has no more memory and {in_use} bytes are in use; free arrays or use smaller ones"
+                "allocating {asked} bytes: the system has no more memory and {in_use} bytes are in \
+                 use; free arrays or use smaller ones"
             ),
         }
     }

@@ -36,7 +36,8 @@ fn programs_of_a_hundred_thousand_ops_agree_with_a_serial_order() {
         // One failure spreads far; many programs should mostly compute.
         let rarity = [25, 500, 5000][r.below(3) as usize];
         println!(
-            "seed {seed}: {kind}, {threads} threads, {cores} cores, {n_vars} variables, one in {rarity} fails, delays {perturb}"
+            "seed {seed}: {kind}, {threads} threads, {cores} cores, {n_vars} variables, one in \
+             {rarity} fails, delays {perturb}"
         );
         testing::set_perturb(perturb);
         failed += check_one(kind, cores, threads, OPS.div_ceil(threads), n_vars, rarity, seed);

@@ -90,7 +90,8 @@ fn several_outputs_are_no_argument() {
     assert_eq!(
         second.map(|s| text(&s)),
         Some(
-            "%0 = SliceChannel(x) {num_outputs=2} 's'\n%1 = Activation(%0.1) {act_type=relu} 'a'\nreturn %1\n"
+            "%0 = SliceChannel(x) {num_outputs=2} 's'\n%1 = Activation(%0.1) {act_type=relu} \
+             'a'\nreturn %1\n"
                 .to_owned()
         )
     );

@@ -37,7 +37,8 @@ pub enum DataError {
     File(#[from] FileError),
     /// No file where one should be.
     #[error(
-        "Cannot find any files that matches the URI pattern {0}. Check the path; it is relative to the directory the program runs in"
+        "Cannot find any files that matches the URI pattern {0}. Check the path; it is relative to \
+         the directory the program runs in"
     )]
     NoFiles(String),
     /// An argument that cannot be.

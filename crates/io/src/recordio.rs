@@ -90,6 +90,9 @@ impl RecordFile {
         let padded = length.next_multiple_of(4);
         self.need(start, window.position, padded as u64)?;
         let old = record.len();
+        record
+            .try_reserve(padded)
+            .map_err(|_| DataError::Memory(format!("there is no memory for the {} bytes of a record", old + padded)))?;
         record.resize(old + padded, 0);
         self.fill(start, window, &mut record[old..])?;
         record.truncate(old + length);

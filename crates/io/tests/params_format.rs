@@ -137,7 +137,8 @@ fn records_of_the_first_formats_are_read() {
     let data = "0000803f 00000040 00004040 00008040";
     let before_v1 = format!("{HEADER} 02000000 02000000 02000000 0100000000000000 00000000 {data} {NO_NAMES}");
     let v1 = format!(
-        "{HEADER} c8fa93f9 02000000 0200000000000000 0200000000000000 0100000000000000 00000000 {data} {NO_NAMES}"
+        "{HEADER} c8fa93f9 02000000 0200000000000000 0200000000000000 0100000000000000 00000000 \
+         {data} {NO_NAMES}"
     );
     for text in [before_v1, v1] {
         let arrays = list(&text);
@@ -158,7 +159,8 @@ fn arrays_from_other_devices_load_on_the_cpu() {
 #[test]
 fn an_array_with_an_empty_axis_loads_empty() {
     let text = format!(
-        "{HEADER} c9fa93f9 00000000 02000000 0000000000000000 0300000000000000 0100000000000000 00000000 {NO_NAMES}"
+        "{HEADER} c9fa93f9 00000000 02000000 0000000000000000 0300000000000000 0100000000000000 \
+         00000000 {NO_NAMES}"
     );
     assert_eq!(list(&text)[0].shape()[..], [0, 3]);
 }
@@ -178,7 +180,8 @@ fn unknown_codes_are_named_with_their_value_and_position() {
     let storage = message(&format!("{HEADER} c9fa93f9 09000000"));
     assert!(storage.contains("storage type of array 0 of 1, byte 28: found 9"), "{storage}");
     let dtype = message(&format!(
-        "{HEADER} c9fa93f9 00000000 01000000 0100000000000000 0100000000000000 63000000 00004040 {NO_NAMES}"
+        "{HEADER} c9fa93f9 00000000 01000000 0100000000000000 0100000000000000 63000000 00004040 \
+         {NO_NAMES}"
     ));
     assert!(dtype.contains("dtype of array 0 of 1, byte 52: found unknown type code 99"), "{dtype}");
     let record = message(&format!("{HEADER} 0dd0feca 00000000"));

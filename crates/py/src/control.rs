@@ -20,7 +20,8 @@ pub(crate) fn set_engine_type(name: &str) -> PyResult<()> {
     match runtime::started() {
         Some(engine) if engine.kind() != kind => {
             let text = format!(
-                "set_type: the engine runs already, as {}; call this before the first array is made, or set MXNET_ENGINE_TYPE={kind}",
+                "set_type: the engine runs already, as {}; call this before the first array is \
+                 made, or set MXNET_ENGINE_TYPE={kind}",
                 engine.kind()
             );
             Err(errors::plain(FailureKind::Value, &text))

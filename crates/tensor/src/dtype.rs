@@ -89,7 +89,8 @@ impl fmt::Display for DType {
 /// An unknown dtype name.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "unknown dtype '{0}'; known: float32, float64, float16, uint8, int32, int8, int64, bool, int16, uint16, uint32, uint64, bfloat16"
+    "unknown dtype '{0}'; known: float32, float64, float16, uint8, int32, int8, int64, bool, \
+     int16, uint16, uint32, uint64, bfloat16"
 )]
 pub struct UnknownDType(pub String);
 

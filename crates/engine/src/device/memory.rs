@@ -298,7 +298,8 @@ impl DevicePool {
             (true, None) => format!("the device has no more and {} bytes are in use", stats.in_use),
         };
         let message = format!(
-            "allocating {bytes} bytes on {}: {why}; free arrays there, use smaller ones, or raise the limit",
+            "allocating {bytes} bytes on {}: {why}; free arrays there, use smaller ones, or raise \
+             the limit",
             device.id
         );
         OpError::new(FailureKind::Memory, message).device(device.id.to_string())

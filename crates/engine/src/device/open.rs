@@ -129,7 +129,8 @@ impl Devices {
         self.stepped.store(false, Ordering::SeqCst);
         for device in self.all() {
             let message = format!(
-                "{} cannot be used in a forked process; use the CPU there, or start the process by spawning",
+                "{} cannot be used in a forked process; use the CPU there, or start the process by \
+                 spawning",
                 device.id
             );
             let _ = device.lost.set(device.failure(FailureKind::Device, message));

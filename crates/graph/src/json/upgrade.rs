@@ -23,7 +23,8 @@ pub(super) fn upgrade(graph: &mut RawGraph, options: LoadOptions) -> Result<Vec<
     if version < VERSION {
         let (major, minor, patch) = (version / 10000, version / 100 % 100, version % 100);
         warnings.push(format!(
-            "Loading symbol saved by previous version v{major}.{minor}.{patch}. Attempting to upgrade..."
+            "Loading symbol saved by previous version v{major}.{minor}.{patch}. Attempting to \
+             upgrade..."
         ));
         let order = order(graph)?;
         for at in &order {

@@ -182,7 +182,8 @@ impl<'a> Search<'a> {
                 if self.fits(input, &wanted) {
                     let batch = Shape::new(&wanted);
                     let advice = format!(
-                        "the batch is missing and the channels are last, pass x.transpose((2, 0, 1)).reshape({batch})"
+                        "the batch is missing and the channels are last, pass x.transpose((2, 0, \
+                         1)).reshape({batch})"
                     );
                     return Some(remedy(&wanted, advice));
                 }

@@ -103,7 +103,8 @@ fn match_arguments(
                     let list: Vec<String> = names.iter().enumerate().map(|(i, n)| format!("\t[{i}]{n}")).collect();
                     let list = list.join("\n");
                     return bad(format!(
-                        "Symbol.ComposeKeyword argument name {key} not found.\nCandidate arguments:\n{list}\n"
+                        "Symbol.ComposeKeyword argument name {key} not found.\nCandidate \
+                         arguments:\n{list}\n"
                     ));
                 }
             },
@@ -133,7 +134,8 @@ pub(crate) fn versioned(mut parts: NodeParts) -> Result<NodeParts, OpError> {
         let Some(entry) = parts.inputs.get_mut(i) else { continue };
         if !entry.node.is_variable() {
             let message = format!(
-                "Mutation target can only be Variable: input {i} of {} '{}' is a state of the operator, but '{}' computes it",
+                "Mutation target can only be Variable: input {i} of {} '{}' is a state of the \
+                 operator, but '{}' computes it",
                 op.name, parts.name, entry.node.name
             );
             return Err(OpError::new(FailureKind::Value, message).op(op.name).node(parts.name));

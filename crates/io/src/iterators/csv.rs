@@ -64,7 +64,8 @@ impl Samples for CsvSamples {
             return Err(DataError::Content {
                 place: labels.place(),
                 problem: format!(
-                    "Data CSV's row is smaller than the number of rows in label_csv: no label for the row at {}",
+                    "Data CSV's row is smaller than the number of rows in label_csv: no label for \
+                     the row at {}",
                     self.data.place()
                 ),
             });
@@ -207,7 +208,8 @@ impl Rows {
             let part = &bytes[..end.unwrap_or(bytes.len())];
             if self.text.len() + part.len() > self.longest {
                 let problem = format!(
-                    "the line is longer than {} bytes, which no row of this data_shape is; is this a CSV file?",
+                    "the line is longer than {} bytes, which no row of this data_shape is; is this \
+                     a CSV file?",
                     self.longest
                 );
                 return Err(DataError::Content {
@@ -253,7 +255,8 @@ impl Rows {
         }
         let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
         let mut problem = format!(
-            "The data size in CSV do not match size of shape: specified shape=[{}], the csv row-length={numbers}",
+            "The data size in CSV do not match size of shape: specified shape=[{}], the csv \
+             row-length={numbers}",
             dims.join(",")
         );
         if let Some((column, cell)) = bad {

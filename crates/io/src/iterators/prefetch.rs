@@ -53,7 +53,8 @@ impl Display for Problem {
             Problem::Panicked(message) => write!(f, "the data iterator panicked: {message}"),
             Problem::NoThread(reason) => write!(f, "the thread of the data iterator could not be started: {reason}"),
             Problem::Forked => f.write_str(
-                "this process was forked while the data iterator was running: call reset() to begin a new epoch here",
+                "this process was forked while the data iterator was running: call reset() to \
+                 begin a new epoch here",
             ),
             Problem::Interrupted => f.write_str("waiting for the data iterator was interrupted"),
         }

@@ -176,9 +176,13 @@ impl Reader<'_> {
             let text = magic.to_le_bytes().iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
             let advice = match magic.to_le_bytes()[0] {
                 b'{' if text => {
-                    "It looks like a symbol file: the two are in each other's place. Pass the .params one here"
+                    "It looks like a symbol file: the two are in each other's place. Pass the \
+                     .params one here"
                 }
-                _ => "Pass a file written by mx.nd.save, save_parameters or export (the .params one)",
+                _ => {
+                    "Pass a file written by mx.nd.save, save_parameters or export (the .params \
+                      one)"
+                }
             };
             return Err(self.malformed_with("magic number of the list", 8, found, advice));
         }

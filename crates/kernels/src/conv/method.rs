@@ -171,7 +171,8 @@ impl FromStr for Method {
         found.ok_or_else(|| {
             let known: Vec<&str> = Method::all().map(Method::name).collect();
             format!(
-                "`{s}` is not a method of convolution; known: {}. Tables of another version have to be measured again",
+                "`{s}` is not a method of convolution; known: {}. Tables of another version have \
+                 to be measured again",
                 known.join(", ")
             )
         })

@@ -52,7 +52,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     // Also false for NaN.
     if !(steps > 0.0 && steps * repeat as f64 <= u32::MAX as f64) {
         return Err(value_error(format!(
-            "Invalid range (start, stop, step) = ({start}, {stop}, {step}): expected at least one value and no more than 2^32"
+            "Invalid range (start, stop, step) = ({start}, {stop}, {step}): expected at least one \
+             value and no more than 2^32"
         )));
     }
     shapes.set_output(0, Shape::new(&[steps as usize * repeat as usize]))

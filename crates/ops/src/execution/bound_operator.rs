@@ -209,7 +209,8 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
 fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {
     if let Some(elsewhere) = given.unwrap_or(&[]).iter().find(|a| a.context().device() != context.device()) {
         let message = format!(
-            "out= is on {}, but the operator runs on {context}; give an array there, or copy the result with copyto",
+            "out= is on {}, but the operator runs on {context}; give an array there, or copy the \
+             result with copyto",
             elsewhere.context()
         );
         return Err(OpError::new(FailureKind::Device, message));
@@ -219,7 +220,8 @@ fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Conte
         None => Ok(()),
         Some(other) => {
             let message = format!(
-                "all inputs must live on one context, but one is on {} and another on {}; use as_in_context",
+                "all inputs must live on one context, but one is on {} and another on {}; use \
+                 as_in_context",
                 first.context(),
                 other.context()
             );

@@ -20,7 +20,8 @@ pub static OPS: &[OpDef] = &[OpDef {
             "type",
             AttrKind::Int,
             "0",
-            "What it shows: 0 a colour, 1 the outermost pixel, 2 the mirrored image, 3 the repeated image, 4 the image mirrored at its outermost pixel.",
+            "What it shows: 0 a colour, 1 the outermost pixel, 2 the mirrored image, 3 the \
+             repeated image, 4 the image mirrored at its outermost pixel.",
         ),
         AttrDef::new("value", AttrKind::Float, "0.0", "The colour: one number for all channels."),
         AttrDef::new("values", AttrKind::Floats, "()", "The colour: a number for each channel."),

@@ -58,7 +58,9 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_image_random_color_jitter",
         aliases: &["_npx__image_random_color_jitter"],
-        doc: "Changes brightness, contrast, saturation and hue of (height, width, channels) in random order, each by a random factor around 1, or for hue by a part of a circle around 0.",
+        doc: "Changes brightness, contrast, saturation and hue of (height, width, channels) in \
+              random order, each by a random factor around 1, or for hue by a part of a circle \
+              around 0.",
         attrs: &[
             AttrDef::required("brightness", AttrKind::Float, "Most that the factor of the brightness differs from 1."),
             AttrDef::required("contrast", AttrKind::Float, "Most that the factor of the contrast differs from 1."),
@@ -74,7 +76,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_image_adjust_lighting",
         aliases: &["_npx__image_adjust_lighting"],
-        doc: "Adds alpha of each of the three main directions of the colours of ImageNet to (height, width, channels).",
+        doc: "Adds alpha of each of the three main directions of the colours of ImageNet to \
+              (height, width, channels).",
         attrs: &[AttrDef::required("alpha", AttrKind::Floats, "Three factors.")],
         bind: |attrs, signature| {
             let alpha = <[f64; 3]>::try_from(attrs.floats("alpha"))
@@ -87,7 +90,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_image_random_lighting",
         aliases: &["_npx__image_random_lighting"],
-        doc: "Adds each of the three main directions of the colours of ImageNet to (height, width, channels), times normally distributed factors.",
+        doc: "Adds each of the three main directions of the colours of ImageNet to (height, width, \
+              channels), times normally distributed factors.",
         attrs: &[AttrDef::new("alpha_std", AttrKind::Float, "0.05", "Deviation of the factors.")],
         bind: |attrs, signature| {
             let deviation = attrs.float("alpha_std");

@@ -10,7 +10,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_image_crop",
     aliases: &["_npx__image_crop"],
-    doc: "The part of (height, width, channels), or of a batch of it, that begins at column x and row y.",
+    doc: "The part of (height, width, channels), or of a batch of it, that begins at column x and \
+          row y.",
     attrs: &[
         AttrDef::required("x", AttrKind::Int, "First column."),
         AttrDef::required("y", AttrKind::Int, "First row."),
@@ -34,7 +35,8 @@ fn part(attrs: &Attrs, axis: usize, size: Option<usize>) -> Result<[usize; 2], O
     }
     match size {
         Some(size) if first.checked_add(count).is_none_or(|end| end > size as i64) => Err(shape_error(format!(
-            "{start} + {length} should not be greater than input {length}: {first} + {count} > {size}"
+            "{start} + {length} should not be greater than input {length}: {first} + {count} > \
+             {size}"
         ))),
         _ => Ok([first as usize, count as usize]),
     }

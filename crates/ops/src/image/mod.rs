@@ -36,7 +36,8 @@ pub(crate) fn image_axis(shapes: &Shapes<'_>) -> Result<Option<usize>, OpError> 
     match dims.len() {
         3 | 4 => Ok(Some(dims.len() - 3)),
         _ => Err(shape_error(format!(
-            "Input image must have shape (height, width, channels), or (N, height, width, channels) but got {}",
+            "Input image must have shape (height, width, channels), or (N, height, width, \
+             channels) but got {}",
             shapes.inputs[0]
         ))),
     }

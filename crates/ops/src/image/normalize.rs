@@ -8,7 +8,8 @@ use mxrt_kernels::image::layout::normalize;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_image_normalize",
     aliases: &["_npx__image_normalize"],
-    doc: "Subtracts mean from (channels, height, width), or a batch of it, and divides by std: one number, or one for each of the 1 or 3 channels.",
+    doc: "Subtracts mean from (channels, height, width), or a batch of it, and divides by std: one \
+          number, or one for each of the 1 or 3 channels.",
     attrs: &[
         AttrDef::new("mean", AttrKind::Floats, "(0.0, 0.0, 0.0, 0.0)", "Mean of each channel."),
         AttrDef::new("std", AttrKind::Floats, "(1.0, 1.0, 1.0, 1.0)", "Standard deviation of each channel."),
@@ -25,7 +26,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         [channels, _, _] | [_, channels, _, _] => channels,
         _ => {
             return Err(shape_error(format!(
-                "Input tensor must have shape (channels, height, width), or (N, channels, height, width), but got {}",
+                "Input tensor must have shape (channels, height, width), or (N, channels, height, \
+                 width), but got {}",
                 shapes.inputs[0]
             )));
         }
@@ -34,7 +36,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         Some(channels @ (1 | 3)) => terms(shapes.attrs, channels).map(drop),
         None => Ok(()),
         Some(_) => Err(shape_error(format!(
-            "the channel dimension of the input tensor must have either 1 or 3 elements, but got input with shape {}",
+            "the channel dimension of the input tensor must have either 1 or 3 elements, but got \
+             input with shape {}",
             shapes.inputs[0]
         ))),
     }

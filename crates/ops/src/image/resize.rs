@@ -10,7 +10,8 @@ const INTERP: AttrDef = AttrDef::new(
     "interp",
     AttrKind::Int,
     "1",
-    "How pixels are made: 0 nearest, 1 bilinear, 2 cubic, 3 mean of the area, 4 Lanczos of 8 pixels.",
+    "How pixels are made: 0 nearest, 1 bilinear, 2 cubic, 3 mean of the area, 4 Lanczos of 8 \
+     pixels.",
 );
 
 /// Rows of the table.

@@ -10,7 +10,8 @@ use mxrt_tensor::{DType, PartialShape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_image_to_tensor",
     aliases: &["_npx__image_to_tensor"],
-    doc: "From (height, width, channels) with values from 0 to 255 to (channels, height, width), float32, from 0 to 1; a batch of images has a first axis more.",
+    doc: "From (height, width, channels) with values from 0 to 255 to (channels, height, width), \
+          float32, from 0 to 1; a batch of images has a first axis more.",
     ignores_unknown_attrs: true,
     infer_shape,
     infer_dtype: |dtypes| dtypes.set_output(0, DType::F32),

@@ -9,7 +9,8 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_onehot_encode",
-        doc: "Rows like those of rhs with a one where lhs says, else zeros; no one where lhs is outside.",
+        doc: "Rows like those of rhs with a one where lhs says, else zeros; no one where lhs is \
+              outside.",
         inputs: Inputs::Fixed(&["lhs", "rhs"]),
         infer_shape: |shapes| {
             rows(shapes, 1, 0, "lhs")?;
@@ -31,7 +32,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "fill_element_0index",
-        doc: "lhs with the elements of mhs, one in each row, where rhs says; none where rhs is outside.",
+        doc: "lhs with the elements of mhs, one in each row, where rhs says; none where rhs is \
+              outside.",
         inputs: Inputs::Fixed(&["lhs", "mhs", "rhs"]),
         infer_shape: |shapes| {
             rows(shapes, 0, 1, "mhs")?;

@@ -26,7 +26,8 @@ pub static OPS: &[OpDef] = &[
                 }
                 Some((None, _)) => Ok(()),
                 _ => Err(shape_error(format!(
-                    "data has shape {} but its first axis must hold one index for each of {axes} axes",
+                    "data has shape {} but its first axis must hold one index for each of {axes} \
+                     axes",
                     shapes.inputs[0]
                 ))),
             }

@@ -40,7 +40,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let want = if rank == 1 && dims.len() > 1 { PartialShape::from_dims([dims[0]]) } else { common.clone() };
     shapes.set_input(0, "condition", want).map_err(|_| {
         shape_error(format!(
-            "condition has shape {condition} but x {common} needs its shape, or one value for each row"
+            "condition has shape {condition} but x {common} needs its shape, or one value for each \
+             row"
         ))
     })
 }

@@ -30,7 +30,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_slogdet",
         aliases: &["_npi_slogdet", "linalg_slogdet"],
-        doc: "Sign of the determinant of square matrices, and the logarithm of its absolute value; of a single matrix as arrays of shape (1,).",
+        doc: "Sign of the determinant of square matrices, and the logarithm of its absolute value; \
+              of a single matrix as arrays of shape (1,).",
         inputs: Inputs::Fixed(&["A"]),
         outputs: Outputs::Count(|_| 2),
         hidden_outputs: |_| 2,

@@ -48,7 +48,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_sumlogdiag",
         aliases: &["linalg_sumlogdiag"],
-        doc: "The sum of the logarithms of the diagonal of square matrices; of a single matrix as an array of shape (1,).",
+        doc: "The sum of the logarithms of the diagonal of square matrices; of a single matrix as \
+              an array of shape (1,).",
         inputs: Inputs::Fixed(&["A"]),
         infer_shape: |shapes| {
             let Some((mut dims, _)) = square_matrices(shapes, 0, "A")? else { return Ok(()) };

@@ -14,7 +14,9 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_potrf",
         aliases: &["linalg_potrf"],
-        doc: "The Cholesky factor of symmetric, positive definite matrices: A = L L^T, or U^T U if not lower.\n\nOne triangle of A is read. A matrix that is not positive definite is an error; NaN is not.",
+        doc: "The Cholesky factor of symmetric, positive definite matrices: A = L L^T, or U^T U if \
+              not lower.\n\nOne triangle of A is read. A matrix that is not positive definite is \
+              an error; NaN is not.",
         inputs: Inputs::Fixed(&["A"]),
         attrs: LOWER,
         infer_shape: square_like_input,
@@ -30,7 +32,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_potri",
         aliases: &["linalg_potri"],
-        doc: "The inverse of symmetric, positive definite matrices that are given by the factor of linalg.potrf.",
+        doc: "The inverse of symmetric, positive definite matrices that are given by the factor of \
+              linalg.potrf.",
         inputs: Inputs::Fixed(&["A"]),
         attrs: LOWER,
         infer_shape: square_like_input,
@@ -46,7 +49,9 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_gelqf",
         aliases: &["linalg_gelqf"],
-        doc: "The factors Q and L of matrices with no more rows than columns: A = L Q.\n\nL is lower triangular; the rows of Q, which has the shape of A, are orthonormal. Signs are LAPACK's.",
+        doc: "The factors Q and L of matrices with no more rows than columns: A = L Q.\n\nL is \
+              lower triangular; the rows of Q, which has the shape of A, are orthonormal. Signs \
+              are LAPACK's.",
         inputs: Inputs::Fixed(&["A"]),
         outputs: Outputs::Count(|_| 2),
         infer_shape: infer_gelqf,
@@ -64,7 +69,9 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_linalg_syevd",
-        doc: "Eigenvectors and eigenvalues of symmetric matrices: A = U^T diag(L) U.\n\nThe lower triangle of A is read. The rows of U are the eigenvectors; the element of largest magnitude of each, the first of equal ones, is positive. L ascends.",
+        doc: "Eigenvectors and eigenvalues of symmetric matrices: A = U^T diag(L) U.\n\nThe lower \
+              triangle of A is read. The rows of U are the eigenvectors; the element of largest \
+              magnitude of each, the first of equal ones, is positive. L ascends.",
         inputs: Inputs::Fixed(&["A"]),
         outputs: Outputs::Count(|_| 2),
         infer_shape: |shapes| {

@@ -14,7 +14,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_gemm",
         aliases: &["linalg_gemm"],
-        doc: "alpha * A B + beta * C for matrices whose columns are the last axis, and whose rows are the axis before it or another.",
+        doc: "alpha * A B + beta * C for matrices whose columns are the last axis, and whose rows \
+              are the axis before it or another.",
         inputs: Inputs::Fixed(&["A", "B", "C"]),
         attrs: &[
             AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose A."),
@@ -34,7 +35,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_gemm2",
         aliases: &["linalg_gemm2"],
-        doc: "alpha * A B for matrices whose columns are the last axis, and whose rows are the axis before it or another.",
+        doc: "alpha * A B for matrices whose columns are the last axis, and whose rows are the \
+              axis before it or another.",
         inputs: Inputs::Fixed(&["A", "B"]),
         attrs: &[
             AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose A."),

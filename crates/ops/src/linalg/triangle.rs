@@ -13,7 +13,8 @@ const ATTRS: &[AttrDef] = &[
         "offset",
         AttrKind::Int,
         "0",
-        "The diagonal at which the triangle begins: a positive one has the upper triangle behind it, a negative one the lower.",
+        "The diagonal at which the triangle begins: a positive one has the upper triangle behind \
+         it, a negative one the lower.",
     ),
     AttrDef::new("lower", AttrKind::Bool, "True", "Which triangle is meant where offset is 0."),
 ];
@@ -23,7 +24,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_maketrian",
         aliases: &["linalg_maketrian"],
-        doc: "Matrices with the last axis of A as a triangle, and zeros elsewhere.\n\nA lower triangle is filled row by row, an upper one column by column.",
+        doc: "Matrices with the last axis of A as a triangle, and zeros elsewhere.\n\nA lower \
+              triangle is filled row by row, an upper one column by column.",
         inputs: Inputs::Fixed(&["A"]),
         attrs: ATTRS,
         infer_shape: |shapes| {
@@ -40,7 +42,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_extracttrian",
         aliases: &["linalg_extracttrian"],
-        doc: "A triangle of square matrices as a vector.\n\nA lower triangle is read row by row, an upper one column by column.",
+        doc: "A triangle of square matrices as a vector.\n\nA lower triangle is read row by row, \
+              an upper one column by column.",
         inputs: Inputs::Fixed(&["A"]),
         attrs: ATTRS,
         infer_shape: |shapes| {

@@ -30,7 +30,8 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_trsm",
         aliases: &["linalg_trsm"],
-        doc: "The solution X of op(A) X = alpha * B, or of X op(A) = alpha * B with rightside, A being triangular.",
+        doc: "The solution X of op(A) X = alpha * B, or of X op(A) = alpha * B with rightside, A \
+              being triangular.",
         inputs: Inputs::Fixed(&["A", "B"]),
         attrs: ATTRS,
         infer_shape,

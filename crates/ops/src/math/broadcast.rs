@@ -52,7 +52,8 @@ pub(crate) fn broadcast_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             (Some(_), Some(_)) => {
                 let (lhs, rhs) = (&shapes.inputs[0], &shapes.inputs[1]);
                 return Err(shape_error(format!(
-                    "operands could not be broadcast together with shapes {lhs} {rhs}: extents must be equal or 1, counted from the last axis"
+                    "operands could not be broadcast together with shapes {lhs} {rhs}: extents \
+                     must be equal or 1, counted from the last axis"
                 )));
             }
             (known, None) | (None, known) => known,

@@ -19,7 +19,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "multi_all_finite",
-        doc: "1 if all elements of all arrays are finite in float32, else 0, as a float32 array of shape (1,).",
+        doc: "1 if all elements of all arrays are finite in float32, else 0, as a float32 array of \
+              shape (1,).",
         inputs: Inputs::Variadic { count: "num_arrays", prefix: "data_", named: |_| None },
         attrs: &[AttrDef::new("num_arrays", AttrKind::IntFrom(1), "1", "Number of arrays."), INIT],
         ..FINITE
@@ -46,7 +47,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_contrib_allclose",
-        doc: "1 if all elements are equal or differ by no more than atol + rtol * |b|, else 0, as a uint8 array of shape ().",
+        doc: "1 if all elements are equal or differ by no more than atol + rtol * |b|, else 0, as \
+              a uint8 array of shape ().",
         inputs: Inputs::Fixed(&["a", "b"]),
         attrs: &[
             AttrDef::new("rtol", AttrKind::Float, "9.99999975e-06", "Difference allowed relative to b."),
@@ -76,7 +78,8 @@ const FINITE: OpDef = OpDef {
     bind: |attrs, signature| {
         if !attrs.bool("init_output") {
             return Err(not_implemented(
-                "init_output=False is not there: an operator does not read what out holds; multiply the results",
+                "init_output=False is not there: an operator does not read what out holds; \
+                 multiply the results",
             ));
         }
         signature.inputs.iter().try_for_each(check_float)?;

@@ -9,7 +9,9 @@ use mxrt_tensor::{DType, PartialShape};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_histogram",
     aliases: &["_npi_histogram"],
-    doc: "How many elements fall into each bin, in int64, and the edges of the bins, in the dtype of data.\n\nEither bin_cnt and range tell evenly wide bins, or bins has ascending edges. The last bin has its upper edge too; elements outside of all bins are not counted.",
+    doc: "How many elements fall into each bin, in int64, and the edges of the bins, in the dtype \
+          of data.\n\nEither bin_cnt and range tell evenly wide bins, or bins has ascending edges. \
+          The last bin has its upper edge too; elements outside of all bins are not counted.",
     inputs: Inputs::ByAttrs(|attrs| if attrs.opt_int("bin_cnt").is_some() { &["data"] } else { &["data", "bins"] }),
     outputs: Outputs::Count(|_| 2),
     attrs: &[

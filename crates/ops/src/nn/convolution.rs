@@ -108,7 +108,8 @@ impl ConvGeometry {
         let (filters, groups) = (attrs.count("num_filter"), attrs.count("num_group"));
         if filters == 0 || groups == 0 || filters % groups != 0 {
             return Err(value_error(format!(
-                "num_filter={filters} must be positive and a multiple of num_group={groups}, which must be positive too"
+                "num_filter={filters} must be positive and a multiple of num_group={groups}, which \
+                 must be positive too"
             )));
         }
         match attrs.opt_str("layout") {
@@ -140,7 +141,8 @@ impl ConvGeometry {
         let checked = dilate.checked_mul(kernel).and(n.checked_add(2 * pad));
         checked.and_then(|_| conv_size(n, kernel, self.stride[axis], pad, dilate)).ok_or_else(|| {
             shape_error(format!(
-                "kernel size exceeds input: the kernel covers {} along spatial axis {axis}, but the input has {n} + 2 * {pad} (padding)",
+                "kernel size exceeds input: the kernel covers {} along spatial axis {axis}, but \
+                 the input has {n} + 2 * {pad} (padding)",
                 dilate.saturating_mul(kernel - 1).saturating_add(1)
             ))
         })
@@ -154,7 +156,8 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     if dims.len() != spatial + 2 {
         return Err(shape_error(format!(
-            "data has shape {} with {} axes, but a kernel of {spatial} extents needs {}: batch, channels and {spatial} spatial axes",
+            "data has shape {} with {} axes, but a kernel of {spatial} extents needs {}: batch, \
+             channels and {spatial} spatial axes",
             shapes.inputs[0],
             dims.len(),
             spatial + 2
@@ -194,7 +197,8 @@ pub(crate) fn infer_parameters(
     shapes.set_input(index, "weight", weight.clone()).map_err(|_| {
         let kernel = Shape::new(&geometry.kernel);
         shape_error(format!(
-            "weight has shape {have} but input {} with num_filter={filters}, kernel={kernel} and num_group={groups} needs {weight}",
+            "weight has shape {have} but input {} with num_filter={filters}, kernel={kernel} and \
+             num_group={groups} needs {weight}",
             shapes.inputs[0]
         ))
     })?;

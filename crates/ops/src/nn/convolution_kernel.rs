@@ -90,7 +90,8 @@ pub(crate) fn bind_convolution(
         },
         DType::F64 => Ok(Box::new(PlainConvolution::<f64>::new(geometry, epilogue, work))),
         other => Err(type_error(format!(
-            "dtype {other} is not supported by convolutions on the CPU, only float32 and float64; convert with astype"
+            "dtype {other} is not supported by convolutions on the CPU, only float32 and float64; \
+             convert with astype"
         ))),
     }
 }

@@ -107,7 +107,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (weight, have) = (PartialShape::from_dims(weight), shapes.inputs[1].clone());
     shapes.set_input(1, "weight", weight.clone()).map_err(|_| {
         shape_error(format!(
-            "weight has shape {have} but input {} with num_filter={filters} and num_group={groups} needs {weight}",
+            "weight has shape {have} but input {} with num_filter={filters} and num_group={groups} \
+             needs {weight}",
             shapes.inputs[0]
         ))
     })?;

@@ -35,7 +35,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let have = shapes.inputs[1].clone();
     shapes.set_input(1, "weight", PartialShape::from_dims([Some(rows), Some(width)])).map_err(|_| {
         shape_error(format!(
-            "weight has shape {have} but input_dim={rows} and output_dim={width} need ({rows}, {width})"
+            "weight has shape {have} but input_dim={rows} and output_dim={width} need ({rows}, \
+             {width})"
         ))
     })?;
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };

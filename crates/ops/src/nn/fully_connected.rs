@@ -67,7 +67,8 @@ fn infer_parameters(shapes: &mut Shapes<'_>, inputs: Option<usize>, outputs: usi
     shapes.set_input(1, "weight", want.clone()).map_err(|_| {
         let flatten = if shapes.attrs.bool("flatten") { "True" } else { "False" };
         shape_error(format!(
-            "weight has shape {have} but input {} with num_hidden={outputs} and flatten={flatten} needs {want}",
+            "weight has shape {have} but input {} with num_hidden={outputs} and flatten={flatten} \
+             needs {want}",
             shapes.inputs[0]
         ))
     })?;

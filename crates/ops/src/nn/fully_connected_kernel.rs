@@ -30,7 +30,8 @@ pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogu
         })),
         DType::F64 => Ok(Box::new(PlainDense::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
-            "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; convert with astype"
+            "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; \
+             convert with astype"
         ))),
     }
 }

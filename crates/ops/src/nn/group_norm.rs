@@ -46,7 +46,8 @@ fn group_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let groups = shapes.attrs.count("num_groups");
     if dims.len() < 3 || dims[1].is_some_and(|c| c % groups != 0) {
         return Err(shape_error(format!(
-            "data has shape {} but needs at least 3 axes and channels (axis 1) that num_groups={groups} divides",
+            "data has shape {} but needs at least 3 axes and channels (axis 1) that \
+             num_groups={groups} divides",
             shapes.inputs[0]
         )));
     }

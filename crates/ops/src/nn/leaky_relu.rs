@@ -66,7 +66,8 @@ fn gamma_shape(gamma: &Shape, data: &Shape) -> Result<Shape, OpError> {
         && shape.iter().rev().zip(data.iter().rev()).all(|(have, want)| *have == 1 || have == want);
     if !fits {
         return Err(shape_error(format!(
-            "gamma has shape {gamma} but input {data} needs one value, or one for each channel (axis 1)"
+            "gamma has shape {gamma} but input {data} needs one value, or one for each channel \
+             (axis 1)"
         )));
     }
     Ok(shape)

@@ -74,7 +74,8 @@ impl PoolGeometry {
     pub fn new(attrs: &Attrs, rank: usize) -> Result<PoolGeometry, OpError> {
         if !(3..=5).contains(&rank) {
             return Err(shape_error(format!(
-                "data has {rank} axes; expected 3, 4 or 5: batch, channels and one to three spatial axes"
+                "data has {rank} axes; expected 3, 4 or 5: batch, channels and one to three \
+                 spatial axes"
             )));
         }
         // Pooling_v1 has neither a layout nor a way to count padding.
@@ -122,7 +123,8 @@ impl PoolWindows {
             if given.len() != spatial {
                 let have = given.len();
                 return Err(shape_error(format!(
-                    "{name} has {have} entries but the input has {spatial} spatial axes (batch and channels not counted)"
+                    "{name} has {have} entries but the input has {spatial} spatial axes (batch and \
+                     channels not counted)"
                 )));
             }
             Ok::<Dims, OpError>(given)

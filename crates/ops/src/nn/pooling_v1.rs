@@ -9,7 +9,9 @@ use mxrt_kernels::par::{chunk_by_work, par_chunks_mut};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Pooling_v1",
-    doc: "The largest, mean or sum of sliding windows over two spatial axes, as MXNet's first versions compute it.\n\nPadding takes part as zeros, in the largest too, and the mean is over the whole window, even where it reaches beyond the padding.",
+    doc: "The largest, mean or sum of sliding windows over two spatial axes, as MXNet's first \
+          versions compute it.\n\nPadding takes part as zeros, in the largest too, and the mean is \
+          over the whole window, even where it reaches beyond the padding.",
     attrs: &[
         AttrDef::new("kernel", AttrKind::Shape, "()", "Window: (height, width)."),
         AttrDef::new("pool_type", AttrKind::Enum(&["avg", "max", "sum"]), "max", "What is computed from a window."),

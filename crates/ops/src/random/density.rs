@@ -17,7 +17,8 @@ macro_rules! density {
             doc: concat!(
                 "The density of ",
                 $doc,
-                ".\n\nThe parameters have one shape, with which the shape of sample begins: they hold for all samples in the axes behind it."
+                ".\n\nThe parameters have one shape, with which the shape of sample begins: they \
+                 hold for all samples in the axes behind it."
             ),
             inputs: Inputs::Fixed($inputs),
             attrs: IS_LOG,
@@ -83,7 +84,9 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_random_pdf_dirichlet",
         aliases: &["random_pdf_dirichlet"],
-        doc: "The density of Dirichlet distributions.\n\nThe last axis of sample holds the numbers of one sample, and that of alpha the parameters for them. The axes of alpha before it are the first ones of sample.",
+        doc: "The density of Dirichlet distributions.\n\nThe last axis of sample holds the numbers \
+              of one sample, and that of alpha the parameters for them. The axes of alpha before \
+              it are the first ones of sample.",
         inputs: Inputs::Fixed(&["sample", "alpha"]),
         attrs: IS_LOG,
         infer_shape: |shapes| infer_shape(shapes, true),
@@ -101,7 +104,8 @@ fn infer_shape(shapes: &mut Shapes<'_>, vectors: bool) -> Result<(), OpError> {
     let (Some(mut sample), Some(rank)) = (shapes.dims(0), parameters.rank()) else { return Ok(()) };
     if rank > sample.len() || (vectors && rank == 0) {
         return Err(shape_error(format!(
-            "the parameters have shape {parameters}, but sample has shape {}, which must begin with it",
+            "the parameters have shape {parameters}, but sample has shape {}, which must begin \
+             with it",
             shapes.inputs[0]
         )));
     }

@@ -10,7 +10,9 @@ use mxrt_tensor::{DType, PartialShape};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_sample_unique_zipfian",
-    doc: "Different numbers from 0 to range_max - 1, drawn with probabilities that fall like their inverse.\n\nshape is (rows, numbers). The outputs are the numbers, different within each row, and how many draws each row took, in int64.",
+    doc: "Different numbers from 0 to range_max - 1, drawn with probabilities that fall like their \
+          inverse.\n\nshape is (rows, numbers). The outputs are the numbers, different within each \
+          row, and how many draws each row took, in int64.",
     inputs: Inputs::Fixed(&[]),
     outputs: Outputs::Count(|_| 2),
     attrs: &[

@@ -64,7 +64,8 @@ fn head(shape: &Shape, heads: usize, parts: usize) -> Result<[usize; 3], OpError
     match shape[..] {
         [time, batch, width] if width % (heads * parts) == 0 => Ok([time, batch, width / (heads * parts)]),
         _ => Err(shape_error(format!(
-            "an input has shape {shape}; needed is (time, batch, heads * {parts} * dim) with heads={heads}"
+            "an input has shape {shape}; needed is (time, batch, heads * {parts} * dim) with \
+             heads={heads}"
         ))),
     }
 }

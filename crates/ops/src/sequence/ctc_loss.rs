@@ -9,7 +9,12 @@ use mxrt_tensor::{PartialShape, TensorRef};
 pub static OPS: &[OpDef] = &[OpDef {
     name: "CTCLoss",
     aliases: &["_contrib_CTCLoss", "_contrib_ctc_loss", "ctc_loss"],
-    doc: "Loss of connectionist temporal classification.\n\ndata is (steps, batch, symbols), before softmax; label (batch, labels), as symbols. data_lengths and label_lengths, of shape (batch,), are there if the flags say so; without label_lengths a label ends at the first 0 (blank_label='first') or -1 (blank_label='last'). The output is (batch,): the negative logarithm of the probability of the label; 0 for a label that needs more steps than there are. Graves et al., \"Connectionist Temporal Classification\" (2006).",
+    doc: "Loss of connectionist temporal classification.\n\ndata is (steps, batch, symbols), \
+          before softmax; label (batch, labels), as symbols. data_lengths and label_lengths, of \
+          shape (batch,), are there if the flags say so; without label_lengths a label ends at the \
+          first 0 (blank_label='first') or -1 (blank_label='last'). The output is (batch,): the \
+          negative logarithm of the probability of the label; 0 for a label that needs more steps \
+          than there are. Graves et al., \"Connectionist Temporal Classification\" (2006).",
     inputs: Inputs::ByAttrs(|attrs| match (attrs.bool("use_data_lengths"), attrs.bool("use_label_lengths")) {
         (true, true) => &["data", "label", "data_lengths", "label_lengths"],
         (true, false) => &["data", "label", "data_lengths"],

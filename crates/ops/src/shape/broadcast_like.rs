@@ -32,7 +32,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         (None, None) => {
             if lhs.len() != rhs.len() {
                 return Err(shape_error(format!(
-                    "lhs {} and rhs {} must have the same number of axes; or give lhs_axes and rhs_axes",
+                    "lhs {} and rhs {} must have the same number of axes; or give lhs_axes and \
+                     rhs_axes",
                     shapes.inputs[0], shapes.inputs[1]
                 )));
             }

@@ -31,7 +31,8 @@ pub(crate) fn broadcast_extent(
 ) -> Result<Option<usize>, OpError> {
     match (have, want) {
         (Some(have), Some(want)) if have != want && have != 1 => Err(shape_error(format!(
-            "axis {axis} has {have} elements and cannot be broadcast to {want}: only axes of size 1 can"
+            "axis {axis} has {have} elements and cannot be broadcast to {want}: only axes of size \
+             1 can"
         ))),
         _ => Ok(want),
     }

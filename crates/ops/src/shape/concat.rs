@@ -84,7 +84,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         common.merge(&elsewhere(shape, None)).map_err(|_| {
             let first = &shapes.inputs[0];
             shape_error(format!(
-                "array {i} has shape {shape}, which does not fit the first, {first}, in all axes but {axis}"
+                "array {i} has shape {shape}, which does not fit the first, {first}, in all axes \
+                 but {axis}"
             ))
         })?;
     }

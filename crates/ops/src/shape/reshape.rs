@@ -45,7 +45,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         {
             let (from, to) = (PartialShape::from_dims(data), PartialShape::from_dims(out));
             return Err(shape_error(format!(
-                "an array of shape {from} has {have} elements and cannot be reshaped to {to}, which has {want}"
+                "an array of shape {from} has {have} elements and cannot be reshaped to {to}, \
+                 which has {want}"
             )));
         }
         shapes.set_output(0, PartialShape::from_dims(out))?;

@@ -47,7 +47,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             "num_outputs must divide it"
         };
         return Err(shape_error(format!(
-            "axis {axis} of {} has {n} elements and cannot be split into num_outputs={parts}: {need}",
+            "axis {axis} of {} has {n} elements and cannot be split into num_outputs={parts}: \
+             {need}",
             shapes.inputs[0]
         )));
     }

@@ -37,7 +37,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let named = shapes.attrs.ints("axes");
     if named.is_empty() && dims.len() != like.len() {
         return Err(shape_error(format!(
-            "data {} and shape_like {} have different numbers of axes; name the axes to cut with axes",
+            "data {} and shape_like {} have different numbers of axes; name the axes to cut with \
+             axes",
             shapes.inputs[0], shapes.inputs[1]
         )));
     }

@@ -10,7 +10,11 @@ use mxrt_tensor::PartialShape;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "Correlation",
-    doc: "How well patches of one image match shifted patches of another.\n\ndata1 and data2 are (batch, channels, height, width). The output is (batch, shifts, rows, columns): for every patch of data1 and every shift of data2 the mean of the products over the patch and all channels. Dosovitskiy et al., \"FlowNet: Learning Optical Flow with Convolutional Networks\" (2015).",
+    doc: "How well patches of one image match shifted patches of another.\n\ndata1 and data2 are \
+          (batch, channels, height, width). The output is (batch, shifts, rows, columns): for \
+          every patch of data1 and every shift of data2 the mean of the products over the patch \
+          and all channels. Dosovitskiy et al., \"FlowNet: Learning Optical Flow with \
+          Convolutional Networks\" (2015).",
     inputs: Inputs::Fixed(&["data1", "data2"]),
     hidden_outputs: |_| 2,
     attrs: &[
@@ -41,7 +45,8 @@ fn patches(attrs: &Attrs, size: usize) -> Result<usize, OpError> {
     match padded.checked_sub(border.saturating_mul(2)) {
         Some(n) if n > 0 => Ok(n.div_ceil(attrs.count("stride1"))),
         _ => Err(shape_error(format!(
-            "the image has {padded} rows or columns with its padding, but patches and shifts need more than {}",
+            "the image has {padded} rows or columns with its padding, but patches and shifts need \
+             more than {}",
             border.saturating_mul(2)
         ))),
     }

@@ -74,7 +74,8 @@ impl Sliding {
             .map(|axis| {
                 conv_size(image[axis], kernel[axis], stride[axis], pad[axis], dilate[axis]).ok_or_else(|| {
                     shape_error(format!(
-                        "kernel size exceeds input: spatial axis {axis} has {} + 2 * {} (padding) elements",
+                        "kernel size exceeds input: spatial axis {axis} has {} + 2 * {} (padding) \
+                         elements",
                         image[axis], pad[axis]
                     ))
                 })
@@ -130,7 +131,8 @@ fn col2im_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     };
     if rows.is_some_and(|rows| !rows.is_multiple_of(taps)) {
         return Err(shape_error(format!(
-            "data has shape {}, but its second axis must be a multiple of the {taps} taps of the kernel",
+            "data has shape {}, but its second axis must be a multiple of the {taps} taps of the \
+             kernel",
             shapes.inputs[0]
         )));
     }

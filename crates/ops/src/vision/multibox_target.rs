@@ -11,7 +11,14 @@ use mxrt_tensor::PartialShape;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_MultiBoxTarget",
     aliases: &["_npx_multibox_target"],
-    doc: "What a single-shot detector should predict for labelled images.\n\nanchor is (1, anchors, 4), label (batch, labels, 5 or more): class, corners; labels after the first of class -1 are not there. cls_pred is (batch, classes, anchors). Outputs: loc_target (batch, anchors * 4), boxes relative to the anchors; loc_mask of the same shape, 1 where an anchor shows an object; cls_target (batch, anchors): class plus 1, 0 for the background, ignore_label for anchors that do not count and for images without labels. Each object goes to the anchor that it overlaps most, the best pair first, of equal ones the first anchor, then the first object.",
+    doc: "What a single-shot detector should predict for labelled images.\n\nanchor is (1, \
+          anchors, 4), label (batch, labels, 5 or more): class, corners; labels after the first of \
+          class -1 are not there. cls_pred is (batch, classes, anchors). Outputs: loc_target \
+          (batch, anchors * 4), boxes relative to the anchors; loc_mask of the same shape, 1 where \
+          an anchor shows an object; cls_target (batch, anchors): class plus 1, 0 for the \
+          background, ignore_label for anchors that do not count and for images without labels. \
+          Each object goes to the anchor that it overlaps most, the best pair first, of equal ones \
+          the first anchor, then the first object.",
     inputs: Inputs::Fixed(&["anchor", "label", "cls_pred"]),
     outputs: Outputs::Named(|_| &["loc_target", "loc_mask", "cls_target"]),
     attrs: &[
@@ -19,14 +26,16 @@ pub static OPS: &[OpDef] = &[OpDef {
             "overlap_threshold",
             AttrKind::Float,
             "0.5",
-            "Intersection over union above which an anchor shows an object, even if another shows it better; not looked at if not positive.",
+            "Intersection over union above which an anchor shows an object, even if another shows \
+             it better; not looked at if not positive.",
         ),
         AttrDef::new("ignore_label", AttrKind::Float, "-1", "Class of anchors that do not count."),
         AttrDef::new(
             "negative_mining_ratio",
             AttrKind::Float,
             "-1",
-            "Background anchors for each anchor with an object, those predicted worst; all if not positive.",
+            "Background anchors for each anchor with an object, those predicted worst; all if not \
+             positive.",
         ),
         AttrDef::new(
             "negative_mining_thresh",
@@ -54,7 +63,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let [images, _, anchors] = three(shapes, 2, "cls_pred must be (batch, classes, anchors), but")?;
     if boxes == Some(0) || labels == Some(0) || width.is_some_and(|width| width < 5) {
         return Err(shape_error(format!(
-            "anchor {} and label {} must have an anchor, a label and 5 numbers for each label at least",
+            "anchor {} and label {} must have an anchor, a label and 5 numbers for each label at \
+             least",
             shapes.inputs[0], shapes.inputs[1]
         )));
     }
@@ -84,7 +94,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     };
     if target.negatives > 0.0 && (target.classes == 0 || target.negative_overlap <= 0.0) {
         return Err(value_error(
-            "with a positive negative_mining_ratio there must be a class, and negative_mining_thresh must be positive",
+            "with a positive negative_mining_ratio there must be a class, and \
+             negative_mining_thresh must be positive",
         ));
     }
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {

@@ -76,7 +76,8 @@ fn infer_shape(shapes: &mut Shapes<'_>, single: bool) -> Result<(), OpError> {
     }
     if channels.is_some_and(|c| c != anchors || c == 0) {
         return Err(shape_error(format!(
-            "cls_prob has shape {}, but scales and ratios make {} anchors, which need {anchors} channels",
+            "cls_prob has shape {}, but scales and ratios make {} anchors, which need {anchors} \
+             channels",
             shapes.inputs[0],
             anchors / 2
         )));
@@ -129,7 +130,8 @@ impl Kernel for ProposalKernel {
             if !(fits(image[0], self.proposals.size[0]) && fits(image[1], self.proposals.size[1])) {
                 let [height, width] = self.proposals.size;
                 return Err(value_error(format!(
-                    "im_info says {} x {} pixels, but {height} x {width} pixels of cls_prob with feature_stride={stride} cover less",
+                    "im_info says {} x {} pixels, but {height} x {width} pixels of cls_prob with \
+                     feature_stride={stride} cover less",
                     image[0], image[1]
                 )));
             }

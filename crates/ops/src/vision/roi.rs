@@ -116,7 +116,8 @@ fn align_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let bins = checked_product(&pooled)?;
     if channels.is_some_and(|c| !c.is_multiple_of(bins)) {
         return Err(shape_error(format!(
-            "data has shape {}, but position_sensitive needs a multiple of the {bins} bins as channels",
+            "data has shape {}, but position_sensitive needs a multiple of the {bins} bins as \
+             channels",
             shapes.inputs[0]
         )));
     }
@@ -161,7 +162,8 @@ fn position_sensitive_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let need = checked_product(&[channels, groups, groups])?;
     if have.is_some_and(|have| have != need) {
         return Err(shape_error(format!(
-            "data has shape {}, but output_dim={channels} and group_size={groups} need {need} channels",
+            "data has shape {}, but output_dim={channels} and group_size={groups} need {need} \
+             channels",
             shapes.inputs[0]
         )));
     }

@@ -78,7 +78,8 @@ fn nearest_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             (0, _) | (_, false) => channels.zip(own).map(|(a, b)| a + b),
             (_, true) if channels.is_some() && own.is_some() && own != channels => {
                 return Err(shape_error(format!(
-                    "{name} has shape {}, but inputs that are added must have as many channels as arg0 {}",
+                    "{name} has shape {}, but inputs that are added must have as many channels as \
+                     arg0 {}",
                     shapes.inputs[i], shapes.inputs[0]
                 )));
             }

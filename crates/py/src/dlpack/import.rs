@@ -109,7 +109,8 @@ fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<Taken> {
         return Ok(Taken { source: Source::Versioned(managed) });
     }
     Err(PyValueError::new_err(
-        "from_dlpack: the capsule holds no DLPack tensor, or was taken already; a capsule can be taken once",
+        "from_dlpack: the capsule holds no DLPack tensor, or was taken already; a capsule can be \
+         taken once",
     ))
 }
 

@@ -1,0 +1,181 @@
+//! From the text of an attribute to its value.
+
+use super::{AttrDef, AttrKind, AttrValue, bad, unknown};
+use mxrt_engine::OpError;
+use smallvec::SmallVec;
+
+/// The value that a text stands for.
+pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpError> {
+    let wrong_format = || format_error(def, text);
+    let value = match def.kind {
+        AttrKind::OptInt
+        | AttrKind::OptFloat
+        | AttrKind::OptBool
+        | AttrKind::OptShape
+        | AttrKind::OptFloats
+        | AttrKind::OptEnum(_)
+            if text == "None" =>
+        {
+            AttrValue::None
+        }
+        AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
+        AttrKind::IntFrom(least) => {
+            let value = parse_int(text).ok_or_else(wrong_format)?;
+            if value < least {
+                return Err(bad(format!(
+                    "value {value} for Parameter {} should be greater equal to {least}",
+                    def.name
+                )));
+            }
+            AttrValue::Int(value)
+        }
+        AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(parse_float(text).ok_or_else(wrong_format)?),
+        AttrKind::FloatIn(low, high) => {
+            let value = parse_float(text).ok_or_else(wrong_format)?;
+            if value < low || value > high {
+                return Err(bad(format!("value {value} for Parameter {} exceed bound [{low},{high}]", def.name)));
+            }
+            AttrValue::Float(value)
+        }
+        AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(match text {
+            "1" => true,
+            "0" => false,
+            _ if text.eq_ignore_ascii_case("true") => true,
+            _ if text.eq_ignore_ascii_case("false") => false,
+            _ => return Err(wrong_format()),
+        }),
+        AttrKind::Shape | AttrKind::OptShape => {
+            let items = tuple_items(text).ok_or_else(wrong_format)?;
+            AttrValue::Ints(items.iter().map(|t| parse_int(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
+        }
+        AttrKind::SparseShape => {
+            let items = tuple_items(text).ok_or_else(wrong_format)?;
+            let item = |t: &&str| if *t == "None" { Some(None) } else { parse_int(t).map(Some) };
+            AttrValue::OptInts(items.iter().map(item).collect::<Option<_>>().ok_or_else(wrong_format)?)
+        }
+        AttrKind::Floats | AttrKind::OptFloats => {
+            let items = tuple_items(text).ok_or_else(wrong_format)?;
+            AttrValue::Floats(items.iter().map(|t| parse_float(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
+        }
+        AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) => {
+            match words.iter().find(|w| **w == text) {
+                Some(word) => AttrValue::Word(word),
+                None => {
+                    let known: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
+                    return Err(bad(format!(
+                        "Invalid Input: '{text}' for parameter {}, valid values are: {{{}}}",
+                        def.name,
+                        known.join(", ")
+                    )));
+                }
+            }
+        }
+        AttrKind::Str => AttrValue::Text(text.to_owned()),
+        AttrKind::Object(_) => return Err(unknown(&[], def.name)),
+    };
+    Ok(value)
+}
+
+/// Decimal with an optional sign; surrounding spaces and a Python 2 `L` inside tuples are accepted.
+fn parse_int(text: &str) -> Option<i64> {
+    let text = text.trim();
+    text.strip_prefix('+').unwrap_or(text).parse().ok()
+}
+
+/// Decimal or exponent form, `nan`, `inf`, a trailing `f`; nothing that overflows a double.
+fn parse_float(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let lower = text.to_ascii_lowercase();
+    let unsigned = lower.trim_start_matches(['+', '-']);
+    if matches!(unsigned, "nan" | "inf" | "infinity") {
+        return lower.parse().ok();
+    }
+    let digits = text.strip_suffix(['f', 'F']).unwrap_or(text);
+    let value: f64 = digits.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// The items of `(a, b)`, `[a, b]`, `(a,)`, `()` or a bare `a`. Bracket kinds may be mixed, as in
+/// MXNet.
+fn tuple_items(text: &str) -> Option<SmallVec<[&str; 4]>> {
+    let text = text.trim();
+    let Some(inner) = text.strip_prefix(['(', '[']) else {
+        let bare = !text.is_empty() && !text.contains([',', ')', ']', ' ']);
+        return bare.then(|| smallvec::smallvec![text]);
+    };
+    let inner = inner.strip_suffix([')', ']'])?.trim();
+    if inner.is_empty() {
+        return Some(SmallVec::new());
+    }
+    let inner = inner.strip_suffix(',').unwrap_or(inner);
+    Some(inner.split(',').map(|t| t.trim().strip_suffix('L').unwrap_or(t.trim())).collect())
+}
+
+fn format_error(def: &AttrDef, text: &str) -> OpError {
+    bad(format!("Invalid Parameter format for {} expect {} but value='{text}'", def.name, def.kind.describe()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attrs::Attrs;
+
+    fn parse(kind: AttrKind, text: &str) -> Result<AttrValue, OpError> {
+        parse_value(&AttrDef { name: "p", kind, default: None, doc: "" }, text)
+    }
+
+    #[test]
+    fn tuples_are_read_in_all_of_mxnets_spellings() {
+        for text in ["(3,3)", "[3,3]", "(3, 3)", " ( 3 , 3 ) ", "(3L,3L)", "(3,3,)", "[3,3)"] {
+            let got = parse(AttrKind::Shape, text);
+            assert_eq!(got.ok(), Some(AttrValue::Ints(smallvec::smallvec![3, 3])), "{text}");
+        }
+        assert_eq!(parse(AttrKind::Shape, "3").ok(), Some(AttrValue::Ints(smallvec::smallvec![3])));
+        assert_eq!(parse(AttrKind::Shape, "()").ok(), Some(AttrValue::Ints(smallvec::smallvec![])));
+        for text in ["3,3", "(3 3)", "(3,3", "(3.5,3)", "{3,3}", "(a,b)", "", "(,)"] {
+            assert!(parse(AttrKind::Shape, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn booleans_and_numbers_follow_the_parameter_parser() {
+        for (text, want) in [("True", true), ("true", true), ("1", true), ("FALSE", false), ("0", false)] {
+            assert_eq!(parse(AttrKind::Bool, text).ok(), Some(AttrValue::Bool(want)));
+        }
+        for text in ["yes", "2", "None", "", " True", "T"] {
+            assert!(parse(AttrKind::Bool, text).is_err(), "{text}");
+        }
+        for text in ["1.0", "1e0", "0x10", "1L", "", "99999999999999999999"] {
+            assert!(parse(AttrKind::Int, text).is_err(), "{text}");
+        }
+        assert_eq!(parse(AttrKind::Int, " +007 ").ok(), Some(AttrValue::Int(7)));
+        assert_eq!(parse(AttrKind::Float, "1.5f").ok(), Some(AttrValue::Float(1.5)));
+        assert_eq!(parse(AttrKind::Float, "-inf").ok(), Some(AttrValue::Float(f64::NEG_INFINITY)));
+        for text in ["abc", "", "None", "1e400"] {
+            assert!(parse(AttrKind::Float, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_parameter_and_what_was_expected() {
+        let message = |r: Result<AttrValue, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
+        assert_eq!(
+            message(parse(AttrKind::Shape, "abc")),
+            "Invalid Parameter format for p expect Shape(tuple) but value='abc'"
+        );
+        assert!(message(parse(AttrKind::Enum(&["max", "avg"]), "zzz")).contains("valid values are: {'max', 'avg'}"));
+        assert!(message(parse(AttrKind::IntFrom(1), "0")).contains("should be greater equal to 1"));
+        static DEFS: [AttrDef; 1] = [AttrDef::required("num_hidden", AttrKind::IntFrom(1), "")];
+        let missing = Attrs::parse(&DEFS, []).err().map(|e| e.message.clone()).unwrap_or_default();
+        assert_eq!(missing, "Required parameter num_hidden of int is not presented");
+        let unknown = Attrs::parse(&DEFS, [("nope", "1")]).err().map(|e| e.message.clone()).unwrap_or_default();
+        assert!(unknown.starts_with("Cannot find argument 'nope'"), "{unknown}");
+    }
+
+    #[test]
+    fn hidden_attributes_are_never_parsed() {
+        static DEFS: [AttrDef; 1] = [AttrDef::new("axis", AttrKind::Int, "1", "")];
+        let attrs = Attrs::parse(&DEFS, [("__shape__", "(1,)"), ("axis", "2")]);
+        assert_eq!(attrs.ok().map(|a| a.int("axis")), Some(2));
+    }
+}
