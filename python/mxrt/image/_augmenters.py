@@ -52,8 +52,8 @@ _GREY = (0.299, 0.587, 0.114)
 _Size = tuple[int, int]
 
 
-class Augmenter:
-    """Changes images: subclasses define ``__call__``. The keywords are what ``dumps`` writes."""
+class Described:
+    """What has arguments and can be written as JSON: augmenters of images, and of their boxes."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
@@ -61,6 +61,10 @@ class Augmenter:
     def dumps(self) -> Any:
         """Name and arguments as JSON."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+
+class Augmenter(Described):
+    """Changes images: subclasses define ``__call__``. The keywords are what ``dumps`` writes."""
 
     def __call__(self, src: NDArray) -> Any:
         raise NotImplementedError("Must override implementation.")
@@ -93,9 +97,17 @@ class RandomOrderAug(SequentialAug):
     """Several augmenters, in random order."""
 
     def __call__(self, src: NDArray) -> Any:
-        for augmenter in random.sample(list(self.ts), len(self.ts)):
-            src = augmenter(src)
-        return src
+        self.ts = shuffled(self.ts)
+        return super().__call__(src)
+
+
+def shuffled(augmenters: Sequence[Any]) -> list[Any]:
+    """A list in random order. MXNet shuffles the list of an augmenter anew at each call, beginning
+    with its last order; here it is replaced, as other threads may be using it.
+    """
+    order = list(augmenters)
+    random.shuffle(order)
+    return order
 
 
 class ResizeAug(Augmenter):
@@ -307,6 +319,9 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
+# Means and standard deviations of the channels of ImageNet, from 0 to 255.
+MEAN = (123.68, 116.28, 103.53)
+STD = (58.395, 57.12, 57.375)
 # Main directions of the colours of ImageNet and their deviations.
 EIGVAL = np.array([55.46, 4.794, 1.148])
 EIGVEC = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
@@ -354,6 +369,21 @@ def CreateAugmenter(
     if rand_mirror:
         augmenters.append(HorizontalFlipAug(0.5))
     augmenters.append(CastAug())
+    return augmenters + color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
+
+
+def color_augmenters(
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    pca_noise: float,
+    rand_gray: float,
+    mean: Any,
+    std: Any,
+) -> list[Augmenter]:
+    """Those of the usual augmenters that change colours, for floating-point images."""
+    augmenters: list[Augmenter] = []
     if brightness or contrast or saturation:
         augmenters.append(ColorJitterAug(brightness, contrast, saturation))
     if hue:
@@ -362,8 +392,8 @@ def CreateAugmenter(
         augmenters.append(LightingAug(pca_noise, EIGVAL, EIGVEC))
     if rand_gray > 0:
         augmenters.append(RandomGrayAug(rand_gray))
-    mean = _channel_values(mean, (123.68, 116.28, 103.53), "mean")
-    std = _channel_values(std, (58.395, 57.12, 57.375), "std")
+    mean = _channel_values(mean, MEAN, "mean")
+    std = _channel_values(std, STD, "std")
     if mean is not None or std is not None:
         augmenters.append(ColorNormalizeAug(mean, std))
     return augmenters

@@ -76,12 +76,13 @@ class ImageIter(DataIter):
         self.path_root = path_root
         self.last_batch_handle = last_batch_handle
         self.provide_data = [(data_name, (batch_size, *self.data_shape))]
+        self.provide_label: list[tuple[str, tuple[int, ...]]]
         self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
         self.imgrec = _records(path_imgrec, path_imgidx)
         self.imglist = _listed(path_imglist, imglist, dtype)
         self.seq = self._order(path_imgidx, part_index, num_parts)
         self.num_image = None if self.seq is None else len(self.seq)
-        self.auglist = CreateAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
+        self.auglist: list[Any] = CreateAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
         self.cur = 0
         # Samples that a short last batch left for the next epoch.
         self._left_over: list[tuple[NDArray, Any]] = []
@@ -153,9 +154,9 @@ class ImageIter(DataIter):
     def _sample(self) -> tuple[NDArray, Any]:
         label, content = self.next_sample()
         data = self.augmentation_transform(self.imdecode(content))
-        if self.label_width > 1 and np.size(_numbers(label)) != self.label_width:
+        if self.label_width > 1 and np.size(numbers(label)) != self.label_width:
             raise MXNetDataError(
-                f"image {self._place()}: it has {np.size(_numbers(label))} labels, label_width is {self.label_width}"
+                f"image {self._place()}: it has {np.size(numbers(label))} labels, label_width is {self.label_width}"
             )
         return self.postprocess_data(data), label
 
@@ -183,9 +184,12 @@ class ImageIter(DataIter):
             while len(samples) < self.batch_size:  # fewer images than a batch has
                 samples.append(samples[len(samples) % max(1, self.batch_size - missing)])
         data = np.stack([sample.asnumpy() for sample, _ in samples]).astype(np.float32, copy=False)
-        labels = np.stack([np.reshape(_numbers(label), -1)[: self.label_width] for _, label in samples])
-        label = array(labels if self.label_width > 1 else labels[:, 0])
-        return DataBatch([array(data)], [label], pad=missing)
+        return DataBatch([array(data)], [self._labels([label for _, label in samples])], pad=missing)
+
+    def _labels(self, labels: list[Any]) -> NDArray:
+        """The labels of a batch as one array."""
+        rows = np.stack([np.reshape(numbers(label), -1)[: self.label_width] for label in labels])
+        return array(rows if self.label_width > 1 else rows[:, 0])
 
     def _fill(self, samples: list[tuple[NDArray, Any]]) -> None:
         while len(samples) < self.batch_size:
@@ -235,7 +239,8 @@ class ImageIter(DataIter):
         return transpose(datum, axes=(2, 0, 1))
 
 
-def _numbers(label: Any) -> Any:
+def numbers(label: Any) -> Any:
+    """A label as an array of numpy."""
     return label.asnumpy() if isinstance(label, NDArray) else np.asarray(label, dtype=np.float32)
 
 

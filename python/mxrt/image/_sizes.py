@@ -60,12 +60,14 @@ def scale_down(src_size: _Size, size: _Size) -> _Size:
     """The size, as (width, height), of a cut that keeps its form but fits into an image of size
     `src_size`.
     """
+    width: float
+    height: float
     width, height = size
     most_wide, most_high = src_size
     if most_high < height:
-        width, height = float(width * most_high) / height, most_high  # type: ignore[assignment]
+        width, height = width * most_high / height, most_high
     if most_wide < width:
-        width, height = most_wide, float(height * most_wide) / width  # type: ignore[assignment]
+        width, height = most_wide, height * most_wide / width
     return int(width), int(height)
 
 
