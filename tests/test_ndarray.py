@@ -327,3 +327,21 @@ def test_ranges_of_integers_count_by_whole_numbers(mx) -> None:
         assert mx.nd.arange(10, 0, -1.5, dtype=dtype).asnumpy().tolist() == [10, 9, 8, 7, 6, 5, 4]
     assert mx.nd.arange(1.3, 6.6, 1.3, dtype="int32").asnumpy().tolist() == [1, 2, 3, 4, 5]
     assert mx.nd.arange(0, 2, 0.5).asnumpy().tolist() == [0, 0.5, 1, 1.5]
+
+
+def test_zipfian_draws_follow_their_distribution(mx) -> None:
+    """The expected counts are MXNet's formula; the drawn ones come close to them."""
+    mx.random.seed(5)
+    count, top = 20000, 8
+    true = mx.nd.array([3, 0])
+    drawn, expected, of_drawn = mx.nd.contrib.rand_zipfian(true, count, top)
+    assert drawn.dtype == np.int64 and drawn.shape == of_drawn.shape == (count,)
+    ranks = np.arange(1, top + 1)
+    want = np.log((ranks + 1) / ranks) / np.log(top + 1) * count
+    np.testing.assert_allclose(expected.asnumpy(), want[[3, 0]], rtol=1e-12)
+    np.testing.assert_allclose(of_drawn.asnumpy(), want[drawn.asnumpy()], rtol=1e-12)
+    assert np.abs(np.bincount(drawn.asnumpy(), minlength=top) - want).max() < 5 * np.sqrt(want.max())
+    symbol = mx.sym.Group(mx.sym.contrib.rand_zipfian(mx.sym.var("true"), count, top))
+    drawn, expected, of_drawn = symbol.eval(true=true)
+    np.testing.assert_allclose(expected.asnumpy(), want[[3, 0]], rtol=1e-12)
+    np.testing.assert_allclose(of_drawn.asnumpy(), want[drawn.asnumpy()], rtol=1e-12)

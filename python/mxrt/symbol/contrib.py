@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from .._functions import module_functions as _module_functions
 from ._make import make as _make
 from .control_flow import cond, foreach, while_loop
+from .zipfian import rand_zipfian
 
-__all__ = ["cond", "foreach", "while_loop"]
+__all__ = ["cond", "foreach", "rand_zipfian", "while_loop"]
 
 if TYPE_CHECKING:
     from .._signatures.contrib import *  # noqa: F403
