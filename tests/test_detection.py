@@ -30,12 +30,7 @@ def test_augmenters_make_what_mxnet_makes(mx) -> None:
 
 
 def test_batches_are_those_of_mxnet(mx, tmp_path: Path) -> None:
-    names = [name for name in RECORDED if name.endswith(("_data", "_label", "_pad"))]
-    made = cases.batches(mx, tmp_path)
-    # MXNet says that a batch which began in the epoch before were padded; all its images are new.
-    assert made.pop("roll_over_1_0_pad") == 0 and RECORDED["roll_over_1_0_pad"] == 2
-    names.remove("roll_over_1_0_pad")
-    close(made, names)
+    close(cases.batches(mx, tmp_path), [name for name in RECORDED if name.endswith(("_data", "_label", "_pad"))])
 
 
 def test_augmenters_are_written_as_mxnet_writes_them(mx) -> None:

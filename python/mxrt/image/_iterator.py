@@ -39,7 +39,8 @@ class ImageIter(DataIter):
     data_name, label_name : names in ``provide_data`` and ``provide_label``
     dtype : element type of the labels of lists
     last_batch_handle : when the last batch is short, ``pad`` completes it from the beginning,
-        ``discard`` leaves it out, ``roll_over`` begins the next epoch with it
+        ``discard`` leaves it out, ``roll_over`` begins the next epoch with it; ``pad`` of a batch
+        counts what completes it
     """
 
     def __init__(
@@ -84,8 +85,9 @@ class ImageIter(DataIter):
         self.num_image = None if self.seq is None else len(self.seq)
         self.auglist: list[Any] = CreateAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
         self.cur = 0
-        # Samples that a short last batch left for the next epoch.
+        # Samples of the next batch that are read already, and how many of them are of the last epoch.
         self._left_over: list[tuple[NDArray, Any]] = []
+        self._rolled_over = 0
         self._ended = False
         self.reset()
 
@@ -115,7 +117,7 @@ class ImageIter(DataIter):
 
     def hard_reset(self) -> None:
         """Begins again, without what the last batch left."""
-        self._left_over = []
+        self._left_over, self._rolled_over = [], 0
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
@@ -177,14 +179,17 @@ class ImageIter(DataIter):
             if not samples or self.last_batch_handle == "discard":
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
-                self._left_over = samples
+                self._left_over, self._rolled_over = samples, len(samples)
                 raise StopIteration
             self._start_over()
             self._fill(samples)
             while len(samples) < self.batch_size:  # fewer images than a batch has
                 samples.append(samples[len(samples) % max(1, self.batch_size - missing)])
         data = np.stack([sample.asnumpy() for sample, _ in samples]).astype(np.float32, copy=False)
-        return DataBatch([array(data)], [self._labels([label for _, label in samples])], pad=missing)
+        # As in MXNet, images that fill up those of the last epoch count as padding, too.
+        pad = self.batch_size - self._rolled_over if self._rolled_over else missing
+        self._rolled_over = 0
+        return DataBatch([array(data)], [self._labels([label for _, label in samples])], pad=pad)
 
     def _labels(self, labels: list[Any]) -> NDArray:
         """The labels of a batch as one array."""
