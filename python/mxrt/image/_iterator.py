@@ -85,7 +85,7 @@ class ImageIter(DataIter):
         self.num_image = None if self.seq is None else len(self.seq)
         self.auglist: list[Any] = CreateAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
         self.cur = 0
-        # Samples of the next batch that are read already, and how many of them are of the last epoch.
+        # Samples of the next batch that are read already, and how many of them the last epoch left.
         self._left_over: list[tuple[NDArray, Any]] = []
         self._rolled_over = 0
         self._ended = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ...base import numeric_types
 from ..hybrid_block import HybridBlock
@@ -109,24 +109,10 @@ class _Conv(WeightLayer):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def _check_layout(layout: str, allowed: tuple[str, ...]) -> None:
-    if layout not in allowed:
-        names = " and ".join(f"'{one}'" for one in allowed)
-        raise AssertionError(f"Only supports {names} layout for now, got '{layout}'")
+class _ConvLayer(_Conv):
+    """A convolution over as many axes as its layouts have; the first of these is the default."""
 
-
-class Conv1D(_Conv):
-    """A convolution over one axis, such as time.
-
-    Parameters
-    ----------
-    channels : number of channels of the output
-    kernel_size, strides, padding, dilation : a number, or one for every axis
-    groups : into how many groups that see nothing of each other the channels are divided
-    layout : ``NCW``
-    activation : name of an activation function, or None
-    in_channels : number of channels of the input; 0: known from the first call
-    """
+    _layouts: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,
@@ -136,7 +122,7 @@ class Conv1D(_Conv):
         padding: Any = 0,
         dilation: Any = 1,
         groups: int = 1,
-        layout: str = "NCW",
+        layout: str | None = None,
         activation: str | None = None,
         use_bias: bool = True,
         weight_initializer: Any = None,
@@ -144,7 +130,21 @@ class Conv1D(_Conv):
         in_channels: int = 0,
         **kwargs: Any,
     ) -> None:
-        _check_layout(layout, ("NCW",))
+        """Makes the layer.
+
+        Parameters
+        ----------
+        channels : number of channels of the output
+        kernel_size, strides, padding, dilation : a number, or one for every axis
+        groups : into how many groups that see nothing of each other the channels are divided
+        layout : order of the axes of the input and the output
+        activation : name of an activation function, or None
+        in_channels : number of channels of the input; 0: known from the first call
+        """
+        layout = self._layouts[0] if layout is None else layout
+        if layout not in self._layouts:
+            names = " and ".join(f"'{one}'" for one in self._layouts)
+            raise AssertionError(f"Only supports {names} layout for now, got '{layout}'")
         super().__init__(
             channels,
             kernel_size,
@@ -162,18 +162,8 @@ class Conv1D(_Conv):
         )
 
 
-class Conv1DTranspose(_Conv):
-    """A transposed convolution over one axis, such as time.
-
-    Parameters
-    ----------
-    channels : number of channels of the output
-    kernel_size, strides, padding, output_padding, dilation : a number, or one for every axis
-    groups : into how many groups that see nothing of each other the channels are divided
-    layout : ``NCW``
-    activation : name of an activation function, or None
-    in_channels : number of channels of the input; 0: known from the first call
-    """
+class _TransposedConvLayer(_ConvLayer):
+    """A transposed convolution over as many axes as its layouts have."""
 
     def __init__(
         self,
@@ -183,227 +173,57 @@ class Conv1DTranspose(_Conv):
         padding: Any = 0,
         output_padding: Any = 0,
         dilation: Any = 1,
-        groups: int = 1,
-        layout: str = "NCW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
+        *args: Any,
         **kwargs: Any,
     ) -> None:
-        _check_layout(layout, ("NCW",))
-        self.outpad = per_axis(output_padding, 1, "output_padding")
+        """Makes the layer.
+
+        Parameters
+        ----------
+        output_padding : how much is added to each extent of the output; a number, or one for every
+            axis
+
+        The others are those of :class:`Conv2D`, in its order.
+        """
+        self.outpad = per_axis(output_padding, len(self._layouts[0]) - 2, "output_padding")
         kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+        super().__init__(channels, kernel_size, strides, padding, dilation, *args, **kwargs)
 
 
-class Conv2D(_Conv):
-    """A convolution over two axes, such as images.
+class Conv1D(_ConvLayer):
+    """A convolution over one axis, such as time; layout ``NCW``."""
 
-    Parameters
-    ----------
-    channels : number of channels of the output
-    kernel_size, strides, padding, dilation : a number, or one for every axis
-    groups : into how many groups that see nothing of each other the channels are divided
-    layout : ``NCHW`` or ``NHWC``
-    activation : name of an activation function, or None
-    in_channels : number of channels of the input; 0: known from the first call
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: Any = (0, 0),
-        dilation: Any = (1, 1),
-        groups: int = 1,
-        layout: str = "NCHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        _check_layout(layout, ("NCHW", "NHWC"))
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+    _layouts = ("NCW",)
 
 
-class Conv2DTranspose(_Conv):
-    """A transposed convolution over two axes, such as images.
+class Conv1DTranspose(_TransposedConvLayer):
+    """A transposed convolution over one axis, such as time; layout ``NCW``."""
 
-    Parameters
-    ----------
-    channels : number of channels of the output
-    kernel_size, strides, padding, output_padding, dilation : a number, or one for every axis
-    groups : into how many groups that see nothing of each other the channels are divided
-    layout : ``NCHW`` or ``NHWC``
-    activation : name of an activation function, or None
-    in_channels : number of channels of the input; 0: known from the first call
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: Any = (0, 0),
-        output_padding: Any = (0, 0),
-        dilation: Any = (1, 1),
-        groups: int = 1,
-        layout: str = "NCHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        _check_layout(layout, ("NCHW", "NHWC"))
-        self.outpad = per_axis(output_padding, 2, "output_padding")
-        kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+    _layouts = ("NCW",)
 
 
-class Conv3D(_Conv):
-    """A convolution over three axes, such as volumes.
+class Conv2D(_ConvLayer):
+    """A convolution over two axes, such as images; layout ``NCHW`` or ``NHWC``."""
 
-    Parameters
-    ----------
-    channels : number of channels of the output
-    kernel_size, strides, padding, dilation : a number, or one for every axis
-    groups : into how many groups that see nothing of each other the channels are divided
-    layout : ``NCDHW`` or ``NDHWC``
-    activation : name of an activation function, or None
-    in_channels : number of channels of the input; 0: known from the first call
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1, 1),
-        padding: Any = (0, 0, 0),
-        dilation: Any = (1, 1, 1),
-        groups: int = 1,
-        layout: str = "NCDHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        _check_layout(layout, ("NCDHW", "NDHWC"))
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+    _layouts = ("NCHW", "NHWC")
 
 
-class Conv3DTranspose(_Conv):
-    """A transposed convolution over three axes, such as volumes.
+class Conv2DTranspose(_TransposedConvLayer):
+    """A transposed convolution over two axes, such as images; layout ``NCHW`` or ``NHWC``."""
 
-    Parameters
-    ----------
-    channels : number of channels of the output
-    kernel_size, strides, padding, output_padding, dilation : a number, or one for every axis
-    groups : into how many groups that see nothing of each other the channels are divided
-    layout : ``NCDHW`` or ``NDHWC``
-    activation : name of an activation function, or None
-    in_channels : number of channels of the input; 0: known from the first call
-    """
+    _layouts = ("NCHW", "NHWC")
 
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1, 1),
-        padding: Any = (0, 0, 0),
-        output_padding: Any = (0, 0, 0),
-        dilation: Any = (1, 1, 1),
-        groups: int = 1,
-        layout: str = "NCDHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        _check_layout(layout, ("NCDHW", "NDHWC"))
-        self.outpad = per_axis(output_padding, 3, "output_padding")
-        kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+
+class Conv3D(_ConvLayer):
+    """A convolution over three axes, such as volumes; layout ``NCDHW`` or ``NDHWC``."""
+
+    _layouts = ("NCDHW", "NDHWC")
+
+
+class Conv3DTranspose(_TransposedConvLayer):
+    """A transposed convolution over three axes, such as volumes; layout ``NCDHW`` or ``NDHWC``."""
+
+    _layouts = ("NCDHW", "NDHWC")
 
 
 class ReflectionPad2D(HybridBlock):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ...base import numeric_types
 from ..hybrid_block import HybridBlock
@@ -29,19 +29,22 @@ _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 class _Pooling(HybridBlock):
     """Pooling over any number of axes."""
 
+    _axes: ClassVar[int]
+    _pool_type: ClassVar[str]
+
     def __init__(
         self,
-        axes: int,
         pool_size: Any,
         strides: Any,
         padding: Any,
         ceil_mode: bool,
-        global_pool: bool,
-        pool_type: str,
-        layout: str,
+        layout: str | None,
+        global_pool: bool = False,
         count_include_pad: bool | None = None,
         **kwargs: Any,
     ) -> None:
+        axes = self._axes
+        layout = _LAYOUTS[axes][0] if layout is None else layout
         if layout not in _LAYOUTS[axes]:
             names = " and ".join(_LAYOUTS[axes])
             raise AssertionError(f"Only {names} layouts are valid for {axes}D Pooling, got {layout}")
@@ -53,7 +56,7 @@ class _Pooling(HybridBlock):
             "stride": (strides,) * axes if isinstance(strides, numeric_types) else tuple(strides),
             "pad": (padding,) * axes if isinstance(padding, numeric_types) else tuple(padding),
             "global_pool": global_pool,
-            "pool_type": pool_type,
+            "pool_type": self._pool_type,
             "layout": layout,
             "pooling_convention": "full" if ceil_mode else "valid",
         }
@@ -76,187 +79,158 @@ class _Pooling(HybridBlock):
         )
 
 
-class MaxPool1D(_Pooling):
-    """The largest element of windows over 1 axis.
-
-    Parameters
-    ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
-        them
-    layout : ``NCW`` or ``NWC``
-    ceil_mode : whether a window that is not full at the end counts
-    """
+class _MaxPool(_Pooling):
+    _pool_type = "max"
 
     def __init__(
         self,
         pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
-        layout: str = "NCW",
+        layout: str | None = None,
         ceil_mode: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(1, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        """Makes the layer.
+
+        Parameters
+        ----------
+        pool_size, strides, padding : a number, or one for every axis; strides are the pool size
+            without them
+        layout : order of the axes of the input and the output
+        ceil_mode : whether a window that is not full at the end counts
+        """
+        super().__init__(pool_size, strides, padding, ceil_mode, layout, **kwargs)
 
 
-class MaxPool2D(_Pooling):
-    """The largest element of windows over 2 axes.
+class MaxPool1D(_MaxPool):
+    """The largest element of windows over 1 axis, in the layout ``NCW`` or ``NWC``."""
 
-    Parameters
-    ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
-        them
-    layout : ``NCHW`` or ``NHWC``
-    ceil_mode : whether a window that is not full at the end counts
+    _axes = 1
+
+
+class MaxPool2D(_MaxPool):
+    """The largest element of windows over 2 axes, in the layout ``NCHW`` or ``NHWC``."""
+
+    _axes = 2
+
+
+class MaxPool3D(_MaxPool):
+    """The largest element of windows over 3 axes, in the layout ``NCDHW`` or ``NDHWC``.
+
+    The parameters are those of :class:`MaxPool2D`, but `ceil_mode` comes before `layout`.
     """
 
-    def __init__(
-        self,
-        pool_size: Any = (2, 2),
-        strides: Any = None,
-        padding: Any = 0,
-        layout: str = "NCHW",
-        ceil_mode: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(2, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
-
-
-class MaxPool3D(_Pooling):
-    """The largest element of windows over 3 axes.
-
-    Parameters
-    ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
-        them
-    layout : ``NCDHW`` or ``NDHWC``
-    ceil_mode : whether a window that is not full at the end counts
-    """
-
-    def __init__(
-        self,
-        pool_size: Any = (2, 2, 2),
-        strides: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        layout: str = "NCDHW",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(3, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
-
-
-class AvgPool1D(_Pooling):
-    """The mean of windows over 1 axis.
-
-    Parameters
-    ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
-        them
-    layout : ``NCW`` or ``NWC``
-    ceil_mode : whether a window that is not full at the end counts
-    count_include_pad : whether the padding counts in the mean
-    """
+    _axes = 3
 
     def __init__(
         self,
         pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
-        layout: str = "NCW",
         ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        layout: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(1, pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, **kwargs)
 
 
-class AvgPool2D(_Pooling):
-    """The mean of windows over 2 axes.
-
-    Parameters
-    ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
-        them
-    layout : ``NCHW`` or ``NHWC``
-    ceil_mode : whether a window that is not full at the end counts
-    count_include_pad : whether the padding counts in the mean
-    """
+class _AvgPool(_Pooling):
+    _pool_type = "avg"
 
     def __init__(
         self,
-        pool_size: Any = (2, 2),
+        pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
         ceil_mode: bool = False,
-        layout: str = "NCHW",
+        layout: str | None = None,
         count_include_pad: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(2, pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+        """Makes the layer.
+
+        Parameters
+        ----------
+        pool_size, strides, padding : a number, or one for every axis; strides are the pool size
+            without them
+        ceil_mode : whether a window that is not full at the end counts
+        layout : order of the axes of the input and the output
+        count_include_pad : whether the padding counts in the mean
+        """
+        super().__init__(pool_size, strides, padding, ceil_mode, layout, False, count_include_pad, **kwargs)
 
 
-class AvgPool3D(_Pooling):
-    """The mean of windows over 3 axes.
+class AvgPool1D(_AvgPool):
+    """The mean of windows over 1 axis, in the layout ``NCW`` or ``NWC``.
 
-    Parameters
-    ----------
-    pool_size, strides, padding : a number, or one for every axis; strides are the pool size without
-        them
-    layout : ``NCDHW`` or ``NDHWC``
-    ceil_mode : whether a window that is not full at the end counts
-    count_include_pad : whether the padding counts in the mean
+    The parameters are those of :class:`AvgPool2D`, but `layout` comes before `ceil_mode`.
     """
+
+    _axes = 1
 
     def __init__(
         self,
-        pool_size: Any = (2, 2, 2),
+        pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
+        layout: str | None = None,
         ceil_mode: bool = False,
-        layout: str = "NCDHW",
         count_include_pad: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(3, pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, layout, count_include_pad, **kwargs)
 
 
-class GlobalMaxPool1D(_Pooling):
-    """The largest element of every channel: the 1 other axis becomes 1."""
+class AvgPool2D(_AvgPool):
+    """The mean of windows over 2 axes, in the layout ``NCHW`` or ``NHWC``."""
 
-    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
-        super().__init__(1, 1, None, 0, True, True, "max", layout, **kwargs)
-
-
-class GlobalMaxPool2D(_Pooling):
-    """The largest element of every channel: the 2 other axes become 1."""
-
-    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
-        super().__init__(2, 1, None, 0, True, True, "max", layout, **kwargs)
+    _axes = 2
 
 
-class GlobalMaxPool3D(_Pooling):
-    """The largest element of every channel: the 3 other axes become 1."""
+class AvgPool3D(_AvgPool):
+    """The mean of windows over 3 axes, in the layout ``NCDHW`` or ``NDHWC``."""
 
-    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
-        super().__init__(3, 1, None, 0, True, True, "max", layout, **kwargs)
-
-
-class GlobalAvgPool1D(_Pooling):
-    """The mean of every channel: the 1 other axis becomes 1."""
-
-    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
-        super().__init__(1, 1, None, 0, True, True, "avg", layout, **kwargs)
+    _axes = 3
 
 
-class GlobalAvgPool2D(_Pooling):
-    """The mean of every channel: the 2 other axes become 1."""
+class _GlobalPool(_Pooling):
+    def __init__(self, layout: str | None = None, **kwargs: Any) -> None:
+        """Makes the layer; `layout` is the order of the axes of the input and the output."""
+        super().__init__(1, None, 0, True, layout, True, **kwargs)
 
-    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
-        super().__init__(2, 1, None, 0, True, True, "avg", layout, **kwargs)
+
+class GlobalMaxPool1D(_GlobalPool):
+    """The largest element of every channel: the other axis becomes 1; ``NCW`` or ``NWC``."""
+
+    _axes, _pool_type = 1, "max"
 
 
-class GlobalAvgPool3D(_Pooling):
-    """The mean of every channel: the 3 other axes become 1."""
+class GlobalMaxPool2D(_GlobalPool):
+    """The largest element of every channel: the 2 other axes become 1; ``NCHW`` or ``NHWC``."""
 
-    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
-        super().__init__(3, 1, None, 0, True, True, "avg", layout, **kwargs)
+    _axes, _pool_type = 2, "max"
+
+
+class GlobalMaxPool3D(_GlobalPool):
+    """The largest element of every channel: the 3 other axes become 1; ``NCDHW`` or ``NDHWC``."""
+
+    _axes, _pool_type = 3, "max"
+
+
+class GlobalAvgPool1D(_GlobalPool):
+    """The mean of every channel: the other axis becomes 1; ``NCW`` or ``NWC``."""
+
+    _axes, _pool_type = 1, "avg"
+
+
+class GlobalAvgPool2D(_GlobalPool):
+    """The mean of every channel: the 2 other axes become 1; ``NCHW`` or ``NHWC``."""
+
+    _axes, _pool_type = 2, "avg"
+
+
+class GlobalAvgPool3D(_GlobalPool):
+    """The mean of every channel: the 3 other axes become 1; ``NCDHW`` or ``NDHWC``."""
+
+    _axes, _pool_type = 3, "avg"
