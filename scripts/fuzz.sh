@@ -3,8 +3,7 @@
 # that LLVM counts.
 #
 #   scripts/fuzz.sh run SECONDS [TARGET...]   each target for so long, in parallel on all cores
-#   scripts/fuzz.sh replay [TARGET...]        each target once over the seeds and what was found
-#   before
+#   scripts/fuzz.sh replay [TARGET...]        each target once over the seeds and earlier findings
 #
 # Seeds are files of the tests; what a run finds new grows in fuzz/corpus/TARGET. An input that
 # breaks a target ends the script with status 1 and stays in fuzz/artifacts/TARGET; `replay` shows
@@ -27,12 +26,20 @@ for target in "${targets[@]}"; do
 done
 command -v c++ >/dev/null || { echo "missing: a C++ compiler (c++), for libFuzzer (Debian, Ubuntu: sudo apt-get install g++)"; exit 1; }
 
-folder="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
 host=$(rustc -vV | sed -n 's/^host: //p')
-# What cargo-fuzz passes, without its sanitizer, which only the nightly compiler knows. With a
-# target build scripts are left alone.
-RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks" \
-  cargo build --manifest-path fuzz/Cargo.toml --locked --release --target "$host" --target-dir "$folder"
+target_dir=${CARGO_TARGET_DIR:-$PWD/target}
+build=(cargo build --manifest-path fuzz/Cargo.toml --locked)
+if [ "$action" = run ]; then
+  # What cargo-fuzz passes, without its sanitizer, which only the nightly compiler knows. With a
+  # target build scripts are left alone.
+  export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
+  "${build[@]}" --release --target "$host" --target-dir "$target_dir/fuzz"
+  programs=$target_dir/fuzz/$host/release
+else
+  # Nothing is counted, so what the tests were built with does.
+  "${build[@]}" --target-dir "$target_dir"
+  programs=$target_dir/debug
+fi
 
 # seeds TARGET: the files of the tests that the target begins with.
 seeds() {
@@ -49,7 +56,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$corpus" "$artifacts"
   mapfile -t files < <(seeds "$target")
   for file in "${files[@]}"; do cp -n "$file" "$corpus/"; done
-  program=$folder/$host/release/$target
+  program=$programs/$target
   common=(-artifact_prefix="$artifacts/" -timeout=10 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0)
   begin=$SECONDS status=0
   if [ "$action" = run ]; then

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The tests of the engine, or of the kernels, under a sanitizer, on the stable compiler.
 #
-#   scripts/sanitize.sh thread   [SECONDS]   ThreadSanitizer: unordered accesses scripts/sanitize.sh
-#   address  [SECONDS]   AddressSanitizer: use after free, double free, overflow scripts/sanitize.sh
-#   memcheck             valgrind's memcheck on a few tests, with the ordinary build
+#   scripts/sanitize.sh thread [SECONDS]     ThreadSanitizer: unordered accesses
+#   scripts/sanitize.sh address [SECONDS]    AddressSanitizer: use after free, double free, overflow
+#   scripts/sanitize.sh memcheck             valgrind on a few tests, with the ordinary build
 #   scripts/sanitize.sh address-kernels      the kernels' tests on every instruction set there is
 #   scripts/sanitize.sh memcheck-kernels     those of them that take seconds; valgrind knows no
-#   AVX-512
+#                                            AVX-512
 #
 # First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then
 # random programs for 20 seconds. With SECONDS all runs together take that long, builds not counted:
