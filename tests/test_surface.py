@@ -158,6 +158,17 @@ def test_operators_have_real_signatures_and_docstrings(mx, space: str) -> None:
     assert inspect.signature(functions.Convolution).parameters["stride"].default == ()
 
 
+@pytest.mark.parametrize("space", ["nd", "sym"])
+def test_programs_look_for_operators_in_the_dict_of_a_module(mx, space: str) -> None:
+    """GluonCV asks so which operators there are."""
+    contrib = getattr(mx, space).contrib
+    assert "box_decode" in contrib.__dict__ and "box_nms" in vars(contrib)
+    assert "no_such_operator" not in contrib.__dict__
+    assert callable(contrib.__dict__["box_decode"]) and contrib.box_decode is contrib.__dict__["box_decode"]
+    with pytest.raises(AttributeError, match="did you mean 'box_decode'"):
+        _ = contrib.box_decoed
+
+
 def test_arrays_print_as_mxnet_prints_them(mx) -> None:
     assert repr(mx.nd.array([[1, 2], [3, 4]])) == "\n[[1. 2.]\n [3. 4.]]\n<NDArray 2x2 @cpu(0)>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import threading
 from pathlib import Path
@@ -197,3 +198,25 @@ def test_attributes_of_a_scope_that_mxnet_hides_are_hidden(mx) -> None:
         x = mx.sym.var("x")
     assert "__ctx_group__" in x.tojson()
     assert x.attr("ctx_group") == "dev1"
+
+
+def test_casts_of_mixed_precision_are_not_written(mx, tmp_path: Path) -> None:
+    """As in MXNet 1.9.1, unless asked for; outputs that are casts stay."""
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    half = mx.sym.amp_cast(mx.sym.amp_cast(x, dtype="float16"), dtype="float32", name="back")
+    both = mx.sym.amp_multicast(half, y, num_outputs=2, name="both")
+    net = mx.sym.broadcast_sub(both[1], both[0], name="difference")
+
+    def ops(text: str) -> list[str]:
+        return [node["op"] for node in json.loads(text)["nodes"]]
+
+    assert ops(net.tojson()) == ["null", "null", "broadcast_sub"]
+    assert sorted(ops(net.tojson(remove_amp_cast=False))) == [
+        *("amp_cast", "amp_cast", "amp_multicast", "broadcast_sub", "null", "null")
+    ]
+    net.save(str(tmp_path / "net.json"))
+    assert mx.sym.load(str(tmp_path / "net.json")).eval(x=mx.nd.ones(1), y=mx.nd.ones(1) * 3)[0].asscalar() == 2
+    net.save(str(tmp_path / "all.json"), remove_amp_cast=False)
+    assert "amp_cast" in (tmp_path / "all.json").read_text()
+    assert "amp_cast" in ops(pickle.loads(pickle.dumps(net)).tojson(remove_amp_cast=False))
+    assert ops(half.tojson())[-1] == "amp_cast"

@@ -5,12 +5,13 @@ when first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 from . import _mxrt, _namespaces
 from .base import dtype_name, no_training_attribute
 
-__all__ = ["Binding", "Namespace", "module_functions", "operator_names"]
+__all__ = ["Binding", "Namespace", "WholeModule", "module_functions", "operator_names"]
 
 
 class Binding:
@@ -202,6 +203,25 @@ class Namespace:
     def names(self) -> list[str]:
         """The names of all functions that can be made here."""
         return _namespaces.names(self.section, operator_names())
+
+
+class WholeModule(ModuleType):
+    """A module of functions that are made when first used, but which are all in its ``__dict__``
+    for programs that look there: ``"box_nms" in mx.nd.contrib.__dict__``.
+    """
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        made: dict[str, Any] = _MODULE_DICT.__get__(self)
+        if "_all_made" not in made:
+            for name in made["__dir__"]():
+                if name not in made:
+                    made["__getattr__"](name)
+            made["_all_made"] = True
+        return made
+
+
+_MODULE_DICT = vars(ModuleType)["__dict__"]
 
 
 def module_functions(

@@ -26,7 +26,7 @@ class Watch:
     def __init__(self, symbol: Symbol, callback: Callable[[str, NDArray], Any], monitor_all: bool) -> None:
         self._callback = callback
         self._all = monitor_all
-        self._nodes: list[dict[str, Any]] = json.loads(symbol.tojson())["nodes"]
+        self._nodes: list[dict[str, Any]] = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
         internals = symbol.get_internals()
         inputs = set(internals.list_inputs())
         places = {name: place for place, name in enumerate(internals.list_outputs()) if name not in inputs}

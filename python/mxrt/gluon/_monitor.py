@@ -25,7 +25,7 @@ def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Calla
         finish_deferred(graph.symbol, graph.params, dict(zip(graph.input_names, args, strict=True)))
         held = graph.every_input(args)
     internals = graph.symbol.get_internals()
-    document = json.loads(graph.symbol.tojson())
+    document = json.loads(graph.symbol.tojson(remove_amp_cast=False))
     nodes, names = document["nodes"], internals.list_outputs()
     owners = [part.name for part in internals]
     starts = _starts([node["name"] for node in nodes], [node["op"] == "null" for node in nodes], owners)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sys import modules as _modules
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .._functions import WholeModule as _WholeModule
 from .._functions import module_functions as _module_functions
 from ..base import no_training
 from ._make import make as _make
@@ -28,3 +30,4 @@ def adamw_update(*args: Any, **kwargs: Any) -> NoReturn:
 mp_adamw_update = multi_adamw_update = multi_mp_adamw_update = adamw_update
 
 __getattr__, __dir__ = _module_functions(globals(), "contrib", _make)
+_modules[__name__].__class__ = _WholeModule

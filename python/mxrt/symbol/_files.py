@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from typing import Any
 
 from .. import _mxrt
 from ..base import MXNetDataError
@@ -31,6 +33,22 @@ def read(fname: str) -> str:
 def write(fname: str, text: str) -> None:
     """Writes a symbol file, whole or not at all."""
     _mxrt.write_file(_path(fname), text.encode("utf-8"))
+
+
+def without_casts(text: str) -> str:
+    """A graph as JSON whose operators read what ``amp_cast`` and ``amp_multicast`` would convert.
+
+    Outputs of the graph that are made by these stay, as in MXNet.
+    """
+    graph: dict[str, Any] = json.loads(text)
+    nodes = graph["nodes"]
+    # What an output stands for; inputs come before the nodes that read them.
+    sources: dict[tuple[int, int], list[int]] = {}
+    for number, node in enumerate(nodes):
+        node["inputs"] = [sources.get((of, output), [of, output, *rest]) for of, output, *rest in node["inputs"]]
+        if node["op"] in ("amp_cast", "amp_multicast"):
+            sources.update(((number, output), source) for output, source in enumerate(node["inputs"]))
+    return json.dumps(graph)
 
 
 def _path(fname: str) -> str:

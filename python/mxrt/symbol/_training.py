@@ -35,5 +35,5 @@ def _nodes(graph: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def training_operators(symbol: Symbol) -> list[str]:
     """Operators and nodes, as text, whose results are others with ``is_train=True``."""
-    found = _nodes(json.loads(symbol.tojson()))
+    found = _nodes(json.loads(symbol.tojson(remove_amp_cast=False)))
     return [f"{node['op']} '{node['name']}'" for node in found if _differs(node["op"], node.get("attrs", {}))]

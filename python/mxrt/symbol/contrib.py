@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sys import modules as _modules
 from typing import TYPE_CHECKING
 
+from .._functions import WholeModule as _WholeModule
 from .._functions import module_functions as _module_functions
 from ._make import make as _make
 from .control_flow import cond, foreach, while_loop
@@ -15,3 +17,4 @@ if TYPE_CHECKING:
     from .._signatures.contrib import *  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "contrib", _make)
+_modules[__name__].__class__ = _WholeModule

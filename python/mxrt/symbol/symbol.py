@@ -79,7 +79,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load_json, (self.tojson(),)
+        return load_json, (self.tojson(remove_amp_cast=False),)
 
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """A copy with other symbols in the place of variables: ``y(x=other)``."""
@@ -112,10 +112,23 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return self._text()
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
-        """Writes the graph to a file, as MXNet 1.9.1 does."""
+        """Writes the graph to a file, as MXNet 1.9.1 does; see :meth:`tojson`."""
         from ._files import write
 
-        write(fname, self.tojson())
+        write(fname, self.tojson(remove_amp_cast))
+
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph as JSON, as MXNet 1.9.1 writes it.
+
+        `remove_amp_cast` leaves out ``amp_cast`` and ``amp_multicast``, which convert between
+        element types; their inputs are used instead.
+        """
+        text = super().tojson()
+        if remove_amp_cast and '"op": "amp_' in text:
+            from ._files import without_casts
+
+            return load_json(without_casts(text)).tojson(remove_amp_cast=False)
+        return text
 
     # ---- inference -------------------------------------------------------------------------------
 
