@@ -11,10 +11,10 @@ import json
 import tempfile
 from pathlib import Path
 
-from . import around, blocks, examples, language, servers
+from . import around, blocks, examples, images, language, servers
 from ._base import PROGRAMS
 
-__all__ = ["PROGRAMS", "RECORDED", "around", "blocks", "examples", "language", "run", "servers"]
+__all__ = ["PROGRAMS", "RECORDED", "around", "blocks", "examples", "images", "language", "run", "servers"]
 
 RECORDED = Path(__file__).parent.parent / "recorded" / "programs.json"
 
