@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _mxrt
+from ._locks import fork_safe_lock
 from ._watch import Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
 from .context import Context
@@ -57,6 +58,7 @@ class Executor:
         # The arrays that the last call held, and the graph with them.
         self._bound: tuple[list[NDArray | None], _mxrt.BoundOp] | None = None
         self._outputs: list[NDArray] | None = None
+        self._lock = fork_safe_lock()
         # What a thread computed is what it gets from `outputs`, whatever others do meanwhile.
         self._mine = threading.local()
 
@@ -82,7 +84,10 @@ class Executor:
         if mine is not None:
             return mine
         if self._outputs is None:
-            self._outputs = self._zeros()
+            zeros = self._zeros()
+            with self._lock:  # another thread may have run the graph meanwhile
+                if self._outputs is None:
+                    self._outputs = zeros
         return self._outputs
 
     def _zeros(self) -> list[NDArray]:
@@ -109,7 +114,8 @@ class Executor:
             self.arg_dict[name]._assign(value)
         made = self._bind(given)(*[given[n] for n in self._names if n in given])
         outputs = made if isinstance(made, list) else [made]
-        self._mine.outputs = self._outputs = outputs
+        with self._lock:
+            self._mine.outputs = self._outputs = outputs
         self.show()
         return outputs
 
@@ -117,8 +123,9 @@ class Executor:
         """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays
         give.
         """
-        if self._watch is not None:
-            self._watch.run({**self.arg_dict, **self.aux_dict})
+        watch = self._watch
+        if watch is not None:
+            watch.run({**self.arg_dict, **self.aux_dict})
 
     def _refuse_training(self) -> None:
         """TrainingNotSupportedError if an operator computes something else while training."""

@@ -222,10 +222,10 @@ class _Span:
 
     def stop(self) -> None:
         """It ends now; without a beginning nothing happens."""
-        if self._began is None:
+        began, self._began = self._began, None
+        if began is None:
             return
-        times = {"ts": self._began, "dur": _mxrt.profiler_now() - self._began}
-        self._began = None
+        times = {"ts": began, "dur": _mxrt.profiler_now() - began}
         if _running:
             _record({"name": self.name, "cat": self._category, "ph": "X", **times})
             _add_up(self._category, self.name, times["dur"] / 1000)

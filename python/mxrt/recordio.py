@@ -97,18 +97,20 @@ class MXRecordIO:
     def _reader(self) -> _mxrt.RecordFile:
         if self.flag != "r":
             raise AssertionError(f"'{self.uri}' is open for writing; it cannot be read")
-        if self._file is None:
+        opened = self._file
+        if opened is None:
             raise MXNetValueError(f"'{self.uri}' is closed")
-        return self._file
+        return opened
 
     def _open_writer(self) -> _mxrt.RecordWriter:
         if self.flag != "w":
             raise AssertionError(f"'{self.uri}' is open for reading; it cannot be written")
-        if self._writer is None:
+        opened = self._writer
+        if opened is None:
             raise MXNetValueError(f"'{self.uri}' is closed")
         if self.pid != os.getpid():
             raise RuntimeError(f"'{self.uri}' is written by process {self.pid}, which this one was forked from")
-        return self._writer
+        return opened
 
     def reset(self) -> None:
         """Goes to the first record; a writer empties the file."""

@@ -79,19 +79,23 @@ class HybridBlock(Block, PlanMethods):
 
     @property
     def _cached_graph(self) -> tuple[Any, ...]:
-        return () if self._traced is None else (self._traced.inputs, self._traced.out)
+        traced = self._traced
+        return () if traced is None else (traced.inputs, traced.out)
 
     @property
     def _in_format(self) -> Any:
-        return None if self._traced is None else self._traced.in_format
+        traced = self._traced
+        return None if traced is None else traced.in_format
 
     @property
     def _out_format(self) -> Any:
-        return None if self._traced is None else self._traced.out_format
+        traced = self._traced
+        return None if traced is None else traced.out_format
 
     @property
     def _cached_op(self) -> Any:
-        return None if self._compiled is None else self._compiled.op
+        graph = self._compiled
+        return None if graph is None else graph.op
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Makes a block, which must be a HybridBlock, one of those inside."""
@@ -212,9 +216,10 @@ class HybridBlock(Block, PlanMethods):
         return graph, arrays
 
     def _compiled_graph(self) -> CompiledGraph:
-        if self._compiled is None:
+        graph = self._compiled
+        if graph is None:
             raise RuntimeError(f"{self.name} is not compiled yet: call hybridize(), and then the block once")
-        return self._compiled
+        return graph
 
     def _check_inputs(self, out: Symbol, names: list[str], params: dict[str, Parameter]) -> None:
         """Every input of the graph must be an argument or a parameter; what is neither used is
@@ -324,12 +329,13 @@ class HybridBlock(Block, PlanMethods):
         One input is called ``data``, several ``data0``, ``data1`` and so on. RuntimeError before
         the first call after ``hybridize()``.
         """
-        if self._compiled is None:
+        graph = self._compiled
+        if graph is None:
             raise RuntimeError(
                 "Please first call block.hybridize() and then run forward with this block at least once before calling "
                 "export."
             )
-        self._compiled.export(path, epoch, remove_amp_cast)
+        graph.export(path, epoch, remove_amp_cast)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """Has a function called with what each operator made: :meth:`Block.register_op_hook`."""

@@ -182,9 +182,10 @@ class Parameter:
 
     def _reduce(self) -> NDArray:
         """The value on the host."""
-        if not self._arrays:
+        held = self._arrays
+        if not held:
             raise self._missing()
-        return next(iter(self._arrays.values())).as_in_context(cpu())
+        return next(iter(held.values())).as_in_context(cpu())
 
     def _missing(self) -> RuntimeError:
         # Another thread may have made the value since it was missed: the caller asks again then.
@@ -237,16 +238,18 @@ class Parameter:
         """The arrays on all contexts."""
         if self._stype != "default":
             raise self._sparse("list_data")
-        if not self._arrays:
+        held = self._arrays
+        if not held:
             raise self._missing()
-        return list(self._arrays.values())
+        return list(held.values())
 
     def list_ctx(self) -> list[Context]:
         """The contexts that hold an array."""
-        if self._arrays:
-            return list(self._arrays)
-        if self._deferred is not None:
-            return self._deferred[2]
+        with publishing:
+            if self._arrays:
+                return list(self._arrays)
+            if self._deferred is not None:
+                return self._deferred[2]
         raise MXNetError(f"Parameter '{self.name}' has not been initialized")
 
     def row_sparse_data(self, row_id: NDArray) -> NoReturn:
@@ -280,14 +283,15 @@ class Parameter:
     def set_data(self, data: Any) -> None:
         """Changes the value. Calls that are under way finish with the old one."""
         value = data if isinstance(data, NDArray) else array(data, dtype=self.dtype)
-        self.shape = value.shape
-        if not self._arrays:
-            if self._deferred is None:
+        with publishing:
+            self.shape = value.shape
+            if self._arrays:
+                for held in self._arrays.values():
+                    held[:] = value
+            elif self._deferred is not None:
+                self._publish(value.astype(self.dtype, copy=False), self._deferred[2])
+            else:
                 raise self._missing()
-            self._publish(value.astype(self.dtype, copy=False), self._deferred[2])
-            return
-        for held in self._arrays.values():
-            held[:] = value
 
     def initialize(
         self, init: Any = None, ctx: Any = None, default_init: Any = None, force_reinit: bool = False
@@ -298,25 +302,30 @@ class Parameter:
         is a context or a list of them; each gets a copy. A parameter that has a value keeps it
         unless `force_reinit` is set.
         """
-        if self._arrays and not force_reinit:
-            warnings.warn(
-                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
-                stacklevel=2,
-            )
-            return
         default_init = Uniform() if default_init is None else default_init
         chosen = init if init is not None else self.init if self.init is not None else default_init
         contexts = contexts_of(ctx)
-        if not self.shape_known:
-            if not self._allow_deferred_init:
-                raise MXNetValueError(
-                    f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self._shape}."
-                )
-            with _Publish():
-                self._arrays = {}
-                self._deferred = (chosen, default_init, contexts)
+        with publishing:
+            if not self._arrays or force_reinit:
+                self._begin(chosen, default_init, contexts)
+                return
+        warnings.warn(
+            f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+            stacklevel=2,
+        )
+
+    def _begin(self, chosen: Any, default_init: Any, contexts: list[Context]) -> None:
+        """Makes the first value, or notes how it is to be made."""
+        if self.shape_known:
+            self._make(chosen, default_init, contexts)
             return
-        self._make(chosen, default_init, contexts)
+        if not self._allow_deferred_init:
+            raise MXNetValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self._shape}."
+            )
+        with _Publish():
+            self._arrays = {}
+            self._deferred = (chosen, default_init, contexts)
 
     def _make(self, init: Any, default_init: Any, contexts: list[Context]) -> None:
         value = zeros(self._shape, cpu(), self.dtype)
@@ -347,34 +356,43 @@ class Parameter:
     def reset_ctx(self, ctx: Any) -> None:
         """Moves the parameter to `ctx`, a context or a list of them; each gets a copy."""
         contexts = contexts_of(ctx)
-        if self._arrays:
-            self._publish(next(iter(self._arrays.values())), contexts)
-        elif self._deferred is not None:
-            self._deferred = (*self._deferred[:2], contexts)
-        else:
-            raise ValueError(f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.")
+        with publishing:
+            if self._arrays:
+                self._publish(next(iter(self._arrays.values())), contexts)
+            elif self._deferred is not None:
+                self._deferred = (*self._deferred[:2], contexts)
+            else:
+                raise ValueError(
+                    f"Cannot reset context for Parameter '{self.name}' because it has not been initialized."
+                )
 
     def cast(self, dtype: Any) -> None:
         """Changes the element type to `dtype`."""
         name = dtype_name(dtype)
-        if self._arrays:
-            contexts = list(self._arrays)
-            self._publish(next(iter(self._arrays.values())).astype(name), contexts)
-        self._take_dtype(dtype)
+        with publishing:
+            if self._arrays:
+                contexts = list(self._arrays)
+                self._publish(next(iter(self._arrays.values())).astype(name), contexts)
+            self._take_dtype(dtype)
 
     def var(self) -> Symbol:
         """A symbol that stands for the parameter."""
-        if self._var is None:
-            self._var = var(
-                self.name,
-                shape=self._shape,
-                dtype=self.dtype,
-                lr_mult=self.lr_mult,
-                wd_mult=self.wd_mult,
-                init=self.init,
-                stype=self._stype,
-            )
-        return self._var
+        found = self._var
+        if found is not None:
+            return found
+        # All graphs that are made meanwhile must hold the same symbol.
+        with publishing:
+            if self._var is None:
+                self._var = var(
+                    self.name,
+                    shape=self._shape,
+                    dtype=self.dtype,
+                    lr_mult=self.lr_mult,
+                    wd_mult=self.wd_mult,
+                    init=self.init,
+                    stype=self._stype,
+                )
+            return self._var
 
     def grad(self, ctx: Context | None = None) -> NoReturn:
         """Refused: there are no gradients."""

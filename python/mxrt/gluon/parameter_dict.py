@@ -76,7 +76,7 @@ class ParameterDict:
         if found is None and self._shared is not None:
             found = self._shared._params.get(full)
             if found is not None:
-                self._params[full] = found
+                return self._params.setdefault(full, found)
         return found
 
     def get(self, name: str, **kwargs: Any) -> Parameter:
@@ -88,8 +88,10 @@ class ParameterDict:
         full = self._prefix + name
         found = self._find(full)
         if found is None:
-            found = self._params[full] = Parameter(full, **kwargs)
-            return found
+            made = Parameter(full, **kwargs)
+            found = self._params.setdefault(full, made)  # another thread may have made it meanwhile
+            if found is made:
+                return found
         for key, wanted in kwargs.items():
             _agree(found, key, wanted)
         return found
@@ -105,8 +107,11 @@ class ParameterDict:
                 raise KeyError(
                     f"No constant named '{full}'. Please specify value if you want to create a new constant."
                 )
-            found = self._params[full] = Constant(full, value)
-        elif value is not None:
+            made = Constant(full, value)
+            found = self._params.setdefault(full, made)
+            if found is made:
+                return found
+        if value is not None:
             if not isinstance(found, Constant):
                 raise AssertionError(f"Parameter '{full}' already exists but it is not a constant.")
             wanted = np.asarray(value.asnumpy() if isinstance(value, NDArray) else value)
@@ -116,12 +121,13 @@ class ParameterDict:
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Takes over all parameters of another dictionary."""
-        for name, parameter in other.items():
+        parameters = dict(other.items())
+        for name, parameter in parameters.items():
             if self._params.get(name, parameter) is not parameter:
                 raise AssertionError(
                     f"Cannot update self with other because they have different Parameters with the same name '{name}'"
                 )
-        self._params.update(other.items())
+        self._params.update(parameters)
 
     def select(self, pattern: str) -> ParameterDict:
         """The parameters whose names match a regular expression."""

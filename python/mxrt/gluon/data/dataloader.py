@@ -27,6 +27,8 @@ __all__ = ["DataLoader", "ForkingPickler", "default_batchify_fn", "default_mp_ba
 default_mp_batchify_fn = default_batchify_fn
 # Loaders of other packages derive from it.
 _MultiWorkerIter = PoolIterator
+# Held while workers or batches go from a loader to an iterator, or back.
+_handing_over = fork_safe_lock()
 
 
 class DataLoader:
@@ -99,7 +101,8 @@ class DataLoader:
         return len(self._batch_sampler)
 
     def __iter__(self) -> Iterator[Any]:
-        batches, self._ready = self._ready, None
+        with _handing_over:
+            batches, self._ready = self._ready, None
         # In a forked child the workers belong to the parent.
         return batches if batches is not None and batches.owner == os.getpid() else self._begin()
 
@@ -117,11 +120,13 @@ class DataLoader:
             return _Epoch(self, _Inline(make), 0)
         if self._thread_pool:
             return _Epoch(self, ThreadWorkers(self._num_workers, make), self._prefetch)
-        self._epochs += 1
-        workers, self._idle = self._idle, None
+        with _handing_over:
+            self._epochs += 1
+            seed = self._seed()
+            workers, self._idle = self._idle, None
         if workers is None or workers.owner != os.getpid():
             workers = ProcessWorkers(self._num_workers, make)
-        workers.seed = self._seed()
+        workers.seed = seed
         return _Epoch(self, workers, self._prefetch)
 
     def _seed(self) -> int:
@@ -133,9 +138,13 @@ class DataLoader:
 
     def _finished(self, workers: Any) -> None:
         """An iterator at its end gives its workers back."""
-        if isinstance(workers, ProcessWorkers) and self._idle is None:
-            self._idle = workers
-        else:
+        kept = False
+        if isinstance(workers, ProcessWorkers):
+            with _handing_over:
+                kept = self._idle is None
+                if kept:
+                    self._idle = workers
+        if not kept:
             workers.close()
         if self.auto_reload and self._ready is None:
             self.refresh()

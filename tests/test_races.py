@@ -1,0 +1,183 @@
+"""Objects of Python that threads share: what a thread has checked may change before it is used."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from support import in_threads
+
+THREADS = 8
+
+
+def slow(name: str) -> property:
+    """An attribute that other threads run after each time it is read."""
+    key = f"slow {name}"
+
+    def get(self):
+        value = self.__dict__[key]
+        time.sleep(0.001)
+        return value
+
+    return property(get, lambda self, value: self.__dict__.__setitem__(key, value))
+
+
+def slowly(make):
+    """A function that other threads run in the middle of."""
+
+    def made(*args, **kwargs):
+        time.sleep(0.005)
+        return make(*args, **kwargs)
+
+    return made
+
+
+def all_at_once(work) -> list:
+    """What `work` returned in each of some threads that begin together."""
+    start, found = threading.Barrier(THREADS), []
+
+    def run(number: int) -> None:
+        start.wait()
+        found.append(work(number))
+
+    in_threads(THREADS, run)
+    return found
+
+
+def test_a_parameter_has_one_symbol(mx, monkeypatch) -> None:
+    from mxrt.gluon import parameter
+
+    monkeypatch.setattr(parameter, "var", slowly(parameter.var))
+    shared = mx.gluon.Parameter("weight", shape=(2,))
+    symbols = all_at_once(lambda _: shared.var())
+    assert all(symbol is symbols[0] for symbol in symbols)
+
+
+@pytest.mark.parametrize("kind", ["Parameter", "Constant"])
+def test_a_name_has_one_parameter(mx, monkeypatch, kind: str) -> None:
+    from mxrt.gluon import parameter_dict
+
+    made = getattr(parameter_dict, kind)
+    monkeypatch.setattr(made, "__init__", slowly(made.__init__))
+    params = mx.gluon.ParameterDict("net_")
+    get = {
+        "Parameter": lambda _: params.get("weight", shape=(2,)),
+        "Constant": lambda _: params.get_constant("weight", [1.0, 2.0]),
+    }
+    assert all(found is params["net_weight"] for found in all_at_once(get[kind]))
+
+
+def test_parameters_change_while_their_first_value_is_made(mx) -> None:
+    class Slow(mx.gluon.Parameter):
+        _deferred = slow("_deferred")
+        _arrays = slow("_arrays")
+
+    for _ in range(5):
+        waiting = Slow("weight", shape=(0, 3), allow_deferred_init=True)
+        waiting.initialize(mx.init.One(), mx.cpu(0))
+
+        def work(number: int, waiting=waiting) -> None:
+            if number % 4 == 0:
+                waiting.shape = (2, 3)
+                waiting._finish_deferred()
+            elif number % 4 == 1:
+                waiting.reset_ctx([mx.cpu(0)])
+            elif number % 4 == 2:
+                assert waiting.list_ctx() == [mx.cpu(0)]
+            else:
+                waiting.cast("float32")
+
+        all_at_once(work)
+        assert waiting._deferred is None and waiting.data().asnumpy().tolist() == [[1] * 3] * 2
+
+
+def test_a_value_that_is_set_while_the_first_is_made_stays(mx) -> None:
+    class Slow(mx.gluon.Parameter):
+        _deferred = slow("_deferred")
+
+    waiting = Slow("weight", shape=(0, 3), allow_deferred_init=True)
+    waiting.initialize(mx.init.One(), mx.cpu(0))
+
+    def work(number: int) -> None:
+        if number == 0:
+            waiting.shape = (2, 3)
+            waiting._finish_deferred()
+        else:
+            waiting.set_data(mx.nd.full((2, 3), 7))
+
+    all_at_once(work)
+    assert waiting.data().asnumpy().tolist() == [[7] * 3] * 2
+
+
+def test_only_one_of_several_threads_initialises(mx) -> None:
+    class Slow(mx.gluon.Parameter):
+        _arrays = slow("_arrays")
+
+    shared = Slow("weight", shape=(2,))
+    with pytest.warns(UserWarning, match="already initialized"):
+        held = all_at_once(lambda _: shared.initialize(mx.init.One()) or shared._arrays[mx.cpu()])
+    assert all(array is held[0] for array in held)
+
+
+def test_blocks_are_exported_while_others_forget_their_graph(mx, tmp_path) -> None:
+    class Forgetful(mx.gluon.nn.Dense):
+        """Loses its graph whenever that was read."""
+
+        _graph = None
+
+        @property
+        def _compiled(self):
+            graph, self.__dict__["_graph"] = self.__dict__.get("_graph"), None
+            return graph
+
+        @_compiled.setter
+        def _compiled(self, graph) -> None:
+            self.__dict__["_graph"] = graph
+
+    net = Forgetful(2, in_units=3)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    x = mx.nd.ones((1, 3))
+    for use in (lambda: net.export(str(tmp_path / "net")), net.plan_cache_info, lambda: net._cached_op.num_inputs):
+        net._compiled = net._compile((x,))
+        assert net._graph is not None
+        use()
+        assert net._graph is None
+
+
+def test_outputs_of_an_executor_are_those_of_the_last_run(mx, monkeypatch) -> None:
+    executor = (mx.sym.var("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones(3)})
+    zeros = executor._zeros
+
+    def interrupted():
+        in_threads(1, lambda _: executor.forward())
+        return zeros()
+
+    monkeypatch.setattr(executor, "_zeros", interrupted)
+    assert executor.outputs[0].asnumpy().tolist() == [2, 2, 2]
+    assert executor.outputs[0].asnumpy().tolist() == [2, 2, 2]
+
+
+def test_batches_made_ahead_are_handed_to_one_thread(mx) -> None:
+    class Slow(mx.gluon.data.DataLoader):
+        _ready = slow("_ready")
+
+    loader = Slow(np.arange(12, dtype="float32"), batch_size=4, auto_reload=True)
+    epochs = all_at_once(lambda _: [batch.asnumpy().tolist() for batch in loader])
+    assert epochs == [[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]] * THREADS
+
+
+def test_workers_serve_one_epoch_at_a_time(mx) -> None:
+    class Slow(mx.gluon.data.DataLoader):
+        _idle = slow("_idle")
+
+    loader = Slow(np.arange(6, dtype="float32"), batch_size=3, num_workers=1)
+    want = [[0, 1, 2], [3, 4, 5]]
+    assert [batch.asnumpy().tolist() for batch in loader] == want  # leaves workers for the next epoch
+    epochs: list = []
+    in_threads(3, lambda _: epochs.append(loader._begin()))
+    assert len({id(epoch._workers) for epoch in epochs}) == 3
+    assert [[batch.asnumpy().tolist() for batch in epoch] for epoch in epochs] == [want] * 3
