@@ -169,7 +169,12 @@ def create(init: Any, **kwargs: Any) -> Any:
 
 @register
 class Constant(Initializer):
-    """One value everywhere, or an array of the parameter's shape."""
+    """One value everywhere, or an array of the parameter's shape.
+
+    Parameters
+    ----------
+    value : a number, or an array of the parameter's shape
+    """
 
     def __init__(self, value: Any = 0.0) -> None:
         super().__init__(value=value)
@@ -222,7 +227,12 @@ def _normal(sigma: float, arr: NDArray) -> None:
 
 @register
 class Uniform(Initializer):
-    """Evenly distributed within ``[-scale, scale]``."""
+    """Evenly distributed within ``[-scale, scale]``.
+
+    Parameters
+    ----------
+    scale : the largest magnitude
+    """
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -234,7 +244,12 @@ class Uniform(Initializer):
 
 @register
 class Normal(Initializer):
-    """Normally distributed with deviation `sigma`."""
+    """Normally distributed around 0.
+
+    Parameters
+    ----------
+    sigma : the standard deviation
+    """
 
     def __init__(self, sigma: float = 0.01) -> None:
         super().__init__(sigma=sigma)
@@ -248,6 +263,12 @@ class Normal(Initializer):
 class Orthogonal(Initializer):
     """Rows, or columns if there are fewer, that are orthogonal and of length `scale`, in a random
     direction.
+
+    Parameters
+    ----------
+    scale : length of each row or column
+    rand_type : what the directions are drawn from: ``uniform`` or ``normal``; MXNetValueError for
+        others
     """
 
     def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
@@ -270,11 +291,14 @@ class Orthogonal(Initializer):
 @register
 class Xavier(Initializer):
     """Random values whose variance is `magnitude` over the number of inputs and outputs of a
-    neuron.
+    neuron. For parameters of two or more axes; ValueError for vectors.
 
-    `factor_type` says which: ``in``, ``out``, or their average ``avg``; `rnd_type` the
-    distribution: ``uniform``, within ``sqrt(magnitude / factor)``, or ``gaussian``, with that
-    deviation.
+    Parameters
+    ----------
+    rnd_type : the distribution: ``uniform``, within ``sqrt(magnitude / factor)``, or ``gaussian``,
+        with that standard deviation
+    factor_type : what the factor counts: inputs ``in``, outputs ``out``, or their average ``avg``
+    magnitude : how large the values are
     """
 
     def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
@@ -299,7 +323,13 @@ class Xavier(Initializer):
 
 @register
 class MSRAPrelu(Xavier):
-    """He's initialization for layers before a PReLU with first slope `slope`."""
+    """He's initialization for layers before a PReLU.
+
+    Parameters
+    ----------
+    factor_type : as for :class:`Xavier`
+    slope : the slope that the PReLU begins with
+    """
 
     def __init__(self, factor_type: str = "avg", slope: float = 0.25) -> None:
         super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
@@ -324,7 +354,12 @@ class Bilinear(Initializer):
 
 @register
 class LSTMBias(Initializer):
-    """Zeros, but `forget_bias` in the second quarter: the forget gates of an LSTM cell."""
+    """Zeros, but another value for the forget gates of an LSTM cell, the second quarter.
+
+    Parameters
+    ----------
+    forget_bias : the value for the forget gates
+    """
 
     def __init__(self, forget_bias: float = 1.0) -> None:
         super().__init__(forget_bias=forget_bias)
@@ -338,8 +373,15 @@ class LSTMBias(Initializer):
 
 @register
 class FusedRNN(Initializer):
-    """The parameters of a fused recurrent layer: each part as `init` fills it, or the network's
-    initializer.
+    """The parameters of a fused recurrent layer, one array: each part is filled by itself.
+
+    Parameters
+    ----------
+    init : initializer of the parts, or its name; None for the one of the network
+    num_hidden, num_layers : size of a layer, and how many layers there are
+    mode : ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``
+    bidirectional : whether each layer reads in both directions
+    forget_bias : the value for the forget gates of an LSTM
     """
 
     def __init__(
@@ -381,8 +423,14 @@ class FusedRNN(Initializer):
 
 
 class Load:
-    """Fills arrays from a file, or a dictionary of arrays; those that are missing there by
-    `default_init`.
+    """Fills arrays from a file, or a dictionary of arrays.
+
+    Parameters
+    ----------
+    param : name of a parameter file, or arrays by name; ``arg:`` and ``aux:`` are taken off
+    default_init : initializer of arrays that are missing there; without it that is an
+        AssertionError, as is another shape
+    verbose : logs where each value comes from
     """
 
     def __init__(self, param: Any, default_init: Any = None, verbose: bool = False) -> None:
@@ -413,8 +461,14 @@ class Load:
 
 
 class Mixed:
-    """The initializer of the first pattern, a regular expression, that the beginning of the name
-    matches.
+    """Several initializers, chosen by the names of parameters.
+
+    Parameters
+    ----------
+    patterns : regular expressions; the first that the beginning of a name matches counts
+    initializers : an initializer for each
+
+    AssertionError if these are not equally many, ValueError for a name that matches none.
     """
 
     def __init__(self, patterns: list[str], initializers: list[Any]) -> None:

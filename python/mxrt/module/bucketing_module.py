@@ -24,10 +24,20 @@ _Made = tuple[Symbol, Sequence[str], Sequence[str]]
 class BucketingModule(BaseModule):
     """Modules by bucket, a key such as the length of a sentence, that share their parameters.
 
-    `sym_gen` makes symbol, names of data and names of labels for a key. `default_bucket_key` is
-    that of the largest bucket: its symbol has all parameters. ``forward`` takes the module of the
-    batch's ``bucket_key``, and may be used from several threads: each gets the outputs of its own
-    ``forward``.
+    ``forward`` takes the module of the batch's ``bucket_key``, and may be used from several
+    threads: each gets the outputs of its own ``forward``. What needs a bound module raises
+    MXNetError before ``bind``.
+
+    Parameters
+    ----------
+    sym_gen : makes symbol, names of data and names of labels for a key
+    default_bucket_key : key of the largest bucket, whose symbol has all parameters; AssertionError
+        without it
+    logger : what warnings go to: ``logging``, or a logger
+    context : context or contexts, see :class:`Module`
+    state_names : inputs that keep their values from call to call
+    work_load_list : how much of a batch each context gets
+    fixed_param_names, group2ctxs, compression_params : accepted, as in MXNet
     """
 
     def __init__(
@@ -70,7 +80,13 @@ class BucketingModule(BaseModule):
     ) -> BucketingModule:
         """A module from a checkpoint; its parameters are set when it is bound.
 
-        Without `sym_gen` every bucket has the symbol of the checkpoint.
+        Parameters
+        ----------
+        prefix, epoch : which checkpoint: ``prefix-symbol.json`` and ``prefix-%04d.params``
+        sym_gen : makes what a bucket runs; without it every bucket has the symbol of the checkpoint
+        default_bucket_key : key of the largest bucket
+
+        The other keywords are those of the class.
         """
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         return BucketingModule._loaded(
@@ -86,7 +102,17 @@ class BucketingModule(BaseModule):
         aux_params: Mapping[str, NDArray] | None = None,
         **kwargs: Any,
     ) -> BucketingModule:
-        """A module from symbols by key, or a function that makes them, and parameters."""
+        """A module from symbols by key, or a function that makes them, and parameters.
+
+        Parameters
+        ----------
+        sym_dict : symbols by key; a key that is not there raises MXNetValueError when it is used
+        sym_gen : makes what a bucket runs; AssertionError without either
+        default_bucket_key : key of the largest bucket
+        arg_params, aux_params : values of the parameters by name
+
+        The other keywords are those of the class.
+        """
         if sym_gen is None:
             if not sym_dict:
                 raise AssertionError("BucketingModule.load_dict: give sym_dict or sym_gen")
@@ -188,6 +214,14 @@ class BucketingModule(BaseModule):
     ) -> None:
         """Fixes the shapes of the default bucket's inputs. Binds for inference, which is all there
         is.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
+        for_training, inputs_need_grad : True is refused, with TrainingNotSupportedError
+        force_rebind : binds a bound module again; without it that is a warning
+        shared_module : refused, with AssertionError
+        grad_req : accepted; there are no gradients
         """
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
@@ -210,7 +244,13 @@ class BucketingModule(BaseModule):
         return Module(symbol, data_names, label_names, **self._settings)
 
     def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
-        """Makes a bucket the present one of this thread; binds it if this is the first time."""
+        """Makes a bucket the present one of this thread; binds it if this is the first time.
+
+        Parameters
+        ----------
+        bucket_key : key of the bucket
+        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
+        """
         self._mine.module = self._current = self._bucket(bucket_key, data_shapes, label_shapes)
 
     def _bucket(self, key: Any, data_shapes: Any, label_shapes: Any) -> Module:
@@ -249,7 +289,7 @@ class BucketingModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Gives the parameters values, for all buckets."""
+        """Gives the parameters values, for all buckets; see :meth:`init_params`."""
         self._default().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
         self.params_initialized = True
 
@@ -262,7 +302,16 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Gives parameters first values: those given, others as the initializer makes them."""
+        """Gives parameters first values.
+
+        Parameters
+        ----------
+        initializer : for parameters that are not given
+        arg_params, aux_params : values by name
+        allow_missing : the initializer is for parameters that are missing there
+        force_init : parameters that have values get others
+        allow_extra : values for no parameter are left out
+        """
         if self.params_initialized and not force_init:
             return
         self._default().init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)

@@ -16,6 +16,12 @@ __all__ = ["PythonLossModule", "PythonModule"]
 class PythonModule(BaseModule):
     """A module without parameters; subclasses define ``forward``, ``get_outputs`` and
     ``_compute_output_shapes``.
+
+    Parameters
+    ----------
+    data_names, label_names, output_names : names of the inputs, the labels (None without any) and
+        the results
+    logger : what warnings go to: ``logging``, or a logger
     """
 
     def __init__(
@@ -71,7 +77,14 @@ class PythonModule(BaseModule):
         self.params_initialized = True
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Adds results and labels to a metric, if the module was bound with labels."""
+        """Adds results and labels to a metric, if the module was bound with labels.
+
+        Parameters
+        ----------
+        eval_metric : the metric
+        labels : the labels, a list of arrays
+        pre_sliced : True, lists of parts for each context, is a RuntimeError
+        """
         if self._label_shapes is None:
             return
         if pre_sliced:
@@ -88,7 +101,18 @@ class PythonModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the inputs. Binds for inference, which is all there is."""
+        """Fixes the shapes of the inputs. Binds for inference, which is all there is.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
+        for_training, inputs_need_grad : True is refused, with TrainingNotSupportedError
+        force_rebind : binds a bound module again; without it that is a warning
+        shared_module : accepted; there are no parameters to share
+        grad_req : accepted; there are no gradients
+
+        AssertionError if the names are not those of the module.
+        """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -107,7 +131,15 @@ class PythonModule(BaseModule):
 
 
 class PythonLossModule(PythonModule):
-    """A loss at the end of a row of modules: at inference it hands on what it gets."""
+    """A loss at the end of a row of modules: at inference it hands on what it gets.
+
+    Parameters
+    ----------
+    name : name of the loss; its result is called ``<name>_output``
+    data_names, label_names : the name of the input and that of the label; AssertionError for more
+    logger : what warnings go to: ``logging``, or a logger
+    grad_func : accepted; there are no gradients
+    """
 
     def __init__(
         self,

@@ -17,7 +17,14 @@ __all__ = ["SequentialModule"]
 
 
 class SequentialModule(BaseModule):
-    """Modules in a row. ``add`` them, then ``bind``, set the parameters and call as one."""
+    """Modules in a row. ``add`` them, then ``bind``, set the parameters and call as one.
+
+    What needs a bound module raises MXNetError before ``bind``.
+
+    Parameters
+    ----------
+    logger : what warnings go to: ``logging``, or a logger
+    """
 
     META_TAKE_LABELS = "take_labels"
     META_AUTO_WIRING = "auto_wiring"
@@ -31,8 +38,13 @@ class SequentialModule(BaseModule):
     def add(self, module: Any, **kwargs: Any) -> SequentialModule:
         """Adds a module behind the others, and returns this one.
 
-        ``take_labels=True``: the labels go to this module. ``auto_wiring=True``: what comes from
-        the module before gets the names of this one's inputs.
+        Parameters
+        ----------
+        module : the module
+        take_labels : True if the labels go to this module
+        auto_wiring : True if what comes from the module before gets the names of this one's inputs
+
+        AssertionError for other keywords.
         """
         unknown = set(kwargs) - {self.META_TAKE_LABELS, self.META_AUTO_WIRING}
         if unknown:
@@ -85,6 +97,14 @@ class SequentialModule(BaseModule):
     ) -> None:
         """Fixes the shapes of the inputs, module by module. Binds for inference, which is all there
         is.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
+        for_training, inputs_need_grad : True is refused, with TrainingNotSupportedError
+        force_rebind : binds a bound module again; without it that is a warning
+        shared_module : refused, with AssertionError
+        grad_req : accepted; there are no gradients
         """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
@@ -128,6 +148,14 @@ class SequentialModule(BaseModule):
     ) -> None:
         """Gives the parameters of all modules first values; AssertionError if two have one of the
         same name.
+
+        Parameters
+        ----------
+        initializer : for parameters that are not given
+        arg_params, aux_params : values by name
+        allow_missing : the initializer is for parameters that are missing there
+        force_init : parameters that have values get others
+        allow_extra : values for no parameter are left out
         """
         if self.params_initialized and not force_init:
             return
@@ -151,7 +179,7 @@ class SequentialModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Gives the parameters of all modules values."""
+        """Gives the parameters of all modules values; see :meth:`init_params`."""
         for module in self._bound():
             module.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
         self.params_initialized = True
@@ -175,7 +203,14 @@ class SequentialModule(BaseModule):
         return found
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Adds results and labels to a metric, for the modules that take labels."""
+        """Adds results and labels to a metric, for the modules that take labels.
+
+        Parameters
+        ----------
+        eval_metric : the metric
+        labels : the labels, a list of arrays
+        pre_sliced : whether these are lists of the parts for each context
+        """
         for module, meta in zip(self._bound(), self._metas, strict=True):
             if meta.get(self.META_TAKE_LABELS):
                 module.update_metric(eval_metric, labels, pre_sliced)
