@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.random as rnd
 import numpy.testing as npt
 
 from ._test_compare import (
@@ -39,6 +40,7 @@ from ._test_compare import (
     same,
     same_array,
 )
+from ._test_data import get_bz2_data, get_cifar10, get_mnist, get_mnist_ubyte, get_zip_data
 from ._test_random import (
     chi_square_check,
     create_2d_tensor,
@@ -105,12 +107,17 @@ __all__ = [
     "environment",
     "gen_buckets_probs_with_ppf",
     "get_atol",
+    "get_bz2_data",
+    "get_cifar10",
     "get_etol",
     "get_identity_mat",
     "get_identity_mat_batch",
+    "get_mnist",
+    "get_mnist_ubyte",
     "get_rtol",
     "get_tolerance",
     "get_tols",
+    "get_zip_data",
     "getenv",
     "has_tvm_ops",
     "is_aarch64_run",
@@ -140,7 +147,8 @@ __all__ = [
     "verify_generator",
 ]
 # MXNet's module has no __all__: programs that import * from it use its own imports as well.
-__all__ += ["Context", "Symbol", "array", "current_context", "json", "logging", "mx", "np", "npt", "os", "sys", "time"]
+__all__ += ["Context", "Symbol", "array", "current_context", "json", "logging", "mx", "np", "npt", "os"]
+__all__ += ["rnd", "sys", "time"]
 
 mx = sys.modules["mxrt"]
 
