@@ -232,6 +232,10 @@ memcheck: | check-tools ## some of the tests of engine and kernels under valgrin
 check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
+.PHONY: sdist
+sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source distribution, install and use it (three minutes)
+	scripts/sdist.sh build
+
 # What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and
 # after changes of kernels or engine.
 .PHONY: prove
@@ -240,6 +244,7 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) memcheck
 	$(MAKE) tsan
 	$(MAKE) asan
+	$(MAKE) sdist
 	$(MAKE) fuzz
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
