@@ -6,6 +6,7 @@
 # Recipes name files relative to this folder, so that any path to it will do, also one with spaces.
 #
 # PYTHON=/path/to/python3   the interpreter of .venv, which is made again where it had another one
+# PYTEST_PROCESSES=2        processes that Python tests are spread over, file by file
 # SECONDS=60                about how long the targets below "prove" run on two cores, after builds
 
 SHELL := /bin/bash
@@ -27,6 +28,7 @@ export PYTHON
 # To bash it is a clock, which scripts use.
 unexport SECONDS
 
+PYTEST_PROCESSES ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMPS := build/stamps
@@ -145,7 +147,7 @@ test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and doc
 
 .PHONY: test-python
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## Python tests, recorded MXNet results and models, against the installed wheel
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest --numprocesses $(PYTEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: check-types
 check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; its stubs against the built module

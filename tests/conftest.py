@@ -51,6 +51,17 @@ def final_table():
     return TABLES.append
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # In a process that tests are spread over: the tables go to the one that prints.
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tables"] = TABLES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error) -> None:
+    TABLES.extend(getattr(node, "workeroutput", {}).get("tables", []))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for table in TABLES:
         terminalreporter.section(table.splitlines()[0])

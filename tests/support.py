@@ -4,6 +4,7 @@ written by hand.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -23,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "models"
 CONFORMANCE = ROOT / "tests" / "conformance"
 BUILD = ROOT / "build"
+# Where children run: a folder for each of the processes that tests are spread over.
+WORK = BUILD / "tests" / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 DIGITS = MODELS / "digits_cnn"
 # Kinds of engine.
@@ -52,14 +55,14 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
     """Runs a command without input and outside the repository, so that only what is installed is
     found.
     """
-    BUILD.mkdir(exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=BUILD,
+        cwd=WORK,
         env={**os.environ, **(env or {})},
     )
     try:
@@ -96,11 +99,14 @@ def zoo_artifacts(name: str) -> Path:
     """
     folder = BUILD / "zoo"
     complete = folder / f"{name}.complete"
-    if not complete.exists():
-        command = [sys.executable, str(MODELS / "make_zoo.py"), str(folder), name]
-        made = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert made.returncode == 0, made.stdout + made.stderr
-        complete.touch()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            command = [sys.executable, str(MODELS / "make_zoo.py"), str(folder), name]
+            made = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            assert made.returncode == 0, made.stdout + made.stderr
+            complete.touch()
     return folder
 
 
