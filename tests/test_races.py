@@ -148,6 +148,21 @@ def test_blocks_are_exported_while_others_forget_their_graph(mx, tmp_path) -> No
         assert net._graph is None
 
 
+def test_a_graph_that_was_begun_before_a_change_does_not_stay(mx) -> None:
+    class Slow(mx.gluon.nn.HybridSequential):
+        def hybrid_forward(self, F, x):
+            out = super().hybrid_forward(F, x)
+            if len(self) == 1 and F is mx.sym:
+                in_threads(1, lambda _: self.add(mx.gluon.nn.HybridLambda(lambda F, x: x + 10)))
+            return out
+
+    net = Slow()
+    net.add(mx.gluon.nn.HybridLambda(lambda F, x: x * 2))
+    net.hybridize()
+    assert net(mx.nd.ones(1)).asscalar() == 2
+    assert net(mx.nd.ones(1)).asscalar() == 12
+
+
 def test_outputs_of_an_executor_are_those_of_the_last_run(mx, monkeypatch) -> None:
     executor = (mx.sym.var("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones(3)})
     zeros = executor._zeros

@@ -26,6 +26,8 @@ __all__ = ["HybridBlock"]
 
 # Graphs are made by one thread at a time; what they hold is shared by all.
 _tracing = fork_safe_lock()
+# Held while a graph is put into a block or taken out of it; no other lock is taken meanwhile.
+_keeping = fork_safe_lock()
 
 
 class Traced(NamedTuple):
@@ -45,6 +47,9 @@ class HybridBlock(Block, PlanMethods):
     threads may call the block at the same time, and each call runs the compiled graph. A block that
     is not hybridised runs operator by operator.
     """
+
+    # How often the block has changed: a graph that was begun before a change does not stay.
+    _changes = 0
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -67,10 +72,12 @@ class HybridBlock(Block, PlanMethods):
 
     def _clear_cached_op(self) -> None:
         """Forgets the graph: the next call makes it anew."""
-        self._traced: Traced | None = None
-        # Parameters that a rewrite of the graph added.
-        self._added: dict[str, Parameter] = {}
-        self._drop_compiled()
+        with _keeping:
+            self._changes += 1
+            self._traced: Traced | None = None
+            # Parameters that a rewrite of the graph added.
+            self._added: dict[str, Parameter] = {}
+            self._drop_compiled()
 
     def _drop_compiled(self) -> None:
         self._compiled: CompiledGraph | None = None
@@ -158,8 +165,8 @@ class HybridBlock(Block, PlanMethods):
 
     def cast(self, dtype: Any) -> None:
         """Changes the element type of all parameters."""
-        self._clear_cached_op()
         super().cast(dtype)
+        self._clear_cached_op()
 
     # ---- graphs ----------------------------------------------------------------------------------
 
@@ -190,6 +197,7 @@ class HybridBlock(Block, PlanMethods):
             found = self._compiled
             if found is not None:
                 return found
+            changes = self._changes
             traced = self._traced or self._trace(args)
             names = [str(one.name) for one in traced.inputs]
             params = {**self.collect_params()._params, **self._added}
@@ -200,8 +208,10 @@ class HybridBlock(Block, PlanMethods):
             found.in_format, found.out_format = traced.in_format, traced.out_format
             plain = traced.in_format == [0] * len(names) and _flat_result(traced.out_format) and self._callback is None
             found.flat = len(names) if plain else -1
-            self._traced = traced
-            self._compiled = found
+            with _keeping:
+                if self._changes == changes:
+                    self._traced = traced
+                    self._compiled = found
             return found
 
     def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
