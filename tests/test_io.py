@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
+import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -120,7 +123,7 @@ def test_csviter_describes_its_batches_and_numbers_its_rows(mx, csv: Path, tmp_p
         ({"batch_size": 1, "data_shape": (2, 0)}, r"CSVIter: the shape \(2, 0\) must consist of positive numbers"),
         ({"batch_size": 1, "data_shape": "x"}, "Invalid Parameter format for data_shape expect Shape"),
         ({"batch_size": 1, "shuffle": True}, "Cannot find argument 'shuffle'"),
-        ({"batch_size": 1, "num_parts": 2}, "num_parts of CSVIter is not part of this build"),
+        ({"batch_size": 1, "num_parts": 0}, "value 0 for Parameter num_parts should be greater equal to 1"),
         ({"batch_size": 1, "dtype": "float16"}, "float16 is not supported for CSVIter; supported: float32, int32"),
         ({"batch_size": 2**40}, "a batch of .* could not be made"),
     ],
@@ -275,3 +278,28 @@ def test_prefetching_ends_with_the_program_and_starts_in_a_fork(mx) -> None:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert numbers_of(batches) == [[1], [2], [3], [4]]
+
+
+def test_files_that_are_not_local_are_fetched_by_fsspec(mx, csv: Path, monkeypatch) -> None:
+    with pytest.raises(mx.base.MXNetError, match=r"only local files can be read, not memory://, unless .* fsspec"):
+        monkeypatch.setitem(sys.modules, "fsspec", None)
+        mx.io.CSVIter("memory://rows.csv", (2, 2), batch_size=2)
+    opened = []
+
+    def fetch(path: str, mode: str):
+        opened.append((path, mode))
+        if "missing" in path:
+            raise FileNotFoundError(path)
+        return csv.open(mode)
+
+    monkeypatch.setitem(sys.modules, "fsspec", SimpleNamespace(open=fetch))
+    want = next(mx.io.CSVIter(str(csv), (2, 2), batch_size=2)).data[0].asnumpy()
+    iterator = mx.io.CSVIter(f"memory://rows.csv;{csv}", (2, 2), batch_size=2)
+    copies = iterator._copies.folder
+    assert opened == [("memory://rows.csv", "rb")] and os.listdir(copies) == ["1-rows.csv"]
+    assert (next(iterator).data[0].asnumpy() == want).all()
+    del iterator
+    gc.collect()
+    assert not os.path.exists(copies)
+    with pytest.raises(mx.base.MXNetError, match=r"'memory://missing.csv' cannot be fetched: FileNotFoundError"):
+        mx.io.CSVIter("memory://missing.csv", (2, 2), batch_size=2)

@@ -50,6 +50,45 @@ impl RecordFile {
         Ok(self.next(&mut window)?.map(|record| (record, window.position)))
     }
 
+    /// Bytes of the file when it was opened.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Where the first record at or behind a position begins, which is a multiple of four; the end of
+    /// the file where there is none.
+    pub fn find(&self, position: u64) -> Result<u64, DataError> {
+        let mut window = Window::new(position, IN_ORDER);
+        while window.position + HEAD <= self.size {
+            let start = window.position;
+            let mut head = [0; HEAD as usize];
+            self.fill(start, &mut window, &mut head)?;
+            let (magic, kind, _) = parse_head(head);
+            if magic == MAGIC && matches!(kind, WHOLE | FIRST) {
+                return Ok(start);
+            }
+            window.position = start + 4;
+        }
+        Ok(self.size)
+    }
+
+    /// Where the records between two positions begin, the first of which is that of a record.
+    pub fn positions(&self, from: u64, to: u64) -> Result<Vec<u64>, DataError> {
+        let mut positions = Vec::new();
+        let mut window = Window::new(from, BY_POSITION);
+        let end = to.min(self.size);
+        while window.position < end {
+            let start = window.position;
+            let (kind, length) = self.head(start, &mut window)?;
+            if matches!(kind, WHOLE | FIRST) {
+                positions.push(start);
+            }
+            self.need(start, window.position, length.next_multiple_of(4) as u64)?;
+            window.position += length.next_multiple_of(4) as u64;
+        }
+        Ok(positions)
+    }
+
     fn next(&self, window: &mut Window) -> Result<Option<Vec<u8>>, DataError> {
         let start = window.position;
         if start >= self.size {
@@ -76,17 +115,7 @@ impl RecordFile {
 
     /// Appends the content of the next part to `record` and gives its kind.
     fn part(&self, start: u64, window: &mut Window, record: &mut Vec<u8>) -> Result<u32, DataError> {
-        let mut head = [0; HEAD as usize];
-        self.fill(start, window, &mut head)?;
-        let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
-        let magic = u32::from_le_bytes([m0, m1, m2, m3]);
-        if magic != MAGIC {
-            let problem =
-                format!("Invalid RecordIO File: found {magic:#x} where the magic number {MAGIC:#x} should be");
-            return Err(self.damaged(start, problem));
-        }
-        let word = u32::from_le_bytes([l0, l1, l2, l3]);
-        let (kind, length) = (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize);
+        let (kind, length) = self.head(start, window)?;
         let padded = length.next_multiple_of(4);
         self.need(start, window.position, padded as u64)?;
         let old = record.len();
@@ -97,6 +126,19 @@ impl RecordFile {
         self.fill(start, window, &mut record[old..])?;
         record.truncate(old + length);
         Ok(kind)
+    }
+
+    /// Kind and length of the next part.
+    fn head(&self, start: u64, window: &mut Window) -> Result<(u32, usize), DataError> {
+        let mut head = [0; HEAD as usize];
+        self.fill(start, window, &mut head)?;
+        let (magic, kind, length) = parse_head(head);
+        if magic != MAGIC {
+            let problem =
+                format!("Invalid RecordIO File: found {magic:#x} where the magic number {MAGIC:#x} should be");
+            return Err(self.damaged(start, problem));
+        }
+        Ok((kind, length))
     }
 
     fn need(&self, start: u64, position: u64, bytes: u64) -> Result<(), DataError> {
@@ -137,6 +179,13 @@ impl RecordFile {
     fn damaged(&self, start: u64, problem: String) -> DataError {
         DataError::Content { place: format!("{}: record at byte {start}", self.path), problem }
     }
+}
+
+/// Magic number, kind and length in front of a part.
+fn parse_head(head: [u8; HEAD as usize]) -> (u32, u32, usize) {
+    let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
+    let word = u32::from_le_bytes([l0, l1, l2, l3]);
+    (u32::from_le_bytes([m0, m1, m2, m3]), word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize)
 }
 
 /// A position in a file, and some of its bytes that were read already.

@@ -195,8 +195,12 @@ fn arguments_that_cannot_work_are_refused_at_once() {
     assert_eq!(text, "CSVIter: the shape (2, 0) must consist of positive numbers");
     let text = over(&directory, 5, 1).with("data_shap", "(2,)").refusal().to_string();
     assert!(text.starts_with("Cannot find argument 'data_shap', Possible Arguments:"), "{text}");
-    let error = over(&directory, 5, 1).with("num_parts", "2").refusal();
-    assert_eq!(OpError::from(error).kind, FailureKind::NotImplemented);
+    let text = over(&directory, 5, 1).with("num_parts", "2").with("part_index", "2").refusal().to_string();
+    assert_eq!(text, "CSVIter: part_index is 2, but num_parts is 2: parts are counted from 0");
+    let labels = directory.file("l.csv", "1\n");
+    let labelled = over(&directory, 5, 1).with("label_csv", labels.to_string_lossy());
+    let text = labelled.with("num_parts", "2").refusal().to_string();
+    assert!(text.contains("num_parts cannot be used with label_csv"), "{text}");
 }
 
 #[test]
@@ -238,7 +242,7 @@ fn a_file_without_lines_is_not_read_into_memory() {
     let iter = Csv::new(&path, "2", 1).iter();
     assert_eq!(values(&iter.next().unwrap().unwrap().data), [1.0, 2.0]);
     let error = iter.next().expect_err("an error").to_string();
-    assert!(error.contains("data.csv line 2") && error.contains("is this a CSV file?"), "{error}");
+    assert!(error.contains("data.csv line 2") && error.contains("is this a text file of numbers?"), "{error}");
 }
 
 #[test]

@@ -224,3 +224,123 @@ fn what_was_in_the_making_when_an_epoch_ended_is_thrown_away() {
     }
     assert_eq!(prefetcher.next(), Ok(Some(1)));
 }
+
+/// A stage of workers over a counter. `work` runs in them.
+fn stage<T: Send + 'static>(
+    workers: usize,
+    capacity: usize,
+    end: u32,
+    work: impl Fn(u32) -> Result<T, String> + Send + Sync + 'static,
+) -> (Prefetcher<Counter, T>, Arc<AtomicU32>) {
+    let made = Arc::new(AtomicU32::new(0));
+    let theirs = made.clone();
+    let make = move || Ok(Counter { next: 0, end, odd: None, made: theirs.clone() });
+    (Prefetcher::with_workers(workers, capacity, make, work).expect("a stage"), made)
+}
+
+/// Threads of this process that prefetch.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("a directory");
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "mxrt-prefetch").count()
+}
+
+#[test]
+fn results_of_many_workers_come_in_the_order_of_the_items() {
+    let (stage, _) = stage(4, 7, 200, |item| {
+        // Every third item takes longer than those behind it.
+        std::thread::sleep(Duration::from_micros(if item % 3 == 0 { 700 } else { 50 }));
+        Ok(item * 10)
+    });
+    for _ in 0..2 {
+        let found: Vec<u32> = std::iter::from_fn(|| stage.next().expect("a result")).collect();
+        assert_eq!(found, (0..200).map(|i| i * 10).collect::<Vec<_>>());
+        stage.reset().expect("a reset");
+    }
+}
+
+#[test]
+fn a_failure_of_work_comes_in_its_place_though_later_items_are_done_sooner() {
+    let (stage, _) = stage(4, 8, 100, |item| {
+        if item == 5 {
+            std::thread::sleep(Duration::from_millis(20));
+            return Err("item 5 is bad".to_owned());
+        }
+        if item == 50 {
+            panic!("never reached")
+        }
+        Ok(item)
+    });
+    for _ in 0..3 {
+        let found: Vec<_> = (0..7).map(|_| stage.next()).collect();
+        let good: Vec<_> = (0..5).map(|i| Ok(Some(i))).collect();
+        assert_eq!(found[..5], good);
+        assert_eq!(found[5..], vec![Err("item 5 is bad".to_owned()); 2]);
+        stage.reset().expect("a reset");
+    }
+}
+
+#[test]
+fn workers_hold_back_while_the_queue_is_full() {
+    let (stage, made) = stage(3, 5, 1000, Ok);
+    assert_eq!(stage.next(), Ok(Some(0)));
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(made.load(Ordering::Relaxed), 6);
+}
+
+#[test]
+fn stages_can_be_chained_reset_and_dropped_at_any_moment() {
+    struct Chained(Prefetcher<Counter, u32>);
+    impl Producer for Chained {
+        type Item = u32;
+        type Error = String;
+        fn next(&mut self) -> Result<Option<u32>, String> {
+            self.0.next()
+        }
+        fn reset(&mut self, _delivered: u64) -> Result<(), String> {
+            self.0.reset()
+        }
+        fn failure(problem: Problem) -> String {
+            problem.to_string()
+        }
+    }
+    let make = || {
+        let first = Prefetcher::with_workers(
+            2,
+            3,
+            || Ok(Counter { next: 0, end: 40, odd: None, made: Arc::default() }),
+            |item| Ok(item + 1),
+        )?;
+        Ok(Chained(first))
+    };
+    for taken in 0..60 {
+        let last = Prefetcher::with_workers(2, 2, make, |item| Ok(item * 2)).expect("a chain");
+        for i in 0..taken.min(40) {
+            assert_eq!(last.next(), Ok(Some((i + 1) * 2)));
+        }
+        if taken % 2 == 0 {
+            last.reset().expect("a reset");
+            assert_eq!(last.next(), Ok(Some(2)));
+        }
+        if taken % 5 == 0 {
+            last.reset().expect("a reset");
+            last.reset().expect("another");
+        }
+    }
+}
+
+#[test]
+fn no_thread_is_left_of_a_thousand_stages() {
+    for i in 0..1000 {
+        let (stage, _) = stage(1 + i % 3, 2, 10, Ok);
+        for _ in 0..i % 13 {
+            stage.next().expect("a result");
+        }
+    }
+    // Those of tests that run beside this one may be there.
+    let start = Instant::now();
+    while threads() > 0 && start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(threads(), 0);
+}

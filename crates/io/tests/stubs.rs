@@ -16,6 +16,12 @@ fn annotation(parameter: &AttrDef, marked: bool) -> String {
     }
     let words = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match parameter.kind {
+        AttrKind::Enum(known) if parameter.name == "on_error" => {
+            format!("Literal[{}] | Callable[[Exception], object]", words(known))
+        }
+        AttrKind::OptInt => "int | None".to_owned(),
+        AttrKind::OptFloat => "float | None".to_owned(),
+        AttrKind::Floats => "Sequence[float]".to_owned(),
         AttrKind::Int | AttrKind::IntFrom(_) => "int".to_owned(),
         AttrKind::Float | AttrKind::FloatIn(..) => "float".to_owned(),
         AttrKind::Bool => "bool".to_owned(),
@@ -50,7 +56,7 @@ fn stub() -> String {
     let typing = if classes.contains("Literal[") { "Any, Literal" } else { "Any" };
     format!(
         "\"\"\"Data iterators of the Rust side. Written by crates/io/tests/stubs.rs; do not edit.\"\"\"\n\n\
-         from collections.abc import Sequence\nfrom os import PathLike\nfrom typing import {typing}\n\n\
+         from collections.abc import Callable, Sequence\nfrom os import PathLike\nfrom typing import {typing}\n\n\
          from .io import MXDataIter\n\n# ruff: noqa\n\n__all__ = [{names}]\n\n{classes}"
     )
 }
@@ -67,13 +73,16 @@ fn the_stub_of_the_iterators_is_up_to_date() {
 
 #[test]
 fn every_file_of_an_iterator_has_its_row() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/iterators");
-    let shared = ["mod.rs", "batch.rs", "prefetch.rs"];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/iterators")];
     let mut definitions = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if !shared.contains(&path.file_name().unwrap().to_str().unwrap()) {
-            definitions += std::fs::read_to_string(&path).unwrap().matches(": IterDef = ").count();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                definitions += std::fs::read_to_string(&path).unwrap().matches(": IterDef = ").count();
+            }
         }
     }
     assert_eq!(definitions, ITERATORS.len(), "an IterDef under src/iterators is not in ITERATORS");

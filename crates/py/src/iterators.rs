@@ -50,22 +50,31 @@ impl BatchReader {
         Ok(BatchReader { iter: made.map_err(|e| errors::from_op(py, &e))? })
     }
 
-    /// Shape of the data and of the labels of a batch, and the element type of both.
+    /// Shape and element type of the data and of the labels of a batch.
     #[getter]
-    fn types(&self) -> (Vec<usize>, Vec<usize>, &'static str) {
+    fn types(&self) -> [(Vec<usize>, &'static str); 2] {
         let (data, label) = self.iter.types();
-        (data.shape.to_vec(), label.shape.to_vec(), data.dtype.name())
+        [data, label].map(|tensor| (tensor.shape.to_vec(), tensor.dtype.name()))
     }
 
-    /// The next batch; `None` at the end.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Batch<'py>>> {
-        let next = runtime::wait(py, |poll| match self.iter.next_with(poll) {
+    /// The next batch, or `None` at the end, and what was wrong with samples that were left out.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<(Option<Batch<'py>>, Vec<Bound<'py, PyAny>>)> {
+        let mut skipped = Vec::new();
+        let next = runtime::wait(py, |poll| match self.iter.next_with(poll, &mut |error| skipped.push(error)) {
             Err(DataError::Prefetch(Problem::Interrupted)) => Err(WaitError::Interrupted),
             other => Ok(other),
         })?;
-        let Some(batch) = next.map_err(|e| errors::from_op(py, &OpError::from(e)))? else { return Ok(None) };
+        let raised = |e: DataError| errors::from_op(py, &OpError::from(e));
+        let skipped = skipped.into_iter().map(|e| raised(e).into_value(py).into_bound(py).into_any()).collect();
+        let Some(batch) = next.map_err(raised)? else { return Ok((None, skipped)) };
         let index = PyArray1::from_vec(py, batch.index).into_any();
-        Ok(Some((wrap(py, batch.data)?, wrap(py, batch.label)?, batch.pad, index)))
+        Ok((Some((wrap(py, batch.data)?, wrap(py, batch.label)?, batch.pad, index)), skipped))
+    }
+
+    /// Damaged samples that were left out so far.
+    #[getter]
+    fn skipped(&self) -> u64 {
+        self.iter.skipped()
     }
 
     /// Begins again; also the way out of an error.

@@ -9,12 +9,12 @@ from typing import Any
 from .._locks import fork_safe_lock
 from .._threads import ThreadWorkers
 from ..base import MXNetDataError, MXNetError, MXNetValueError
-from .io import DataBatch, DataDesc, DataIter
+from .io import DataBatch, DataDesc, DataIter, _BatchHolder
 
 __all__ = ["PrefetchingIter"]
 
 
-class PrefetchingIter(DataIter):
+class PrefetchingIter(_BatchHolder):
     """Other iterators, whose next batches are made in threads while the program uses the current
     ones. Several are joined: a batch has the data and labels of all.
 
@@ -40,7 +40,6 @@ class PrefetchingIter(DataIter):
         self.rename_data = rename_data
         self.rename_label = rename_label
         super().__init__(self.provide_data[0][1][0])
-        self.current_batch: DataBatch | None = None
         self._lock = fork_safe_lock()
         self._begin()
 
@@ -138,27 +137,6 @@ class PrefetchingIter(DataIter):
         if self.iter_next():
             return self._current()
         raise StopIteration
-
-    def _current(self) -> DataBatch:
-        if self.current_batch is None:
-            raise MXNetValueError("there is no current batch; call next() first")
-        return self.current_batch
-
-    def getdata(self) -> Any:
-        """Data of the current batch."""
-        return self._current().data
-
-    def getlabel(self) -> Any:
-        """Labels of the current batch."""
-        return self._current().label
-
-    def getindex(self) -> Any:
-        """Numbers of the samples of the current batch; None where they are not known."""
-        return self._current().index
-
-    def getpad(self) -> int:
-        """How many samples of the current batch only fill it up."""
-        return self._current().pad or 0
 
 
 class _Next:

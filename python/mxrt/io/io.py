@@ -121,36 +121,10 @@ class DataIter:
         raise NotImplementedError
 
 
-class ResizeIter(DataIter):
-    """Another iterator, with a fixed number of batches per epoch."""
+class _BatchHolder(DataIter):
+    """An iterator whose ``iter_next`` leaves whole batches in `current_batch`."""
 
-    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
-        super().__init__(data_iter.batch_size)
-        self.data_iter = data_iter
-        self.size = size
-        self.reset_internal = reset_internal
-        self.cur = 0
-        self.current_batch: DataBatch | None = None
-        self.provide_data = getattr(data_iter, "provide_data", None)
-        self.provide_label = getattr(data_iter, "provide_label", None)
-
-    def reset(self) -> None:
-        """Begins again."""
-        self.cur = 0
-        if self.reset_internal:
-            self.data_iter.reset()
-
-    def iter_next(self) -> bool:
-        """Goes to the next batch; whether there is one."""
-        if self.cur == self.size:
-            return False
-        try:
-            self.current_batch = self.data_iter.next()
-        except StopIteration:
-            self.data_iter.reset()
-            self.current_batch = self.data_iter.next()
-        self.cur += 1
-        return True
+    current_batch: DataBatch | None = None
 
     def _current(self) -> DataBatch:
         if self.current_batch is None:
@@ -172,6 +146,37 @@ class ResizeIter(DataIter):
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
         return self._current().pad or 0
+
+
+class ResizeIter(_BatchHolder):
+    """Another iterator, with a fixed number of batches per epoch."""
+
+    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
+        super().__init__(data_iter.batch_size)
+        self.data_iter = data_iter
+        self.size = size
+        self.reset_internal = reset_internal
+        self.cur = 0
+        self.provide_data = getattr(data_iter, "provide_data", None)
+        self.provide_label = getattr(data_iter, "provide_label", None)
+
+    def reset(self) -> None:
+        """Begins again."""
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def iter_next(self) -> bool:
+        """Goes to the next batch; whether there is one."""
+        if self.cur == self.size:
+            return False
+        try:
+            self.current_batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            self.current_batch = self.data_iter.next()
+        self.cur += 1
+        return True
 
 
 def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
@@ -318,12 +323,25 @@ class MXDataIter(DataIter):
     """
 
     def __init__(self, name: str, parameters: dict[str, Any], data_name: str, label_name: str) -> None:
+        # What is called with the exception of each damaged sample that is left out.
+        self._on_error: Any = None
+        if callable(parameters.get("on_error")):
+            self._on_error = parameters["on_error"]
+            parameters = {**parameters, "on_error": "skip"}
+        if any("://" in value for value in parameters.values() if isinstance(value, str)):
+            from ._remote import LocalCopies
+
+            # The copies go with the iterator.
+            self._copies = LocalCopies()
+            parameters = {
+                key: self._copies.paths(value) if isinstance(value, str) else value for key, value in parameters.items()
+            }
         self._reader = _mxrt.BatchReader(name, parameters)
-        data, label, dtype = self._reader.types
+        (data, data_dtype), (label, label_dtype) = self._reader.types
         super().__init__(data[0])
         self._descriptions = (
-            DataDesc(data_name, tuple(data), dtype_class(dtype)),
-            DataDesc(label_name, tuple(label), dtype_class(dtype)),
+            DataDesc(data_name, tuple(data), dtype_class(data_dtype)),
+            DataDesc(label_name, tuple(label), dtype_class(label_dtype)),
         )
         self._batch: tuple[NDArray, NDArray, int, Any] | None = None
 
@@ -344,8 +362,16 @@ class MXDataIter(DataIter):
 
     def iter_next(self) -> bool:
         """Goes to the next batch; whether there is one."""
-        self._batch = self._reader.next()
+        self._batch, skipped = self._reader.next()
+        if self._on_error is not None:
+            for error in skipped:
+                self._on_error(error)
         return self._batch is not None
+
+    @property
+    def skipped(self) -> int:
+        """Damaged samples that were left out so far, with ``on_error`` other than ``"raise"``."""
+        return int(self._reader.skipped)
 
     def _current(self) -> tuple[NDArray, NDArray, int, Any]:
         if self._batch is None:

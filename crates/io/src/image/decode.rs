@@ -18,6 +18,8 @@ pub enum Channels {
     Rgb,
     /// Three, blue first.
     Bgr,
+    /// Four, red first, the last of which is alpha. The file must have them.
+    Rgba,
 }
 
 /// Longest edge and most pixels, as in OpenCV.
@@ -34,8 +36,11 @@ const ANY: u64 = 1 << 16;
 pub fn decode(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
     let mut image = match file {
         [] => return Err(wrong("the file is empty".to_owned())),
+        [0xff, 0xd8, ..] if channels == Channels::Rgba => {
+            return Err(wrong("Expected 4 channels, got 3: JPEG has no alpha".to_owned()));
+        }
         [0xff, 0xd8, ..] => jpeg(file, channels == Channels::Grey)?,
-        [0x89, b'P', b'N', b'G', ..] => png(file, channels == Channels::Grey)?,
+        [0x89, b'P', b'N', b'G', ..] => png(file, channels)?,
         _ => {
             return Err(wrong(format!(
                 "it is neither JPEG nor PNG: it begins with {:02x?}",
@@ -122,7 +127,8 @@ fn is_complete(file: &[u8]) -> bool {
     file[at..].windows(2).any(|pair| pair == [0xff, 0xd9])
 }
 
-fn png(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
+fn png(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
+    let grey = channels == Channels::Grey;
     let failed = |error: png::DecodingError| wrong(format!("PNG: {error}"));
     if let Some([w0, w1, w2, w3, h0, h1, h2, h3]) = file.get(16..24) {
         let [width, height] = [[*w0, *w1, *w2, *w3], [*h0, *h1, *h2, *h3]].map(|v| u64::from(u32::from_be_bytes(v)));
@@ -139,6 +145,14 @@ fn png(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
     values.truncate(frame.buffer_size());
     let (height, width) = (frame.height as usize, frame.width as usize);
     let image = Pixels { height, width, channels: 1, values };
+    if channels == Channels::Rgba {
+        let values = match frame.color_type {
+            png::ColorType::Rgba => image.values,
+            png::ColorType::GrayscaleAlpha => image.map(|[v, a]| [v, v, v, a]),
+            other => return Err(wrong(format!("Expected 4 channels, got {}", other.samples()))),
+        };
+        return Ok(Pixels { height, width, channels: 4, values });
+    }
     let values = match (frame.color_type, grey) {
         (png::ColorType::Grayscale, true) | (png::ColorType::Rgb, false) => image.values,
         (png::ColorType::Grayscale, false) => image.map(|[v]| [v; 3]),

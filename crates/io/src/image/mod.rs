@@ -14,7 +14,7 @@ pub struct Pixels {
     pub height: usize,
     /// Pixels of a row.
     pub width: usize,
-    /// Values of a pixel: 1 or 3.
+    /// Values of a pixel: 1, 3 or 4.
     pub channels: usize,
     /// The values.
     pub values: Vec<u8>,

@@ -2,9 +2,10 @@
 
 use super::OpenSamples;
 use super::prefetch::{Prefetcher, Problem, Producer};
-use crate::DataError;
+use crate::{DataError, FileError};
 use mxrt_engine::{Engine, memory::Block};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A batch as the user sees it.
 #[derive(Clone, Debug)]
@@ -19,14 +20,47 @@ pub struct DataBatch {
     pub index: Vec<u64>,
 }
 
+/// Why there is no sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SampleError {
+    /// This sample is damaged; the next call gives the one behind it.
+    Sample(DataError),
+    /// There is no way to go on.
+    Source(DataError),
+}
+
+impl From<DataError> for SampleError {
+    fn from(error: DataError) -> SampleError {
+        SampleError::Source(error)
+    }
+}
+
+impl From<FileError> for SampleError {
+    fn from(error: FileError) -> SampleError {
+        SampleError::Source(error.into())
+    }
+}
+
 /// A sequence of samples that can be begun again.
 pub trait Samples: Send {
     /// Writes the next sample and its label, as elements of the type that was promised, and gives
     /// its number; `None` at the end. On an error the content of both buffers is arbitrary.
-    fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, DataError>;
+    fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, SampleError>;
 
-    /// Goes back to the first sample.
-    fn rewind(&mut self) -> Result<(), DataError>;
+    /// Goes back to the first sample. `pass` counts the passes over the samples from 0 on, as the
+    /// consumer sees them: how far was read ahead does not change it. Random orders follow from it.
+    fn rewind(&mut self, pass: u64) -> Result<(), DataError>;
+}
+
+/// What becomes of samples at the end that do not fill a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastBatch {
+    /// Samples from the beginning fill the batch up.
+    Wrap,
+    /// The batch has rows to spare.
+    Short,
+    /// They are left out.
+    Drop,
 }
 
 /// How samples become batches.
@@ -34,12 +68,16 @@ pub trait Samples: Send {
 pub(super) struct BatchParams {
     /// samples in a batch
     pub batch_size: usize,
-    /// whether a last, short batch is filled up from the beginning
-    pub round_batch: bool,
+    /// what becomes of a last, short batch
+    pub last: LastBatch,
+    /// whether damaged samples are left out
+    pub skip: bool,
     /// batches made ahead
     pub prefetch_buffer: usize,
-    /// element type of data and labels
+    /// element type of data
     pub dtype: DType,
+    /// element type of labels
+    pub label_dtype: DType,
     /// extents of one sample
     pub data_shape: Shape,
     /// extents of one label
@@ -49,13 +87,13 @@ pub(super) struct BatchParams {
 impl BatchParams {
     /// Types of the data and the labels of a batch.
     fn types(&self) -> (TensorType, TensorType) {
-        let batch = |sample: &[usize]| {
+        let batch = |dtype, sample: &[usize]| {
             let shape = std::iter::once(self.batch_size).chain(sample.iter().copied()).collect::<Shape>();
-            TensorType { dtype: self.dtype, shape }
+            TensorType { dtype, shape }
         };
         // MXNet gives single labels without an axis of their own.
         let label: &[usize] = if self.label_shape[..] == [1] { &[] } else { &self.label_shape };
-        (batch(&self.data_shape), batch(label))
+        (batch(self.dtype, &self.data_shape), batch(self.label_dtype, label))
     }
 }
 
@@ -71,11 +109,23 @@ struct Batches {
     data: Block,
     label: Block,
     index: Vec<u64>,
+    /// Damaged samples since the last item.
+    skipped: Vec<DataError>,
     /// Batches made since the last reset.
     made: u64,
+    /// The pass over the samples that this epoch began in.
+    pass: u64,
     /// The number of the batch that was filled up from the beginning: the epoch ends behind it, and
     /// the next one begins where it ended.
     wrapped: Option<u64>,
+}
+
+/// What is made at once.
+struct Made {
+    /// None at the end, if samples behind the last batch were left out
+    batch: Option<DataBatch>,
+    /// why samples in front of those of the batch, and between them, were left out
+    skipped: Vec<DataError>,
 }
 
 impl Batches {
@@ -83,7 +133,8 @@ impl Batches {
         let (data_type, label_type) = params.types();
         let (data, label) = (buffer(engine, &data_type)?, buffer(engine, &label_type)?);
         let index = numbers(params.batch_size, std::iter::repeat_n(0, params.batch_size))?;
-        Ok(Batches { engine, samples, params, data_type, label_type, data, label, index, made: 0, wrapped: None })
+        let (skipped, made, pass, wrapped) = (Vec::new(), 0, 0, None);
+        Ok(Batches { engine, samples, params, data_type, label_type, data, label, index, skipped, made, pass, wrapped })
     }
 
     fn fill(&mut self, row: usize) -> Result<bool, DataError> {
@@ -91,12 +142,16 @@ impl Batches {
         let (data_row, label_row) = (self.data.len() / size, self.label.len() / size);
         let data = &mut self.data.as_mut_slice()[row * data_row..(row + 1) * data_row];
         let label = &mut self.label.as_mut_slice()[row * label_row..(row + 1) * label_row];
-        match self.samples.next(data, label)? {
-            Some(number) => {
-                self.index[row] = number;
-                Ok(true)
+        loop {
+            match self.samples.next(data, label) {
+                Ok(Some(number)) => {
+                    self.index[row] = number;
+                    return Ok(true);
+                }
+                Ok(None) => return Ok(false),
+                Err(SampleError::Sample(error)) if self.params.skip => self.skipped.push(error),
+                Err(SampleError::Sample(error) | SampleError::Source(error)) => return Err(error),
             }
-            None => Ok(false),
         }
     }
 
@@ -115,7 +170,7 @@ impl Batches {
 
     /// Fills the rows from `first` on with samples from the beginning.
     fn wrap(&mut self, first: usize) -> Result<(), DataError> {
-        self.samples.rewind()?;
+        self.samples.rewind(self.pass + 1)?;
         for row in first..self.params.batch_size {
             if !self.fill(row)? {
                 let size = self.params.batch_size;
@@ -131,10 +186,10 @@ impl Batches {
 }
 
 impl Producer for Batches {
-    type Item = DataBatch;
+    type Item = Made;
     type Error = DataError;
 
-    fn next(&mut self) -> Result<Option<DataBatch>, DataError> {
+    fn next(&mut self) -> Result<Option<Made>, DataError> {
         if self.wrapped.is_some() {
             return Ok(None);
         }
@@ -143,22 +198,25 @@ impl Producer for Batches {
         while rows < size && self.fill(rows)? {
             rows += 1;
         }
-        if rows == 0 {
-            return Ok(None);
-        }
         let pad = size - rows;
-        if pad > 0 && self.params.round_batch {
+        if rows == 0 || pad > 0 && self.params.last == LastBatch::Drop {
+            let skipped = std::mem::take(&mut self.skipped);
+            return Ok((!skipped.is_empty()).then_some(Made { batch: None, skipped }));
+        }
+        if pad > 0 && self.params.last == LastBatch::Wrap {
             self.wrap(rows)?;
         }
         self.made += 1;
-        self.batch(pad).map(Some)
+        Ok(Some(Made { batch: Some(self.batch(pad)?), skipped: std::mem::take(&mut self.skipped) }))
     }
 
     fn reset(&mut self, delivered: u64) -> Result<(), DataError> {
         self.made = 0;
+        self.skipped.clear();
+        self.pass += 1;
         match self.wrapped.take() {
             Some(batch) if batch < delivered => Ok(()),
-            _ => self.samples.rewind(),
+            _ => self.samples.rewind(self.pass),
         }
     }
 
@@ -193,6 +251,7 @@ fn no_batch(tensor: &TensorType, reason: &str) -> DataError {
 /// caller.
 pub struct BatchIter {
     prefetcher: Prefetcher<Batches>,
+    skipped: AtomicU64,
     data_type: TensorType,
     label_type: TensorType,
 }
@@ -205,8 +264,8 @@ impl BatchIter {
     ) -> Result<BatchIter, DataError> {
         let (data_type, label_type) = params.types();
         let prefetcher =
-            Prefetcher::start(params.prefetch_buffer, move || Batches::new(engine, open()?, params.clone()))?;
-        Ok(BatchIter { prefetcher, data_type, label_type })
+            Prefetcher::start(params.prefetch_buffer, move || Batches::new(engine, open(engine)?, params.clone()))?;
+        Ok(BatchIter { prefetcher, skipped: AtomicU64::new(0), data_type, label_type })
     }
 
     /// Types of the data and the labels of every batch.
@@ -217,13 +276,31 @@ impl BatchIter {
     /// The next batch, or `None` at the end of the epoch. An error comes behind the batches before
     /// it and then with every call, until [`BatchIter::reset`].
     pub fn next(&self) -> Result<Option<DataBatch>, DataError> {
-        self.prefetcher.next()
+        self.next_with(&mut || true, &mut |_| {})
     }
 
     /// As [`BatchIter::next`]. `poll` is called now and then while waiting; when it returns false
-    /// the wait is given up with [`Problem::Interrupted`].
-    pub fn next_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<DataBatch>, DataError> {
-        self.prefetcher.next_with(poll)
+    /// the wait is given up with [`Problem::Interrupted`]. `skipped` gets what was wrong with each
+    /// sample that was left out in front of this batch's last.
+    pub fn next_with(
+        &self,
+        poll: &mut dyn FnMut() -> bool,
+        skipped: &mut dyn FnMut(DataError),
+    ) -> Result<Option<DataBatch>, DataError> {
+        while let Some(made) = self.prefetcher.next_with(poll)? {
+            self.skipped.fetch_add(made.skipped.len() as u64, Ordering::Relaxed);
+            made.skipped.into_iter().for_each(&mut *skipped);
+            if made.batch.is_some() {
+                return Ok(made.batch);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Damaged samples that were left out in front of the last batch delivered, since the iterator
+    /// was made.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
     }
 
     /// Begins the next epoch; also the way out of an error.

@@ -6,17 +6,31 @@
 
 pub mod batch;
 mod csv;
+mod images;
+mod libsvm;
+mod lines;
+mod mnist;
 pub mod prefetch;
 
 use crate::DataError;
-use batch::{BatchIter, BatchParams, Samples};
+use batch::{BatchIter, BatchParams, LastBatch, Samples};
 use mxrt_engine::Engine;
 use mxrt_tensor::attrs::{AttrDef, AttrKind, Attrs};
 use mxrt_tensor::{DType, Shape};
 use std::sync::LazyLock;
 
 /// Every iterator.
-pub static ITERATORS: &[&IterDef] = &[&csv::CSV_ITER];
+pub static ITERATORS: &[&IterDef] = &[
+    &csv::CSV_ITER,
+    &images::detection::IMAGE_DET_RECORD_ITER,
+    &images::IMAGE_RECORD_INT8_ITER,
+    &images::IMAGE_RECORD_ITER,
+    &images::IMAGE_RECORD_ITER_V1,
+    &images::IMAGE_RECORD_UINT8_ITER,
+    &images::IMAGE_RECORD_UINT8_ITER_V1,
+    &libsvm::LIBSVM_ITER,
+    &mnist::MNIST_ITER,
+];
 
 /// One data iterator.
 pub struct IterDef {
@@ -24,16 +38,21 @@ pub struct IterDef {
     pub name: &'static str,
     /// documentation: a sentence, more behind an empty line
     pub doc: &'static str,
-    /// its own parameters; those of [`BATCH_PARAMETERS`] come behind them
-    pub parameters: &'static [AttrDef],
+    /// its own parameters, in groups; those of [`BATCH_PARAMETERS`] come behind them, but for those
+    /// that have the name of an own one
+    pub parameters: &'static [&'static [AttrDef]],
+    /// which of [`BATCH_PARAMETERS`] it does not take
+    pub omits: &'static [&'static str],
     /// checks the parameters and says what the samples will be
     pub source: fn(&Attrs) -> Result<Source, DataError>,
 }
 
 /// What an iterator makes batches of.
 pub struct Source {
-    /// element type of data and labels
+    /// element type of data
     pub dtype: DType,
+    /// element type of labels
+    pub label_dtype: DType,
     /// extents of one sample
     pub data_shape: Shape,
     /// extents of one label
@@ -44,7 +63,7 @@ pub struct Source {
 }
 
 /// Opens samples.
-pub type OpenSamples = dyn Fn() -> Result<Box<dyn Samples>, DataError> + Send + Sync;
+pub type OpenSamples = dyn Fn(&'static Engine) -> Result<Box<dyn Samples>, DataError> + Send + Sync;
 
 /// What every iterator takes.
 pub static BATCH_PARAMETERS: &[AttrDef] = &[
@@ -64,17 +83,34 @@ pub static BATCH_PARAMETERS: &[AttrDef] = &[
         "Element type of data and labels; None is the iterator's own.",
     ),
     AttrDef::new("ctx", AttrKind::Str, "cpu", "Accepted and ignored: batches are made in memory of the host."),
-    AttrDef::new("num_parts", AttrKind::Int, "1", "Parts that the samples are divided in; 1 is the only number yet."),
-    AttrDef::new("part_index", AttrKind::Int, "0", "Which of the parts is read."),
+    AttrDef::new("num_parts", AttrKind::IntFrom(1), "1", "Parts that the samples are divided in."),
+    AttrDef::new("part_index", AttrKind::IntFrom(0), "0", "Which of the parts is read, from 0."),
+    AttrDef::new(
+        "on_error",
+        AttrKind::Enum(&["raise", "skip"]),
+        "raise",
+        "What a damaged sample does: raise an error, or be left out and counted.",
+    ),
 ];
 
 const DTYPES: &[&str] = &["None", "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"];
 
 /// Own parameters and those of batches, for each of [`ITERATORS`].
 static PARAMETERS: LazyLock<Vec<Vec<AttrDef>>> =
-    LazyLock::new(|| ITERATORS.iter().map(|def| [def.parameters, BATCH_PARAMETERS].concat()).collect());
+    LazyLock::new(|| ITERATORS.iter().map(|def| def.parameters_together()).collect());
 
 impl IterDef {
+    fn parameters_together(&self) -> Vec<AttrDef> {
+        let mut all = self.parameters.concat();
+        let own = all.len();
+        for parameter in BATCH_PARAMETERS {
+            if !self.omits.contains(&parameter.name) && all[..own].iter().all(|own| own.name != parameter.name) {
+                all.push(*parameter);
+            }
+        }
+        all
+    }
+
     /// The iterator of this name.
     pub fn find(name: &str) -> Option<&'static IterDef> {
         ITERATORS.iter().copied().find(|def| def.name == name)
@@ -95,9 +131,13 @@ impl IterDef {
     ) -> Result<BatchIter, DataError> {
         let parameters =
             Attrs::parse(self.all_parameters(), given).map_err(|error| DataError::Argument(error.message.clone()))?;
-        if !matches!(parameters.int("num_parts"), 0 | 1) {
-            let message = format!("num_parts of {} is not part of this build of mxrt", self.name);
-            return Err(DataError::Unsupported(message));
+        if parameters.int("part_index") >= parameters.int("num_parts") {
+            return Err(DataError::Argument(format!(
+                "{}: part_index is {}, but num_parts is {}: parts are counted from 0",
+                self.name,
+                parameters.int("part_index"),
+                parameters.int("num_parts")
+            )));
         }
         let positive = |name: &str| match usize::try_from(parameters.int(name)) {
             Ok(value @ 1..) => Ok(value),
@@ -107,9 +147,15 @@ impl IterDef {
             }
         };
         let (batch_size, prefetch_buffer) = (positive("batch_size")?, positive("prefetch_buffer")?);
-        let Source { dtype, data_shape, label_shape, open } = (self.source)(&parameters)?;
-        let round_batch = parameters.bool("round_batch");
-        let batch = BatchParams { batch_size, round_batch, prefetch_buffer, dtype, data_shape, label_shape };
+        let Source { dtype, label_dtype, data_shape, label_shape, open } = (self.source)(&parameters)?;
+        let last = match parameters.declares("round_batch") {
+            false => LastBatch::Drop,
+            true if parameters.bool("round_batch") => LastBatch::Wrap,
+            true => LastBatch::Short,
+        };
+        let skip = parameters.str("on_error") == "skip";
+        let batch =
+            BatchParams { batch_size, last, skip, prefetch_buffer, dtype, label_dtype, data_shape, label_shape };
         BatchIter::start(engine, batch, open)
     }
 }
@@ -132,4 +178,9 @@ fn dtype(iterator: &str, parameters: &Attrs, supported: &[DType]) -> Result<DTyp
     }
     let known = supported.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
     Err(DataError::Unsupported(format!("{dtype} is not supported for {iterator}; supported: {known}")))
+}
+
+/// The parts that the samples are divided in, and the one that is read.
+fn part(parameters: &Attrs) -> (u64, u64) {
+    (parameters.int("num_parts") as u64, parameters.int("part_index") as u64)
 }

@@ -1,8 +1,10 @@
 //! One background prefetcher for every data iterator.
 //!
-//! A thread runs the producer ahead of the consumer. Items, the end and errors travel through one
-//! bounded queue, so an error is received exactly where it belongs: behind the items that were
-//! produced before it.
+//! A prefetcher is a stage: threads run ahead of the consumer, take items from a producer in its
+//! order, and work on them side by side. Results, the end and errors wait in one bounded queue, in
+//! the order of the items, so an error is received exactly where it belongs: behind the results of
+//! the items before it. A producer that takes its items from another prefetcher makes a chain of
+//! stages.
 
 use mxrt_engine::ForkSafeMutex;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -62,19 +64,19 @@ impl Display for Problem {
 }
 
 /// What the consumer may receive.
-enum Event<P: Producer> {
-    Item(P::Item),
-    Stop(Stop<P>),
+enum Event<T, E> {
+    Item(T),
+    Stop(Stop<E>),
 }
 
 /// Why there are no more items until the next reset.
-enum Stop<P: Producer> {
+enum Stop<E> {
     End,
-    Failed(P::Error),
+    Failed(E),
 }
 
-impl<P: Producer> Stop<P> {
-    fn answer(&self) -> Result<Option<P::Item>, P::Error> {
+impl<E: Clone> Stop<E> {
+    fn answer<T>(&self) -> Result<Option<T>, E> {
         match self {
             Stop::End => Ok(None),
             Stop::Failed(error) => Err(error.clone()),
@@ -82,22 +84,25 @@ impl<P: Producer> Stop<P> {
     }
 }
 
-struct State<P: Producer> {
-    queue: VecDeque<Event<P>>,
+struct State<T, E> {
+    /// What the consumer has not taken yet, in the order of the producer's items. A place without
+    /// an event is that of an item which a worker has in hand.
+    queue: VecDeque<Option<Event<T, E>>>,
     /// Counts resets: what an earlier epoch still produces is thrown away.
     epoch: u64,
     /// Resets the producer has not done yet, each with the number of items delivered before it.
     resets: Vec<u64>,
+    /// Items delivered in this epoch; the number of the item at the front of the queue.
     delivered: u64,
     /// The producer has nothing more to do in this epoch.
     stopped: bool,
     /// The consumer has received this.
-    seen: Option<Stop<P>>,
+    seen: Option<Stop<E>>,
     closing: bool,
 }
 
-struct Shared<P: Producer> {
-    state: Mutex<State<P>>,
+struct Shared<T, E> {
+    state: Mutex<State<T, E>>,
     /// Something was put into the queue.
     filled: Condvar,
     /// There is room in the queue, or a reset or the end to see to.
@@ -105,42 +110,70 @@ struct Shared<P: Producer> {
     capacity: usize,
 }
 
-/// A thread and its queue; replaced after a fork, which takes only the calling thread along.
-struct Running<P: Producer> {
-    shared: Arc<Shared<P>>,
-    thread: Option<JoinHandle<()>>,
+/// The workers and their queue; replaced after a fork, which takes only the calling thread along.
+struct Running<T, E> {
+    shared: Arc<Shared<T, E>>,
+    threads: Vec<JoinHandle<()>>,
     process: u32,
 }
 
-/// Runs a [`Producer`] ahead in a thread of its own. Any number of threads may call
-/// [`Prefetcher::next`].
-pub struct Prefetcher<P: Producer> {
+/// What a worker does to an item.
+type Work<P, T> = dyn Fn(<P as Producer>::Item) -> Result<T, <P as Producer>::Error> + Send + Sync;
+
+/// What the workers of a stage share: one at a time takes an item from the producer.
+struct Stage<P: Producer, T> {
+    producer: Mutex<P>,
+    work: Arc<Work<P, T>>,
+    shared: Arc<Shared<T, P::Error>>,
+}
+
+/// Runs a [`Producer`] ahead, and work on its items, in threads of its own. Any number of threads
+/// may call [`Prefetcher::next`].
+pub struct Prefetcher<P: Producer, T = <P as Producer>::Item> {
     make: Box<dyn Fn() -> Result<P, P::Error> + Send + Sync>,
+    work: Arc<Work<P, T>>,
+    workers: usize,
     capacity: usize,
-    running: ForkSafeMutex<Running<P>>,
+    running: ForkSafeMutex<Running<T, P::Error>>,
 }
 
 impl<P: Producer> Prefetcher<P> {
-    /// Starts producing; at most `capacity` items wait to be taken. `make` makes the producer, once
-    /// now and once more in every forked process that goes on iterating.
+    /// Starts producing in one thread; at most `capacity` items wait to be taken. `make` makes the
+    /// producer, once now and once more in every forked process that goes on iterating.
     pub fn start(
         capacity: usize,
         make: impl Fn() -> Result<P, P::Error> + Send + Sync + 'static,
     ) -> Result<Prefetcher<P>, P::Error> {
-        let capacity = capacity.max(1);
-        let running = ForkSafeMutex::new(Running::start(make()?, capacity)?);
-        Ok(Prefetcher { make: Box::new(make), capacity, running })
+        Prefetcher::with_workers(1, capacity, make, Ok)
+    }
+}
+
+impl<P: Producer, T: Send + 'static> Prefetcher<P, T> {
+    /// As [`Prefetcher::start`], with `workers` threads that do `work` on the items. The results come
+    /// in the order of the items. At most `capacity` of them wait or are in the making; there is room
+    /// for one of each worker in any case.
+    pub fn with_workers(
+        workers: usize,
+        capacity: usize,
+        make: impl Fn() -> Result<P, P::Error> + Send + Sync + 'static,
+        work: impl Fn(P::Item) -> Result<T, P::Error> + Send + Sync + 'static,
+    ) -> Result<Prefetcher<P, T>, P::Error> {
+        let workers = workers.max(1);
+        let capacity = capacity.max(workers);
+        let work: Arc<Work<P, T>> = Arc::new(work);
+        let running = ForkSafeMutex::new(Running::start(make()?, work.clone(), workers, capacity)?);
+        Ok(Prefetcher { make: Box::new(make), work, workers, capacity, running })
     }
 
     /// The next item, or `None` at the end of the epoch. After an error every call gives the same
     /// error until [`Prefetcher::reset`].
-    pub fn next(&self) -> Result<Option<P::Item>, P::Error> {
+    pub fn next(&self) -> Result<Option<T>, P::Error> {
         self.next_with(&mut || true)
     }
 
     /// As [`Prefetcher::next`]. `poll` is called now and then while waiting; when it returns false
     /// the wait is given up with [`Problem::Interrupted`].
-    pub fn next_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<P::Item>, P::Error> {
+    pub fn next_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<T>, P::Error> {
         let shared = {
             let running = self.running.lock();
             if running.is_foreign() {
@@ -148,15 +181,15 @@ impl<P: Producer> Prefetcher<P> {
             }
             running.shared.clone()
         };
-        shared.take(poll)
+        shared.take(poll, || P::failure(Problem::Interrupted))
     }
 
     /// Begins the next epoch; also the way out of an error.
     pub fn reset(&self) -> Result<(), P::Error> {
         let mut running = self.running.lock();
         if running.is_foreign() {
-            let fresh = Running::start((self.make)()?, self.capacity)?;
-            // Neither thread nor lock of the other process may be touched here.
+            let fresh = Running::start((self.make)()?, self.work.clone(), self.workers, self.capacity)?;
+            // Neither threads nor locks of the other process may be touched here.
             std::mem::forget(std::mem::replace(&mut *running, fresh));
             return Ok(());
         }
@@ -165,8 +198,13 @@ impl<P: Producer> Prefetcher<P> {
     }
 }
 
-impl<P: Producer> Running<P> {
-    fn start(producer: P, capacity: usize) -> Result<Running<P>, P::Error> {
+impl<T: Send + 'static, E: Clone + Send + 'static> Running<T, E> {
+    fn start<P: Producer<Error = E>>(
+        producer: P,
+        work: Arc<Work<P, T>>,
+        workers: usize,
+        capacity: usize,
+    ) -> Result<Running<T, E>, E> {
         let state = State {
             queue: VecDeque::new(),
             epoch: 0,
@@ -178,37 +216,46 @@ impl<P: Producer> Running<P> {
         };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), filled: Condvar::new(), wanted: Condvar::new(), capacity });
-        let theirs = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("mxrt-prefetch".to_owned())
-            .spawn(move || theirs.produce(producer))
-            .map_err(|error| P::failure(Problem::NoThread(error.to_string())))?;
-        Ok(Running { shared, thread: Some(thread), process: std::process::id() })
+        let stage = Arc::new(Stage { producer: Mutex::new(producer), work, shared: shared.clone() });
+        let mut running = Running { shared, threads: Vec::new(), process: std::process::id() };
+        for _ in 0..workers {
+            let stage = stage.clone();
+            let thread = std::thread::Builder::new()
+                .name("mxrt-prefetch".to_owned())
+                .spawn(move || stage.work())
+                .map_err(|error| P::failure(Problem::NoThread(error.to_string())))?;
+            running.threads.push(thread);
+        }
+        Ok(running)
     }
+}
 
+impl<T, E> Running<T, E> {
     fn is_foreign(&self) -> bool {
         self.process != std::process::id()
     }
 }
 
-impl<P: Producer> Drop for Running<P> {
+impl<T, E> Drop for Running<T, E> {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
+        let threads = std::mem::take(&mut self.threads);
         if self.is_foreign() {
-            std::mem::forget(thread);
+            std::mem::forget(threads);
             return;
         }
         self.shared.state.lock().closing = true;
-        self.shared.wanted.notify_one();
+        self.shared.wanted.notify_all();
         self.shared.filled.notify_all();
-        // The thread catches panics of the producer, so there is nothing to learn from its result.
-        let _ = thread.join();
+        for thread in threads {
+            // The threads catch panics, so there is nothing to learn from their results.
+            let _ = thread.join();
+        }
     }
 }
 
-impl<P: Producer> Shared<P> {
+impl<T, E: Clone> Shared<T, E> {
     /// The consumer's side.
-    fn take(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<P::Item>, P::Error> {
+    fn take(&self, poll: &mut dyn FnMut() -> bool, interrupted: impl Fn() -> E) -> Result<Option<T>, E> {
         let mut state = self.state.lock();
         loop {
             if let Some(stop) = &state.seen {
@@ -217,18 +264,25 @@ impl<P: Producer> Shared<P> {
             if state.closing {
                 return Ok(None);
             }
-            match state.queue.pop_front() {
+            match state.queue.front_mut().and_then(Option::take) {
                 None => {
                     let late = self.filled.wait_for(&mut state, POLL).timed_out();
                     // The hook may run foreign code, which must not find the queue locked.
                     if late && !MutexGuard::unlocked(&mut state, &mut *poll) {
-                        return Err(P::failure(Problem::Interrupted));
+                        return Err(interrupted());
                     }
                 }
                 Some(Event::Item(item)) => {
+                    state.queue.pop_front();
                     state.delivered += 1;
+                    // The next result may have been there before this one: another consumer that
+                    // waits can have it.
+                    let more = matches!(state.queue.front(), Some(Some(_)));
                     drop(state);
                     self.wanted.notify_one();
+                    if more {
+                        self.filled.notify_one();
+                    }
                     return Ok(Some(item));
                 }
                 Some(Event::Stop(stop)) => {
@@ -248,41 +302,12 @@ impl<P: Producer> Shared<P> {
         let unwanted = std::mem::take(&mut state.queue);
         state.epoch += 1;
         let delivered = std::mem::take(&mut state.delivered);
-        // Nothing is delivered between resets that wait together, and two resets of an untouched
-        // epoch are as good as one, so no more than two need remembering.
-        if state.resets.len() < 2 {
-            state.resets.push(delivered);
-        }
+        state.resets.push(delivered);
         state.stopped = false;
         state.seen = None;
         drop(state);
         self.wanted.notify_one();
         drop(unwanted);
-    }
-
-    /// The thread's life.
-    fn produce(&self, mut producer: P) {
-        while let Some((epoch, resets)) = self.next_task() {
-            let made = catch_unwind(AssertUnwindSafe(|| {
-                for delivered in resets {
-                    producer.reset(delivered)?;
-                }
-                producer.next()
-            }));
-            let event = match made {
-                Ok(Ok(Some(item))) => Event::Item(item),
-                Ok(Ok(None)) => Event::Stop(Stop::End),
-                Ok(Err(error)) => Event::Stop(Stop::Failed(error)),
-                Err(panic) => Event::Stop(Stop::Failed(P::failure(Problem::Panicked(panic_message(&*panic))))),
-            };
-            let mut state = self.state.lock();
-            if state.epoch == epoch {
-                state.stopped = matches!(event, Event::Stop(_));
-                state.queue.push_back(event);
-                drop(state);
-                self.filled.notify_one();
-            }
-        }
     }
 
     /// Waits until there is something to produce; `None` when the prefetcher is being dropped.
@@ -297,6 +322,80 @@ impl<P: Producer> Shared<P> {
             }
             self.wanted.wait(&mut state);
         }
+    }
+
+    /// A place at the end of the queue, and its number; `None` when the epoch is over. What stops
+    /// the epoch is put there at once.
+    fn place(&self, epoch: u64, stop: Option<Stop<E>>) -> Option<u64> {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return None;
+        }
+        let number = state.delivered + state.queue.len() as u64;
+        state.stopped |= stop.is_some();
+        state.queue.push_back(stop.map(Event::Stop));
+        drop(state);
+        self.filled.notify_one();
+        Some(number)
+    }
+
+    /// Puts what became of an item into its place.
+    fn put(&self, epoch: u64, number: u64, event: Event<T, E>) {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return;
+        }
+        state.stopped |= matches!(event, Event::Stop(_));
+        let place = (number - state.delivered) as usize;
+        state.queue[place] = Some(event);
+        drop(state);
+        if place == 0 {
+            self.filled.notify_one();
+        }
+    }
+}
+
+impl<P: Producer, T: Send> Stage<P, T> {
+    /// A worker's life.
+    fn work(&self) {
+        while let Some((epoch, number, item)) = self.take() {
+            let event = match self.caught(|| (self.work)(item).map(Some)) {
+                Ok(Some(result)) => Event::Item(result),
+                Ok(None) => Event::Stop(Stop::End),
+                Err(error) => Event::Stop(Stop::Failed(error)),
+            };
+            self.shared.put(epoch, number, event);
+        }
+    }
+
+    /// The next item, with its epoch and its number there; `None` when the prefetcher is being
+    /// dropped.
+    fn take(&self) -> Option<(u64, u64, P::Item)> {
+        let mut producer = self.producer.lock();
+        loop {
+            let (epoch, resets) = self.shared.next_task()?;
+            let made = self.caught(|| {
+                for delivered in resets {
+                    producer.reset(delivered)?;
+                }
+                producer.next()
+            });
+            let stop = match made {
+                Ok(Some(item)) => match self.shared.place(epoch, None) {
+                    Some(number) => return Some((epoch, number, item)),
+                    None => continue,
+                },
+                Ok(None) => Stop::End,
+                Err(error) => Stop::Failed(error),
+            };
+            self.shared.place(epoch, Some(stop));
+        }
+    }
+
+    /// What `work` returns; its panic is an error like any other.
+    fn caught<R>(&self, work: impl FnOnce() -> Result<R, P::Error>) -> Result<R, P::Error> {
+        catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|panic| Err(P::failure(Problem::Panicked(panic_message(&*panic)))))
     }
 }
 

@@ -1,0 +1,235 @@
+//! Lines of text files, for iterators whose samples are lines.
+
+use crate::{DataError, FileError, open_file};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The ordinary files that a `;`-separated list of paths stands for.
+pub(super) fn files(uri: &str) -> Result<Vec<PathBuf>, DataError> {
+    let mut found = Vec::new();
+    for part in uri.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let local = part.strip_prefix("file://").unwrap_or(part);
+        if let Some((scheme, _)) = local.split_once("://") {
+            return Err(DataError::Unsupported(format!("'{part}': only local files can be read, not {scheme}://")));
+        }
+        let path = Path::new(local);
+        if path.is_dir() {
+            found.extend(files_in(path)?);
+        } else if path.exists() {
+            // Pipes and devices are refused now, not when the first row is asked for.
+            open_file(path)?;
+            found.push(path.to_owned());
+        } else {
+            return Err(DataError::NoFiles(part.to_owned()));
+        }
+    }
+    if found.is_empty() {
+        return Err(DataError::NoFiles(uri.to_owned()));
+    }
+    Ok(found)
+}
+
+/// The files of a directory, by name, so that the order of samples does not depend on the file
+/// system.
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let failed = |error: std::io::Error| FileError::io("reading", &directory.to_string_lossy(), &error);
+    let mut found = Vec::new();
+    for entry in directory.read_dir().map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads lines that are not blank, from one file after the other.
+pub(super) struct Lines {
+    files: Vec<PathBuf>,
+    /// Where each file begins when all are put behind one another, and the end of the last.
+    starts: Vec<u64>,
+    /// The lines that begin behind the first position and not behind the second are read.
+    range: (u64, u64),
+    /// How many of the files were opened.
+    opened: usize,
+    reader: Option<BufReader<File>>,
+    /// Where the next line begins.
+    position: u64,
+    /// Where the line read last begins.
+    begin: u64,
+    /// The line read last.
+    text: Vec<u8>,
+    /// Its number in its file, if that is known: a part may begin anywhere.
+    line: Option<u64>,
+    /// The last line ended in a carriage return; a newline behind it belongs to it.
+    after_return: bool,
+    /// Bytes that a line may have: far more than its numbers need. What is longer is no line of
+    /// numbers.
+    longest: usize,
+}
+
+impl Lines {
+    /// The lines of part number `part.1` of `part.0` of the files; a line has about `numbers`
+    /// numbers.
+    ///
+    /// Parts are equally many bytes, and a line belongs to the part of the byte in front of it; the
+    /// first line of a file to that of its own first byte.
+    pub(super) fn new(files: Vec<PathBuf>, numbers: usize, part: (u64, u64)) -> Result<Lines, DataError> {
+        let mut starts = vec![0];
+        let mut total = 0;
+        for path in &files {
+            total += open_file(path)?.1;
+            starts.push(total);
+        }
+        let step = total.div_ceil(part.0);
+        let bound = |part: u64| step.saturating_mul(part).min(total);
+        // A file that grows is read to its end.
+        let end = if part.1 + 1 == part.0 { u64::MAX } else { bound(part.1 + 1) };
+        let longest = numbers.saturating_mul(64).saturating_add(1 << 20);
+        let mut lines = Lines {
+            files,
+            starts,
+            range: (bound(part.1), end),
+            opened: 0,
+            reader: None,
+            position: 0,
+            begin: 0,
+            text: Vec::new(),
+            line: Some(0),
+            after_return: false,
+            longest,
+        };
+        lines.rewind();
+        Ok(lines)
+    }
+
+    /// Goes back to the first line.
+    pub(super) fn rewind(&mut self) {
+        self.reader = None;
+        self.position = self.range.0;
+        // The file that the part begins in is the next one to be opened.
+        self.opened = self.starts[1..].iter().take_while(|end| **end <= self.range.0).count();
+    }
+
+    /// The line read last, without its end.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The file and line read last, for messages.
+    pub(super) fn place(&self) -> String {
+        let Some(number) = self.opened.checked_sub(1) else { return "before the first line".to_owned() };
+        let path = self.files[number].display();
+        match self.line {
+            Some(line) => format!("{path} line {line}"),
+            None => format!("{path} line at byte {}", self.begin - self.starts[number]),
+        }
+    }
+
+    /// Whether what begins at this position belongs to a later part.
+    fn is_behind(&self, position: u64) -> bool {
+        let end = self.range.1;
+        position > end || position == end && self.starts[..self.files.len()].contains(&end)
+    }
+
+    /// Reads the next line that is not blank; false behind the last one.
+    pub(super) fn next(&mut self) -> Result<bool, DataError> {
+        loop {
+            if self.reader.is_some() && self.read_line_of_file()? {
+                if self.text.trim_ascii().is_empty() {
+                    continue;
+                }
+                return Ok(true);
+            }
+            if self.opened == self.files.len() || self.is_behind(self.position) {
+                return Ok(false);
+            }
+            self.open()?;
+        }
+    }
+
+    /// Opens the next file.
+    fn open(&mut self) -> Result<(), DataError> {
+        let path = &self.files[self.opened];
+        let mut file = open_file(path)?.0;
+        let skipped = self.position.saturating_sub(self.starts[self.opened]);
+        if skipped > 0 {
+            let failed = |error| FileError::io("reading", &path.to_string_lossy(), &error);
+            file.seek(SeekFrom::Start(skipped)).map_err(failed)?;
+        }
+        self.position = self.starts[self.opened] + skipped;
+        self.reader = Some(BufReader::with_capacity(1 << 16, file));
+        self.opened += 1;
+        self.line = (skipped == 0).then_some(0);
+        self.after_return = false;
+        if skipped > 0 {
+            // What is left of a line of the part before.
+            self.read_line_of_file()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the next line of this file; false at its end, or that of the part.
+    fn read_line_of_file(&mut self) -> Result<bool, DataError> {
+        let Some(mut reader) = self.reader.take() else { return Ok(false) };
+        let found = self.read_line_from(&mut reader)?;
+        if found {
+            self.reader = Some(reader);
+        } else if let Some(end) = self.starts.get(self.opened) {
+            // A file that changed its size does not move the others.
+            self.position = self.position.max(*end);
+        }
+        Ok(found)
+    }
+
+    fn read_line_from(&mut self, reader: &mut BufReader<File>) -> Result<bool, DataError> {
+        let path = &self.files[self.opened - 1];
+        let failed = |error| DataError::from(FileError::io("reading", &path.to_string_lossy(), &error));
+        self.text.clear();
+        if std::mem::take(&mut self.after_return) && reader.fill_buf().map_err(failed)?.first() == Some(&b'\n') {
+            reader.consume(1);
+            self.position += 1;
+        }
+        if self.is_behind(self.position) {
+            return Ok(false);
+        }
+        self.begin = self.position;
+        self.line = self.line.map(|line| line + 1);
+        let mut begun = false;
+        loop {
+            let bytes = reader.fill_buf().map_err(failed)?;
+            if bytes.is_empty() {
+                return Ok(begun);
+            }
+            begun = true;
+            let end = bytes.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            let too_long = self.text.len() + part.len() > self.longest;
+            let no_room = !too_long && self.text.try_reserve(part.len()).is_err();
+            if too_long || no_room {
+                let place = self.place();
+                return Err(match too_long {
+                    true => DataError::Content {
+                        place,
+                        problem: format!(
+                            "the line is longer than {} bytes, which no row of this data_shape is; is this a text file \
+                             of numbers?",
+                            self.longest
+                        ),
+                    },
+                    false => DataError::Memory(format!("{place}: there is no memory for it")),
+                });
+            }
+            self.text.extend_from_slice(part);
+            self.after_return = end.is_some_and(|end| bytes[end] == b'\r');
+            let used = part.len() + usize::from(end.is_some());
+            reader.consume(used);
+            self.position += used as u64;
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}

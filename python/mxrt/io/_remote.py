@@ -1,0 +1,46 @@
+"""Files that are not local, opened by fsspec: local copies of them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+from ..base import MXNetDataError, MXNetNotImplementedError
+
+__all__ = ["LocalCopies"]
+
+
+class LocalCopies:
+    """A folder with copies of files that were fetched; it goes with this object."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self._count = 0
+
+    def paths(self, text: str) -> str:
+        """Paths with ``;`` between, those like ``s3://bucket/name`` replaced by local copies."""
+        return ";".join(self._path(path) for path in text.split(";"))
+
+    def _path(self, path: str) -> str:
+        scheme, separator, _ = path.strip().partition("://")
+        if not separator or scheme == "file":
+            return path
+        try:
+            import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        except ImportError:
+            raise MXNetNotImplementedError(
+                f"'{path}': only local files can be read, not {scheme}://, unless the package fsspec is installed"
+            ) from None
+        if self.folder is None:
+            self.folder = tempfile.mkdtemp(prefix="mxrt-")
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._count += 1
+        copy = Path(self.folder, f"{self._count}-{path.rstrip('/').rpartition('/')[2]}")
+        try:
+            with fsspec.open(path.strip(), "rb") as source, copy.open("wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        except Exception as error:
+            raise MXNetDataError(f"'{path}' cannot be fetched: {type(error).__name__}: {error}") from error
+        return str(copy)
