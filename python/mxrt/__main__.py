@@ -36,6 +36,7 @@ COMMANDS = (
         "a model of yours: measure how to compute its convolutions and save it in a table",
         "mxrt.tune",
     ),
+    Command("im2rec", "lists of images, and files of records made of them, as MXNet's tool", "mxrt.im2rec"),
     Command("info", "versions, processor, engine and settings, for a report", "mxrt._info"),
 )
 

@@ -1,0 +1,241 @@
+"""``mxrt im2rec``: lists of images, and files of records made of them, as MXNet's tool of this name
+makes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ._progress import Progress
+from .base import MXNetDataError, MXNetError, MXNetValueError
+
+__all__ = ["add_arguments", "main", "make_lists", "make_records"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "With --list: writes PREFIX.lst, the images below a folder with their labels. "
+        "Without: makes PREFIX.rec and PREFIX.idx of the images of each list that begins with PREFIX."
+    )
+    parser.add_argument("prefix", help="how the names of lists and files of records begin")
+    parser.add_argument("root", help="folder with images")
+    lists = parser.add_argument_group("lists")
+    lists.add_argument("--list", action="store_true", help="write lists instead of records")
+    lists.add_argument(
+        "--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], metavar="EXT", help="how names of images end"
+    )
+    lists.add_argument("--chunks", type=int, default=1, help="number of lists to divide the images in")
+    lists.add_argument("--train-ratio", type=float, default=1.0, help="share of images for PREFIX_train.lst")
+    lists.add_argument("--test-ratio", type=float, default=0.0, help="share of images for PREFIX_test.lst")
+    lists.add_argument("--recursive", action="store_true", help="walk through folders; each has a label of its own")
+    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="leave images in their order")
+    records = parser.add_argument_group("records")
+    records.add_argument("--pass-through", action="store_true", help="take files as they are")
+    records.add_argument("--resize", type=int, default=0, help="make the shorter edge this long")
+    records.add_argument("--center-crop", action="store_true", help="crop the square in the centre")
+    records.add_argument("--quality", type=int, default=95, help="of JPEG, 1 to 100; compression of PNG, 0 to 9")
+    records.add_argument("--num-thread", type=int, default=1, help="threads that read and encode")
+    records.add_argument("--color", type=int, default=1, choices=[0, 1], help="0 for grey, 1 for colours")
+    records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored")
+    records.add_argument("--pack-label", action="store_true", help="store all labels of a list with several")
+
+
+class _Image(NamedTuple):
+    """A line of a list."""
+
+    number: int
+    path: str
+    labels: list[float]
+
+
+def _images(root: str, recursive: bool, endings: list[str]) -> Iterator[_Image]:
+    """The images below a folder, in the order of their names, and folders as labels."""
+
+    def is_image(path: str) -> bool:
+        return os.path.isfile(path) and os.path.splitext(path)[1].lower() in endings
+
+    if not os.path.isdir(root):
+        raise MXNetDataError(f"{root} is no folder; name one with images")
+    if not recursive:
+        names = (name for name in sorted(os.listdir(root)) if is_image(os.path.join(root, name)))
+        yield from (_Image(i, name, [0.0]) for i, name in enumerate(names))
+        return
+    labels: dict[str, int] = {}
+    number = 0
+    for folder, folders, files in os.walk(root, followlinks=True):
+        folders.sort()
+        for name in sorted(files):
+            path = os.path.join(folder, name)
+            if is_image(path):
+                label = labels.setdefault(folder, len(labels))
+                yield _Image(number, os.path.relpath(path, root), [float(label)])
+                number += 1
+    for folder, label in labels.items():
+        print(os.path.relpath(folder, root), label)
+
+
+def make_lists(args: argparse.Namespace) -> list[str]:
+    """Writes lists of the images below a folder; returns their paths."""
+    images = list(_images(args.root, args.recursive, args.exts))
+    if args.chunks < 1:
+        raise MXNetValueError(f"--chunks is {args.chunks}; expected a positive number")
+    if args.shuffle:
+        # The order of MXNet's tool.
+        random.Random(100).shuffle(images)
+    size = (len(images) + args.chunks - 1) // args.chunks
+    written = []
+
+    def write(ending: str, part: list[_Image]) -> None:
+        path = args.prefix + ending + ".lst"
+        with open(path, "w") as out:
+            for image in part:
+                out.write("\t".join([str(image.number), *(f"{label:f}" for label in image.labels), image.path]) + "\n")
+        written.append(path)
+
+    for i in range(args.chunks):
+        chunk = images[i * size : (i + 1) * size]
+        name = f"_{i}" if args.chunks > 1 else ""
+        train, test = int(size * args.train_ratio), int(size * args.test_ratio)
+        if args.train_ratio == 1.0:
+            write(name, chunk)
+            continue
+        if args.test_ratio:
+            write(name + "_test", chunk[:test])
+        if args.train_ratio + args.test_ratio < 1.0:
+            write(name + "_val", chunk[test + train :])
+        write(name + "_train", chunk[test : test + train])
+    return written
+
+
+def _read_list(path: str) -> Iterator[_Image | str]:
+    """The images of a list; a text where a line is not one."""
+    with open(path) as lines:
+        for number, line in enumerate(lines, 1):
+            fields = [field.strip() for field in line.strip().split("\t")]
+            try:
+                first, *labels, name = fields
+                image = _Image(int(first), name, [float(label) for label in labels])
+            except ValueError:
+                image = None
+            if image is None or not image.labels:
+                yield f"{path} line {number}: found {line.strip()!r}, expected a number, labels and a path, with tabs"
+            else:
+                yield image
+
+
+def _record(args: argparse.Namespace, image: _Image) -> bytes:
+    """The record of an image."""
+    from . import recordio
+    from .image import fixed_crop, imread, imresize
+
+    path = os.path.join(args.root, image.path)
+    several = args.pack_label and len(image.labels) > 1
+    header = recordio.IRHeader(0, image.labels if several else image.labels[0], image.number, 0)
+    if args.pass_through:
+        return recordio.pack(header, Path(path).read_bytes())
+    pixels = imread(path, args.color, to_rgb=False)
+    height, width = pixels.shape[:2]
+    if args.center_crop:
+        edge = min(height, width)
+        pixels = fixed_crop(pixels, (width - edge) // 2, (height - edge) // 2, edge, edge)
+        height = width = edge
+    if args.resize:
+        shorter = min(height, width)
+        pixels = imresize(pixels, width * args.resize // shorter, height * args.resize // shorter)
+    return recordio.pack_img(header, pixels, args.quality, args.encoding)
+
+
+def make_records(args: argparse.Namespace, path: str) -> tuple[int, list[str]]:
+    """Makes the file of records of one list, and its index.
+
+    Returns the number of images, and what was wrong with those that were left out.
+    """
+    stem = os.path.splitext(path)[0]
+    images = list(_read_list(path))
+    left_out, count = [], 0
+
+    def make(image: _Image | str) -> tuple[int, bytes] | str:
+        if isinstance(image, str):
+            return image
+        try:
+            return image.number, _record(args, image)
+        except (MXNetError, OSError) as error:
+            return f"{os.path.join(args.root, image.path)}: {error}"
+
+    threads = max(args.num_thread, 1)
+    with (
+        _writer(stem) as writer,
+        ThreadPoolExecutor(threads) as pool,
+        Progress(os.path.basename(path), len(images)) as progress,
+    ):
+        waiting: deque[Future[Any]] = deque()
+        ahead = iter(images)
+        while True:
+            # As many as the threads need: records are written in the order of the list.
+            while len(waiting) < 2 * threads and (image := next(ahead, None)) is not None:
+                waiting.append(pool.submit(make, image))
+            if not waiting:
+                break
+            made = waiting.popleft().result()
+            if isinstance(made, str):
+                left_out.append(made)
+                print(f"left out: {made}", file=sys.stderr)
+            else:
+                writer.write_idx(*made)
+                count += 1
+            progress.step()
+    return count, left_out
+
+
+@contextmanager
+def _writer(stem: str) -> Iterator[Any]:
+    """A file of records and its index. A failure is the first one: closing may fail, too."""
+    from . import recordio
+
+    writer = recordio.MXIndexedRecordIO(stem + ".idx", stem + ".rec", "w")
+    try:
+        yield writer
+    except BaseException:
+        with suppress(MXNetError, OSError):
+            writer.close()
+        raise
+    writer.close()
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; 1 if images were left out."""
+    args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
+    if args.list:
+        try:
+            for path in make_lists(args):
+                print(f"wrote {path}")
+        except OSError as error:
+            raise MXNetDataError(str(error)) from None
+        return 0
+    folder = args.prefix if os.path.isdir(args.prefix) else os.path.dirname(args.prefix)
+    if not os.path.isdir(folder):
+        raise MXNetDataError(f"{folder} is no folder; expected that of the list")
+    found = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".lst"))
+    lists = [path for path in found if path.startswith(args.prefix)]
+    if not lists:
+        raise MXNetDataError(f"there is no list whose name begins with {args.prefix}; write one with --list")
+    wrong = False
+    for path in lists:
+        try:
+            count, left_out = make_records(args, path)
+        except OSError as error:
+            raise MXNetDataError(str(error)) from None
+        stem = os.path.splitext(path)[0]
+        print(f"wrote {stem}.rec: {count} images" + (f", {len(left_out)} left out" if left_out else ""))
+        wrong |= bool(left_out)
+    return int(wrong)
