@@ -68,6 +68,12 @@ def test_decoding_takes_what_mxnet_takes(mx, tmp_path: Path) -> None:
     assert np.array_equal(out.asnumpy(), want)
     planes = mx.nd.imdecode(file, clip_rect=(3, 4, 9, 6))
     assert np.array_equal(planes.asnumpy(), want[4:6, 3:9, ::-1].transpose(2, 0, 1))
+    out = mx.nd.zeros((2, 3, 2, 6))
+    mean = mx.nd.ones((3, 2, 6))
+    mx.nd._internal._imdecode(mean, 1, 3, 4, 9, 6, 3, len(file), str_img=file, out=out)
+    assert np.array_equal(out.asnumpy()[1], planes.asnumpy() - 1) and not out[0].asnumpy().any()
+    with pytest.raises(mx.base.MXNetError, match="size is 9999999, but str_img has"):
+        mx.nd._internal._imdecode(None, 0, 0, 0, 0, 0, 3, 9999999, str_img=file)
 
 
 def test_files_that_are_damaged_are_errors(mx, tmp_path: Path) -> None:

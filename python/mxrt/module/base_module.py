@@ -40,21 +40,33 @@ class BaseModule:
 
     # ---- what follows from it --------------------------------------------------------------------
 
-    def _batches(self, eval_data: DataIter, num_batch: int | None, reset: bool) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, eval_data: DataIter, num_batch: int | None, reset: bool, progress: bool
+    ) -> Iterator[tuple[int, Any]]:
+        from .._progress import Progress
+
         if reset:
             eval_data.reset()
-        for number, batch in enumerate(eval_data):
-            if number == num_batch:
-                return
-            yield number, batch
+        with Progress("batches", num_batch, shown=progress) as bar:
+            for number, batch in enumerate(eval_data):
+                if number == num_batch:
+                    return
+                yield number, batch
+                bar.step()
 
     def iter_predict(
-        self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True, sparse_row_id_fn: Any = None
+        self,
+        eval_data: DataIter,
+        num_batch: int | None = None,
+        reset: bool = True,
+        sparse_row_id_fn: Any = None,
+        *,
+        progress: bool = False,
     ) -> Iterator[tuple[list[NDArray], int, Any]]:
         """Outputs, number and batch, for every batch; rows that only fill a batch up are left
-        out.
+        out. `progress` shows a count on a terminal.
         """
-        for number, batch in self._batches(eval_data, num_batch, reset):
+        for number, batch in self._batches(eval_data, num_batch, reset, progress):
             self.forward(batch, is_train=False)
             yield self._without_pad(batch), number, batch
 
@@ -70,6 +82,8 @@ class BaseModule:
         reset: bool = True,
         always_output_list: bool = False,
         sparse_row_id_fn: Any = None,
+        *,
+        progress: bool = False,
     ) -> Any:
         """The outputs for all batches, joined along the first axis; a single output as itself.
 
@@ -82,6 +96,7 @@ class BaseModule:
         reset : begins with the first batch of the iterator
         always_output_list : a list even where there is one output
         sparse_row_id_fn : accepted, as in MXNet
+        progress : show a count of batches on a terminal
         """
         if isinstance(eval_data, (NDArray, np.ndarray)):
             array = eval_data if isinstance(eval_data, NDArray) else nd.array(eval_data)
@@ -90,7 +105,7 @@ class BaseModule:
         if not isinstance(eval_data, DataIter):
             raise ValueError("eval_data must be of type NDArray or DataIter")
         lists = []
-        for _, batch in self._batches(eval_data, num_batch, reset):
+        for _, batch in self._batches(eval_data, num_batch, reset, progress):
             self.forward(batch, is_train=False)
             lists.append([out.copy() for out in self._without_pad(batch)])
         if not lists or not merge_batches:
@@ -110,19 +125,21 @@ class BaseModule:
         reset: bool = True,
         epoch: int = 0,
         sparse_row_id_fn: Any = None,
+        *,
+        progress: bool = False,
     ) -> list[tuple[str, Any]]:
         """The metric over all batches, as pairs of name and value.
 
         `eval_metric` is one, or what ``mx.metric.create`` takes. The callbacks, functions or lists
         of them, get ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``: after every batch, and
-        at the end.
+        at the end. `progress` shows a count of batches on a terminal.
         """
         from ..metric import create
 
         metric = create(eval_metric)
         metric.reset()
         count = 0
-        for number, batch in self._batches(eval_data, num_batch, reset):
+        for number, batch in self._batches(eval_data, num_batch, reset, progress):
             self.prepare(batch, sparse_row_id_fn)
             self.forward(batch, is_train=False)
             if isinstance(batch, list):

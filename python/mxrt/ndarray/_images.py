@@ -8,7 +8,7 @@ from typing import Any
 from ..base import MXNetShapeError, MXNetValueError
 from .ndarray import NDArray
 
-__all__ = ["_cvimdecode", "_cvimread", "imdecode"]
+__all__ = ["_cvimdecode", "_cvimread", "_imdecode", "imdecode"]
 
 
 def _cvimdecode(buf: Any, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None) -> NDArray:
@@ -23,6 +23,24 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
     from ..image import imread
 
     return imread(filename, flag, to_rgb, out)
+
+
+def _imdecode(
+    mean: NDArray | None,
+    index: int,
+    x0: int,
+    y0: int,
+    x1: int,
+    y1: int,
+    n_channels: int,
+    size: int,
+    str_img: bytes,
+    out: NDArray | None = None,
+) -> NDArray:
+    """See :func:`imdecode`. `size` counts the bytes of the file that are used."""
+    if not 0 <= size <= len(str_img):
+        raise MXNetValueError(f"_imdecode: size is {size}, but str_img has {len(str_img)} bytes")
+    return imdecode(str_img[: int(size)], (x0, y0, x1, y1), out, index, n_channels, mean)
 
 
 def imdecode(
