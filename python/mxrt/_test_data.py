@@ -5,7 +5,6 @@ downloaded.
 from __future__ import annotations
 
 import bz2
-import gzip
 import os
 import zipfile
 from collections.abc import Iterable
@@ -90,24 +89,12 @@ def get_mnist() -> dict[str, Any]:
 
     MXNetNotImplementedError if a file is not there, MXNetDataError if it is something else.
     """
+    from .gluon.data.vision.datasets import read_idx
+
     found = {}
     for name, part in (("train", "train"), ("test", "t10k")):
-        labels = _idx(f"{part}-labels-idx1-ubyte.gz", 1)
-        images = _idx(f"{part}-images-idx3-ubyte.gz", 3)
+        labels = read_idx(_file(f"{_MNIST}{part}-labels-idx1-ubyte.gz"), 1, "labels")
+        images = read_idx(_file(f"{_MNIST}{part}-images-idx3-ubyte.gz"), 3, "images")
         found[f"{name}_data"] = images[:, np.newaxis].astype(np.float32) / 255
         found[f"{name}_label"] = labels.view(np.int8)
     return found
-
-
-def _idx(name: str, axes: int) -> Any:
-    """The array of uint8 in a file of the format IDX."""
-    path = _file(_MNIST + name)
-    try:
-        with gzip.open(path) as packed:
-            content = packed.read()
-    except (OSError, EOFError) as error:
-        raise MXNetDataError(f"'{path}' cannot be unpacked: {error}") from error
-    head = np.frombuffer(content[: 4 + 4 * axes], ">i4")
-    if len(head) != 1 + axes or head[0] != 0x800 + axes or len(content) != 4 + 4 * axes + np.prod(head[1:]):
-        raise MXNetDataError(f"'{path}': expected {axes} axes of bytes in the format IDX, as MNIST has them")
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(head[1:])

@@ -35,6 +35,25 @@ def _missing(path: str, what: str) -> MXNetDataError:
     )
 
 
+def read_idx(path: str, axes: int, what: str) -> np.ndarray[Any, Any]:
+    """The array of uint8 in an IDX file, which may be compressed."""
+    try:
+        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
+            content = file.read()
+    except (EOFError, OSError, zlib.error) as error:
+        raise MXNetDataError(f"'{path}' cannot be read: {error}") from error
+    head = np.frombuffer(content[: 4 * (axes + 1)].ljust(4 * (axes + 1), b"\0"), dtype=">u4")
+    shape = tuple(int(size) for size in head[1:])
+    if head[0] != 0x800 + axes:
+        raise MXNetDataError(
+            f"'{path}' is no IDX file of {what}: it begins with {head[0]:#x}, expected {0x800 + axes:#x}"
+        )
+    values = np.frombuffer(content, dtype=np.uint8, offset=min(len(content), 4 * (axes + 1)))
+    if values.size != int(np.prod(shape, dtype=object)):
+        raise MXNetDataError(f"'{path}' has {values.size} bytes of {what}, but its header says {shape}")
+    return values.reshape(shape)
+
+
 class MNIST(_DownloadedDataset):
     """Handwritten digits: images of shape (28, 28, 1), uint8, and their labels, int32.
 
@@ -68,21 +87,7 @@ class MNIST(_DownloadedDataset):
             path += ".gz"
         if not os.path.exists(path):
             raise _missing(path, f"the file of {self._NAME}'s {'training' if self._train else 'test'} {what}")
-        try:
-            with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-                content = file.read()
-        except (EOFError, OSError, zlib.error) as error:
-            raise MXNetDataError(f"'{path}' cannot be read: {error}") from error
-        head = np.frombuffer(content[: 4 * (axes + 1)].ljust(4 * (axes + 1), b"\0"), dtype=">u4")
-        shape = tuple(int(size) for size in head[1:])
-        if head[0] != 0x800 + axes:
-            raise MXNetDataError(
-                f"'{path}' is no IDX file of {what}: it begins with {head[0]:#x}, expected {0x800 + axes:#x}"
-            )
-        values = np.frombuffer(content, dtype=np.uint8, offset=4 * (axes + 1))
-        if values.size != int(np.prod(shape, dtype=object)):
-            raise MXNetDataError(f"'{path}' has {values.size} bytes of {what}, but its header says {shape}")
-        return values.reshape(shape)
+        return read_idx(path, axes, what)
 
 
 class FashionMNIST(MNIST):
