@@ -19,13 +19,6 @@ NAMES: dict[str, list[str]] = recorded("names")
 MISSING: dict[str, str] = {
     # Parts that do not exist in this build.
     "nd.sparse": "sparse arrays are not part of this build; operators on dense ones are",
-    **dict.fromkeys(
-        (
-            "io.ImageDetRecordIter io.ImageRecordInt8Iter io.ImageRecordIter io.ImageRecordIter_v1 "
-            "io.ImageRecordUInt8Iter io.ImageRecordUInt8Iter_v1 io.LibSVMIter io.MNISTIter "
-        ).split(),
-        "iterators over files of records and images are not part of this build",
-    ),
     "nd.cast_storage": "sparse arrays are not part of this build; operators on dense ones are",
     "nd._new_empty_handle": "internal to MXNet: a handle of its C interface",
     **dict.fromkeys(

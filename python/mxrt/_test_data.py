@@ -7,14 +7,14 @@ from __future__ import annotations
 import bz2
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .base import MXNetDataError
 
-__all__ = ["get_bz2_data", "get_cifar10", "get_mnist", "get_mnist_ubyte", "get_zip_data"]
+__all__ = ["get_bz2_data", "get_cifar10", "get_mnist", "get_mnist_iterator", "get_mnist_ubyte", "get_zip_data"]
 
 _URL = "http://data.mxnet.io/mxnet/data/"
 _MNIST = "http://data.mxnet.io/data/mnist/"
@@ -79,6 +79,37 @@ def get_cifar10() -> None:
     """
     wanted = [f"cifar/{part}.{kind}" for part in ("train", "test") for kind in ("rec", "lst")]
     _unpacked(wanted, _URL + "cifar10.zip", "data")
+
+
+def get_mnist_iterator(
+    batch_size: int, input_shape: Sequence[int], num_parts: int = 1, part_index: int = 0
+) -> tuple[Any, Any]:
+    """Iterators over the training images of MNIST, shuffled, and over its test images.
+
+    Parameters
+    ----------
+    batch_size : images of a batch
+    input_shape : (1, 28, 28), or (784,) for rows
+    num_parts, part_index : one of several equal parts
+
+    The files are those of :func:`get_mnist_ubyte`.
+    """
+    from .io import MNISTIter
+
+    get_mnist_ubyte()
+
+    def of(part: str, shuffle: bool) -> Any:
+        return MNISTIter(
+            image=f"data/{part}-images-idx3-ubyte",
+            label=f"data/{part}-labels-idx1-ubyte",
+            batch_size=batch_size,
+            shuffle=shuffle,
+            flat=len(input_shape) != 3,
+            num_parts=num_parts,
+            part_index=part_index,
+        )
+
+    return of("train", True), of("t10k", False)
 
 
 def get_mnist() -> dict[str, Any]:

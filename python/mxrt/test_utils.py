@@ -40,7 +40,7 @@ from ._test_compare import (
     same,
     same_array,
 )
-from ._test_data import get_bz2_data, get_cifar10, get_mnist, get_mnist_ubyte, get_zip_data
+from ._test_data import get_bz2_data, get_cifar10, get_mnist, get_mnist_iterator, get_mnist_ubyte, get_zip_data
 from ._test_random import (
     chi_square_check,
     create_2d_tensor,
@@ -113,6 +113,7 @@ __all__ = [
     "get_identity_mat",
     "get_identity_mat_batch",
     "get_mnist",
+    "get_mnist_iterator",
     "get_mnist_ubyte",
     "get_rtol",
     "get_tolerance",

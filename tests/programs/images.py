@@ -220,23 +220,18 @@ def face_verification(mx, folder: Path) -> list:
     return [[rows[:, ::16].tolist() for rows in embeddings], distance.tolist(), accuracy]
 
 
-@program
-def score_of_a_file_of_records(mx, folder: Path) -> list:
-    """Records with labels through an iterator, a module and metrics."""
-    write = mx.recordio.MXIndexedRecordIO(str(folder / "val.idx"), str(folder / "val.rec"), "w")
+def packed(mx, folder: Path, labels=lambda number: float(number % 6)) -> dict:
+    """A file of records and its index, as the keywords of an iterator."""
+    paths = {"path_imgrec": str(folder / "val.rec"), "path_imgidx": str(folder / "val.idx")}
+    write = mx.recordio.MXIndexedRecordIO(paths["path_imgidx"], paths["path_imgrec"], "w")
     for number, body in enumerate(contents()):
-        header = mx.recordio.IRHeader(0, float(number % 6), number, 0)
-        write.write_idx(number, mx.recordio.pack(header, body))
+        write.write_idx(number, mx.recordio.pack(mx.recordio.IRHeader(0, labels(number), number, 0), body))
     write.close()
-    data = mx.image.ImageIter(
-        *(3, (3, SIZE, SIZE)),
-        path_imgrec=str(folder / "val.rec"),
-        path_imgidx=str(folder / "val.idx"),
-        resize=28,
-        mean=np.array([123.68, 116.779, 103.939]),
-        std=np.array([58.4, 57.1, 57.4]),
-        inter_method=1,
-    )
+    return paths
+
+
+def score(mx, folder: Path, data) -> list:
+    """What metrics say of a module on batches, how many images there were, and all outputs."""
     sym, arg_params, aux_params = mx.model.load_checkpoint(trained(mx, folder), 0)
     label = mx.sym.var("softmax_label")
     mod = mx.mod.Module(mx.sym.SoftmaxOutput(sym, label, name="softmax"), context=[mx.cpu()])
@@ -249,25 +244,54 @@ def score_of_a_file_of_records(mx, folder: Path) -> list:
         for metric in metrics:
             mod.update_metric(metric, batch.label)
         count += batch.data[0].shape[0] - batch.pad
-    data.reset()
     return [count, [[m.get()[0], [float(m.get()[1])]] for m in metrics], rounded(mod.predict(data))]
+
+
+@program
+def score_with_an_image_iter(mx, folder: Path) -> list:
+    data = mx.image.ImageIter(
+        *(3, (3, SIZE, SIZE)),
+        **packed(mx, folder),
+        resize=28,
+        mean=np.array([123.68, 116.779, 103.939]),
+        std=np.array([58.4, 57.1, 57.4]),
+        inter_method=1,
+    )
+    return score(mx, folder, data)
+
+
+@program
+def score_with_an_image_record_iter(mx, folder: Path) -> list:
+    """The iterator of MXNet's ``score.py``: decoded and cut by its own threads."""
+    data = mx.io.ImageRecordIter(
+        path_imgrec=packed(mx, folder)["path_imgrec"],
+        label_width=1,
+        preprocess_threads=2,
+        batch_size=3,
+        data_shape=(3, SIZE, SIZE),
+        label_name="softmax_label",
+        rand_crop=False,
+        rand_mirror=False,
+        mean_r=123.68,
+        mean_g=116.779,
+        mean_b=103.939,
+        scale=1 / 58.0,
+    )
+    return score(mx, folder, data)
 
 
 @program
 def records_through_a_loader(mx, folder: Path) -> list:
     """A data set of records, transformed in worker processes, and read again by key."""
-    with_index = mx.recordio.MXIndexedRecordIO(str(folder / "x.idx"), str(folder / "x.rec"), "w")
-    for number, body in enumerate(contents()):
-        with_index.write_idx(number, mx.recordio.pack(mx.recordio.IRHeader(0, [number, 0.5], number, 0), body))
-    with_index.close()
+    paths = packed(mx, folder, lambda number: [number, 0.5])
     transforms = mx.gluon.data.vision.transforms
-    dataset = mx.gluon.data.vision.ImageRecordDataset(str(folder / "x.rec"))
+    dataset = mx.gluon.data.vision.ImageRecordDataset(paths["path_imgrec"])
     ready = dataset.transform_first(transforms.Compose([transforms.CenterCrop(8), transforms.ToTensor()]))
     loader = mx.gluon.data.DataLoader(ready, batch_size=3, shuffle=False, last_batch="rollover", num_workers=1)
     batches = [
         [list(image.shape), [float(image.mean().asscalar())], label.asnumpy().tolist()] for image, label in loader
     ]
-    again = mx.recordio.MXIndexedRecordIO(str(folder / "x.idx"), str(folder / "x.rec"), "r")
+    again = mx.recordio.MXIndexedRecordIO(paths["path_imgidx"], paths["path_imgrec"], "r")
     header, body = mx.recordio.unpack(again.read_idx(5))
     return [batches, [float(v) for v in header.label], body == contents()[5], list(again.keys)]
 

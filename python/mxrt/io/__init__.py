@@ -22,3 +22,7 @@ def __getattr__(name: str) -> Any:
 
         return PrefetchingIter
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
