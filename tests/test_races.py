@@ -176,6 +176,31 @@ def test_outputs_of_an_executor_are_those_of_the_last_run(mx, monkeypatch) -> No
     assert executor.outputs[0].asnumpy().tolist() == [2, 2, 2]
 
 
+def test_parameters_of_a_module_are_those_of_one_moment(mx) -> None:
+    class Slow(mx.mod.Module):
+        _arg_params = slow("_arg_params")
+
+    net = mx.sym.BatchNorm(mx.sym.var("data"), name="norm")
+    module = Slow(net, label_names=None)
+    module.bind([("data", (1, 2))], for_training=False)
+
+    def set_to(value: int) -> None:
+        names = [*(net.list_arguments()[1:]), *net.list_auxiliary_states()]
+        values = {name: mx.nd.full((2,), value) for name in names}
+        module.set_params(values, values)
+
+    def work(number: int) -> None:
+        for value in range(10):
+            if number == 0:
+                set_to(value)
+                continue
+            args, aux = module.get_params()
+            assert args["norm_gamma"].asnumpy()[0] == aux["norm_moving_var"].asnumpy()[0]
+
+    set_to(1)
+    all_at_once(work)
+
+
 def test_batches_made_ahead_are_handed_to_one_thread(mx) -> None:
     class Slow(mx.gluon.data.DataLoader):
         _ready = slow("_ready")

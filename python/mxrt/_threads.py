@@ -48,7 +48,7 @@ class ThreadWorkers:
 
     def close(self) -> None:
         """Ends the threads after the batches that they are making."""
-        for future in self._futures.values():
+        for future in list(self._futures.values()):
             future.cancel()
         self._futures.clear()
         for _ in range(self._count):

@@ -52,6 +52,9 @@ class ParameterMethods:
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states by name."""
         self._need_params("get_params")
+        values = self._values
+        if values:  # arguments and states that belong together, whatever other threads set meanwhile
+            return {n: values[n] for n in self._param_names}, {n: values[n] for n in self._aux_names}
         return dict(self._arg_params or {}), dict(self._aux_params or {})
 
     def set_params(
