@@ -18,6 +18,7 @@ NEW_TURN = "renewed: a child waits for no turn of its parent"
 #: File, what it uses, and why no child finds it locked.
 LOCKS = {
     ("crates/capi/src/handles.rs", "ForkSafeRwLock"): GATE,
+    ("crates/capi/src/symbol.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/control_flow/compile.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/memory/constants.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/memory/constants.rs", "ForkSafeRwLock"): GATE,
@@ -28,6 +29,7 @@ LOCKS = {
     ("crates/graph/src/run/build_turn.rs", "std::sync::Mutex"): NEW_TURN,
     ("crates/graph/src/run/build_turn.rs", "std::sync::Condvar"): NEW_TURN,
     ("crates/graph/src/run/cached_op.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/executor.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/plan_cache.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/symbol/node.rs", "ForkSafeRwLock"): GATE,
     ("crates/io/src/iterators/prefetch.rs", "ForkSafeMutex"): GATE,

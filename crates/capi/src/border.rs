@@ -18,6 +18,11 @@ impl Error {
         Error { class: "ValueError", message: message.into() }
     }
 
+    /// A function that there is not.
+    pub(crate) fn absent(message: impl Into<String>) -> Error {
+        Error { class: "NotImplementedError", message: message.into() }
+    }
+
     /// An error without a class of its own.
     pub(crate) fn plain(message: impl Into<String>) -> Error {
         Error { class: "MXNetError", message: message.into() }
@@ -77,6 +82,24 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     -1
 }
 
+/// Functions of the C interface whose bodies return a `Result`. The bodies are unsafe: they use the
+/// caller's pointers through `pointers`.
+macro_rules! c_functions {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> std::ffi::c_int {
+            $crate::border::guard(|| {
+                // SAFETY: the caller keeps the promises of the header.
+                #[allow(unused_unsafe, reason = "some bodies use no pointer")]
+                let done: Result<(), $crate::border::Error> = unsafe { $body };
+                done
+            })
+        }
+    )*};
+}
+pub(crate) use c_functions;
+
 fn remember(error: &Error) {
     let text: String = format!("{}: {}", error.class, error.message).replace('\0', "\\0");
     // A thread that is ending has no caller that could ask.
@@ -94,6 +117,24 @@ pub extern "C" fn MXGetLastError() -> *const c_char {
     const NOTHING: &CStr = c"";
     let pointer = LAST_ERROR.try_with(|last| last.try_borrow().map(|last| last.as_ptr()));
     pointer.ok().and_then(Result::ok).unwrap_or(NOTHING.as_ptr())
+}
+
+/// As `MXGetLastError`.
+#[unsafe(no_mangle)]
+pub extern "C" fn NNGetLastError() -> *const c_char {
+    MXGetLastError()
+}
+
+/// Sets this thread's last error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NNAPISetLastError(msg: *const c_char) {
+    // SAFETY: the caller promises a text.
+    let Ok(message) = (unsafe { crate::pointers::text(msg, "msg") }) else { return };
+    let _ = LAST_ERROR.try_with(|last| {
+        if let (Ok(mut last), Ok(text)) = (last.try_borrow_mut(), CString::new(message)) {
+            *last = text;
+        }
+    });
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Callable graphs.
 
 use crate::border::{Error, guard};
-use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, free, get, hold};
+use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::pointers::{count, list, put, read, text};
 use crate::returned;
 use crate::runtime::runtime;
-use mxrt::{CachedOp, CachedOpFlags, NDArray, OpError, Symbol};
+use crate::symbol;
+use mxrt::{CachedOp, CachedOpFlags, NDArray, OpError};
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ unsafe fn create(
     vals: *const *const c_char,
     out: *mut CachedOpHandle,
 ) -> Result<(), Error> {
-    let symbol = get::<Symbol>(handle)?;
+    let symbol = symbol::of(handle)?;
     let number = count(num_flags, "num_flags")?;
     // SAFETY: the caller promises `num_flags` texts in each.
     let (keys, vals) = unsafe { (list(keys, number, "keys")?, list(vals, number, "vals")?) };
@@ -28,7 +29,8 @@ unsafe fn create(
         flags.push(unsafe { (text(*key, "keys")?, text(*value, "vals")?) });
     }
     let runtime = runtime()?;
-    let op = CachedOp::compile(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?, runtime.plans)?;
+    let op = CachedOp::compile(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?, runtime.plans)?
+        .with_random(runtime.random.clone());
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: as above.
@@ -77,16 +79,12 @@ pub extern "C" fn MXFreeCachedOp(handle: CachedOpHandle) -> c_int {
     guard(|| free::<CachedOp>(handle))
 }
 
-fn arrays(handles: &[NDArrayHandle]) -> Result<Vec<Arc<NDArray>>, Error> {
-    handles.iter().map(|handle| get::<NDArray>(*handle)).collect()
-}
-
-fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
+pub(crate) fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
     arrays.iter().map(|array| &**array).collect()
 }
 
 /// With the naive engine the call reports the failure of its results.
-fn report<'a>(results: impl Iterator<Item = &'a NDArray> + Clone) -> Result<(), OpError> {
+pub(crate) fn report<'a>(results: impl Iterator<Item = &'a NDArray> + Clone) -> Result<(), OpError> {
     match results.clone().next() {
         Some(first) => first.engine().report_at_call(results.map(NDArray::var)),
         None => Ok(()),
@@ -104,14 +102,14 @@ unsafe fn invoke(
 ) -> Result<usize, Error> {
     let op = get::<CachedOp>(handle)?;
     // SAFETY: the caller promises `num_inputs` handles.
-    let inputs = arrays(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
+    let inputs = all::<NDArray>(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
     // SAFETY: the caller promises a pointer, null or to `*num_outputs` handles.
     let given = unsafe { read(outputs, "outputs")? };
     if !given.is_null() {
         // SAFETY: the caller promises a number.
         let number = count(unsafe { read(num_outputs, "num_outputs")? }, "num_outputs")?;
         // SAFETY: the caller promises as many handles.
-        let outputs = arrays(unsafe { list(given.cast_const(), number, "outputs")? })?;
+        let outputs = all::<NDArray>(unsafe { list(given.cast_const(), number, "outputs")? })?;
         op.call_into(&borrow(&inputs), &borrow(&outputs))?;
         report(outputs.iter().map(|array| &**array))?;
         return Ok(number);
@@ -166,4 +164,27 @@ pub unsafe extern "C" fn MXInvokeCachedOpEx(
         // SAFETY: as above.
         unsafe { put(out_stypes, returned::dense(number)?, "out_stypes") }
     })
+}
+
+/// As `MXInvokeCachedOpEx`. `thread_safe` is accepted without effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXInvokeCachedOpEX(
+    handle: CachedOpHandle,
+    num_inputs: c_int,
+    inputs: *const NDArrayHandle,
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+    out_stypes: *mut *const c_int,
+    thread_safe: u8,
+) -> c_int {
+    let _ = thread_safe;
+    // SAFETY: the caller keeps the promises of the header.
+    unsafe { MXInvokeCachedOpEx(handle, num_inputs, inputs, num_outputs, outputs, out_stypes) }
+}
+
+/// As `MXFreeCachedOp`. `thread_safe` is accepted without effect.
+#[unsafe(no_mangle)]
+pub extern "C" fn MXFreeCachedOpEX(handle: CachedOpHandle, thread_safe: u8) -> c_int {
+    let _ = thread_safe;
+    guard(|| free::<CachedOp>(handle))
 }

@@ -1,8 +1,11 @@
 //! The objects that C callers hold through handles.
 
 use crate::border::Error;
+use crate::predict::NDList;
+use crate::symbol::SymbolCell;
 use mxrt::ForkSafeRwLock as RwLock;
-use mxrt::{CachedOp, NDArray, Symbol};
+use mxrt::{CachedOp, Executor, NDArray, Predictor};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +17,43 @@ pub type NDArrayHandle = *mut c_void;
 pub type SymbolHandle = *mut c_void;
 /// Handle of a callable graph.
 pub type CachedOpHandle = *mut c_void;
+/// Handle of an operator's definition.
+pub type OpHandle = *mut c_void;
+/// Handle of an executor.
+pub type ExecutorHandle = *mut c_void;
+/// Handle of a predictor.
+pub type PredictorHandle = *mut c_void;
+/// Handle of a list of arrays of a file.
+pub type NDListHandle = *mut c_void;
 
 /// Parts of a table, so that threads that look up different objects do not contend.
 const SHARDS: usize = 16;
 /// A handle is a multiple of this plus the code of its kind. Small numbers are no handles.
 const STEP: usize = 16;
+
+/// Codes of definitions, which are numbers in lists that never change.
+pub(crate) const OPERATOR: usize = 14;
+/// As above.
+pub(crate) const ITERATOR: usize = 15;
+
+/// The handle of entry `index` of a list of definitions.
+pub(crate) fn definition(code: usize, index: usize) -> *mut c_void {
+    std::ptr::without_provenance_mut((index + 1) * STEP + code)
+}
+
+/// The entry that a handle of a definition stands for.
+pub(crate) fn defined<T: Copy>(list: &[T], code: usize, handle: *mut c_void, name: &str) -> Result<T, Error> {
+    let number = handle.addr();
+    let entry = (number % STEP == code).then(|| list.get((number / STEP).wrapping_sub(1)).copied()).flatten();
+    entry.ok_or_else(|| {
+        let what = match name_of(number % STEP) {
+            _ if number == 0 => "it is null".to_owned(),
+            Some(other) if number % STEP != code => format!("it is the handle of {other}"),
+            _ => "it was never made by this library".to_owned(),
+        };
+        Error::value(format!("{number:#x} is not the handle of {name}: {what}"))
+    })
+}
 
 /// A kind of object that can be held through a handle.
 pub(crate) trait Held: Sized + 'static {
@@ -31,20 +66,35 @@ pub(crate) trait Held: Sized + 'static {
 }
 
 macro_rules! held {
-    ($type:ty, $name:literal, $code:literal) => {
-        impl Held for $type {
+    ($($type:ty, $name:literal, $code:literal;)*) => {
+        $(impl Held for $type {
             const NAME: &'static str = $name;
             const CODE: usize = $code;
             fn table() -> &'static Table<$type> {
                 static TABLE: LazyLock<Table<$type>> = LazyLock::new(Table::default);
                 &TABLE
             }
+        })*
+
+        /// What handles with this code stand for.
+        fn name_of(code: usize) -> Option<&'static str> {
+            match code {
+                $($code => Some($name),)*
+                OPERATOR => Some("an operator"),
+                ITERATOR => Some("an iterator's definition"),
+                _ => None,
+            }
         }
     };
 }
-held!(NDArray, "an NDArray", 1);
-held!(Symbol, "a Symbol", 2);
-held!(CachedOp, "a CachedOp", 3);
+held! {
+    NDArray, "an NDArray", 1;
+    SymbolCell, "a Symbol", 2;
+    CachedOp, "a CachedOp", 3;
+    Predictor, "a Predictor", 4;
+    NDList, "an NDList", 5;
+    Executor, "an Executor", 6;
+}
 
 /// The objects of one kind.
 pub(crate) struct Table<T>([RwLock<HashMap<usize, Arc<T>>>; SHARDS]);
@@ -61,10 +111,15 @@ impl<T> Table<T> {
     }
 }
 
+/// A number that no handle had before.
+fn next(code: usize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed) * STEP + code
+}
+
 /// Stores an object and returns its handle, which is never reused.
 pub(crate) fn hold<T: Held>(object: T) -> *mut c_void {
-    static NEXT: AtomicUsize = AtomicUsize::new(1);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed) * STEP + T::CODE;
+    let number = next(T::CODE);
     T::table().shard(number).write().insert(number, Arc::new(object));
     std::ptr::without_provenance_mut(number)
 }
@@ -75,6 +130,40 @@ pub(crate) fn get<T: Held>(handle: *mut c_void) -> Result<Arc<T>, Error> {
     T::table().shard(number).read().get(&number).cloned().ok_or_else(|| unknown::<T>(number))
 }
 
+/// The objects of several handles.
+pub(crate) fn all<T: Held>(handles: &[*mut c_void]) -> Result<Vec<Arc<T>>, Error> {
+    handles.iter().map(|handle| get::<T>(*handle)).collect()
+}
+
+/// Handles of arrays that have no value yet.
+static UNSET: LazyLock<Table<()>> = LazyLock::new(Table::default);
+
+/// A handle for an array that is to come.
+pub(crate) fn hold_unset() -> *mut c_void {
+    let number = next(NDArray::CODE);
+    UNSET.shard(number).write().insert(number, Arc::new(()));
+    std::ptr::without_provenance_mut(number)
+}
+
+/// Whether a handle waits for its array.
+pub(crate) fn is_unset(handle: *mut c_void) -> bool {
+    let number = handle.addr();
+    UNSET.shard(number).read().contains_key(&number)
+}
+
+/// Gives such a handle its array.
+pub(crate) fn set(handle: *mut c_void, array: NDArray) -> Result<(), Error> {
+    free_unset(handle).then_some(()).ok_or_else(|| unknown::<NDArray>(handle.addr()))?;
+    NDArray::table().shard(handle.addr()).write().insert(handle.addr(), Arc::new(array));
+    Ok(())
+}
+
+/// Removes such a handle. False if it is none.
+pub(crate) fn free_unset(handle: *mut c_void) -> bool {
+    let number = handle.addr();
+    UNSET.shard(number).write().remove(&number).is_some()
+}
+
 /// Removes an object. Work that uses it goes on.
 pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
     let number = handle.addr();
@@ -83,13 +172,16 @@ pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
 }
 
 fn unknown<T: Held>(number: usize) -> Error {
-    let what = match number % STEP {
-        _ if number == 0 => "it is null",
-        code if code == T::CODE => "it was freed before",
-        1 => "it is the handle of an NDArray",
-        2 => "it is the handle of a Symbol",
-        3 => "it is the handle of a CachedOp",
-        _ => "it was never made by this library",
+    let what: Cow<'_, str> = match number % STEP {
+        _ if number == 0 => "it is null".into(),
+        1 if T::CODE == 1 && is_unset(std::ptr::without_provenance_mut(number)) => {
+            "it has no value yet (MXNDArrayCreateNone): give it to an operator as its output first".into()
+        }
+        code if code == T::CODE => "it was freed before".into(),
+        code => match name_of(code) {
+            Some(name) => format!("it is the handle of {name}").into(),
+            None => "it was never made by this library".into(),
+        },
     };
     Error::value(format!("{number:#x} is not the handle of {}: {what}", T::NAME))
 }

@@ -16,20 +16,39 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: mxrt::reserve::ReservingAllocator = mxrt::reserve::ReservingAllocator(System);
 
+mod absent;
 mod border;
 mod cached_op;
+mod executor;
 mod handles;
 mod ndarray;
+mod operators;
 mod params;
 mod pointers;
+mod predict;
+mod process;
 mod returned;
 mod runtime;
 mod symbol;
+mod symbol_infer;
+mod symbol_make;
+mod views;
 
-pub use border::MXGetLastError;
+pub use absent::*;
+pub use border::{MXGetLastError, NNAPISetLastError, NNGetLastError};
 pub use cached_op::*;
-pub use handles::{CachedOpHandle, NDArrayHandle, SymbolHandle};
+pub use executor::*;
+pub use handles::{
+    CachedOpHandle, ExecutorHandle, NDArrayHandle, NDListHandle, OpHandle, PredictorHandle, SymbolHandle,
+};
 pub use ndarray::*;
+pub use operators::*;
 pub use params::*;
+pub use pointers::MonitorCallback;
+pub use predict::*;
+pub use process::*;
 pub use runtime::*;
 pub use symbol::*;
+pub use symbol_infer::*;
+pub use symbol_make::*;
+pub use views::*;

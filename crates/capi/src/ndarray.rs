@@ -1,7 +1,7 @@
 //! Arrays.
 
 use crate::border::{Error, guard};
-use crate::handles::{NDArrayHandle, free, get, hold};
+use crate::handles::{NDArrayHandle, free, free_unset, get, hold, is_unset};
 use crate::pointers::{count, list, list_mut, put};
 use crate::returned;
 use crate::runtime::engine;
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 /// Arrays up to this size may be filled by the calling thread.
 const SMALL: usize = 1 << 16;
 
-fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
+pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
     let device_type = match dev_type {
         1 => DeviceType::Cpu,
         3 => DeviceType::CpuPinned,
@@ -23,6 +23,12 @@ fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
         }
     };
     Ok(Context { device_type, device_id: dev_id })
+}
+
+/// The element type of a code.
+pub(crate) fn element_type(code: c_int) -> Result<DType, Error> {
+    DType::from_code(code)
+        .ok_or_else(|| Error::value(format!("dtype {code} is unknown; expected 0 (float32) to 12 (bfloat16)")))
 }
 
 /// # Safety
@@ -37,8 +43,7 @@ unsafe fn create(
 ) -> Result<(), Error> {
     // SAFETY: the caller promises `ndim` extents.
     let dims = unsafe { list(shape, count(ndim, "ndim")?, "shape")? };
-    let dtype = DType::from_code(dtype)
-        .ok_or_else(|| Error::value(format!("dtype {dtype} is unknown; expected 0 (float32) to 12 (bfloat16)")))?;
+    let dtype = element_type(dtype)?;
     let shape: Shape = dims.iter().map(|dim| *dim as usize).collect();
     let array = NDArray::new(engine()?, context(dev_type, dev_id)?, TensorType { dtype, shape })?;
     // SAFETY: the caller promises a place for the handle.
@@ -81,12 +86,15 @@ pub unsafe extern "C" fn MXNDArrayCreateEx(
 /// Frees an array. Work that uses it goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
-    guard(|| free::<NDArray>(handle))
+    guard(|| if free_unset(handle) { Ok(()) } else { free::<NDArray>(handle) })
 }
 
-fn extents<T: TryFrom<usize>>(array: &NDArray) -> Result<Vec<T>, Error> {
-    let too_large = |dim: usize| Error::value(format!("the extent {dim} does not fit the integers of this function"));
-    array.shape().iter().map(|dim| T::try_from(*dim).map_err(|_| too_large(*dim))).collect()
+/// The extents of an array; none for one without a value.
+pub(crate) fn dims<T: TryFrom<usize>>(handle: NDArrayHandle) -> Result<Vec<T>, Error> {
+    if is_unset(handle) {
+        return Ok(Vec::new());
+    }
+    returned::extents(get::<NDArray>(handle)?.shape())
 }
 
 /// The shape of an array, in memory that belongs to the thread.
@@ -97,7 +105,7 @@ pub unsafe extern "C" fn MXNDArrayGetShape(
     out_pdata: *mut *const u32,
 ) -> c_int {
     guard(|| {
-        let dims = extents::<u32>(&*get::<NDArray>(handle)?)?;
+        let dims = dims::<u32>(handle)?;
         // SAFETY: the caller promises a place for the number.
         unsafe { put(out_dim, dims.len() as u32, "out_dim")? };
         // SAFETY: the caller promises a place for the pointer.
@@ -113,7 +121,7 @@ pub unsafe extern "C" fn MXNDArrayGetShapeEx(
     out_pdata: *mut *const c_int,
 ) -> c_int {
     guard(|| {
-        let dims = extents::<c_int>(&*get::<NDArray>(handle)?)?;
+        let dims = dims::<c_int>(handle)?;
         // SAFETY: the caller promises a place for the number.
         unsafe { put(out_dim, dims.len() as c_int, "out_dim")? };
         // SAFETY: the caller promises a place for the pointer.
@@ -201,7 +209,7 @@ pub unsafe extern "C" fn MXNDArraySyncCopyToCPU(handle: NDArrayHandle, data: *mu
 /// Waits until an array can be read. Returns the array's failure, if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayWaitToRead(handle: NDArrayHandle) -> c_int {
-    guard(|| Ok(get::<NDArray>(handle)?.wait_to_read()?))
+    guard(|| if is_unset(handle) { Ok(()) } else { Ok(get::<NDArray>(handle)?.wait_to_read()?) })
 }
 
 /// Waits until an array can be written.

@@ -3,10 +3,11 @@
 use crate::border::{Error, guard};
 use crate::handles::{NDArrayHandle, get, hold};
 use crate::pointers::{count, list, put, text};
+use crate::process::np_shape;
 use crate::returned;
 use crate::runtime::engine;
 use mxrt::NDArray;
-use mxrt::params::{NpShape, Params};
+use mxrt::params::Params;
 use std::ffi::{c_char, c_int, c_void};
 
 /// Where the four results of loading go.
@@ -53,7 +54,7 @@ pub unsafe extern "C" fn MXNDArrayLoad(
     guard(|| {
         // SAFETY: the caller promises a text.
         let path = unsafe { text(fname, "fname")? };
-        let params = mxrt::params::load(engine()?, path, NpShape::Off)?;
+        let params = mxrt::params::load(engine()?, path, np_shape())?;
         // SAFETY: the caller promises places for the results.
         unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
     })
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn MXNDArrayLoadFromBuffer(
     guard(|| {
         // SAFETY: the caller promises `size` bytes.
         let bytes = unsafe { list(ndarray_buffer.cast::<u8>(), size, "ndarray_buffer")? };
-        let params = mxrt::params::load_from_bytes(engine()?, bytes, NpShape::Off)?;
+        let params = mxrt::params::load_from_bytes(engine()?, bytes, np_shape())?;
         // SAFETY: the caller promises places for the results.
         unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
     })
@@ -106,6 +107,6 @@ pub unsafe extern "C" fn MXNDArraySave(
             }
             Params::Named(names.into_iter().zip(arrays).collect())
         };
-        Ok(mxrt::params::save(path, &params, NpShape::Off, &mut || true)?)
+        Ok(mxrt::params::save(path, &params, np_shape(), &mut || true)?)
     })
 }

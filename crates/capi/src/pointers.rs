@@ -2,7 +2,10 @@
 //! promised by the caller, as `include/mxrt.h` says.
 
 use crate::border::Error;
-use std::ffi::{CStr, c_char};
+use crate::handles::hold;
+use mxrt::{NDArray, WatchCallback};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::Arc;
 
 fn usable<T>(pointer: *const T, name: &str) -> Result<(), Error> {
     if pointer.is_null() {
@@ -84,4 +87,74 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str
 /// A count that C passes as a signed or shorter integer.
 pub(crate) fn count(number: impl TryInto<usize> + std::fmt::Display + Copy, name: &str) -> Result<usize, Error> {
     number.try_into().map_err(|_| Error::value(format!("the argument {name} is {number}; expected 0 or more")))
+}
+
+/// Borrows an array of texts. Null is an array of none.
+///
+/// # Safety
+/// `first` is null, or points to `count` texts that stay unchanged while the result is used.
+pub(crate) unsafe fn texts<'a>(first: *const *const c_char, count: usize, name: &str) -> Result<Vec<&'a str>, Error> {
+    // SAFETY: the caller promises `count` texts.
+    let pointers = unsafe { list(first, count, name)? };
+    // SAFETY: as above.
+    pointers.iter().map(|pointer| unsafe { text(*pointer, name) }).collect()
+}
+
+/// A function of the caller that is told names and arrays. The array belongs to the function, which
+/// frees it.
+pub type MonitorCallback = Option<unsafe extern "C" fn(*const c_char, *mut c_void, *mut c_void)>;
+
+/// Such a function with the pointer that the caller wants back.
+pub(crate) struct Monitor {
+    function: unsafe extern "C" fn(*const c_char, *mut c_void, *mut c_void),
+    data: usize,
+}
+
+impl Monitor {
+    pub(crate) fn new(callback: MonitorCallback, data: *mut c_void) -> Option<Monitor> {
+        callback.map(|function| Monitor { function, data: data.expose_provenance() })
+    }
+
+    /// The same for the library's own code: the function is given handles.
+    pub(crate) fn callback(self) -> Arc<WatchCallback> {
+        Arc::new(move |name: &str, array: &NDArray| self.tell(name, hold(array.clone())))
+    }
+
+    /// Calls the function with a name and the handle of an array.
+    fn tell(&self, name: &str, array: *mut c_void) {
+        let name = CString::new(name.replace('\0', "\\0")).unwrap_or_default();
+        // SAFETY: the caller promises a function of this type that may be called with its pointer
+        // from any thread.
+        unsafe { (self.function)(name.as_ptr(), array, std::ptr::with_exposed_provenance_mut(self.data)) };
+    }
+}
+
+/// Text that lives as long as the process.
+#[derive(Clone, Copy)]
+pub(crate) struct StaticText(usize);
+
+impl StaticText {
+    pub(crate) fn new(text: &str) -> StaticText {
+        let text = CString::new(text.replace('\0', "")).unwrap_or_default();
+        StaticText(text.into_raw().expose_provenance())
+    }
+
+    pub(crate) fn as_ptr(self) -> *const c_char {
+        std::ptr::with_exposed_provenance(self.0)
+    }
+}
+
+/// An array of such texts.
+#[derive(Clone, Copy)]
+pub(crate) struct StaticTexts(usize);
+
+impl StaticTexts {
+    pub(crate) fn new(texts: impl Iterator<Item = String>) -> StaticTexts {
+        let pointers: Vec<*const c_char> = texts.map(|text| StaticText::new(&text).as_ptr()).collect();
+        StaticTexts(Box::leak(pointers.into_boxed_slice()).as_mut_ptr().expose_provenance())
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut *const c_char {
+        std::ptr::with_exposed_provenance_mut(self.0)
+    }
 }

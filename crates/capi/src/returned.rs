@@ -2,6 +2,8 @@
 //! unchanged until the thread calls a function that returns the same sort of thing.
 
 use crate::border::Error;
+use mxrt::Shape;
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -13,10 +15,16 @@ thread_local! {
 struct ReturnBuffers {
     shape_u32: Vec<u32>,
     shape_int: Vec<c_int>,
+    shape_i64: Vec<i64>,
     handles: Vec<*mut c_void>,
+    states: Vec<*mut c_void>,
+    grads: Vec<*mut c_void>,
+    bytes: Vec<u8>,
     storage_types: Vec<c_int>,
     texts: Texts,
     text: CString,
+    /// up to three lists of one call
+    shapes: [Option<Box<dyn Any>>; 3],
 }
 
 #[derive(Default)]
@@ -28,6 +36,12 @@ struct Texts {
 fn keep<R>(set: impl FnOnce(&mut ReturnBuffers) -> R) -> Result<R, Error> {
     let gone = |_| Error::plain("this thread is ending: nothing can be returned to it any more");
     BUFFERS.try_with(|buffers| set(&mut buffers.borrow_mut())).map_err(gone)
+}
+
+/// Extents in the integers of a function.
+pub(crate) fn extents<T: TryFrom<usize>>(shape: &Shape) -> Result<Vec<T>, Error> {
+    let too_large = |dim: usize| Error::value(format!("the extent {dim} does not fit the integers of this function"));
+    shape.iter().map(|dim| T::try_from(*dim).map_err(|_| too_large(*dim))).collect()
 }
 
 /// Stores a shape as unsigned numbers.
@@ -43,6 +57,52 @@ pub(crate) fn shape_int(shape: Vec<c_int>) -> Result<*const c_int, Error> {
     keep(|buffers| {
         buffers.shape_int = shape;
         buffers.shape_int.as_ptr()
+    })
+}
+
+/// Stores ranks and extents of several shapes, as list number `which` of a call.
+pub(crate) fn shapes<R: 'static, T: 'static>(
+    which: usize,
+    ranks: Vec<R>,
+    rows: Vec<Vec<T>>,
+) -> Result<(*const R, *mut *const T), Error> {
+    keep(|buffers| {
+        let mut pointers: Vec<*const T> = rows.iter().map(|row| row.as_ptr()).collect();
+        let places = (ranks.as_ptr(), pointers.as_mut_ptr());
+        buffers.shapes[which] = Some(Box::new((ranks, rows, pointers)));
+        places
+    })
+}
+
+/// Stores a shape as numbers of 64 bits.
+pub(crate) fn shape_i64(shape: Vec<i64>) -> Result<*const i64, Error> {
+    keep(|buffers| {
+        buffers.shape_i64 = shape;
+        buffers.shape_i64.as_ptr()
+    })
+}
+
+/// Stores bytes.
+pub(crate) fn bytes(bytes: Vec<u8>) -> Result<*const u8, Error> {
+    keep(|buffers| {
+        buffers.bytes = bytes;
+        buffers.bytes.as_ptr()
+    })
+}
+
+/// Stores the handles of an executor's auxiliary states, beside those of its arguments.
+pub(crate) fn states(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
+    keep(|buffers| {
+        buffers.states = handles;
+        buffers.states.as_mut_ptr()
+    })
+}
+
+/// Stores as many null handles: arguments without gradients.
+pub(crate) fn grads(count: usize) -> Result<*mut *mut c_void, Error> {
+    keep(|buffers| {
+        buffers.grads = vec![std::ptr::null_mut(); count];
+        buffers.grads.as_mut_ptr()
     })
 }
 

@@ -2,9 +2,9 @@
 
 use crate::border::{Error, guard};
 use crate::pointers::put;
-use mxrt::{BuildOptions, Engine, Settings};
+use mxrt::{BoundOperatorCache, BuildOptions, Engine, RandomState, Settings};
 use std::ffi::{c_char, c_int};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The version of MXNet whose interface this is: 1.9.1.
 const MXNET_VERSION: c_int = 10901;
@@ -13,6 +13,9 @@ const MXNET_VERSION: c_int = 10901;
 pub(crate) struct Runtime {
     pub(crate) engine: &'static Engine,
     pub(crate) plans: BuildOptions,
+    pub(crate) random: Arc<RandomState>,
+    /// operators as late calls have bound them
+    pub(crate) bound: BoundOperatorCache,
     /// nodes that a symbol may have
     pub(crate) max_nodes: Option<usize>,
 }
@@ -24,7 +27,9 @@ pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
         let settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
         settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
         let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
-        Ok(Runtime { engine, plans: settings.plans, max_nodes: settings.max_nodes })
+        let random = Arc::new(RandomState::new(0));
+        let bound = BoundOperatorCache::default();
+        Ok(Runtime { engine, plans: settings.plans, random, bound, max_nodes: settings.max_nodes })
     };
     RUNTIME.get_or_init(start).as_ref().map_err(Error::value)
 }

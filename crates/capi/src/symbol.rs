@@ -5,18 +5,75 @@ use crate::handles::{SymbolHandle, free, get, hold};
 use crate::pointers::{put, text};
 use crate::returned;
 use crate::runtime::runtime;
+use mxrt::{ForkSafeRwLock, OpDef};
 use mxrt::{LoadOptions, Symbol};
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
+
+/// What a handle of a symbol stands for: composing changes the symbol behind the handle.
+pub(crate) struct SymbolCell(ForkSafeRwLock<State>);
+
+/// A graph, or an operator that has no inputs yet.
+#[derive(Clone)]
+pub(crate) enum State {
+    Graph(Symbol),
+    Operator { def: &'static OpDef, attrs: BTreeMap<String, String> },
+}
+
+impl From<Symbol> for SymbolCell {
+    fn from(symbol: Symbol) -> SymbolCell {
+        SymbolCell(ForkSafeRwLock::new(State::Graph(symbol)))
+    }
+}
+
+impl SymbolCell {
+    /// An operator without inputs.
+    pub(crate) fn operator(def: &'static OpDef, attrs: BTreeMap<String, String>) -> SymbolCell {
+        SymbolCell(ForkSafeRwLock::new(State::Operator { def, attrs }))
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.0.read().clone()
+    }
+
+    pub(crate) fn set(&self, state: State) {
+        let before = std::mem::replace(&mut *self.0.write(), state);
+        drop(before);
+    }
+
+    /// The graph. An operator without inputs gets variables.
+    pub(crate) fn symbol(&self) -> Result<Symbol, Error> {
+        match self.state() {
+            State::Graph(symbol) => Ok(symbol),
+            State::Operator { def, attrs } => Ok(Symbol::create(def, String::new(), attrs, Vec::new())?),
+        }
+    }
+}
+
+/// The graph of a handle.
+pub(crate) fn of(handle: SymbolHandle) -> Result<Symbol, Error> {
+    get::<SymbolCell>(handle)?.symbol()
+}
+
+/// Stores a symbol.
+///
+/// # Safety
+/// `out` is null or points to a place for the handle.
+pub(crate) unsafe fn give(symbol: impl Into<SymbolCell>, out: *mut SymbolHandle) -> Result<(), Error> {
+    // SAFETY: the caller promises a place for the handle. It is tried before there is a handle to
+    // lose.
+    unsafe { put(out, std::ptr::null_mut(), "out")? };
+    // SAFETY: as above.
+    unsafe { put(out, hold::<SymbolCell>(symbol.into()), "out") }
+}
 
 /// # Safety
 /// `out` is null or points to a place for the handle.
 unsafe fn load(json: &str, out: *mut SymbolHandle) -> Result<(), Error> {
     let options = LoadOptions { max_nodes: runtime()?.max_nodes, ..LoadOptions::default() };
     let symbol = Symbol::load_json_with(json, options)?.symbol;
-    // SAFETY: the caller promises a place for the handle.
-    unsafe { put(out, std::ptr::null_mut(), "out")? };
-    // SAFETY: as above.
-    unsafe { put(out, hold(symbol), "out") }
+    // SAFETY: contract.
+    unsafe { give(symbol, out) }
 }
 
 /// Loads a symbol from a file.
@@ -46,7 +103,7 @@ pub unsafe extern "C" fn MXSymbolCreateFromJSON(json: *const c_char, out: *mut S
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut *const c_char) -> c_int {
     guard(|| {
-        let json = get::<Symbol>(symbol)?.to_json();
+        let json = of(symbol)?.to_json();
         // SAFETY: the caller promises a place for the pointer.
         unsafe { put(out_json, returned::text(json)?, "out_json") }
     })
@@ -54,13 +111,13 @@ pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut
 
 /// # Safety
 /// The pointers are null or point to places for the results.
-unsafe fn names(
+pub(crate) unsafe fn names(
     symbol: SymbolHandle,
     out_size: *mut u32,
     out_str_array: *mut *mut *const c_char,
-    of: impl FnOnce(&Symbol) -> Vec<String>,
+    list: impl FnOnce(&Symbol) -> Vec<String>,
 ) -> Result<(), Error> {
-    let names = of(&*get::<Symbol>(symbol)?);
+    let names = list(&self::of(symbol)?);
     // SAFETY: the caller promises a place for the number.
     unsafe { put(out_size, names.len() as u32, "out_size")? };
     // SAFETY: the caller promises a place for the pointer.
@@ -128,5 +185,5 @@ pub unsafe extern "C" fn NNSymbolListInputNames(
 /// Frees a symbol. A CachedOp made from it stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXSymbolFree(symbol: SymbolHandle) -> c_int {
-    guard(|| free::<Symbol>(symbol))
+    guard(|| free::<SymbolCell>(symbol))
 }

@@ -31,5 +31,8 @@ pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Interrupt
 pub use ir::{Graph, GraphInput, GraphNode, Types, Value, ValueMap, infer};
 pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
-pub use run::{BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, invoke_custom};
+pub use run::{
+    BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite, Reshaping,
+    Watch, WatchCallback, invoke_custom,
+};
 pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol};

@@ -25,23 +25,27 @@
 #![forbid(unsafe_code)]
 
 pub mod devices;
+mod predictor;
 pub mod settings;
 
 pub use mxrt_engine::{
-    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeRwLock, MAX_CORES, OpError, PushSite,
-    RequestScope, WaitError, memory, reserve,
+    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex, ForkSafeRwLock, MAX_CORES,
+    OpError, PushSite, RequestScope, WaitError, memory, profile, reserve,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
-    CallValue, GraphError, LoadOptions, PassChoice, PlanReport, StepReport, Symbol,
+    CallValue, Executor, ExecutorSite, GraphError, InferredShapes, InferredTypes, LoadOptions, NodeEntry, PassChoice,
+    PlanReport, Reshaping, StepReport, Symbol, Watch, WatchCallback, symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{
-    ConvSignature, ConvTable, CustomCall, CustomOperator, CustomOperators, CustomTypes, Isa, KernelOptions, Measured,
-    Method, Precision, RandomState, Winograd, chosen, measure, register_custom_operators,
+    AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomCall, CustomOperator,
+    CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef, Precision,
+    RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
 };
 pub use mxrt_tensor::{
     Context, DType, DeviceType, Element, Launch, NDArray, PartialShape, ReadGuard, Shape, TensorRef, TensorType, launch,
 };
+pub use predictor::{Predictor, PredictorInputs};
 pub use settings::Settings;

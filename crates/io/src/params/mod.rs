@@ -7,11 +7,13 @@
 mod error;
 mod format;
 mod index;
+mod raw;
 mod read;
 mod save;
 mod source;
 
 pub use error::ParamsError;
+pub use raw::{load_raw, save_raw};
 pub use read::{load, load_from_bytes};
 pub use save::{save, save_to_bytes};
 

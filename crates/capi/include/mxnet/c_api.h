@@ -1,0 +1,317 @@
+/* The C interface of MXNet 1.9.1, as far as mxrt has it. MXNet's other functions are exported, and
+ * a call of one is an error that says what it belongs to.
+ *
+ * Every function returns 0, or -1 with a message in MXGetLastError(). Every function may be called
+ * from any thread, and any number of threads may use the same objects at the same time.
+ *
+ * Pointers are null (an error unless said otherwise) or point to what the function reads or writes;
+ * texts end in a zero byte and are UTF-8; arrays have as many elements as the number beside them
+ * says. Handles may be anything: they are looked up, so one that is wrong or was freed is an error.
+ *
+ * Arrays of handles, names and extents that functions return belong to the calling thread and stay
+ * unchanged until it calls a function that returns the same sort of thing. The objects that handles
+ * stand for belong to the caller.
+ *
+ * Results are computed in the background. A failure stays with the arrays that depend on it and is
+ * returned by whatever waits for them: MXNDArrayWaitToRead, MXNDArraySyncCopyToCPU, MXNDArraySave,
+ * MXNDArrayWaitAll.
+ */
+#ifndef MXNET_C_API_H_
+#define MXNET_C_API_H_
+
+#include <mxnet/c_types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef void *AtomicSymbolCreator;
+typedef void *DataIterCreator;
+typedef const void *ContextHandle;
+typedef const void *EngineFnPropertyHandle;
+
+/* Told the name and the array of a result. A C++ exception must not leave it. */
+typedef void (*ExecutorMonitorCallback)(const char *, NDArrayHandle, void *);
+/* Functions for the engine; see MXEnginePushSyncND. */
+typedef void (*EngineSyncFunc)(void *run_context, void *param);
+typedef void (*EngineAsyncFunc)(void *run_context, void *on_complete, void *param);
+typedef void (*EngineFuncParamDeleter)(void *param);
+
+struct LibFeature {
+    const char *name;
+    bool enabled;
+};
+
+/* ---- errors ---- */
+
+/* MXGetLastError: a kind (ValueError, MXNetError, ...), a colon, and text. Never null; valid until
+ * the thread's next error. MXGetVersion: 10901. MXSetIsNumpyShape: 0 off, 1 this thread, 2 all.
+ * Turning recording or training on is an error. MXStorageEmptyCache gives unused memory back. */
+MXNET_DLL const char *MXGetLastError(void);
+MXNET_DLL int MXLibInfoFeatures(const struct LibFeature **libFeature, size_t *size);
+MXNET_DLL int MXRandomSeed(int seed);
+MXNET_DLL int MXRandomSeedContext(int seed, int dev_type, int dev_id);
+MXNET_DLL int MXNotifyShutdown(void);
+MXNET_DLL int MXSetNumOMPThreads(int thread_num);
+MXNET_DLL int MXEngineSetBulkSize(int bulk_size, int *prev_bulk_size);
+MXNET_DLL int MXGetGPUCount(int *out);
+MXNET_DLL int MXGetGPUMemoryInformation64(int dev, uint64_t *free_mem, uint64_t *total_mem);
+MXNET_DLL int MXGetVersion(int *out);
+MXNET_DLL int MXAutogradSetIsRecording(int is_recording, int *prev);
+MXNET_DLL int MXAutogradSetIsTraining(int is_training, int *prev);
+MXNET_DLL int MXAutogradIsRecording(bool *curr);
+MXNET_DLL int MXAutogradIsTraining(bool *curr);
+MXNET_DLL int MXIsNumpyShape(int *curr);
+MXNET_DLL int MXSetIsNumpyShape(int is_np_shape, int *prev);
+MXNET_DLL int MXStorageEmptyCache(int dev_type, int dev_id);
+MXNET_DLL int MXGetGPUMemoryInformation(int dev, int *free_mem, int *total_mem);
+MXNET_DLL int MXAutogradMarkVariables(uint32_t num_var, NDArrayHandle *var_handles,
+    uint32_t *reqs_array, NDArrayHandle *grad_handles);
+MXNET_DLL int MXKVStoreIsWorkerNode(int *ret);
+
+/* ---- arrays ---- */
+
+/* dev_type: 1 cpu, 3 cpu_pinned, 5 cpu_shared. dtype: 0 float32, 1 float64, 2 float16, 3 uint8,
+ * 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9 uint16, 10 uint32, 11 uint64, 12 bfloat16. New
+ * arrays hold zeros. Slice, At and Reshape share the memory. MXNDArrayCreateNone: an array that gets
+ * shape and value when it is given to an operator as output. MXNDArrayGetData waits and gives an
+ * address for reading, valid until the array is freed, current until an operator writes the array.
+ * size of the copies counts elements. keys of MXNDArraySave may be null. */
+MXNET_DLL int MXNDArrayCreateNone(NDArrayHandle *out);
+MXNET_DLL int MXNDArrayCreate(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
+    int delay_alloc, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayCreateEx(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
+    int delay_alloc, int dtype, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayLoadFromRawBytes(const void *buf, size_t size, NDArrayHandle *out);
+MXNET_DLL int MXNDArraySaveRawBytes(NDArrayHandle handle, size_t *out_size, const char **out_buf);
+MXNET_DLL int MXNDArraySave(const char *fname, uint32_t num_args, NDArrayHandle *args,
+    const char **keys);
+MXNET_DLL int MXNDArrayLoad(const char *fname, uint32_t *out_size, NDArrayHandle **out_arr,
+    uint32_t *out_name_size, const char ***out_names);
+MXNET_DLL int MXNDArrayLoadFromBuffer(const void *ndarray_buffer, size_t size, uint32_t *out_size,
+    NDArrayHandle **out_arr, uint32_t *out_name_size, const char ***out_names);
+MXNET_DLL int MXNDArraySyncCopyFromCPU(NDArrayHandle handle, const void *data, size_t size);
+MXNET_DLL int MXNDArraySyncCopyToCPU(NDArrayHandle handle, void *data, size_t size);
+MXNET_DLL int MXNDArraySyncCopyFromNDArray(NDArrayHandle handle_dst, const NDArrayHandle handle_src,
+    const int i);
+MXNET_DLL int MXNDArrayWaitToRead(NDArrayHandle handle);
+MXNET_DLL int MXNDArrayWaitToWrite(NDArrayHandle handle);
+MXNET_DLL int MXNDArrayWaitAll(void);
+MXNET_DLL int MXNDArrayFree(NDArrayHandle handle);
+MXNET_DLL int MXNDArraySlice(NDArrayHandle handle, uint32_t slice_begin, uint32_t slice_end,
+    NDArrayHandle *out);
+MXNET_DLL int MXNDArrayAt(NDArrayHandle handle, uint32_t idx, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayGetStorageType(NDArrayHandle handle, int *out_storage_type);
+MXNET_DLL int MXNDArrayReshape(NDArrayHandle handle, int ndim, int *dims, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayReshape64(NDArrayHandle handle, int ndim, dim_t *dims, bool reverse,
+    NDArrayHandle *out);
+MXNET_DLL int MXNDArrayGetShape(NDArrayHandle handle, uint32_t *out_dim,
+    const uint32_t **out_pdata);
+MXNET_DLL int MXNDArrayGetShapeEx(NDArrayHandle handle, int *out_dim, const int **out_pdata);
+MXNET_DLL int MXNDArrayGetData(NDArrayHandle handle, void **out_pdata);
+MXNET_DLL int MXNDArrayGetDType(NDArrayHandle handle, int *out_dtype);
+MXNET_DLL int MXNDArrayGetContext(NDArrayHandle handle, int *out_dev_type, int *out_dev_id);
+MXNET_DLL int MXNDArrayCreateEx64(const int64_t *shape, int ndim, int dev_type, int dev_id,
+    int delay_alloc, int dtype, NDArrayHandle *out);
+MXNET_DLL int MXNDArraySlice64(NDArrayHandle handle, int64_t slice_begin, int64_t slice_end,
+    NDArrayHandle *out);
+MXNET_DLL int MXNDArrayAt64(NDArrayHandle handle, int64_t idx, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayGetShapeEx64(NDArrayHandle handle, int *out_dim, const int64_t **out_pdata);
+MXNET_DLL int MXShallowCopyNDArray(NDArrayHandle src, NDArrayHandle *out);
+
+/* ---- operators ---- */
+
+/* *outputs null: arrays are made for the results, and *num_outputs is set. Otherwise the results go
+ * into the *num_outputs given arrays. Text about operators lives as long as the process. */
+MXNET_DLL int MXImperativeInvoke(AtomicSymbolCreator creator, int num_inputs, NDArrayHandle *inputs,
+    int *num_outputs, NDArrayHandle **outputs, int num_params, const char **param_keys,
+    const char **param_vals);
+MXNET_DLL int MXImperativeInvokeEx(AtomicSymbolCreator creator, int num_inputs,
+    NDArrayHandle *inputs, int *num_outputs, NDArrayHandle **outputs, int num_params,
+    const char **param_keys, const char **param_vals, const int **out_stypes);
+MXNET_DLL int MXListAllOpNames(uint32_t *out_size, const char ***out_array);
+MXNET_DLL int MXSymbolListAtomicSymbolCreators(uint32_t *out_size, AtomicSymbolCreator **out_array);
+MXNET_DLL int MXSymbolGetAtomicSymbolName(AtomicSymbolCreator creator, const char **name);
+MXNET_DLL int MXSymbolGetAtomicSymbolInfo(AtomicSymbolCreator creator, const char **name,
+    const char **description, uint32_t *num_args, const char ***arg_names,
+    const char ***arg_type_infos, const char ***arg_descriptions, const char **key_var_num_args,
+    const char **return_type MXNET_DEFAULT(NULL));
+
+/* ---- symbols ---- */
+
+/* MXSymbolCreateAtomicSymbol makes an operator, MXSymbolCompose gives it inputs: in order, or by
+ * name where keys is not null. Shapes: input i has the extents arg_shape_data[arg_ind_ptr[i]] up to
+ * arg_shape_data[arg_ind_ptr[i + 1]]; 0 is unknown (-1 with numpy's shapes). */
+MXNET_DLL int MXSymbolCreateAtomicSymbol(AtomicSymbolCreator creator, uint32_t num_param,
+    const char **keys, const char **vals, SymbolHandle *out);
+MXNET_DLL int MXSymbolCreateVariable(const char *name, SymbolHandle *out);
+MXNET_DLL int MXSymbolCreateGroup(uint32_t num_symbols, SymbolHandle *symbols, SymbolHandle *out);
+MXNET_DLL int MXSymbolCreateFromFile(const char *fname, SymbolHandle *out);
+MXNET_DLL int MXSymbolCreateFromJSON(const char *json, SymbolHandle *out);
+MXNET_DLL int MXSymbolSaveToFile(SymbolHandle symbol, const char *fname);
+MXNET_DLL int MXSymbolSaveToJSON(SymbolHandle symbol, const char **out_json);
+MXNET_DLL int MXSymbolFree(SymbolHandle symbol);
+MXNET_DLL int MXSymbolCopy(SymbolHandle symbol, SymbolHandle *out);
+MXNET_DLL int MXSymbolPrint(SymbolHandle symbol, const char **out_str);
+MXNET_DLL int MXSymbolGetName(SymbolHandle symbol, const char **out, int *success);
+MXNET_DLL int MXSymbolGetAttr(SymbolHandle symbol, const char *key, const char **out, int *success);
+MXNET_DLL int MXSymbolSetAttr(SymbolHandle symbol, const char *key, const char *value);
+MXNET_DLL int MXSymbolListAttr(SymbolHandle symbol, uint32_t *out_size, const char ***out);
+MXNET_DLL int MXSymbolListAttrShallow(SymbolHandle symbol, uint32_t *out_size, const char ***out);
+MXNET_DLL int MXSymbolListArguments(SymbolHandle symbol, uint32_t *out_size,
+    const char ***out_str_array);
+MXNET_DLL int MXSymbolListOutputs(SymbolHandle symbol, uint32_t *out_size,
+    const char ***out_str_array);
+MXNET_DLL int MXSymbolGetNumOutputs(SymbolHandle symbol, uint32_t *output_count);
+MXNET_DLL int MXSymbolGetInternals(SymbolHandle symbol, SymbolHandle *out);
+MXNET_DLL int MXSymbolGetChildren(SymbolHandle symbol, SymbolHandle *out);
+MXNET_DLL int MXSymbolGetOutput(SymbolHandle symbol, uint32_t index, SymbolHandle *out);
+MXNET_DLL int MXSymbolListAuxiliaryStates(SymbolHandle symbol, uint32_t *out_size,
+    const char ***out_str_array);
+MXNET_DLL int MXSymbolCompose(SymbolHandle sym, const char *name, uint32_t num_args,
+    const char **keys, SymbolHandle *args);
+MXNET_DLL int MXSymbolInferShape(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const uint32_t *arg_ind_ptr, const uint32_t *arg_shape_data, uint32_t *in_shape_size,
+    const uint32_t **in_shape_ndim, const uint32_t ***in_shape_data, uint32_t *out_shape_size,
+    const uint32_t **out_shape_ndim, const uint32_t ***out_shape_data, uint32_t *aux_shape_size,
+    const uint32_t **aux_shape_ndim, const uint32_t ***aux_shape_data, int *complete);
+MXNET_DLL int MXSymbolInferShapeEx(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const uint32_t *arg_ind_ptr, const int *arg_shape_data, uint32_t *in_shape_size,
+    const int **in_shape_ndim, const int ***in_shape_data, uint32_t *out_shape_size,
+    const int **out_shape_ndim, const int ***out_shape_data, uint32_t *aux_shape_size,
+    const int **aux_shape_ndim, const int ***aux_shape_data, int *complete);
+MXNET_DLL int MXSymbolInferType(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const int *arg_type_data, uint32_t *in_type_size, const int **in_type_data,
+    uint32_t *out_type_size, const int **out_type_data, uint32_t *aux_type_size,
+    const int **aux_type_data, int *complete);
+MXNET_DLL int MXSymbolInferTypePartial(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const int *arg_type_data, uint32_t *in_type_size, const int **in_type_data,
+    uint32_t *out_type_size, const int **out_type_data, uint32_t *aux_type_size,
+    const int **aux_type_data, int *complete);
+MXNET_DLL int MXSymbolGetInputSymbols(SymbolHandle sym, SymbolHandle **inputs, int *input_size);
+MXNET_DLL int MXSymbolInferShapeEx64(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const int64_t *arg_ind_ptr, const int64_t *arg_shape_data, size_t *in_shape_size,
+    const int **in_shape_ndim, const int64_t ***in_shape_data, size_t *out_shape_size,
+    const int **out_shape_ndim, const int64_t ***out_shape_data, size_t *aux_shape_size,
+    const int **aux_shape_ndim, const int64_t ***aux_shape_data, int *complete);
+MXNET_DLL int MXSymbolInferShapePartial(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const uint32_t *arg_ind_ptr, const uint32_t *arg_shape_data, uint32_t *in_shape_size,
+    const uint32_t **in_shape_ndim, const uint32_t ***in_shape_data, uint32_t *out_shape_size,
+    const uint32_t **out_shape_ndim, const uint32_t ***out_shape_data, uint32_t *aux_shape_size,
+    const uint32_t **aux_shape_ndim, const uint32_t ***aux_shape_data, int *complete);
+MXNET_DLL int MXSymbolInferShapePartialEx(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const uint32_t *arg_ind_ptr, const int *arg_shape_data, uint32_t *in_shape_size,
+    const int **in_shape_ndim, const int ***in_shape_data, uint32_t *out_shape_size,
+    const int **out_shape_ndim, const int ***out_shape_data, uint32_t *aux_shape_size,
+    const int **aux_shape_ndim, const int ***aux_shape_data, int *complete);
+MXNET_DLL int MXSymbolInferShapePartialEx64(SymbolHandle sym, uint32_t num_args, const char **keys,
+    const int64_t *arg_ind_ptr, const int64_t *arg_shape_data, size_t *in_shape_size,
+    const int **in_shape_ndim, const int64_t ***in_shape_data, size_t *out_shape_size,
+    const int **out_shape_ndim, const int64_t ***out_shape_data, size_t *aux_shape_size,
+    const int **aux_shape_ndim, const int64_t ***aux_shape_data, int *complete);
+MXNET_DLL int MXShallowCopySymbol(SymbolHandle src, SymbolHandle *out);
+
+/* ---- callable graphs ---- */
+
+/* thread_safe is accepted and changes nothing: every CachedOp may be called from any number of
+ * threads. Results as with MXImperativeInvoke. */
+MXNET_DLL int MXCreateCachedOp(SymbolHandle handle, CachedOpHandle *out);
+MXNET_DLL int MXCreateCachedOpEx(SymbolHandle handle, int num_flags, const char **keys,
+    const char **vals, CachedOpHandle *out);
+MXNET_DLL int MXCreateCachedOpEX(SymbolHandle handle, int num_flags, const char **keys,
+    const char **vals, CachedOpHandle *out, bool thread_safe MXNET_DEFAULT(false));
+MXNET_DLL int MXFreeCachedOp(CachedOpHandle handle);
+MXNET_DLL int MXInvokeCachedOp(CachedOpHandle handle, int num_inputs, NDArrayHandle *inputs,
+    int *num_outputs, NDArrayHandle **outputs);
+MXNET_DLL int MXInvokeCachedOpEx(CachedOpHandle handle, int num_inputs, NDArrayHandle *inputs,
+    int *num_outputs, NDArrayHandle **outputs, const int **out_stypes);
+
+/* ---- executors ---- */
+
+/* Nothing is trained: gradients are accepted and never written, is_train must be 0. Handles of
+ * arrays that are returned belong to the caller. Monitor callbacks free the arrays that they get. */
+MXNET_DLL int MXExecutorFree(ExecutorHandle handle);
+MXNET_DLL int MXExecutorPrint(ExecutorHandle handle, const char **out_str);
+MXNET_DLL int MXExecutorForward(ExecutorHandle handle, int is_train);
+MXNET_DLL int MXExecutorOutputs(ExecutorHandle handle, uint32_t *out_size, NDArrayHandle **out);
+MXNET_DLL int MXExecutorBind(SymbolHandle symbol_handle, int dev_type, int dev_id, uint32_t len,
+    NDArrayHandle *in_args, NDArrayHandle *arg_grad_store, uint32_t *grad_req_type,
+    uint32_t aux_states_len, NDArrayHandle *aux_states, ExecutorHandle *out);
+MXNET_DLL int MXExecutorBindX(SymbolHandle symbol_handle, int dev_type, int dev_id,
+    uint32_t num_map_keys, const char **map_keys, const int *map_dev_types, const int *map_dev_ids,
+    uint32_t len, NDArrayHandle *in_args, NDArrayHandle *arg_grad_store, uint32_t *grad_req_type,
+    uint32_t aux_states_len, NDArrayHandle *aux_states, ExecutorHandle *out);
+MXNET_DLL int MXExecutorBindEX(SymbolHandle symbol_handle, int dev_type, int dev_id,
+    uint32_t num_map_keys, const char **map_keys, const int *map_dev_types, const int *map_dev_ids,
+    uint32_t len, NDArrayHandle *in_args, NDArrayHandle *arg_grad_store, uint32_t *grad_req_type,
+    uint32_t aux_states_len, NDArrayHandle *aux_states, ExecutorHandle shared_exec,
+    ExecutorHandle *out);
+MXNET_DLL int MXExecutorSimpleBind(SymbolHandle symbol_handle, int dev_type, int dev_id,
+    const uint32_t num_g2c_keys, const char **g2c_keys, const int *g2c_dev_types,
+    const int *g2c_dev_ids, const uint32_t provided_grad_req_list_len,
+    const char **provided_grad_req_names, const char **provided_grad_req_types,
+    const uint32_t num_provided_arg_shapes, const char **provided_arg_shape_names,
+    const uint32_t *provided_arg_shape_data, const uint32_t *provided_arg_shape_idx,
+    const uint32_t num_provided_arg_dtypes, const char **provided_arg_dtype_names,
+    const int *provided_arg_dtypes, const uint32_t num_provided_arg_stypes,
+    const char **provided_arg_stype_names, const int *provided_arg_stypes,
+    const uint32_t num_shared_arg_names, const char **shared_arg_name_list, int *shared_buffer_len,
+    const char **shared_buffer_name_list, NDArrayHandle *shared_buffer_handle_list,
+    const char ***updated_shared_buffer_name_list,
+    NDArrayHandle **updated_shared_buffer_handle_list, uint32_t *num_in_args,
+    NDArrayHandle **in_args, NDArrayHandle **arg_grads, uint32_t *num_aux_states,
+    NDArrayHandle **aux_states, ExecutorHandle shared_exec_handle, ExecutorHandle *out);
+MXNET_DLL int MXExecutorSimpleBindEx(SymbolHandle symbol_handle, int dev_type, int dev_id,
+    const uint32_t num_g2c_keys, const char **g2c_keys, const int *g2c_dev_types,
+    const int *g2c_dev_ids, const uint32_t provided_grad_req_list_len,
+    const char **provided_grad_req_names, const char **provided_grad_req_types,
+    const uint32_t num_provided_arg_shapes, const char **provided_arg_shape_names,
+    const int *provided_arg_shape_data, const uint32_t *provided_arg_shape_idx,
+    const uint32_t num_provided_arg_dtypes, const char **provided_arg_dtype_names,
+    const int *provided_arg_dtypes, const uint32_t num_provided_arg_stypes,
+    const char **provided_arg_stype_names, const int *provided_arg_stypes,
+    const uint32_t num_shared_arg_names, const char **shared_arg_name_list, int *shared_buffer_len,
+    const char **shared_buffer_name_list, NDArrayHandle *shared_buffer_handle_list,
+    const char ***updated_shared_buffer_name_list,
+    NDArrayHandle **updated_shared_buffer_handle_list, uint32_t *num_in_args,
+    NDArrayHandle **in_args, NDArrayHandle **arg_grads, uint32_t *num_aux_states,
+    NDArrayHandle **aux_states, ExecutorHandle shared_exec_handle, ExecutorHandle *out);
+MXNET_DLL int MXExecutorReshape(int partial_shaping, int allow_up_sizing, int dev_type, int dev_id,
+    uint32_t num_map_keys, const char **map_keys, const int *map_dev_types, const int *map_dev_ids,
+    const uint32_t num_provided_arg_shapes, const char **provided_arg_shape_names,
+    const uint32_t *provided_arg_shape_data, const uint32_t *provided_arg_shape_idx,
+    uint32_t *num_in_args, NDArrayHandle **in_args, NDArrayHandle **arg_grads,
+    uint32_t *num_aux_states, NDArrayHandle **aux_states, ExecutorHandle shared_exec,
+    ExecutorHandle *out);
+MXNET_DLL int MXExecutorReshapeEx(int partial_shaping, int allow_up_sizing, int dev_type,
+    int dev_id, uint32_t num_map_keys, const char **map_keys, const int *map_dev_types,
+    const int *map_dev_ids, const uint32_t num_provided_arg_shapes,
+    const char **provided_arg_shape_names, const int *provided_arg_shape_data,
+    const uint32_t *provided_arg_shape_idx, uint32_t *num_in_args, NDArrayHandle **in_args,
+    NDArrayHandle **arg_grads, uint32_t *num_aux_states, NDArrayHandle **aux_states,
+    ExecutorHandle shared_exec, ExecutorHandle *out);
+MXNET_DLL int MXExecutorSetMonitorCallback(ExecutorHandle handle, ExecutorMonitorCallback callback,
+    void *callback_handle);
+MXNET_DLL int MXExecutorSetMonitorCallbackEX(ExecutorHandle handle,
+    ExecutorMonitorCallback callback, void *callback_handle, bool monitor_all);
+MXNET_DLL int MXExecutorSimpleBindEx64(SymbolHandle symbol_handle, int dev_type, int dev_id,
+    const uint32_t num_g2c_keys, const char **g2c_keys, const int *g2c_dev_types,
+    const int *g2c_dev_ids, const uint32_t provided_grad_req_list_len,
+    const char **provided_grad_req_names, const char **provided_grad_req_types,
+    const uint32_t num_provided_arg_shapes, const char **provided_arg_shape_names,
+    const int64_t *provided_arg_shape_data, const uint32_t *provided_arg_shape_idx,
+    const uint32_t num_provided_arg_dtypes, const char **provided_arg_dtype_names,
+    const int *provided_arg_dtypes, const uint32_t num_provided_arg_stypes,
+    const char **provided_arg_stype_names, const int *provided_arg_stypes,
+    const uint32_t num_shared_arg_names, const char **shared_arg_name_list, int *shared_buffer_len,
+    const char **shared_buffer_name_list, NDArrayHandle *shared_buffer_handle_list,
+    const char ***updated_shared_buffer_name_list,
+    NDArrayHandle **updated_shared_buffer_handle_list, uint32_t *num_in_args,
+    NDArrayHandle **in_args, NDArrayHandle **arg_grads, uint32_t *num_aux_states,
+    NDArrayHandle **aux_states, ExecutorHandle shared_exec_handle, ExecutorHandle *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MXNET_C_API_H_ */

@@ -1,0 +1,345 @@
+//! Operators by name: what is known about them, and calling one.
+
+use crate::border::{Error, c_functions};
+use crate::cached_op::{borrow, report};
+use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, all, defined, definition, hold, is_unset, set};
+use crate::pointers::{StaticText, StaticTexts, count, list, put, read, text, texts};
+use crate::returned;
+use crate::runtime::runtime;
+use mxrt::{AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Invocation, NDArray, OpDef, OpError, registry};
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int};
+use std::sync::{LazyLock, OnceLock};
+
+/// The operators, in the order of their handles.
+static OPERATORS: LazyLock<Vec<&'static OpDef>> =
+    LazyLock::new(|| registry().ops().iter().copied().filter(|def| !def.internal).collect());
+
+/// The names of all operators, aliases included.
+static NAMES: LazyLock<(u32, StaticTexts)> = LazyLock::new(|| {
+    let names = || OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
+    (names().count() as u32, StaticTexts::new(names().map(str::to_owned)))
+});
+
+/// What callers may ask about an operator, in memory that lives as long as the process.
+struct Info {
+    name: StaticText,
+    doc: StaticText,
+    number: u32,
+    arg_names: StaticTexts,
+    arg_types: StaticTexts,
+    arg_docs: StaticTexts,
+    count: StaticText,
+    returns: StaticText,
+}
+
+/// The operator that a handle stands for.
+pub(crate) fn operator(handle: OpHandle) -> Result<&'static OpDef, Error> {
+    defined(&OPERATORS, OPERATOR, handle, "an operator")
+}
+
+/// The operator of a name or alias.
+pub(crate) fn by_name(name: &str) -> Result<&'static OpDef, Error> {
+    registry().get(name).filter(|def| !def.internal).ok_or_else(|| {
+        let message = format!("Operator {name} is not registered: this build of mxrt does not have it");
+        OpError::new(FailureKind::NotImplemented, message).into()
+    })
+}
+
+/// Copies an array into another.
+pub(crate) fn copy(source: &NDArray, target: &NDArray) -> Result<(), Error> {
+    push(by_name("_copyto")?, &[], Context::default(), &[source], Some(&[target])).map(drop)
+}
+
+fn info(handle: OpHandle) -> Result<&'static Info, Error> {
+    static INFOS: LazyLock<Vec<OnceLock<Info>>> = LazyLock::new(|| OPERATORS.iter().map(|_| OnceLock::new()).collect());
+    let def = operator(handle)?;
+    Ok(INFOS[place(def)].get_or_init(|| describe(def)))
+}
+
+/// Place of a public operator in the list.
+fn place(def: &'static OpDef) -> usize {
+    static PLACES: LazyLock<HashMap<&str, usize>> =
+        LazyLock::new(|| OPERATORS.iter().enumerate().map(|(i, def)| (def.name, i)).collect());
+    PLACES.get(def.name).copied().unwrap_or(0)
+}
+
+fn describe(def: &OpDef) -> Info {
+    let counted = def.input_count();
+    let mut args: Vec<(String, String, String)> = match counted {
+        Some(_) => vec![("data".to_owned(), "NDArray-or-Symbol[]".to_owned(), "The inputs.".to_owned())],
+        None => {
+            let of = |name: &str| (name.to_owned(), "NDArray-or-Symbol".to_owned(), format!("The input {name}."));
+            def.possible_inputs().iter().map(|name| of(name)).collect()
+        }
+    };
+    let attrs = def.attrs.iter().filter(|attr| Some(attr.name) != counted);
+    args.extend(attrs.map(|attr| (attr.name.to_owned(), type_text(attr), attr.doc.to_owned())));
+    Info {
+        name: StaticText::new(def.name),
+        doc: StaticText::new(def.doc),
+        number: args.len() as u32,
+        arg_names: StaticTexts::new(args.iter().map(|arg| arg.0.clone())),
+        arg_types: StaticTexts::new(args.iter().map(|arg| arg.1.clone())),
+        arg_docs: StaticTexts::new(args.iter().map(|arg| arg.2.clone())),
+        count: StaticText::new(counted.unwrap_or("")),
+        returns: StaticText::new("NDArray-or-Symbol"),
+    }
+}
+
+/// The type of an attribute and its default, as MXNet writes them.
+pub(crate) fn type_text(attr: &AttrDef) -> String {
+    let kind = match attr.kind {
+        AttrKind::Object(_) => "string".to_owned(),
+        _ => attr.kind.describe(),
+    };
+    let Some(default) = attr.default else { return format!("{kind}, required") };
+    match attr.kind {
+        AttrKind::Bool => format!("{kind}, optional, default={}", u8::from(matches!(default, "True" | "true" | "1"))),
+        AttrKind::Float | AttrKind::FloatIn(..) => format!("{kind}, optional, default={default}"),
+        AttrKind::Shape | AttrKind::SparseShape | AttrKind::Floats => {
+            let inner = default.trim_matches(['(', ')', '[', ']']).trim_end_matches(',').replace(' ', "");
+            format!("{kind}, optional, default=[{inner}]")
+        }
+        AttrKind::Enum(_) | AttrKind::OptEnum(_) | AttrKind::DType(_) => {
+            format!("{kind},optional, default='{default}'")
+        }
+        _ => format!("{kind}, optional, default='{default}'"),
+    }
+}
+
+/// # Safety
+/// The pointers are null or point to places.
+unsafe fn names(out_size: *mut u32, out_array: *mut *mut *const c_char) -> Result<(), Error> {
+    // SAFETY: contract.
+    unsafe { put(out_size, NAMES.0, "out_size")? };
+    // SAFETY: contract.
+    unsafe { put(out_array, NAMES.1.as_ptr(), "out_array") }
+}
+
+/// # Safety
+/// As above.
+unsafe fn creators(out_size: *mut u32, out_array: *mut *mut OpHandle) -> Result<(), Error> {
+    let handles: Vec<OpHandle> = (0..OPERATORS.len()).map(|i| definition(OPERATOR, i)).collect();
+    // SAFETY: contract.
+    unsafe { put(out_size, handles.len() as u32, "out_size")? };
+    // SAFETY: contract.
+    unsafe { put(out_array, returned::handles(handles)?, "out_array") }
+}
+
+/// One call of an operator.
+struct Call {
+    creator: OpHandle,
+    num_inputs: c_int,
+    inputs: *const NDArrayHandle,
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+    num_params: c_int,
+    keys: *const *const c_char,
+    vals: *const *const c_char,
+}
+
+impl Call {
+    /// Returns the number of outputs.
+    ///
+    /// # Safety
+    /// As for `MXImperativeInvoke`.
+    unsafe fn run(self) -> Result<usize, Error> {
+        let def = operator(self.creator)?;
+        // SAFETY: the caller promises `num_inputs` handles.
+        let handles = unsafe { list(self.inputs, count(self.num_inputs, "num_inputs")?, "inputs")? };
+        let inputs = all::<NDArray>(handles)?;
+        let params = count(self.num_params, "num_params")?;
+        // SAFETY: the caller promises as many names.
+        let keys = unsafe { texts(self.keys, params, "param_keys")? };
+        // SAFETY: the caller promises as many texts.
+        let values = unsafe { texts(self.vals, params, "param_vals")? };
+        let mut attrs: Vec<(String, String)> =
+            keys.into_iter().zip(values).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let context = complete(def, &mut attrs, inputs.len())?;
+        // SAFETY: the caller promises a number.
+        let given = unsafe { read(self.num_outputs, "num_outputs")? };
+        // SAFETY: the caller promises a pointer, null or to as many handles.
+        let places = unsafe { read(self.outputs, "outputs")? };
+        let outputs: &[NDArrayHandle] = match places.is_null() {
+            true => &[],
+            // SAFETY: as above.
+            false => unsafe { list(places.cast_const(), count(given, "num_outputs")?, "outputs")? },
+        };
+        let inputs = borrow(&inputs);
+        if outputs.is_empty() {
+            let made = push(def, &attrs, context, &inputs, None)?;
+            let number = made.len();
+            let handles = returned::handles(made.into_iter().map(hold).collect())?;
+            // SAFETY: the caller promises places, which have been read.
+            unsafe { put(self.num_outputs, number as c_int, "num_outputs")? };
+            // SAFETY: as above.
+            unsafe { put(self.outputs, handles, "outputs")? };
+            return Ok(number);
+        }
+        if outputs.iter().any(|handle| is_unset(*handle)) {
+            let made = push(def, &attrs, context, &inputs, None)?;
+            if made.len() < outputs.len() || outputs.iter().any(|handle| !is_unset(*handle)) {
+                let message = format!(
+                    "the operator {} gives {} outputs: either none or all of the {} given ones may be without a value",
+                    def.name,
+                    made.len(),
+                    outputs.len()
+                );
+                return Err(Error::value(message));
+            }
+            outputs.iter().zip(made).try_for_each(|(handle, array)| set(*handle, array))?;
+        } else {
+            push(def, &attrs, context, &inputs, Some(&borrow(&all::<NDArray>(outputs)?)))?;
+        }
+        Ok(outputs.len())
+    }
+}
+
+fn push(
+    def: &'static OpDef,
+    attrs: &[(String, String)],
+    context: Context,
+    inputs: &[&NDArray],
+    outputs: Option<&[&NDArray]>,
+) -> Result<Vec<NDArray>, Error> {
+    let runtime = runtime()?;
+    let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
+    let made = mxrt::invoke_cached(&call, &runtime.bound, def, CallAttrs::Text(attrs), inputs, outputs)?;
+    report(made.iter())?;
+    Ok(made.into_iter().collect())
+}
+
+/// Takes the context out of the attributes, unless the operator declares it, and adds the number of
+/// inputs where the operator counts them.
+fn complete(def: &OpDef, attrs: &mut Vec<(String, String)>, inputs: usize) -> Result<Context, Error> {
+    let wrong = |text: &String| Error::value(format!("ctx {text:?} is no device; expected cpu(0)"));
+    let context = match attrs.iter().find(|(key, _)| key == "ctx") {
+        Some((_, text)) => Context::parse(text).ok_or_else(|| wrong(text))?,
+        None => Context::default(),
+    };
+    if !def.attrs.iter().any(|attr| attr.name == "ctx") {
+        attrs.retain(|(key, _)| key != "ctx");
+    }
+    if let Inputs::Variadic { count, .. } = def.inputs
+        && !attrs.iter().any(|(key, _)| key == count)
+    {
+        attrs.push((count.to_owned(), inputs.to_string()));
+    }
+    crate::ndarray::context(context.device_type.code(), context.device_id)
+}
+
+c_functions! {
+    /// The names of all operators, aliases included. They live as long as the process.
+    fn MXListAllOpNames(out_size: *mut u32, out_array: *mut *mut *const c_char) {
+        names(out_size, out_array)
+    }
+
+    /// As `MXListAllOpNames`.
+    fn NNListAllOpNames(out_size: *mut u32, out_array: *mut *mut *const c_char) {
+        names(out_size, out_array)
+    }
+
+    /// The handle of an operator, by name or alias.
+    fn NNGetOpHandle(op_name: *const c_char, op_out: *mut OpHandle) {
+        let def = by_name(text(op_name, "op_name")?)?;
+        put(op_out, definition(OPERATOR, place(def)), "op_out")
+    }
+
+    /// Handles of all operators, each once.
+    fn MXSymbolListAtomicSymbolCreators(out_size: *mut u32, out_array: *mut *mut OpHandle) {
+        creators(out_size, out_array)
+    }
+
+    /// As `MXSymbolListAtomicSymbolCreators`.
+    fn NNListUniqueOps(out_size: *mut u32, out_array: *mut *mut OpHandle) {
+        creators(out_size, out_array)
+    }
+
+    /// The name of an operator, which lives as long as the process.
+    fn MXSymbolGetAtomicSymbolName(creator: OpHandle, name: *mut *const c_char) {
+        put(name, info(creator)?.name.as_ptr(), "name")
+    }
+
+    /// What is known about an operator: documentation, inputs and attributes with their types and
+    /// defaults, and the attribute that counts the inputs, if there is one. `return_type` may be
+    /// null. All text lives as long as the process.
+    fn MXSymbolGetAtomicSymbolInfo(
+        creator: OpHandle,
+        name: *mut *const c_char,
+        description: *mut *const c_char,
+        num_args: *mut u32,
+        arg_names: *mut *mut *const c_char,
+        arg_type_infos: *mut *mut *const c_char,
+        arg_descriptions: *mut *mut *const c_char,
+        key_var_num_args: *mut *const c_char,
+        return_type: *mut *const c_char,
+    ) {
+        let info = info(creator)?;
+        put(name, info.name.as_ptr(), "name")?;
+        put(description, info.doc.as_ptr(), "description")?;
+        put(num_args, info.number, "num_args")?;
+        put(arg_names, info.arg_names.as_ptr(), "arg_names")?;
+        put(arg_type_infos, info.arg_types.as_ptr(), "arg_type_infos")?;
+        put(arg_descriptions, info.arg_docs.as_ptr(), "arg_descriptions")?;
+        put(key_var_num_args, info.count.as_ptr(), "key_var_num_args")?;
+        if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
+    }
+
+    /// As `MXSymbolGetAtomicSymbolInfo`.
+    fn NNGetOpInfo(
+        op: OpHandle,
+        real_name: *mut *const c_char,
+        description: *mut *const c_char,
+        num_doc_args: *mut u32,
+        arg_names: *mut *mut *const c_char,
+        arg_type_infos: *mut *mut *const c_char,
+        arg_descriptions: *mut *mut *const c_char,
+        return_type: *mut *const c_char,
+    ) {
+        let info = info(op)?;
+        put(real_name, info.name.as_ptr(), "real_name")?;
+        put(description, info.doc.as_ptr(), "description")?;
+        put(num_doc_args, info.number, "num_doc_args")?;
+        put(arg_names, info.arg_names.as_ptr(), "arg_names")?;
+        put(arg_type_infos, info.arg_types.as_ptr(), "arg_type_infos")?;
+        put(arg_descriptions, info.arg_docs.as_ptr(), "arg_descriptions")?;
+        if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
+    }
+
+    /// Calls an operator. Returns at once; the results are computed in the background.
+    ///
+    /// If `*outputs` is null or `*num_outputs` is 0, arrays are made for the results. Otherwise the
+    /// results go into the given arrays; those of `MXNDArrayCreateNone` get their shape and type.
+    fn MXImperativeInvoke(
+        creator: OpHandle,
+        num_inputs: c_int,
+        inputs: *const NDArrayHandle,
+        num_outputs: *mut c_int,
+        outputs: *mut *mut NDArrayHandle,
+        num_params: c_int,
+        param_keys: *const *const c_char,
+        param_vals: *const *const c_char,
+    ) {
+        let call = Call { creator, num_inputs, inputs, num_outputs, outputs, num_params, keys: param_keys, vals: param_vals };
+        call.run().map(drop)
+    }
+
+    /// As `MXImperativeInvoke`. Also returns the storage types of the results (0, dense).
+    fn MXImperativeInvokeEx(
+        creator: OpHandle,
+        num_inputs: c_int,
+        inputs: *const NDArrayHandle,
+        num_outputs: *mut c_int,
+        outputs: *mut *mut NDArrayHandle,
+        num_params: c_int,
+        param_keys: *const *const c_char,
+        param_vals: *const *const c_char,
+        out_stypes: *mut *const c_int,
+    ) {
+        // The place is tried before there are handles to lose.
+        put(out_stypes, std::ptr::null(), "out_stypes")?;
+        let call = Call { creator, num_inputs, inputs, num_outputs, outputs, num_params, keys: param_keys, vals: param_vals };
+        put(out_stypes, returned::dense(call.run()?)?, "out_stypes")
+    }
+}

@@ -1,0 +1,191 @@
+//! What belongs to the process: random numbers, switches, devices, what the build has.
+
+use crate::border::{Error, c_functions};
+use crate::pointers::{StaticText, count, put};
+use crate::runtime::{engine, runtime};
+use mxrt::params::NpShape;
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static NP_SHAPE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static NP_SHAPE_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether zero axes are a scalar, for this thread or all.
+pub(crate) fn np_shape() -> NpShape {
+    if NP_SHAPE.load(Ordering::Relaxed) {
+        return NpShape::Global;
+    }
+    match NP_SHAPE_HERE.try_with(Cell::get) {
+        Ok(true) => NpShape::ThreadLocal,
+        _ => NpShape::Off,
+    }
+}
+
+fn np_code() -> c_int {
+    match np_shape() {
+        NpShape::Off => 0,
+        NpShape::ThreadLocal => 1,
+        NpShape::Global => 2,
+    }
+}
+
+/// A property of the build, as MXNet's `LibFeature`.
+#[repr(C)]
+pub struct LibFeature {
+    name: *const c_char,
+    enabled: bool,
+}
+
+/// Address and number of the features, which live as long as the process.
+static FEATURES: LazyLock<(usize, usize)> = LazyLock::new(|| {
+    const NAMES: [(&str, bool); 12] = [
+        ("CUDA", false),
+        ("CUDNN", false),
+        ("TENSORRT", false),
+        ("MKLDNN", false),
+        ("OPENCV", false),
+        ("DIST_KVSTORE", false),
+        ("INT64_TENSOR_SIZE", true),
+        ("SIGNAL_HANDLER", false),
+        ("F16C", cfg!(target_arch = "x86_64")),
+        ("OPENMP", false),
+        ("DEBUG", cfg!(debug_assertions)),
+        ("TVM_OP", false),
+    ];
+    let of = |(name, enabled): (&str, bool)| LibFeature { name: StaticText::new(name).as_ptr(), enabled };
+    let features: Vec<LibFeature> = NAMES.into_iter().map(of).collect();
+    let number = features.len();
+    (Box::leak(features.into_boxed_slice()).as_ptr().expose_provenance(), number)
+});
+
+/// Refuses to turn on what only training needs.
+fn refuse(on: c_int, function: &str, subject: &str) -> Result<(), Error> {
+    if on == 0 {
+        return Ok(());
+    }
+    Err(Error::absent(format!("{function} is not part of mxrt: {subject} belongs to training")))
+}
+
+c_functions! {
+    /// Starts the stream of random numbers again.
+    fn MXRandomSeed(seed: c_int) {
+        runtime()?.random.seed(seed as u64);
+        Ok(())
+    }
+
+    /// As `MXRandomSeed`: all devices of the host share one stream.
+    fn MXRandomSeedContext(seed: c_int, dev_type: c_int, dev_id: c_int) {
+        crate::ndarray::context(dev_type, dev_id)?;
+        runtime()?.random.seed(seed as u64);
+        Ok(())
+    }
+
+    /// Waits for all pending work. The library stays usable; the end of the process needs no call.
+    fn MXNotifyShutdown() {
+        // Failures stay with their arrays; a program that ends does not ask for them.
+        let _ = engine()?.wait_all();
+        Ok(())
+    }
+
+    /// Accepted without effect: `MXRT_CORES` or `OMP_NUM_THREADS` decide at the first use.
+    fn MXSetNumOMPThreads(thread_num: c_int) {
+        count(thread_num, "thread_num").map(drop)
+    }
+
+    /// Sets how many small operators of this thread run as one piece of work.
+    fn MXEngineSetBulkSize(bulk_size: c_int, prev_bulk_size: *mut c_int) {
+        let size = count(bulk_size, "bulk_size")?;
+        put(prev_bulk_size, 0, "prev_bulk_size")?;
+        let before = engine()?.set_bulk_size(size);
+        put(prev_bulk_size, before as c_int, "prev_bulk_size")
+    }
+
+    /// Number of GPUs that this build uses: 0.
+    fn MXGetGPUCount(out: *mut c_int) {
+        put(out, 0, "out")
+    }
+
+    /// Refused: there are no GPUs in this build.
+    fn MXGetGPUMemoryInformation(dev: c_int, free_mem: *mut c_int, total_mem: *mut c_int) {
+        let _ = (free_mem, total_mem);
+        Err(Error::plain(format!("gpu({dev}) does not exist: this build uses no GPUs")))
+    }
+
+    /// Refused: there are no GPUs in this build.
+    fn MXGetGPUMemoryInformation64(dev: c_int, free_mem: *mut u64, total_mem: *mut u64) {
+        let _ = (free_mem, total_mem);
+        Err(Error::plain(format!("gpu({dev}) does not exist: this build uses no GPUs")))
+    }
+
+    /// Gives memory that is kept for later arrays back to the system.
+    fn MXStorageEmptyCache(dev_type: c_int, dev_id: c_int) {
+        crate::ndarray::context(dev_type, dev_id)?;
+        engine()?.memory().trim();
+        Ok(())
+    }
+
+    /// Whether zero axes are a scalar: 0 no, 1 for this thread, 2 for all.
+    fn MXIsNumpyShape(curr: *mut c_int) {
+        put(curr, np_code(), "curr")
+    }
+
+    /// Sets whether zero axes are a scalar: 0 no, 1 for this thread, 2 for all.
+    fn MXSetIsNumpyShape(is_np_shape: c_int, prev: *mut c_int) {
+        if !(0..=2).contains(&is_np_shape) {
+            return Err(Error::value(format!("the argument is_np_shape is {is_np_shape}; expected 0, 1 or 2")));
+        }
+        put(prev, np_code(), "prev")?;
+        NP_SHAPE.store(is_np_shape == 2, Ordering::Relaxed);
+        let _ = NP_SHAPE_HERE.try_with(|here| here.set(is_np_shape == 1));
+        Ok(())
+    }
+
+    /// 0: nothing is recorded for gradients.
+    fn MXAutogradIsRecording(curr: *mut bool) {
+        put(curr, false, "curr")
+    }
+
+    /// 0: operators compute what they compute for inference.
+    fn MXAutogradIsTraining(curr: *mut bool) {
+        put(curr, false, "curr")
+    }
+
+    /// Only 0 is accepted.
+    fn MXAutogradSetIsRecording(is_recording: c_int, prev: *mut c_int) {
+        refuse(is_recording, "MXAutogradSetIsRecording", "recording for gradients")?;
+        put(prev, 0, "prev")
+    }
+
+    /// Only 0 is accepted.
+    fn MXAutogradSetIsTraining(is_training: c_int, prev: *mut c_int) {
+        refuse(is_training, "MXAutogradSetIsTraining", "the mode of training")?;
+        put(prev, 0, "prev")
+    }
+
+    /// Accepted without effect: blocks mark their parameters while they load.
+    fn MXAutogradMarkVariables(
+        num_var: u32,
+        var_handles: *mut crate::NDArrayHandle,
+        reqs_array: *mut u32,
+        grad_handles: *mut crate::NDArrayHandle,
+    ) {
+        let _ = (num_var, var_handles, reqs_array, grad_handles);
+        Ok(())
+    }
+
+    /// 1: this process is no server.
+    fn MXKVStoreIsWorkerNode(ret: *mut c_int) {
+        put(ret, 1, "ret")
+    }
+
+    /// Properties of the build. They live as long as the process.
+    fn MXLibInfoFeatures(lib_feature: *mut *const LibFeature, size: *mut usize) {
+        put(size, FEATURES.1, "size")?;
+        put(lib_feature, std::ptr::with_exposed_provenance(FEATURES.0), "libFeature")
+    }
+}

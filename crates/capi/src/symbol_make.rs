@@ -1,0 +1,375 @@
+//! Making symbols, taking them apart, and their attributes.
+
+use crate::border::{Error, c_functions};
+use crate::handles::{OpHandle, SymbolHandle, free, get};
+use crate::operators::operator;
+use crate::pointers::{count, list, put, text, texts};
+use crate::returned;
+use crate::symbol::{State, SymbolCell, give, names, of};
+use mxrt::{NodeEntry, Symbol, symbol};
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
+
+/// Attributes as callers give them.
+///
+/// # Safety
+/// `number` texts each.
+unsafe fn attributes(
+    number: u32,
+    keys: *const *const c_char,
+    vals: *const *const c_char,
+) -> Result<BTreeMap<String, String>, Error> {
+    let number = count(number, "num_param")?;
+    // SAFETY: contract.
+    let (keys, vals) = unsafe { (texts(keys, number, "keys")?, texts(vals, number, "vals")?) };
+    let mut attrs = BTreeMap::new();
+    for (key, value) in keys.into_iter().zip(vals) {
+        if attrs.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(Error::value(format!("the argument keys names {key} twice")));
+        }
+    }
+    Ok(attrs)
+}
+
+/// # Safety
+/// As for `MXSymbolCreateAtomicSymbol`.
+unsafe fn create(
+    op: OpHandle,
+    number: u32,
+    keys: *const *const c_char,
+    vals: *const *const c_char,
+    out: *mut SymbolHandle,
+) -> Result<(), Error> {
+    let def = operator(op)?;
+    // SAFETY: contract.
+    let attrs = unsafe { attributes(number, keys, vals)? };
+    // SAFETY: contract.
+    unsafe { give(SymbolCell::operator(def, attrs), out) }
+}
+
+/// # Safety
+/// As for `MXSymbolCompose`.
+unsafe fn compose(
+    sym: SymbolHandle,
+    name: *const c_char,
+    number: u32,
+    keys: *const *const c_char,
+    args: *const SymbolHandle,
+) -> Result<(), Error> {
+    let cell = get::<SymbolCell>(sym)?;
+    // SAFETY: the caller promises a text, or null for none.
+    let name = if name.is_null() { None } else { Some(unsafe { text(name, "name")? }) };
+    let number = count(number, "num_args")?;
+    // SAFETY: the caller promises `number` names, or null for none.
+    let keys = if keys.is_null() { None } else { Some(unsafe { texts(keys, number, "keys")? }) };
+    // SAFETY: the caller promises `number` handles.
+    let args = unsafe { list(args, number, "args")? };
+    let mut arguments = Vec::with_capacity(number);
+    for (i, arg) in args.iter().enumerate() {
+        let key = keys.as_ref().map(|keys| keys[i].to_owned());
+        arguments.push((key, of(*arg)?));
+    }
+    let made = match cell.state() {
+        State::Graph(symbol) => symbol.compose(name, arguments)?,
+        State::Operator { def, attrs } => Symbol::create(def, name.unwrap_or("").to_owned(), attrs, arguments)?,
+    };
+    cell.set(State::Graph(made));
+    Ok(())
+}
+
+/// # Safety
+/// As for `MXSymbolGetAttr`.
+unsafe fn one_attr(value: Option<String>, out: *mut *const c_char, success: *mut c_int) -> Result<(), Error> {
+    // SAFETY: contract.
+    unsafe { put(success, c_int::from(value.is_some()), "success")? };
+    let pointer = match value {
+        Some(value) => returned::text(value)?,
+        None => std::ptr::null(),
+    };
+    // SAFETY: contract.
+    unsafe { put(out, pointer, "out") }
+}
+
+fn attr(handle: SymbolHandle, key: &str) -> Result<Option<String>, Error> {
+    Ok(match get::<SymbolCell>(handle)?.state() {
+        State::Graph(symbol) => symbol.attr(key),
+        State::Operator { attrs, .. } => attrs.get(key).cloned(),
+    })
+}
+
+fn set_attr(handle: SymbolHandle, key: &str, value: &str) -> Result<(), Error> {
+    let cell = get::<SymbolCell>(handle)?;
+    match cell.state() {
+        State::Graph(symbol) => Ok(symbol.set_attr(key, value)?),
+        State::Operator { def, mut attrs } => {
+            attrs.insert(key.to_owned(), value.to_owned());
+            cell.set(State::Operator { def, attrs });
+            Ok(())
+        }
+    }
+}
+
+/// Names and values in turn: of all nodes with the nodes' names in front, or of the node alone.
+///
+/// # Safety
+/// The pointers are null or point to places.
+unsafe fn all_attrs(
+    symbol: SymbolHandle,
+    of_all_nodes: bool,
+    out_size: *mut u32,
+    out: *mut *mut *const c_char,
+) -> Result<(), Error> {
+    let symbol = of(symbol)?;
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    if of_all_nodes {
+        for (node, attrs) in symbol.attr_dict() {
+            pairs.extend(attrs.into_iter().map(|(key, value)| (format!("{node}${key}"), value)));
+        }
+    } else {
+        pairs.extend(symbol.list_attr());
+    }
+    let number = pairs.len() as u32;
+    // SAFETY: contract.
+    unsafe { put(out_size, number, "out_size")? };
+    let flat = pairs.into_iter().flat_map(|(key, value)| [key, value]).collect();
+    // SAFETY: contract.
+    unsafe { put(out, returned::texts(flat)?, "out") }
+}
+
+/// # Safety
+/// `symbols` points to `number` handles; `out` to a place.
+unsafe fn group(number: u32, symbols: *const SymbolHandle, out: *mut SymbolHandle) -> Result<(), Error> {
+    // SAFETY: contract.
+    let handles = unsafe { list(symbols, count(number, "num_symbols")?, "symbols")? };
+    let symbols = handles.iter().map(|handle| of(*handle)).collect::<Result<Vec<Symbol>, Error>>()?;
+    // SAFETY: contract.
+    unsafe { give(Symbol::group(&symbols), out) }
+}
+
+fn output(symbol: SymbolHandle, index: u32) -> Result<Symbol, Error> {
+    let symbol = of(symbol)?;
+    symbol.output(index as usize).ok_or_else(|| {
+        let number = symbol.outputs().len();
+        Error::value(format!("the argument index is {index}, but the symbol has {number} outputs"))
+    })
+}
+
+/// The inputs of the nodes; a symbol without outputs where there are none.
+fn children(symbol: SymbolHandle) -> Result<Symbol, Error> {
+    Ok(of(symbol)?.get_children().unwrap_or_else(|| Symbol::from_entries(Vec::new())))
+}
+
+/// A copy with nodes of its own.
+fn copy(symbol: SymbolHandle) -> Result<SymbolCell, Error> {
+    Ok(match get::<SymbolCell>(symbol)?.state() {
+        State::Graph(symbol) => symbol.deep_copy().into(),
+        State::Operator { def, attrs } => SymbolCell::operator(def, attrs),
+    })
+}
+
+c_functions! {
+    /// An operator with these attributes, which `MXSymbolCompose` gives its inputs.
+    fn MXSymbolCreateAtomicSymbol(
+        creator: OpHandle,
+        num_param: u32,
+        keys: *const *const c_char,
+        vals: *const *const c_char,
+        out: *mut SymbolHandle,
+    ) {
+        create(creator, num_param, keys, vals, out)
+    }
+
+    /// As `MXSymbolCreateAtomicSymbol`.
+    fn NNSymbolCreateAtomicSymbol(
+        op: OpHandle,
+        num_param: u32,
+        keys: *const *const c_char,
+        vals: *const *const c_char,
+        out: *mut SymbolHandle,
+    ) {
+        create(op, num_param, keys, vals, out)
+    }
+
+    /// A variable.
+    fn MXSymbolCreateVariable(name: *const c_char, out: *mut SymbolHandle) {
+        give(Symbol::variable(text(name, "name")?, BTreeMap::new()), out)
+    }
+
+    /// As `MXSymbolCreateVariable`.
+    fn NNSymbolCreateVariable(name: *const c_char, out: *mut SymbolHandle) {
+        give(Symbol::variable(text(name, "name")?, BTreeMap::new()), out)
+    }
+
+    /// One symbol with the outputs of several.
+    fn MXSymbolCreateGroup(num_symbols: u32, symbols: *const SymbolHandle, out: *mut SymbolHandle) {
+        group(num_symbols, symbols, out)
+    }
+
+    /// As `MXSymbolCreateGroup`.
+    fn NNSymbolCreateGroup(num_symbols: u32, symbols: *const SymbolHandle, out: *mut SymbolHandle) {
+        group(num_symbols, symbols, out)
+    }
+
+    /// Gives a symbol its inputs, in order, or by names where `keys` is not null; the symbol behind
+    /// the handle changes. Inputs that are missing become variables. `name` may be null.
+    fn MXSymbolCompose(
+        sym: SymbolHandle,
+        name: *const c_char,
+        num_args: u32,
+        keys: *const *const c_char,
+        args: *const SymbolHandle,
+    ) {
+        compose(sym, name, num_args, keys, args)
+    }
+
+    /// As `MXSymbolCompose`.
+    fn NNSymbolCompose(
+        sym: SymbolHandle,
+        name: *const c_char,
+        num_args: u32,
+        keys: *const *const c_char,
+        args: *const SymbolHandle,
+    ) {
+        compose(sym, name, num_args, keys, args)
+    }
+
+    /// A copy with nodes of its own.
+    fn MXSymbolCopy(symbol: SymbolHandle, out: *mut SymbolHandle) {
+        give(copy(symbol)?, out)
+    }
+
+    /// As `MXSymbolCopy`.
+    fn NNSymbolCopy(symbol: SymbolHandle, out: *mut SymbolHandle) {
+        give(copy(symbol)?, out)
+    }
+
+    /// Another handle of the same nodes.
+    fn MXShallowCopySymbol(src: SymbolHandle, out: *mut SymbolHandle) {
+        give(of(src)?, out)
+    }
+
+    /// Frees a symbol, as `MXSymbolFree`.
+    fn NNSymbolFree(symbol: SymbolHandle) {
+        free::<SymbolCell>(symbol)
+    }
+
+    /// Writes the JSON text of a symbol to a file.
+    fn MXSymbolSaveToFile(symbol: SymbolHandle, fname: *const c_char) {
+        let json = of(symbol)?.to_json();
+        Ok(mxrt::io::write_file(text(fname, "fname")?, json.as_bytes()).map_err(mxrt::io::DataError::from)?)
+    }
+
+    /// The graph as text, in memory that belongs to the thread.
+    fn MXSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
+        put(out_str, returned::text(symbol::text(&of(symbol)?))?, "out_str")
+    }
+
+    /// As `MXSymbolPrint`.
+    fn NNSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
+        put(out_str, returned::text(symbol::text(&of(symbol)?))?, "out_str")
+    }
+
+    /// The name of the symbol's node; `*success` is 0 where there are several.
+    fn MXSymbolGetName(symbol: SymbolHandle, out: *mut *const c_char, success: *mut c_int) {
+        one_attr(of(symbol)?.name(), out, success)
+    }
+
+    /// An attribute of the node; `*success` is 0 where it has none of this name.
+    fn MXSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
+        one_attr(attr(symbol, text(key, "key")?)?, out, success)
+    }
+
+    /// As `MXSymbolGetAttr`.
+    fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
+        one_attr(attr(symbol, text(key, "key")?)?, out, success)
+    }
+
+    /// Sets an attribute of the node.
+    fn MXSymbolSetAttr(symbol: SymbolHandle, key: *const c_char, value: *const c_char) {
+        set_attr(symbol, text(key, "key")?, text(value, "value")?)
+    }
+
+    /// Sets attributes of the node.
+    fn NNSymbolSetAttrs(
+        symbol: SymbolHandle,
+        num_param: u32,
+        keys: *const *const c_char,
+        values: *const *const c_char,
+    ) {
+        attributes(num_param, keys, values)?.iter().try_for_each(|(key, value)| set_attr(symbol, key, value))
+    }
+
+    /// Attributes of all nodes: `node$key` and value in turn; `*out_size` counts the pairs.
+    fn MXSymbolListAttr(symbol: SymbolHandle, out_size: *mut u32, out: *mut *mut *const c_char) {
+        all_attrs(symbol, true, out_size, out)
+    }
+
+    /// Attributes of the node: key and value in turn; `*out_size` counts the pairs.
+    fn MXSymbolListAttrShallow(symbol: SymbolHandle, out_size: *mut u32, out: *mut *mut *const c_char) {
+        all_attrs(symbol, false, out_size, out)
+    }
+
+    /// As `MXSymbolListAttr` (option 0) or `MXSymbolListAttrShallow` (1).
+    fn NNSymbolListAttrs(
+        symbol: SymbolHandle,
+        recursive_option: c_int,
+        out_size: *mut u32,
+        out: *mut *mut *const c_char,
+    ) {
+        all_attrs(symbol, recursive_option == 0, out_size, out)
+    }
+
+    /// Names of the outputs.
+    fn NNSymbolListOutputNames(symbol: SymbolHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
+        names(symbol, out_size, out_str_array, Symbol::list_outputs)
+    }
+
+    /// Number of outputs.
+    fn MXSymbolGetNumOutputs(symbol: SymbolHandle, output_count: *mut u32) {
+        put(output_count, of(symbol)?.outputs().len() as u32, "output_count")
+    }
+
+    /// As `MXSymbolGetNumOutputs`.
+    fn NNSymbolGetNumOutputs(symbol: SymbolHandle, output_count: *mut u32) {
+        put(output_count, of(symbol)?.outputs().len() as u32, "output_count")
+    }
+
+    /// One output.
+    fn MXSymbolGetOutput(symbol: SymbolHandle, index: u32, out: *mut SymbolHandle) {
+        give(output(symbol, index)?, out)
+    }
+
+    /// As `MXSymbolGetOutput`.
+    fn NNSymbolGetOutput(symbol: SymbolHandle, index: u32, out: *mut SymbolHandle) {
+        give(output(symbol, index)?, out)
+    }
+
+    /// All outputs of all nodes.
+    fn MXSymbolGetInternals(symbol: SymbolHandle, out: *mut SymbolHandle) {
+        give(of(symbol)?.get_internals(), out)
+    }
+
+    /// As `MXSymbolGetInternals`.
+    fn NNSymbolGetInternals(symbol: SymbolHandle, out: *mut SymbolHandle) {
+        give(of(symbol)?.get_internals(), out)
+    }
+
+    /// The inputs of the nodes that make the outputs; no outputs where there are none.
+    fn MXSymbolGetChildren(symbol: SymbolHandle, out: *mut SymbolHandle) {
+        give(children(symbol)?, out)
+    }
+
+    /// As `MXSymbolGetChildren`.
+    fn NNSymbolGetChildren(symbol: SymbolHandle, out: *mut SymbolHandle) {
+        give(children(symbol)?, out)
+    }
+
+    /// The variables, each as a symbol that belongs to the caller.
+    fn MXSymbolGetInputSymbols(sym: SymbolHandle, inputs: *mut *mut SymbolHandle, input_size: *mut c_int) {
+        let nodes = of(sym)?.input_nodes();
+        put(input_size, nodes.len() as c_int, "input_size")?;
+        put(inputs, std::ptr::null_mut(), "inputs")?;
+        let cell = |node| SymbolCell::from(Symbol::from_entries(vec![NodeEntry::new(node, 0)]));
+        put(inputs, returned::handles(nodes.into_iter().map(|node| crate::handles::hold(cell(node))).collect())?, "inputs")
+    }
+}

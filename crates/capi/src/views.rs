@@ -1,0 +1,181 @@
+//! Arrays over the memory of others, arrays without a value, and the bytes of arrays.
+
+use crate::border::{Error, c_functions};
+use crate::handles::{NDArrayHandle, get, hold, hold_unset};
+use crate::ndarray::{context, element_type};
+use crate::operators::by_name;
+use crate::pointers::{count, list, put};
+use crate::process::np_shape;
+use crate::returned;
+use crate::runtime::engine;
+use mxrt::{NDArray, Shape, TensorType, infer_types};
+use std::ffi::{c_char, c_int, c_void};
+
+/// Stores an array; the place is tried before there is a handle to lose.
+///
+/// # Safety
+/// `out` is null or points to a place for the handle.
+unsafe fn give(array: NDArray, out: *mut NDArrayHandle) -> Result<(), Error> {
+    // SAFETY: contract.
+    unsafe { put(out, std::ptr::null_mut(), "out")? };
+    // SAFETY: contract.
+    unsafe { put(out, hold(array), "out") }
+}
+
+/// A view of consecutive elements of an array that has them.
+fn view(array: &NDArray, start: usize, shape: Shape) -> Result<NDArray, Error> {
+    let outside = || Error::value(format!("a view of the shape {shape} lies outside of {array:?}"));
+    array.view(start, shape.clone()).ok_or_else(outside)
+}
+
+/// Elements of one entry of the first axis, and the number of entries.
+fn rows(array: &NDArray) -> Result<(usize, usize), Error> {
+    match array.shape().split_first() {
+        Some((first, rest)) => Ok((rest.iter().product(), *first)),
+        None => Err(Error::value("an array without axes cannot be sliced")),
+    }
+}
+
+fn slice(handle: NDArrayHandle, begin: i64, end: i64) -> Result<NDArray, Error> {
+    let array = get::<NDArray>(handle)?;
+    let (row, number) = rows(&array)?;
+    let range = usize::try_from(begin).ok().zip(usize::try_from(end).ok());
+    let Some((from, to)) = range.filter(|(from, to)| from <= to && *to <= number) else {
+        return Err(Error::value(format!("slice_begin {begin} and slice_end {end} are no range of {number} entries")));
+    };
+    let mut shape = array.shape().clone();
+    shape.dims_mut()[0] = to - from;
+    view(&array, from * row, shape)
+}
+
+fn at(handle: NDArrayHandle, index: i64) -> Result<NDArray, Error> {
+    let array = get::<NDArray>(handle)?;
+    let (row, number) = rows(&array)?;
+    let Some(place) = usize::try_from(index).ok().filter(|place| *place < number) else {
+        return Err(Error::value(format!("the argument idx is {index}, but there are {number} entries")));
+    };
+    view(&array, place * row, array.shape()[1..].iter().copied().collect())
+}
+
+/// The shape that the operator `Reshape` gives, with its codes 0, -1, -2, -3 and -4.
+fn reshape(handle: NDArrayHandle, dims: &[i64], reverse: bool) -> Result<NDArray, Error> {
+    let array = get::<NDArray>(handle)?;
+    let numbers: Vec<String> = dims.iter().map(i64::to_string).collect();
+    let shape = format!("({},)", numbers.join(","));
+    let def = by_name("Reshape")?;
+    let attrs = def.parse_attrs([("shape", shape.as_str()), ("reverse", if reverse { "True" } else { "False" })])?;
+    let made = infer_types(def, &attrs, &[array.tensor_type()])?;
+    let shape = made.into_iter().next().map(|tensor| tensor.shape).unwrap_or_default();
+    if shape.size() != array.shape().size() {
+        return Err(Error::value(format!("{array:?} cannot be reshaped to {shape}")));
+    }
+    view(&array, 0, shape)
+}
+
+c_functions! {
+    /// An array that gets shape, type and value when it is given to an operator as output.
+    fn MXNDArrayCreateNone(out: *mut NDArrayHandle) {
+        put(out, std::ptr::null_mut(), "out")?;
+        put(out, hold_unset(), "out")
+    }
+
+    /// As `MXNDArrayCreateEx`, with extents of 64 bits.
+    fn MXNDArrayCreateEx64(
+        shape: *const i64,
+        ndim: c_int,
+        dev_type: c_int,
+        dev_id: c_int,
+        delay_alloc: c_int,
+        dtype: c_int,
+        out: *mut NDArrayHandle,
+    ) {
+        let _ = delay_alloc;
+        let dims = list(shape, count(ndim, "ndim")?, "shape")?;
+        let shape = dims.iter().map(|dim| count(*dim, "shape")).collect::<Result<Shape, Error>>()?;
+        let tensor = TensorType { dtype: element_type(dtype)?, shape };
+        give(NDArray::new(engine()?, context(dev_type, dev_id)?, tensor)?, out)
+    }
+
+    /// The entries `slice_begin .. slice_end` of the first axis, over the same memory.
+    fn MXNDArraySlice(handle: NDArrayHandle, slice_begin: u32, slice_end: u32, out: *mut NDArrayHandle) {
+        give(slice(handle, i64::from(slice_begin), i64::from(slice_end))?, out)
+    }
+
+    /// As `MXNDArraySlice`.
+    fn MXNDArraySlice64(handle: NDArrayHandle, slice_begin: i64, slice_end: i64, out: *mut NDArrayHandle) {
+        give(slice(handle, slice_begin, slice_end)?, out)
+    }
+
+    /// One entry of the first axis, over the same memory and without that axis.
+    fn MXNDArrayAt(handle: NDArrayHandle, idx: u32, out: *mut NDArrayHandle) {
+        give(at(handle, i64::from(idx))?, out)
+    }
+
+    /// As `MXNDArrayAt`.
+    fn MXNDArrayAt64(handle: NDArrayHandle, idx: i64, out: *mut NDArrayHandle) {
+        give(at(handle, idx)?, out)
+    }
+
+    /// The same memory with another shape. The extents may be codes as for the operator `Reshape`.
+    fn MXNDArrayReshape(handle: NDArrayHandle, ndim: c_int, dims: *const c_int, out: *mut NDArrayHandle) {
+        let dims: Vec<i64> = list(dims, count(ndim, "ndim")?, "dims")?.iter().map(|dim| i64::from(*dim)).collect();
+        give(reshape(handle, &dims, false)?, out)
+    }
+
+    /// As `MXNDArrayReshape`; with `reverse` codes count from the last axis.
+    fn MXNDArrayReshape64(
+        handle: NDArrayHandle,
+        ndim: c_int,
+        dims: *const i64,
+        reverse: u8,
+        out: *mut NDArrayHandle,
+    ) {
+        give(reshape(handle, list(dims, count(ndim, "ndim")?, "dims")?, reverse != 0)?, out)
+    }
+
+    /// As `MXNDArrayGetShapeEx`, in integers of 64 bits.
+    fn MXNDArrayGetShapeEx64(handle: NDArrayHandle, out_dim: *mut c_int, out_pdata: *mut *const i64) {
+        let dims = crate::ndarray::dims::<i64>(handle)?;
+        put(out_dim, dims.len() as c_int, "out_dim")?;
+        put(out_pdata, returned::shape_i64(dims)?, "out_pdata")
+    }
+
+    /// Waits for an array and gives the address of its first element, for reading. The address is
+    /// valid until the array is freed, and its content until the next operator that writes the
+    /// array. Weights that were packed away come back, and stay.
+    fn MXNDArrayGetData(handle: NDArrayHandle, out_pdata: *mut *mut c_void) {
+        let array = get::<NDArray>(handle)?;
+        put(out_pdata, std::ptr::null_mut(), "out_pdata")?;
+        let shared = array.share(false, &mut || true)?;
+        put(out_pdata, shared.address().cast(), "out_pdata")
+    }
+
+    /// The bytes of an array, as files hold them, in memory that belongs to the thread.
+    fn MXNDArraySaveRawBytes(handle: NDArrayHandle, out_size: *mut usize, out_buf: *mut *const c_char) {
+        let bytes = mxrt::params::save_raw(&*get::<NDArray>(handle)?, np_shape(), &mut || true)?;
+        put(out_size, bytes.len(), "out_size")?;
+        put(out_buf, returned::bytes(bytes)?.cast(), "out_buf")
+    }
+
+    /// The array of such bytes.
+    fn MXNDArrayLoadFromRawBytes(buf: *const c_void, size: usize, out: *mut NDArrayHandle) {
+        let bytes = list(buf.cast::<u8>(), size, "buf")?;
+        let array = mxrt::params::load_raw(engine()?, bytes, np_shape())?;
+        give(array.ok_or_else(|| Error::value("the argument buf holds no array"))?, out)
+    }
+
+    /// Copies an array of the same shape and waits for it. `i` must be -1: arrays are dense.
+    fn MXNDArraySyncCopyFromNDArray(handle_dst: NDArrayHandle, handle_src: NDArrayHandle, i: c_int) {
+        let (target, source) = (get::<NDArray>(handle_dst)?, get::<NDArray>(handle_src)?);
+        if i != -1 {
+            return Err(Error::absent(format!("the argument i is {i}: sparse arrays are not part of mxrt; pass -1")));
+        }
+        crate::operators::copy(&source, &target)?;
+        Ok(target.wait_to_read()?)
+    }
+
+    /// Another handle of the same array.
+    fn MXShallowCopyNDArray(src: NDArrayHandle, out: *mut NDArrayHandle) {
+        give((*get::<NDArray>(src)?).clone(), out)
+    }
+}

@@ -1,0 +1,68 @@
+//! Compiling and running C programs against the library that was built with the tests.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The directory of the library that was built together with this test.
+pub fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let directories: Vec<&Path> = test.ancestors().skip(1).take(2).collect();
+    let found = directories.iter().find(|directory| directory.join("libmxrt_capi.so").exists());
+    found.unwrap_or_else(|| panic!("libmxrt_capi.so is in none of {directories:?}")).to_path_buf()
+}
+
+/// Compiles a program with every warning an error.
+pub fn compile(source: &Path, to: &Path) {
+    let mut cc = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-o"]).arg(to).arg(source);
+    // Function pointers of different types: never compared and never called.
+    cc.arg("-Wno-cast-function-type").arg("-I").arg(repository().join("crates/capi/include"));
+    cc.arg("-L").arg(library()).args(["-lmxrt_capi", "-lpthread"]);
+    cc.args(["-lm"]);
+    let output = cc.output().expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs a program. Returns whether it ended well, and what it wrote.
+pub fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (bool, String) {
+    let mut command = Command::new(program);
+    command.envs(environment.iter().copied());
+    let output = command.args(arguments).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), text.into_owned())
+}
+
+/// A directory that is removed when it is dropped.
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    pub fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("mxrt-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file of the repository.
+pub fn file(path: &str) -> String {
+    repository().join(path).to_str().expect("UTF-8").to_owned()
+}
+
+/// Compiles a program of `tests/programs`.
+pub fn compile_test(name: &str, directory: &Directory) -> PathBuf {
+    let program = directory.0.join(name);
+    compile(&repository().join(format!("crates/capi/tests/programs/{name}.c")), &program);
+    program
+}

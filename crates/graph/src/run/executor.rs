@@ -1,0 +1,257 @@
+//! [`Executor`]: a symbol together with the arrays of its variables and outputs.
+
+use super::bound_op::BoundOp;
+use super::cached_op::CachedOp;
+use super::call_options::CallOptions;
+use super::watch::Watch;
+use crate::compile::build::BuildOptions;
+use crate::compile::flags::CachedOpFlags;
+use crate::symbol::Symbol;
+use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_ops::RandomState;
+use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Called with name and array of a result.
+pub type WatchCallback = dyn Fn(&str, &NDArray) + Send + Sync;
+
+/// What all executors of a program share.
+#[derive(Clone)]
+pub struct ExecutorSite {
+    /// engine that runs them
+    pub engine: &'static Engine,
+    /// choices for their plans
+    pub options: BuildOptions,
+    /// stream of random operators
+    pub random: Arc<RandomState>,
+}
+
+/// What an executor may change when it is made for other shapes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reshaping {
+    /// arrays whose shapes are not named may change theirs
+    pub partial: bool,
+    /// arrays may become larger: these get new memory
+    pub grow: bool,
+}
+
+/// Runs a symbol on arrays that stay with it: results go into the same output arrays each time.
+pub struct Executor {
+    site: ExecutorSite,
+    context: Context,
+    symbol: Symbol,
+    op: Arc<CachedOp>,
+    bound: BoundOp,
+    arguments: Vec<(String, NDArray)>,
+    states: Vec<(String, NDArray)>,
+    outputs: Vec<NDArray>,
+    watch: Mutex<Option<(Arc<Watch>, Arc<WatchCallback>)>>,
+}
+
+fn fail(kind: FailureKind, message: String) -> OpError {
+    OpError::new(kind, message).op("Executor")
+}
+
+fn named(names: Vec<String>, arrays: Vec<NDArray>, what: &str) -> Result<Vec<(String, NDArray)>, OpError> {
+    if names.len() == arrays.len() {
+        return Ok(names.into_iter().zip(arrays).collect());
+    }
+    let message = format!("{} {what} were given, {} are needed: {}", arrays.len(), names.len(), names.join(", "));
+    Err(fail(FailureKind::Value, message))
+}
+
+impl Executor {
+    /// Binds a symbol to arrays, in the orders of `list_arguments` and `list_auxiliary_states`.
+    pub fn bind(
+        site: ExecutorSite,
+        symbol: Symbol,
+        context: Context,
+        arguments: Vec<NDArray>,
+        states: Vec<NDArray>,
+    ) -> Result<Executor, OpError> {
+        let op = CachedOp::compile(site.engine, &symbol, &CachedOpFlags::default(), site.options)?;
+        let op = Arc::new(op.with_random(site.random.clone()));
+        Executor::with_op(site, symbol, op, context, arguments, states)
+    }
+
+    fn with_op(
+        site: ExecutorSite,
+        symbol: Symbol,
+        op: Arc<CachedOp>,
+        context: Context,
+        arguments: Vec<NDArray>,
+        states: Vec<NDArray>,
+    ) -> Result<Executor, OpError> {
+        let arguments = named(symbol.list_arguments(), arguments, "arguments")?;
+        let states = named(symbol.list_auxiliary_states(), states, "auxiliary states")?;
+        let all = || arguments.iter().chain(&states);
+        let shapes: Vec<_> = all()
+            .map(|(name, array)| (name.clone(), PartialShape::from_dims(array.shape().iter().copied().map(Some))))
+            .collect();
+        let types: Vec<_> = all().map(|(name, array)| (name.clone(), array.dtype())).collect();
+        let shapes = symbol.infer_shape(&shapes, false)?.outs;
+        let types = symbol.infer_type(&types, false)?.outs;
+        let outputs = shapes.iter().zip(types).zip(symbol.list_outputs()).map(|((shape, dtype), name)| {
+            let (Some(shape), Some(dtype)) = (shape.complete(), dtype) else {
+                let message = format!("shape or type of the output '{name}' depends on values");
+                return Err(fail(FailureKind::Shape, message));
+            };
+            NDArray::new(site.engine, context, TensorType { dtype, shape })
+        });
+        let outputs = outputs.collect::<Result<Vec<NDArray>, OpError>>()?;
+        let of_name: HashMap<&str, &NDArray> = all().map(|(name, array)| (name.as_str(), array)).collect();
+        let held: Vec<Option<&NDArray>> =
+            symbol.list_inputs().iter().map(|name| of_name.get(name.as_str()).copied()).collect();
+        let bound = BoundOp::new(op.clone(), &held)?;
+        Ok(Executor { site, context, symbol, op, bound, arguments, states, outputs, watch: Mutex::default() })
+    }
+
+    /// Binds a symbol to new arrays of zeros; their shapes and types follow from those of some
+    /// variables. `shared` may give an array for a name instead.
+    pub fn simple_bind(
+        site: ExecutorSite,
+        symbol: Symbol,
+        context: Context,
+        shapes: &[(String, PartialShape)],
+        types: &[(String, DType)],
+        shared: &dyn Fn(&str, &TensorType) -> Option<NDArray>,
+    ) -> Result<Executor, OpError> {
+        let shapes = symbol.infer_shape(shapes, true)?;
+        let types = symbol.infer_type(types, true)?;
+        let make = |names: Vec<String>, shapes: &[PartialShape], types: &[Option<DType>]| {
+            let unknown: Vec<String> = names
+                .iter()
+                .zip(shapes)
+                .filter(|(_, shape)| !shape.is_complete())
+                .map(|(name, shape)| format!("{name}: {shape}"))
+                .collect();
+            if !unknown.is_empty() {
+                let message = format!(
+                    "simple_bind cannot decide shapes for the following arguments: give them as inputs: {}",
+                    unknown.join(", ")
+                );
+                return Err(fail(FailureKind::Shape, message));
+            }
+            let rows = names.iter().zip(shapes).zip(types);
+            rows.map(|((name, shape), dtype)| {
+                let tensor =
+                    TensorType { dtype: dtype.unwrap_or(DType::F32), shape: shape.complete().unwrap_or_default() };
+                match shared(name, &tensor) {
+                    Some(array) => Ok(array),
+                    None => NDArray::new(site.engine, context, tensor),
+                }
+            })
+            .collect::<Result<Vec<NDArray>, OpError>>()
+        };
+        let arguments = make(symbol.list_arguments(), &shapes.args, &types.args)?;
+        let states = make(symbol.list_auxiliary_states(), &shapes.aux, &types.aux)?;
+        Executor::bind(site, symbol, context, arguments, states)
+    }
+
+    /// An executor for other shapes of some arguments, which shares the memory of all arrays that
+    /// do not grow.
+    pub fn reshape(&self, shapes: &[(String, PartialShape)], how: Reshaping) -> Result<Executor, OpError> {
+        let found = self.symbol.infer_shape(shapes, false)?;
+        let resize = |(name, array): &(String, NDArray), shape: &PartialShape| {
+            let Some(shape) = shape.complete() else {
+                let message = format!("the shapes are not enough to get the shape of '{name}'");
+                return Err(fail(FailureKind::Shape, message));
+            };
+            let may_change = how.partial || shapes.iter().any(|(given, _)| given == name);
+            self.resized(name, array, shape, may_change, how.grow)
+        };
+        let arguments = self.arguments.iter().zip(&found.args).map(|(held, shape)| resize(held, shape));
+        let arguments = arguments.collect::<Result<Vec<NDArray>, OpError>>()?;
+        let states = self.states.iter().zip(&found.aux).map(|(held, shape)| resize(held, shape));
+        let states = states.collect::<Result<Vec<NDArray>, OpError>>()?;
+        Executor::with_op(self.site.clone(), self.symbol.clone(), self.op.clone(), self.context, arguments, states)
+    }
+
+    fn resized(
+        &self,
+        name: &str,
+        array: &NDArray,
+        shape: Shape,
+        may_change: bool,
+        may_grow: bool,
+    ) -> Result<NDArray, OpError> {
+        if array.shape() == &shape {
+            return Ok(array.clone());
+        }
+        if !may_change {
+            let message = format!(
+                "the shape of '{name}', which is not named, changes from {} to {shape}: set partial_shaping if this \
+                 is intended",
+                array.shape()
+            );
+            return Err(fail(FailureKind::Shape, message));
+        }
+        if let Some(view) = array.view(0, shape.clone()) {
+            return Ok(view);
+        }
+        if !may_grow {
+            let message = format!(
+                "the new shape {shape} of '{name}' is larger than the original {}: set allow_up_sizing",
+                array.shape()
+            );
+            return Err(fail(FailureKind::Shape, message));
+        }
+        NDArray::new(self.site.engine, self.context, TensorType { dtype: array.dtype(), shape })
+    }
+
+    /// Runs the graph on the present content of the arrays. Returns before the outputs are
+    /// computed.
+    pub fn forward(&self) -> Result<(), OpError> {
+        let outputs: Vec<&NDArray> = self.outputs.iter().collect();
+        self.bound.call_with(&[], Some(&outputs), &CallOptions::default())?;
+        self.site.engine.report_at_call(self.outputs.iter().map(NDArray::var))?;
+        let watch = self.watch.lock().clone();
+        let Some((watch, callback)) = watch else { return Ok(()) };
+        let held = || self.arguments.iter().chain(&self.states);
+        let array_of = |name: &str| held().find(|(held, _)| held == name).map(|(_, array)| array.clone());
+        watch.run(&array_of, &mut |name, array| callback(name, array))
+    }
+
+    /// Calls `callback` with name and array of every operator's result at each run, with `all` also
+    /// with those of operators' inputs; None ends that. The graph is then computed a second time,
+    /// operator by operator.
+    pub fn watch(&self, callback: Option<Arc<WatchCallback>>, all: bool) -> Result<(), OpError> {
+        let watch = match callback {
+            None => None,
+            Some(callback) => {
+                Some((Arc::new(Watch::new(self.site.engine, &self.symbol, self.site.options, all)?), callback))
+            }
+        };
+        let before = std::mem::replace(&mut *self.watch.lock(), watch);
+        drop(before);
+        Ok(())
+    }
+
+    /// Names and arrays of the arguments.
+    pub fn arguments(&self) -> &[(String, NDArray)] {
+        &self.arguments
+    }
+
+    /// Names and arrays of the auxiliary states.
+    pub fn states(&self) -> &[(String, NDArray)] {
+        &self.states
+    }
+
+    /// The outputs, which every run overwrites; zeros before the first.
+    pub fn outputs(&self) -> &[NDArray] {
+        &self.outputs
+    }
+
+    /// The symbol.
+    pub fn symbol(&self) -> &Symbol {
+        &self.symbol
+    }
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Executor({:?} on {})", self.symbol, self.context)
+    }
+}

@@ -1,0 +1,369 @@
+//! [`Predictor`]: a symbol, parameters and the shapes of the inputs.
+
+use crate::params::Params;
+use crate::{
+    BoundOp, BuildOptions, CachedOp, CachedOpFlags, Context, DType, Engine, FailureKind, NDArray, OpError,
+    PartialShape, Shape, Symbol, TensorType, Watch, WatchCallback,
+};
+use crate::{CallOptions, ForkSafeMutex as Mutex};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Names and shapes of the inputs that a caller sets, and the element types of some of them.
+#[derive(Clone, Debug, Default)]
+pub struct PredictorInputs {
+    /// names and shapes
+    pub shapes: Vec<(String, Shape)>,
+    /// types of arguments; others have those of the parameters, or are float32
+    pub dtypes: Vec<(String, DType)>,
+}
+
+/// What predictors of one model share: the graph with its parameters.
+struct Model {
+    engine: &'static Engine,
+    symbol: Symbol,
+    options: BuildOptions,
+    context: Context,
+    params: HashMap<String, NDArray>,
+    dtypes: Vec<(String, DType)>,
+    bound: BoundOp,
+    /// operators and variables
+    nodes: usize,
+}
+
+/// An argument that is not a parameter.
+struct Input {
+    name: String,
+    tensor: TensorType,
+    /// set by the caller; others are labels, which stay zero
+    declared: bool,
+}
+
+#[derive(Clone)]
+struct Watcher {
+    watch: Arc<Watch>,
+    monitor: Arc<WatchCallback>,
+}
+
+#[derive(Default)]
+struct State {
+    /// by input; empty where nothing was set
+    arrays: Vec<Option<NDArray>>,
+    outputs: Option<Vec<NDArray>>,
+    watcher: Option<Watcher>,
+}
+
+/// A model for inputs of fixed shapes: set the inputs, run, read the outputs.
+///
+/// Predictors of one model ([`Predictor::reshape`], [`Predictor::another`]) share graph and
+/// parameters; each has inputs and outputs of its own. Several threads may use one: each run takes
+/// the inputs as they are at its begin.
+pub struct Predictor {
+    model: Arc<Model>,
+    shapes: Vec<(String, Shape)>,
+    inputs: Vec<Input>,
+    outputs: Vec<TensorType>,
+    state: Mutex<State>,
+}
+
+fn bad(message: String) -> OpError {
+    OpError::new(FailureKind::Value, message).op("Predictor")
+}
+
+impl Predictor {
+    /// Binds a symbol to its parameters, named as in files (`arg:weight`, `aux:mean`), for inputs
+    /// of these shapes.
+    ///
+    /// Arguments whose name ends in `label` need no value. Others that neither the parameters nor
+    /// the inputs name are errors, as are shapes and types that do not fit.
+    pub fn new(
+        engine: &'static Engine,
+        symbol: Symbol,
+        params: Params,
+        inputs: PredictorInputs,
+        context: Context,
+        options: BuildOptions,
+    ) -> Result<Predictor, OpError> {
+        let (arguments, states) = (symbol.list_arguments(), symbol.list_auxiliary_states());
+        let Params::Named(named) = params else {
+            return Err(bad("the parameters have no names: Invalid param file format".to_owned()));
+        };
+        let declared: HashSet<&str> = inputs.shapes.iter().map(|(name, _)| name.as_str()).collect();
+        let (arguments, states): (HashSet<&String>, HashSet<&String>) =
+            (arguments.iter().collect(), states.iter().collect());
+        let mut params = HashMap::new();
+        for (name, array) in named {
+            let found = match name.split_once(':') {
+                Some(("arg", name)) => arguments.get(&name.to_owned()).copied(),
+                Some(("aux", name)) => states.get(&name.to_owned()).copied(),
+                _ => None,
+            };
+            if let Some(name) = found.filter(|name| !declared.contains(name.as_str())) {
+                let here = if array.context() == context { array } else { array.copy_to_context(context)? };
+                params.insert(name.clone(), here);
+            }
+        }
+        let names = symbol.list_inputs();
+        let (of_data, of_params): (Vec<usize>, Vec<usize>) =
+            (0..names.len()).partition(|i| !params.contains_key(&names[*i]));
+        let (data_indices, param_indices) = (tuple(&of_data), tuple(&of_params));
+        let flags = [("data_indices", data_indices.as_str()), ("param_indices", param_indices.as_str())];
+        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, options)?;
+        let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
+        let bound = BoundOp::new(Arc::new(op), &arrays)?;
+        let (nodes, dtypes) = (symbol.topo().len(), inputs.dtypes);
+        let model = Model { engine, symbol, options, context, params, dtypes, bound, nodes };
+        Predictor::of(Arc::new(model), inputs.shapes)
+    }
+
+    fn of(model: Arc<Model>, shapes: Vec<(String, Shape)>) -> Result<Predictor, OpError> {
+        let (names, arguments, states) =
+            (model.symbol.list_inputs(), model.symbol.list_arguments(), model.symbol.list_auxiliary_states());
+        let mut seen = HashSet::new();
+        for (name, _) in &shapes {
+            if !arguments.contains(name) || model.params.contains_key(name) {
+                let free: Vec<&str> =
+                    arguments.iter().filter(|a| !model.params.contains_key(*a)).map(String::as_str).collect();
+                return Err(bad(format!("cannot find input key {name}: the inputs are {}", free.join(", "))));
+            }
+            if !seen.insert(name) {
+                return Err(bad(format!("the input key {name} is given twice")));
+            }
+        }
+        let known: Vec<(String, PartialShape)> =
+            shapes.iter().map(|(name, shape)| (name.clone(), PartialShape::from_zero_unknown(shape))).collect();
+        let found = model.symbol.infer_shape(&known, false)?;
+        let of_name: HashMap<&str, &PartialShape> =
+            arguments.iter().chain(&states).map(String::as_str).zip(found.args.iter().chain(&found.aux)).collect();
+        let dtypes = input_dtypes(&model, &names);
+        let types = model.symbol.infer_type(&dtypes, false)?;
+        let type_of: HashMap<&str, DType> = arguments
+            .iter()
+            .chain(&states)
+            .map(String::as_str)
+            .zip(types.args.iter().chain(&types.aux))
+            .filter_map(|(name, dtype)| Some((name, (*dtype)?)))
+            .collect();
+        let mut inputs = Vec::new();
+        for name in &names {
+            let shape = of_name.get(name.as_str()).and_then(|shape| shape.complete());
+            let Some(shape) = shape else {
+                let message = format!("the shapes of the inputs are not enough to get the shape of '{name}'");
+                return Err(OpError::new(FailureKind::Shape, message).op("Predictor"));
+            };
+            let dtype = type_of.get(name.as_str()).copied().unwrap_or(DType::F32);
+            let tensor = TensorType { dtype, shape };
+            match model.params.get(name) {
+                Some(param) if param.shape() != &tensor.shape => {
+                    let message = format!(
+                        "the parameter '{name}' has the shape {}, but the shapes of the inputs ask for {}",
+                        param.shape(),
+                        tensor.shape
+                    );
+                    return Err(OpError::new(FailureKind::Shape, message).op("Predictor"));
+                }
+                Some(_) => {}
+                None => inputs.push(Input { declared: seen.contains(name), name: name.clone(), tensor }),
+            }
+        }
+        if let Some(lost) = inputs.iter().find(|input| !input.declared && !input.name.ends_with("label")) {
+            return Err(bad(format!("'{}' is neither a parameter nor among the input keys", lost.name)));
+        }
+        let outputs = model.plan(&inputs, &names, &found.outs, &types.outs)?;
+        let state = model.empty(&inputs)?;
+        Ok(Predictor { model, shapes, inputs, outputs, state: Mutex::new(state) })
+    }
+
+    /// A predictor for other shapes. Inputs that are not named keep theirs.
+    pub fn reshape(&self, shapes: Vec<(String, Shape)>) -> Result<Predictor, OpError> {
+        let mut all = shapes;
+        let given: HashSet<String> = all.iter().map(|(name, _)| name.clone()).collect();
+        all.extend(self.shapes.iter().filter(|(name, _)| !given.contains(name)).cloned());
+        Predictor::of(self.model.clone(), all)
+    }
+
+    /// Another predictor for the same shapes.
+    pub fn another(&self) -> Result<Predictor, OpError> {
+        Predictor::of(self.model.clone(), self.shapes.clone())
+    }
+
+    /// Type of an input that callers set.
+    pub fn input(&self, name: &str) -> Result<&TensorType, OpError> {
+        self.place(name).map(|place| &self.inputs[place].tensor)
+    }
+
+    fn place(&self, name: &str) -> Result<usize, OpError> {
+        let found = self.inputs.iter().position(|input| input.declared && input.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.declared().map(|input| input.name.as_str()).collect();
+            bad(format!("cannot find input key {name}: the inputs are {}", names.join(", ")))
+        })
+    }
+
+    fn declared(&self) -> impl Iterator<Item = &Input> {
+        self.inputs.iter().filter(|input| input.declared)
+    }
+
+    /// Sets an input: its elements, row-major, of the input's type.
+    pub fn set_input(&self, name: &str, bytes: &[u8]) -> Result<(), OpError> {
+        let place = self.place(name)?;
+        let tensor = self.inputs[place].tensor.clone();
+        let array = NDArray::from_bytes(self.model.engine, self.model.context, tensor, bytes)?;
+        let before = std::mem::replace(&mut self.state.lock().arrays[place], Some(array));
+        drop(before);
+        Ok(())
+    }
+
+    /// Types of the outputs.
+    pub fn outputs(&self) -> &[TensorType] {
+        &self.outputs
+    }
+
+    /// Runs the model on the inputs as they are now. Returns before the outputs are computed; an
+    /// input that was never set is an error.
+    pub fn forward(&self) -> Result<(), OpError> {
+        let (arrays, watcher) = self.ready()?;
+        let made = self.model.bound.call_with(&arrays.iter().collect::<Vec<_>>(), None, &CallOptions::default())?;
+        self.model.engine.report_at_call(made.iter().map(NDArray::var))?;
+        let before = self.state.lock().outputs.replace(made.into_iter().collect());
+        drop(before);
+        let Some(watcher) = watcher else { return Ok(()) };
+        let array_of = |name: &str| match self.inputs.iter().position(|input| input.name == name) {
+            Some(place) => Some(arrays[place].clone()),
+            None => self.model.params.get(name).cloned(),
+        };
+        watcher.watch.run(&array_of, &mut |name, array| (watcher.monitor)(name, array))
+    }
+
+    /// The arrays of the inputs; an error names those that are not set.
+    fn ready(&self) -> Result<(Vec<NDArray>, Option<Watcher>), OpError> {
+        let state = self.state.lock();
+        let unset: Vec<&str> = self
+            .inputs
+            .iter()
+            .zip(&state.arrays)
+            .filter(|(_, array)| array.is_none())
+            .map(|(input, _)| input.name.as_str())
+            .collect();
+        if !unset.is_empty() {
+            return Err(bad(format!("the inputs {} are not set: set every input before the run", unset.join(", "))));
+        }
+        Ok((state.arrays.iter().flatten().cloned().collect(), state.watcher.clone()))
+    }
+
+    /// One step of a run, counted by the nodes of the symbol. Returns how many are left.
+    ///
+    /// The graph is compiled as a whole, so it runs with the last step: the results have the bits
+    /// of [`Predictor::forward`]. Steps behind the last do nothing.
+    pub fn partial_forward(&self, step: i64) -> Result<usize, OpError> {
+        let Some(step) = usize::try_from(step).ok().filter(|step| *step < self.model.nodes) else { return Ok(0) };
+        let left = self.model.nodes - step - 1;
+        if left == 0 {
+            self.forward()?;
+        } else {
+            self.ready()?;
+        }
+        Ok(left)
+    }
+
+    /// One output of the last run. An error before the first.
+    pub fn output(&self, index: usize) -> Result<NDArray, OpError> {
+        self.check_output(index)?;
+        let state = self.state.lock();
+        match &state.outputs {
+            Some(outputs) => Ok(outputs[index].clone()),
+            None => {
+                let names: Vec<&str> = self.declared().map(|input| input.name.as_str()).collect();
+                let message =
+                    format!("there is no output before a forward: set the inputs {} and run", names.join(", "));
+                Err(bad(message))
+            }
+        }
+    }
+
+    /// The type of one output.
+    pub fn check_output(&self, index: usize) -> Result<&TensorType, OpError> {
+        self.outputs.get(index).ok_or_else(|| {
+            bad(format!(
+                "Output index out of range ({index} vs. {}): the model has so many outputs",
+                self.outputs.len()
+            ))
+        })
+    }
+
+    /// Calls `monitor` with name and array of every operator's result at each run, with `all` also
+    /// with those of operators' inputs; None ends that. The graph is then computed a second time,
+    /// operator by operator.
+    pub fn set_monitor(&self, monitor: Option<Arc<WatchCallback>>, all: bool) -> Result<(), OpError> {
+        let model = &self.model;
+        let watcher = match monitor {
+            None => None,
+            Some(monitor) => {
+                let watch = Watch::new(model.engine, &model.symbol, model.options, all)?;
+                Some(Watcher { watch: Arc::new(watch), monitor })
+            }
+        };
+        let before = std::mem::replace(&mut self.state.lock().watcher, watcher);
+        drop(before);
+        Ok(())
+    }
+}
+
+impl Model {
+    /// Builds the plan, which checks everything that inference leaves open, and gives the types of
+    /// the outputs.
+    fn plan(
+        &self,
+        inputs: &[Input],
+        names: &[String],
+        shapes: &[PartialShape],
+        dtypes: &[Option<DType>],
+    ) -> Result<Vec<TensorType>, OpError> {
+        let of_input: HashMap<&str, &TensorType> = inputs.iter().map(|i| (i.name.as_str(), &i.tensor)).collect();
+        let types: Vec<TensorType> = names
+            .iter()
+            .map(|name| match (of_input.get(name.as_str()), self.params.get(name)) {
+                (Some(tensor), _) => (*tensor).clone(),
+                (None, Some(array)) => array.tensor_type(),
+                (None, None) => TensorType::new(DType::F32, &[][..]),
+            })
+            .collect();
+        self.bound.op().plan(&types)?;
+        let outputs = shapes.iter().zip(dtypes).map(|(shape, dtype)| {
+            let unknown = || bad("the shapes and types of the outputs depend on the values of the inputs".to_owned());
+            Ok(TensorType { shape: shape.complete().ok_or_else(unknown)?, dtype: dtype.ok_or_else(unknown)? })
+        });
+        outputs.collect()
+    }
+
+    fn empty(&self, inputs: &[Input]) -> Result<State, OpError> {
+        let arrays = inputs.iter().map(|input| match input.declared {
+            true => Ok(None),
+            false => NDArray::new(self.engine, self.context, input.tensor.clone()).map(Some),
+        });
+        Ok(State { arrays: arrays.collect::<Result<_, OpError>>()?, ..State::default() })
+    }
+}
+
+/// Types of all variables, as MXNet's predictor knows them: of the parameters, as given, or
+/// float32.
+fn input_dtypes(model: &Model, names: &[String]) -> Vec<(String, DType)> {
+    let given: HashMap<&str, DType> = model.dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
+    let of = |name: &String| match model.params.get(name) {
+        Some(array) => array.dtype(),
+        None => given.get(name.as_str()).copied().unwrap_or(DType::F32),
+    };
+    names.iter().map(|name| (name.clone(), of(name))).collect()
+}
+
+fn tuple(positions: &[usize]) -> String {
+    let numbers: Vec<String> = positions.iter().map(usize::to_string).collect();
+    format!("({},)", numbers.join(","))
+}
+
+impl std::fmt::Debug for Predictor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inputs: Vec<String> = self.declared().map(|i| format!("{} {}", i.name, i.tensor)).collect();
+        write!(f, "Predictor({} -> {:?})", inputs.join(", "), self.outputs)
+    }
+}
