@@ -36,6 +36,8 @@ class DeferredInitializationError(MXNetError):
 # Which arrays the parameters of the process hold: changed whenever one is replaced, so that blocks
 # notice.
 publishing = fork_safe_lock()
+# Held while the symbol of a parameter is made or dropped; no other lock is taken meanwhile.
+_naming = fork_safe_lock()
 _generation = 0
 
 
@@ -276,9 +278,10 @@ class Parameter:
 
     def _take_dtype(self, dtype: Any) -> None:
         """Notes an element type; the symbol, which names it, is made anew if it is another one."""
-        if dtype_name(dtype) != dtype_name(self._dtype):
-            self._var = None
-            self._dtype = dtype
+        with _naming:
+            if dtype_name(dtype) != dtype_name(self._dtype):
+                self._var = None
+                self._dtype = dtype
 
     def set_data(self, data: Any) -> None:
         """Changes the value. Calls that are under way finish with the old one."""
@@ -381,7 +384,7 @@ class Parameter:
         if found is not None:
             return found
         # All graphs that are made meanwhile must hold the same symbol.
-        with publishing:
+        with _naming:
             if self._var is None:
                 self._var = var(
                     self.name,
