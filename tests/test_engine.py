@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from support import last_json, run_python
+from support import DIGITS, last_json, run_python
 
 KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice"]
 
@@ -327,8 +327,73 @@ def test_the_trace_shows_requests_and_threads_by_their_names(mx, profiler, tmp_p
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     mine = next(e for e in events if e["name"] == "mine")
     assert names[mine["tid"]] == "caller-1"
-    requests = [e["args"]["request"] for e in events if "request" in e.get("args", {})]
+    requests = [e["args"]["request"] for e in events if e.get("cat") == "operator" and "request" in e["args"]]
     assert len(requests) == 2 and requests[0] < requests[1]
+
+
+def bars_below(events: list[dict], request: int) -> tuple[dict, list[dict]]:
+    """The bar of a request, and those of its layers, which must lie within it in its thread."""
+    (bar,) = [e for e in events if e.get("cat") == "operator" and e["args"].get("request") == request]
+    layers = [e for e in events if e.get("cat") == "layer" and e["args"]["request"] == request]
+    for layer in layers:
+        assert layer["tid"] == bar["tid"]
+        assert bar["ts"] <= layer["ts"]
+        assert round(layer["ts"] + layer["dur"], 3) <= round(bar["ts"] + bar["dur"], 3)
+    return bar, layers
+
+
+def test_the_trace_has_a_bar_for_each_layer_below_each_request(mx, profiler, tmp_path) -> None:
+    data = mx.sym.var("data")
+    symbol = mx.sym.FullyConnected(mx.sym.softmax(data, name="first"), num_hidden=4, name="dense")
+    op = mx.nd.CachedOp(mx.sym.Activation(symbol, act_type="relu", name="last"))
+    arrays = [mx.nd.ones((2, 4)), mx.nd.ones((4, 4)), mx.nd.ones((4,))]
+    files = DIGITS / "digits_cnn-symbol.json", ["data"], DIGITS / "digits_cnn-0000.params"
+    net = mx.gluon.SymbolBlock.imports(*map(str, files[:1]), files[1], str(files[2]))
+    with np.load(DIGITS / "eval.npz") as saved:
+        images = mx.nd.array(saved["in.data"])
+    (op(*arrays), net(images[:4]), net(images))  # plans are built
+    mx.nd.waitall()
+    profiler.set_state("run")
+    op(*arrays).wait_to_read()
+    net(images[:4]).wait_to_read()
+    net(images).wait_to_read()
+    profiler.dump()
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    requests = sorted({e["args"]["request"] for e in events if "request" in e.get("args", {})})
+    assert len(requests) == 3
+    _, layers = bars_below(events, requests[0])
+    assert [(e["name"], e["args"]["operator"]) for e in layers][:1] == [("first", "softmax")]
+    # A dense layer and the activation behind it are one step.
+    assert {e["name"] for e in layers} <= {"first", "dense", "last"} and len(layers) >= 2
+    steps = [step["node"] for step in net.plan_report(images[:4])["steps"]]
+    _, layers = bars_below(events, requests[1])
+    assert [e["name"] for e in layers] == steps
+    assert all(a["ts"] + a["dur"] <= b["ts"] + 0.001 for a, b in zip(layers, layers[1:], strict=False)), "in turn"
+    large = [e for e in events if e.get("cat") == "layer" and e["args"]["request"] == requests[2]]
+    assert {e["name"] for e in large} == set(steps), "a large batch runs in parts, in any threads"
+    profiler.set_state("run")
+    net(images[:4]).wait_to_read()
+    profiler.set_state("stop")
+    profiler.dump()
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert len([e for e in events if e.get("cat") == "layer"]) == len(steps), "a dump begins anew"
+
+
+def test_iterations_of_a_loop_lie_below_its_bar(mx, profiler, tmp_path) -> None:
+    body = lambda row, state: (mx.sym.sin(row + state, name="sine"), state)  # noqa: E731
+    outputs, _ = mx.sym.contrib.foreach(body, mx.sym.var("data"), mx.sym.var("state"), name="loop")
+    op = mx.nd.CachedOp(outputs)
+    profiler.set_state("run")
+    op(mx.nd.ones((5, 3)), mx.nd.ones((3,))).wait_to_read()
+    profiler.dump()
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    (request,) = {e["args"]["request"] for e in events if "request" in e.get("args", {})}
+    _, layers = bars_below(events, request)
+    (loop,) = [e for e in layers if e["name"] == "loop"]
+    inner = [e for e in layers if e["name"] == "sine"]
+    assert len(inner) == 5
+    for bar in inner:
+        assert loop["ts"] <= bar["ts"] and bar["ts"] + bar["dur"] <= loop["ts"] + loop["dur"] + 0.001
 
 
 def test_wrong_options_are_refused(mx) -> None:

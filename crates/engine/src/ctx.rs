@@ -4,6 +4,7 @@ use crate::block::{AsyncResult, Mode, OpBlock};
 use crate::complete::failure_from;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
+use crate::profile::ProfiledOp;
 use crate::spec::OpName;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +47,12 @@ impl RunCtx<'_> {
     pub fn name(&self) -> &str {
         // SAFETY: the op exists while the context does.
         unsafe { (*self.op).name.as_str() }
+    }
+
+    /// Some if the profiler records this op.
+    pub fn profiled(&self) -> Option<ProfiledOp> {
+        // SAFETY: the op exists while the context does.
+        unsafe { ProfiledOp::of(self.op) }
     }
 
     fn len(&self) -> usize {

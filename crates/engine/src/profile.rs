@@ -1,6 +1,6 @@
 //! Profiling: what every op did, when, and in which thread. Off, it costs a load and a test an op;
 //! on, three readings of the processor's counter and one record in a buffer of the completing
-//! thread.
+//! thread. An op of several steps may record each of them ([`ProfiledOp::step`]).
 //!
 //! The profiler belongs to the process: it sees the ops of all engines.
 
@@ -13,11 +13,12 @@ use crate::sync::global::Mutex;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Records a thread keeps; later ones replace the oldest.
+/// Records of ops, and as many of steps, that a thread keeps; later ones replace the oldest.
 pub const RECORDS_PER_THREAD: usize = 1 << 16;
 /// Variables of an op that a record names.
 const NAMED_VARS: usize = 8;
@@ -73,6 +74,25 @@ pub struct Record {
     pub failed: bool,
 }
 
+/// One step of an op.
+#[derive(Clone, Debug)]
+pub struct StepRecord {
+    /// Name of the step.
+    pub name: Arc<str>,
+    /// What it does.
+    pub operator: &'static str,
+    /// Microseconds: when it started, and when it ended.
+    pub started: f64,
+    /// See `started`.
+    pub ended: f64,
+    /// Number of the thread that ran it; see [`Snapshot::threads`].
+    pub thread: u32,
+    /// Number of the request that its op belongs to.
+    pub request: Option<u64>,
+    /// It failed.
+    pub failed: bool,
+}
+
 /// As it is stored: in ticks, without allocations.
 #[derive(Clone)]
 struct RawRecord {
@@ -90,17 +110,36 @@ struct RawRecord {
     failed: bool,
 }
 
-/// The records of one thread. Its lock is a leaf and has no second user except while records are
-/// read.
-pub(crate) struct Ring {
-    records: Mutex<Records>,
+/// A step as it is stored.
+#[derive(Clone)]
+struct RawStep {
+    name: Arc<str>,
+    operator: &'static str,
+    started: u64,
+    ended: u64,
+    request: Option<NonZeroU64>,
+    thread: u32,
+    failed: bool,
 }
 
-struct Records {
-    list: Vec<RawRecord>,
+/// The records of one thread. Its locks are leaves and have no second user except while records
+/// are read.
+pub(crate) struct Ring {
+    records: Mutex<Records<RawRecord>>,
+    steps: Mutex<Records<RawStep>>,
+}
+
+struct Records<T> {
+    list: Vec<T>,
     /// Place of the oldest record once the list is full.
     oldest: usize,
     lost: u64,
+}
+
+impl<T> Default for Records<T> {
+    fn default() -> Self {
+        Records { list: Vec::new(), oldest: 0, lost: 0 }
+    }
 }
 
 /// Stamps a new op.
@@ -159,7 +198,37 @@ pub(crate) unsafe fn record(slot: &'static Slot, op: *mut OpBlock, failed: bool)
             lane: OpBlock::lane(op),
             failed,
         };
-        ring(slot).add(raw);
+        add(&ring(slot).records, raw);
+    }
+}
+
+/// An op that is recorded, while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfiledOp {
+    request: Option<NonZeroU64>,
+}
+
+impl ProfiledOp {
+    /// # Safety
+    /// `op` exists and runs.
+    pub(crate) unsafe fn of(op: *mut OpBlock) -> Option<ProfiledOp> {
+        // SAFETY: contract.
+        unsafe { OpBlock::has(op, PROFILED).then(|| ProfiledOp { request: OpBlock::request(op) }) }
+    }
+
+    /// Runs a step of the op and records it as one of the thread that calls.
+    pub fn step<T, E>(
+        self,
+        name: &Arc<str>,
+        operator: &'static str,
+        run: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let started = clock::now();
+        let result = run();
+        let (slot, failed) = (slot::current(), result.is_err());
+        let (name, request, thread) = (name.clone(), self.request, slot.number);
+        add(&ring(slot).steps, RawStep { name, operator, started, ended: clock::now(), request, thread, failed });
+        result
     }
 }
 
@@ -169,8 +238,8 @@ fn ring(slot: &'static Slot) -> &'static Ring {
         // SAFETY: rings are never freed.
         return unsafe { &*known };
     }
-    let records = Mutex::new(Records { list: Vec::new(), oldest: 0, lost: 0 });
-    let ring: &'static Ring = Box::leak(Box::new(Ring { records }));
+    let ring = Ring { records: Mutex::new(Records::default()), steps: Mutex::new(Records::default()) };
+    let ring: &'static Ring = Box::leak(Box::new(ring));
     slot.ring.store(std::ptr::from_ref(ring).cast_mut(), Ordering::Release);
     ring
 }
@@ -178,20 +247,28 @@ fn ring(slot: &'static Slot) -> &'static Ring {
 /// Where a slot keeps its ring.
 pub(crate) type RingPlace = AtomicPtr<Ring>;
 
-impl Ring {
-    fn add(&self, raw: RawRecord) {
-        let mut records = self.records.lock();
-        if records.list.len() < RECORDS_PER_THREAD {
-            records.list.push(raw);
-            return;
-        }
-        let oldest = records.oldest;
-        let old = std::mem::replace(&mut records.list[oldest], raw);
-        records.oldest = (oldest + 1) % RECORDS_PER_THREAD;
-        records.lost += 1;
-        drop(records);
-        drop(old);
+fn add<T>(records: &Mutex<Records<T>>, record: T) {
+    let mut records = records.lock();
+    if records.list.len() < RECORDS_PER_THREAD {
+        records.list.push(record);
+        return;
     }
+    let oldest = records.oldest;
+    let old = std::mem::replace(&mut records.list[oldest], record);
+    records.oldest = (oldest + 1) % RECORDS_PER_THREAD;
+    records.lost += 1;
+    drop(records);
+    drop(old);
+}
+
+/// Copies records, or takes them and begins anew; also returns how many have been lost.
+fn read<T: Clone>(records: &Mutex<Records<T>>, clear: bool) -> (Vec<T>, u64) {
+    let mut records = records.lock();
+    if clear {
+        let Records { list, lost, .. } = std::mem::take(&mut *records);
+        return (list, lost);
+    }
+    (records.list.clone(), records.lost)
 }
 
 /// What was recorded so far.
@@ -199,7 +276,9 @@ impl Ring {
 pub struct Snapshot {
     /// In the order of their starts.
     pub records: Vec<Record>,
-    /// Names of the threads in `records`, by number.
+    /// Steps of ops, in the order of their starts.
+    pub steps: Vec<StepRecord>,
+    /// Names of the threads in `records` and `steps`, by number.
     pub threads: HashMap<u32, String>,
     /// Ops on devices, by their own times there, in the order of their starts.
     pub device_records: Vec<DeviceRecord>,
@@ -224,18 +303,13 @@ pub fn snapshot(clear: bool) -> Snapshot {
         }
         own.enter();
         // SAFETY: rings are never freed.
-        let mut records = unsafe { &*ring }.records.lock();
-        let (raw, lost) = match clear {
-            true => (std::mem::take(&mut records.list), std::mem::take(&mut records.lost)),
-            false => (records.list.clone(), records.lost),
-        };
-        if clear {
-            records.oldest = 0;
-        }
-        drop(records);
+        let ring = unsafe { &*ring };
+        let (raw, lost) = read(&ring.records, clear);
+        let (steps, lost_steps) = read(&ring.steps, clear);
         own.exit();
-        all.lost += lost;
+        all.lost += lost + lost_steps;
         all.records.extend(raw.into_iter().map(|r| r.translate(scale)));
+        all.steps.extend(steps.into_iter().map(|s| s.translate(scale)));
     }
     own.enter();
     let (device_records, lost) = device_records(clear, |ticks| scale.micros(ticks));
@@ -243,11 +317,14 @@ pub fn snapshot(clear: bool) -> Snapshot {
     all.device_records = device_records;
     all.lost += lost;
     all.records.sort_by(|a, b| a.started.total_cmp(&b.started));
+    // Of steps that start together the longer one holds the others.
+    all.steps.sort_by(|a, b| a.started.total_cmp(&b.started).then(b.ended.total_cmp(&a.ended)));
     own.enter();
-    for record in &all.records {
+    let threads = all.records.iter().map(|r| r.thread).chain(all.steps.iter().map(|s| s.thread));
+    for thread in threads {
         all.threads
-            .entry(record.thread)
-            .or_insert_with(|| slot::nth(record.thread as usize).map_or_else(String::new, |s| s.thread_name()));
+            .entry(thread)
+            .or_insert_with(|| slot::nth(thread as usize).map_or_else(String::new, |s| s.thread_name()));
     }
     own.exit();
     all
@@ -269,6 +346,20 @@ impl RawRecord {
             request: self.request.map(NonZeroU64::get),
             failed: self.failed,
             name: self.name,
+        }
+    }
+}
+
+impl RawStep {
+    fn translate(self, scale: Scale) -> StepRecord {
+        StepRecord {
+            name: self.name,
+            operator: self.operator,
+            started: scale.micros(self.started),
+            ended: scale.micros(self.ended),
+            thread: self.thread,
+            request: self.request.map(NonZeroU64::get),
+            failed: self.failed,
         }
     }
 }
@@ -316,7 +407,8 @@ impl Snapshot {
     }
 
     /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running
-    /// times by thread, and arrows from the op that wrote a value to those that read it.
+    /// times by thread, those of steps (category `layer`) below those of their ops, and arrows from
+    /// the op that wrote a value to those that read it.
     pub fn trace_events(&self) -> Vec<String> {
         let mut events = vec![event("process_name", "M", r#""args":{"name":"mxrt"}"#)];
         let mut threads: Vec<_> = self.threads.iter().collect();
@@ -340,6 +432,7 @@ impl Snapshot {
             }
             written_by.extend(record.writes.iter().map(|v| (*v, record)));
         }
+        events.extend(self.steps.iter().map(step_span));
         events.extend(device_trace(&self.device_records));
         events
     }
@@ -349,21 +442,43 @@ fn event(name: &str, phase: &str, rest: &str) -> String {
     format!(r#"{{"name":{},"ph":"{phase}","pid":0,{rest}}}"#, json_text(name))
 }
 
+/// The members `ts` and `dur` of a span. Both ends are rounded alike, so that what lies within
+/// another span does so in the file.
+fn times(started: f64, ended: f64) -> String {
+    let (from, to) = ((started * 1e3).round(), (ended * 1e3).round());
+    format!(r#""ts":{:.3},"dur":{:.3}"#, from / 1e3, (to - from).max(0.0) / 1e3)
+}
+
+fn request(number: Option<u64>) -> String {
+    number.map_or_else(String::new, |n| format!(r#","request":{n}"#))
+}
+
 fn span(r: &Record) -> String {
     let rest = format!(
-        r#""cat":"operator","tid":{},"ts":{:.3},"dur":{:.3},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?}{},"failed":{}}}"#,
+        r#""cat":"operator","tid":{},{},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?}{},"failed":{}}}"#,
         r.thread,
-        r.started,
-        (r.ended - r.started).max(0.0),
+        times(r.started, r.ended),
         r.device,
         r.lane,
         (r.started - r.queued).max(0.0),
         r.reads,
         r.writes,
-        r.request.map_or(String::new(), |n| format!(r#","request":{n}"#)),
+        request(r.request),
         r.failed,
     );
     event(r.name.as_str(), "X", &rest)
+}
+
+fn step_span(s: &StepRecord) -> String {
+    let rest = format!(
+        r#""cat":"layer","tid":{},{},"args":{{"operator":{}{},"failed":{}}}"#,
+        s.thread,
+        times(s.started, s.ended),
+        json_text(s.operator),
+        request(s.request),
+        s.failed,
+    );
+    event(&s.name, "X", &rest)
 }
 
 /// A JSON string.

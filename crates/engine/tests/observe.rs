@@ -166,6 +166,72 @@ fn a_record_names_the_request_and_what_is_written_although_much_is_read() {
 }
 
 #[test]
+fn steps_lie_within_the_bar_of_their_op_and_name_its_request() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    for engine in every_kind() {
+        let var = engine.new_var();
+        profile::snapshot(true);
+        let run = |ctx: &mxrt_engine::RunCtx<'_>| match ctx.profiled() {
+            None => Ok(()),
+            Some(op) => {
+                op.step(&"first \"layer\"".into(), "Convolution", || Ok::<(), mxrt_engine::OpError>(()))?;
+                op.step(&"outer".into(), "_foreach", || op.step(&"inner".into(), "relu", || Err(error("x"))))
+            }
+        };
+        engine.push(OpSpec::new("unseen", &[(&var, Access::Update)]), run);
+        engine.wait_all().unwrap();
+        profile::set_on(true);
+        let request = RequestScope::begin();
+        engine.push(OpSpec::new("plan", &[(&var, Access::Update)]), run);
+        let id = request.id();
+        drop(request);
+        assert!(engine.wait_to_read(&var).is_err());
+        let _ = engine.wait_all();
+        profile::set_on(false);
+        let snapshot = profile::snapshot(true);
+        let plan = snapshot.records.iter().find(|r| r.name.as_str() == "plan").unwrap();
+        let seen: Vec<_> = snapshot.steps.iter().map(|s| (&*s.name, s.operator, s.failed)).collect();
+        assert_eq!(
+            seen,
+            [("first \"layer\"", "Convolution", false), ("outer", "_foreach", true), ("inner", "relu", true)]
+        );
+        for step in &snapshot.steps {
+            assert_eq!((step.request, step.thread), (Some(id), plan.thread));
+            assert!(plan.started <= step.started && step.started <= step.ended && step.ended <= plan.ended);
+        }
+        let (outer, inner) = (&snapshot.steps[1], &snapshot.steps[2]);
+        assert!(outer.started <= inner.started && inner.ended <= outer.ended);
+        let trace = snapshot.trace_events();
+        assert_eq!(trace.iter().filter(|e| e.contains(r#""cat":"layer""#)).count(), 3, "{trace:?}");
+        assert!(profile::snapshot(false).steps.is_empty(), "what was cleared is gone");
+    }
+}
+
+#[test]
+fn the_profiler_keeps_the_newest_steps() {
+    let _guard = watchdog(60);
+    let _alone = PROFILER.lock();
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let var = engine.new_var();
+    profile::snapshot(true);
+    profile::set_on(true);
+    let run = |ctx: &mxrt_engine::RunCtx<'_>| {
+        let op = ctx.profiled().expect("it is recorded");
+        for i in 0..profile::RECORDS_PER_THREAD + 10 {
+            op.step(&if i < 10 { "old" } else { "new" }.into(), "relu", || Ok::<(), mxrt_engine::OpError>(()))?;
+        }
+        Ok(())
+    };
+    engine.push(OpSpec::new("plan", &[(&var, Access::Update)]), run);
+    engine.wait_all().unwrap();
+    profile::set_on(false);
+    let snapshot = profile::snapshot(true);
+    assert_eq!((snapshot.steps.len(), snapshot.lost), (profile::RECORDS_PER_THREAD, 10));
+    assert!(snapshot.steps.iter().all(|s| &*s.name == "new"));
+}
+
+#[test]
 fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
     let _guard = watchdog(60);
     let _alone = PROFILER.lock();

@@ -1,9 +1,9 @@
-//! Plans of long graphs, and building that is given up.
+//! Plans of long graphs, in threads with little stack, and building that is given up.
 
 mod common;
 
 use common::compare::{array_of, engine, values};
-use common::{apply, var};
+use common::{apply, attrs as attrs_of, op, var};
 use mxrt_engine::FailureKind;
 use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Interrupter, LoadOptions, Symbol};
 use mxrt_tensor::{NDArray, Shape};
@@ -79,6 +79,96 @@ fn the_hook_may_call_the_op_that_is_being_built() {
     let out = op.call_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut hook));
     assert_eq!(values(&out.expect("the call is accepted")[0]), [3.0, -5.0]);
     assert_eq!(inner, [3.0, -5.0]);
+}
+
+/// `length` sines of `x`.
+fn sines(x: &Symbol, length: usize) -> Symbol {
+    (0..length).fold(x.clone(), |x, i| apply("sin", &format!("s{i}"), &[], &[&x]))
+}
+
+/// A loop over the rows of `data`; the body reads `captured` and has `length` sines.
+fn loop_over(captured: &Symbol, length: usize) -> Symbol {
+    let sum = apply("elemwise_add", "sum", &[], &[&var("row"), &var("c")]);
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[]"),
+        ("remain_locs", "[1]"),
+        ("num_outputs", "1"),
+        ("num_out_data", "1"),
+    ];
+    let inputs = vec![(None, var("data")), (None, captured.clone())];
+    let body = vec![sines(&sum, length)];
+    Symbol::create_with_subgraphs(op("_foreach"), "loop".to_owned(), attrs_of(&attrs), inputs, body)
+        .unwrap_or_else(|e| panic!("{}", e.message))
+}
+
+/// Runs in a thread whose stack a recursion of a few thousand calls would overflow.
+fn with_little_stack(run: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(512 << 10).spawn(run).expect("a thread").join().expect("it returns");
+}
+
+fn sine_of(x: f64, times: usize) -> f32 {
+    (0..times).fold(x, |x, _| x.sin()) as f32
+}
+
+#[test]
+fn chains_of_any_kind_need_no_stack() {
+    const LENGTH: usize = 20_000;
+    let one = || apply("_ones", "one", &[("shape", "(2,)")], &[]);
+    let add = |x: &Symbol| apply("elemwise_add", "last", &[], &[x, &var("data")]);
+    type Make = Box<dyn FnOnce() -> Symbol + Send>;
+    let cases: [(&str, Make, f32); 4] = [
+        ("plain", Box::new(|| sines(&var("data"), LENGTH)), sine_of(0.0, 0)),
+        ("constant", Box::new(move || add(&sines(&one(), LENGTH))), sine_of(1.0, LENGTH)),
+        ("captured by a loop", Box::new(move || loop_over(&sines(&one(), LENGTH), 0)), sine_of(1.0, LENGTH)),
+        ("inside a loop", Box::new(move || loop_over(&one(), LENGTH)), sine_of(1.0, LENGTH)),
+    ];
+    for (name, make, want) in cases {
+        with_little_stack(move || {
+            // As a file says it: reading, compiling, running and dropping.
+            let symbol = Symbol::load_json(&make().to_json()).expect("it can be read again").symbol;
+            let rows = array_of(
+                engine(),
+                &Shape::new(if name.contains("loop") { &[3, 2] } else { &[2] }),
+                [0.0; 6].into_iter(),
+            );
+            let out = bound(&symbol).call_with(&[&rows], None, &CallOptions::default());
+            let got = values(&out.unwrap_or_else(|e| panic!("{name}: {}", e.message))[0]);
+            assert!(got.iter().all(|x| (x - want).abs() < 1e-5), "{name}: {got:?}, not {want}");
+        });
+    }
+}
+
+#[test]
+fn each_of_many_results_costs_the_same() {
+    const RESULTS: usize = 5_000;
+    let x = var("data");
+    // Some are made by one step, some are the same value, and one is the argument.
+    let layers: Vec<Symbol> = (0..RESULTS)
+        .map(|i| apply("_mul_scalar", &format!("m{}", i / 2), &[("scalar", &format!("{}", i / 2))], &[&x]))
+        .chain([x.clone()])
+        .collect();
+    let data = array_of(engine(), &Shape::new(&[1]), [3.0].into_iter());
+    let out = bound(&Symbol::group(&layers)).call_with(&[&data], None, &CallOptions::default());
+    let out = out.expect("the call is accepted");
+    let want = (0..RESULTS).map(|i| 3.0 * (i / 2) as f32).chain([3.0]);
+    assert!(out.iter().zip(want).all(|(got, want)| values(got) == [want]));
+    assert_eq!(out.len(), RESULTS + 1);
+}
+
+#[test]
+fn building_the_graph_inside_a_loop_is_given_up_too() {
+    let one = apply("_ones", "one", &[("shape", "(2,)")], &[]);
+    let op = bound(&loop_over(&one, 40_000));
+    let rows = array_of(engine(), &Shape::new(&[3, 2]), [0.0; 6].into_iter());
+    let asked = AtomicUsize::new(0);
+    // The outer graph has three nodes: building it alone asks once.
+    let mut stop = || asked.fetch_add(1, Ordering::Relaxed) < 1;
+    let error = op
+        .call_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::by(&mut stop))
+        .expect_err("it is given up");
+    assert_eq!((error.kind, op.op().stats().built), (FailureKind::Cancelled, 0));
+    assert!(op.call_with(&[&rows], None, &CallOptions::default()).is_ok(), "the next call builds it");
 }
 
 #[test]

@@ -13,9 +13,18 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 /// Bytes of a text whose copies may be refused memory.
 const LONG_TEXT: usize = reserve::LARGEST / 8;
 
+/// Lists inside lists go no deeper in an attribute.
+const MAX_NESTING: usize = 32;
+
 /// An attribute value as files spell it: `True`, `0.5`, `(3, 3)`, `None`.
 #[pyfunction]
 pub(crate) fn attr_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    nested_text(value, MAX_NESTING)
+}
+
+/// The same for a value that may hold so many lists inside each other: one that holds itself has no
+/// text.
+fn nested_text(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
     if let Ok(text) = value.cast::<PyString>() {
         let text = text.to_str()?;
         if text.len() > LONG_TEXT {
@@ -28,11 +37,11 @@ pub(crate) fn attr_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(value.str()?.to_str()?.to_owned());
     }
     if let Ok(items) = value.cast::<PyTuple>() {
-        return tuple_text(items.iter());
+        let comma = if items.len() == 1 { "," } else { "" };
+        return Ok(format!("({}{comma})", items_text(items.iter(), depth)?));
     }
     if let Ok(items) = value.cast::<PyList>() {
-        let inner = items.iter().map(|item| attr_text(&item)).collect::<PyResult<Vec<_>>>()?;
-        return Ok(format!("[{}]", inner.join(", ")));
+        return Ok(format!("[{}]", items_text(items.iter(), depth)?));
     }
     if value.is_exact_instance_of::<PyFloat>() {
         return Ok(value.repr()?.to_str()?.to_owned());
@@ -41,10 +50,12 @@ pub(crate) fn attr_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(value.str()?.to_str()?.to_owned())
 }
 
-fn tuple_text<'py>(items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) -> PyResult<String> {
-    let one = items.len() == 1;
-    let inner = items.map(|item| attr_text(&item)).collect::<PyResult<Vec<_>>>()?;
-    Ok(format!("({}{})", inner.join(", "), if one { "," } else { "" }))
+fn items_text<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize) -> PyResult<String> {
+    let Some(depth) = depth.checked_sub(1) else {
+        let message = format!("an attribute has lists inside lists, more than {MAX_NESTING} deep");
+        return Err(errors::plain(FailureKind::Value, &message));
+    };
+    Ok(items.map(|item| nested_text(&item, depth)).collect::<PyResult<Vec<_>>>()?.join(", "))
 }
 
 /// Device type and number, as `mxrt.context` passes them.

@@ -238,7 +238,7 @@ impl<'a> PlanBuilder<'a> {
                 }
                 None => {
                     let draft = match &self.graph.nodes[n].flow {
-                        Some(flow) => self.flow_draft(n, flow)?,
+                        Some(flow) => self.flow_draft(n, flow, interrupter)?,
                         None => self.draft(n, drafts.len())?,
                     };
                     drafts.push(draft);
@@ -248,10 +248,10 @@ impl<'a> PlanBuilder<'a> {
         let outputs: Vec<TensorType> =
             self.graph.outputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
         let made_in_place = self.place_outputs(&mut drafts, &outputs)?;
-        let nodes = self.const_nodes()?;
+        let nodes = self.const_nodes(interrupter)?;
         interrupter.check()?;
         let (steps, arena_bytes) = ArenaLayout::new(&self, drafts, &made_in_place).finish();
-        let made_by = (0..outputs.len()).map(|j| maker(&steps, j)).collect::<Result<_, _>>()?;
+        let made_by = makers(&steps, outputs.len())?;
         let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
         let consts = ConstPlan::new(nodes, self.slots, inputs);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
@@ -350,10 +350,10 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// A step that runs the graphs of a node.
-    fn flow_draft(&self, n: usize, flow: &Arc<Flow>) -> Result<StepDraft, OpError> {
+    fn flow_draft(&self, n: usize, flow: &Arc<Flow>, interrupter: &mut Interrupter<'_>) -> Result<StepDraft, OpError> {
         let (ins, outs) = self.signature_types(n)?;
         let node = &self.graph.nodes[n];
-        let compiled = ControlFlow::compile(self, n, flow).map_err(|error| match error.node {
+        let compiled = ControlFlow::compile(self, n, flow, interrupter).map_err(|error| match error.node {
             Some(_) => error,
             None => describe(error, (node.stands_for, &node.name, &node.attr_text), ins.iter()),
         })?;
@@ -438,9 +438,12 @@ impl<'a> PlanBuilder<'a> {
         Fingerprint::of((node.op.name, &node.attr_text, outputs, format!("{isa:?}"), method))
     }
 
-    fn const_nodes(&self) -> Result<HashMap<usize, ConstNode>, OpError> {
+    fn const_nodes(&self, interrupter: &mut Interrupter<'_>) -> Result<HashMap<usize, ConstNode>, OpError> {
         let mut nodes = HashMap::new();
         for (n, node) in self.graph.nodes.iter().enumerate().filter(|(n, _)| self.constant[*n]) {
+            if n.is_multiple_of(64) {
+                interrupter.check()?;
+            }
             let BoundNode { kernel, outputs, .. } = self.bind(n)?;
             let (inputs, name) = (node.inputs.clone(), node.name.clone());
             let computation = self.computation(node, &*kernel, &outputs);
@@ -450,13 +453,18 @@ impl<'a> PlanBuilder<'a> {
     }
 }
 
-/// The step that makes a result.
-fn maker(steps: &[Step], output: usize) -> Result<usize, OpError> {
-    let makes = |step: &Step| step.outputs.iter().any(|o| o.place == OperandPlace::Output(output));
-    steps
-        .iter()
-        .position(makes)
-        .ok_or_else(|| OpError::new(FailureKind::Operator, format!("no step of the plan makes result {output}")))
+/// The step that makes each result.
+fn makers(steps: &[Step], outputs: usize) -> Result<Vec<usize>, OpError> {
+    let mut made_by = vec![None; outputs];
+    for (s, step) in steps.iter().enumerate() {
+        for operand in &step.outputs {
+            if let OperandPlace::Output(j) = operand.place {
+                made_by[j].get_or_insert(s);
+            }
+        }
+    }
+    let missing = |j| OpError::new(FailureKind::Operator, format!("no step of the plan makes result {j}"));
+    made_by.into_iter().enumerate().map(|(j, step)| step.ok_or_else(|| missing(j))).collect()
 }
 
 /// A step that copies a value.

@@ -8,9 +8,9 @@
 use super::Flow;
 use crate::compile::build::PlanBuilder;
 use crate::ir::{Graph, GraphInput, Value};
-use mxrt_engine::OpError;
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::TensorType;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Where an input of an inner graph comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) fn inner_graph(
     let (inner, wiring) = (&flow.graphs[g], &flow.wiring);
     let graph = Graph { inputs: inner.inputs.clone(), ..Graph::default() };
     let made = InnerGraph { graph, types: Vec::new(), sources: Vec::new(), constants: String::new() };
-    let mut import = Import { outer, made, nodes: HashMap::new() };
+    let mut import = Import { outer, made, nodes: HashMap::new(), inputs: HashMap::new() };
     let mut expressions: Vec<(usize, Value)> = Vec::new();
     for (j, k) in wiring.inputs[g].iter().enumerate() {
         let value = outer.root(reads[*k]);
@@ -66,6 +66,7 @@ pub(crate) fn inner_graph(
             (Some(operand), None, _) => InnerSource::Whole(operand),
             (None, _, Value::Input(i)) => {
                 *input = GraphInput { name: input.name.clone(), ..outer.graph.inputs[i].clone() };
+                import.inputs.entry(i).or_insert(j);
                 InnerSource::Constant(i)
             }
             (None, _, Value::Node(..)) => {
@@ -106,38 +107,56 @@ struct Import<'a, 'b> {
     made: InnerGraph,
     /// nodes of the outer graph that are there
     nodes: HashMap<usize, usize>,
+    /// inputs of the outer graph that are there
+    inputs: HashMap<usize, usize>,
 }
 
 impl Import<'_, '_> {
+    /// The value of the inner graph that a constant value of the outer one becomes. A chain of
+    /// constant nodes may be as long as a file makes it, so nothing here is recursive.
     fn value(&mut self, value: Value) -> Result<Value, OpError> {
+        let outer = self.outer;
+        let mut needed = BTreeSet::new();
+        let mut open = vec![outer.root(value)];
+        while let Some(value) = open.pop() {
+            if let Value::Node(n, _) = value
+                && !self.nodes.contains_key(&n)
+                && needed.insert(n)
+            {
+                open.extend(outer.graph.nodes[n].inputs.iter().map(|input| outer.root(*input)));
+            }
+        }
+        // A node reads only earlier ones.
+        for n in needed {
+            let mut node = outer.graph.nodes[n].clone();
+            for value in &mut node.inputs {
+                *value = self.moved(*value)?;
+            }
+            self.nodes.insert(n, self.made.graph.nodes.len());
+            self.made.graph.nodes.push(node);
+        }
+        self.moved(value)
+    }
+
+    /// The same for a value whose node is there.
+    fn moved(&mut self, value: Value) -> Result<Value, OpError> {
         match self.outer.root(value) {
             Value::Input(i) => self.input(i),
-            Value::Node(n, output) => Ok(Value::Node(self.node(n)?, output)),
+            Value::Node(n, output) => match self.nodes.get(&n) {
+                Some(at) => Ok(Value::Node(*at, output)),
+                None => Err(OpError::new(FailureKind::Operator, "a captured constant is read before it is there")),
+            },
         }
     }
 
     fn input(&mut self, i: usize) -> Result<Value, OpError> {
-        let source = InnerSource::Constant(i);
-        if let Some(at) = self.made.sources.iter().position(|have| *have == source) {
-            return Ok(Value::Input(at));
+        if let Some(at) = self.inputs.get(&i) {
+            return Ok(Value::Input(*at));
         }
         self.made.graph.inputs.push(self.outer.graph.inputs[i].clone());
         self.made.types.push(self.outer.type_of(Value::Input(i))?.clone());
-        self.made.sources.push(source);
+        self.made.sources.push(InnerSource::Constant(i));
+        self.inputs.insert(i, self.made.sources.len() - 1);
         Ok(Value::Input(self.made.sources.len() - 1))
-    }
-
-    /// Chains of constant nodes are short: folding makes one or two.
-    fn node(&mut self, n: usize) -> Result<usize, OpError> {
-        if let Some(at) = self.nodes.get(&n) {
-            return Ok(*at);
-        }
-        let mut node = self.outer.graph.nodes[n].clone();
-        for value in &mut node.inputs {
-            *value = self.value(*value)?;
-        }
-        self.made.graph.nodes.push(node);
-        self.nodes.insert(n, self.made.graph.nodes.len() - 1);
-        Ok(self.made.graph.nodes.len() - 1)
     }
 }

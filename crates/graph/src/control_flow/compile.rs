@@ -92,8 +92,13 @@ pub(crate) struct CompiledFlow {
 }
 
 impl ControlFlow {
-    /// Compiles the graphs of node `n`.
-    pub fn compile(builder: &PlanBuilder<'_>, n: usize, flow: &Arc<Flow>) -> Result<CompiledFlow, OpError> {
+    /// Compiles the graphs of node `n`, which may be given up.
+    pub fn compile(
+        builder: &PlanBuilder<'_>,
+        n: usize,
+        flow: &Arc<Flow>,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<CompiledFlow, OpError> {
         let node = &builder.graph.nodes[n];
         let wiring = &flow.wiring;
         // What is captured and constant is a constant of the inner plans.
@@ -108,7 +113,6 @@ impl ControlFlow {
             let types: Vec<String> = inner.types.iter().map(|t| t.to_string()).collect();
             let key = format!("{:p} {g} ({}) {{{}}}", Arc::as_ptr(flow), types.join(", "), inner.constants);
             let plan = builder.shared.inner.get_or_build(key, || {
-                let interrupter = &mut Interrupter::never();
                 Plan::build(&inner.graph, &inner.types, builder.options, builder.shared, interrupter)
             })?;
             plans.push(InnerPlan { plan, sources: inner.sources });

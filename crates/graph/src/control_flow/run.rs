@@ -11,6 +11,7 @@ use crate::memory::release::PackedParam;
 use crate::run::execute::{PlanRequest, RunSite};
 use crate::run::inputs::GraphInputs;
 use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{Par, RandomKey};
 use mxrt_tensor::{DType, TensorMut, TensorRef, TensorType};
@@ -327,6 +328,10 @@ impl RunSite for InnerSite<'_> {
 
     fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
+    }
+
+    fn profiled(&self) -> Option<ProfiledOp> {
+        self.0.profiled()
     }
 
     /// Raw weights that only a loop reads stay: numbers of inputs are those of the inner plan.

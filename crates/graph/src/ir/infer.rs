@@ -89,7 +89,7 @@ fn settle(
         let mut learnt = false;
         let mut still_open = Vec::new();
         for &n in &open {
-            if n.is_multiple_of(256) {
+            if n.is_multiple_of(64) {
                 check()?;
             }
             let (all, changed) = visit(graph, n, known)?;

@@ -21,6 +21,7 @@ use crate::passes;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, reserve};
 use mxrt_ops::{ConvSignature, EnginePar, Inputs, Par, Precision, RandomState};
 use mxrt_tensor::{
@@ -561,6 +562,10 @@ impl RunSite for HostSite<'_, '_> {
 
     fn is_cancelled(&self) -> bool {
         !self.wanted.is_empty() && self.wanted.iter().all(Interest::is_lost)
+    }
+
+    fn profiled(&self) -> Option<ProfiledOp> {
+        self.par.0.profiled()
     }
 
     fn packed(&self, params: Vec<PackedParam>) {

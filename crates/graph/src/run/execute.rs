@@ -7,6 +7,7 @@ use crate::control_flow::FlowCall;
 use crate::memory::constants::{ConstSet, pack_with};
 use crate::memory::release::PackedParam;
 use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall, Par, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
@@ -38,6 +39,10 @@ pub trait RunSite: Sync {
     /// look between iterations.
     fn is_cancelled(&self) -> bool {
         false
+    }
+    /// Some if the profiler records the request.
+    fn profiled(&self) -> Option<ProfiledOp> {
+        None
     }
     /// Called when these parameters have just been packed: their raw weights may be released.
     fn packed(&self, params: Vec<PackedParam>);
@@ -187,7 +192,8 @@ impl FailedSteps {
 /// What is done with the kernel of a step and its operands.
 pub(super) type RunKernel<'a> = &'a mut dyn FnMut(&dyn Kernel, &mut KernelCall<'_, '_>) -> Result<(), OpError>;
 
-/// Gathers the operands of a step and calls `run` with them.
+/// Gathers the operands of a step and calls `run` with them. The profiler records it as a layer of
+/// its request.
 pub(super) fn run_step(
     step: &Step,
     request: &PlanRequest<'_>,
@@ -197,7 +203,11 @@ pub(super) fn run_step(
     random: Option<RandomKey>,
     run: RunKernel<'_>,
 ) -> Result<(), OpError> {
-    try_step(step, request, consts, arena, outputs, random, run).map_err(|error| step.describe(error))
+    let mut go = || try_step(step, request, consts, arena, outputs, random, run).map_err(|error| step.describe(error));
+    match request.site.profiled() {
+        None => go(),
+        Some(op) => op.step(&step.name, step.stands_for, go),
+    }
 }
 
 fn try_step(
@@ -215,7 +225,7 @@ fn try_step(
     for operand in &step.outputs {
         let source = match operand.place {
             OperandPlace::Arena(i) => &mut slices[i],
-            OperandPlace::Output(j) => &mut results[j],
+            OperandPlace::Output(j) => results.get_mut(j).ok_or_else(misplaced)?,
             _ => return Err(misplaced()),
         };
         let OperandBytes::Write(bytes) = std::mem::replace(source, OperandBytes::Taken) else {
@@ -272,7 +282,7 @@ fn readable<'a>(
     request: &PlanRequest<'a>,
     consts: &'a ConstSet,
     slices: &'a [OperandBytes<'_>],
-    results: &'a [OperandBytes<'_>],
+    results: &'a StepResults<'_>,
 ) -> Result<TensorRef<'a>, OpError> {
     let bytes = match operand.place {
         OperandPlace::Input(i) => Some(request.inputs.tensor(i)?.bytes()),
@@ -281,8 +291,8 @@ fn readable<'a>(
             OperandBytes::Read(bytes) => bytes.get(..operand.tensor.bytes()),
             _ => None,
         },
-        OperandPlace::Output(j) => match &results[j] {
-            OperandBytes::Read(bytes) => Some(*bytes),
+        OperandPlace::Output(j) => match results.get(j) {
+            Some(OperandBytes::Read(bytes)) => Some(*bytes),
             _ => None,
         },
         OperandPlace::Shared | OperandPlace::Packed => None,
@@ -310,18 +320,36 @@ fn cut<'a>(step: &Step, arena: &'a mut [u8]) -> SmallVec<[OperandBytes<'a>; 8]> 
     slices
 }
 
-/// The results of the call as a step sees them: those it makes are writable, the others readable.
-fn split_results<'a>(step: &Step, outputs: &'a mut [TensorMut<'_>]) -> SmallVec<[OperandBytes<'a>; 2]> {
-    let touches = |o: &Operand| matches!(o.place, OperandPlace::Output(_));
-    if !step.inputs.iter().chain(&step.outputs).any(touches) {
-        return SmallVec::new();
+/// The results of the call that a step touches, by number: those it makes are writable, the others
+/// readable.
+struct StepResults<'a>(SmallVec<[(usize, OperandBytes<'a>); 2]>);
+
+impl<'a> StepResults<'a> {
+    fn get_mut(&mut self, output: usize) -> Option<&mut OperandBytes<'a>> {
+        self.0.iter_mut().find(|(j, _)| *j == output).map(|(_, bytes)| bytes)
     }
-    outputs
-        .iter_mut()
-        .enumerate()
-        .map(|(j, tensor)| {
-            let written = step.outputs.iter().any(|o| o.place == OperandPlace::Output(j));
-            if written { OperandBytes::Write(tensor.bytes_mut()) } else { OperandBytes::Read(&*tensor.bytes_mut()) }
-        })
-        .collect()
+
+    fn get(&self, output: usize) -> Option<&OperandBytes<'a>> {
+        self.0.iter().find(|(j, _)| *j == output).map(|(_, bytes)| bytes)
+    }
+}
+
+fn split_results<'a>(step: &Step, outputs: &'a mut [TensorMut<'_>]) -> StepResults<'a> {
+    let place = |o: &Operand| match o.place {
+        OperandPlace::Output(j) => Some(j),
+        _ => None,
+    };
+    let mut touched: SmallVec<[usize; 2]> = step.inputs.iter().chain(&step.outputs).filter_map(place).collect();
+    touched.sort_unstable();
+    touched.dedup();
+    let mut results = SmallVec::new();
+    let (mut rest, mut at) = (outputs, 0);
+    for j in touched {
+        let Some((tensor, tail)) = rest.get_mut(j - at..).and_then(<[_]>::split_first_mut) else { break };
+        let written = step.outputs.iter().any(|o| o.place == OperandPlace::Output(j));
+        let bytes = tensor.bytes_mut();
+        results.push((j, if written { OperandBytes::Write(bytes) } else { OperandBytes::Read(bytes) }));
+        (rest, at) = (tail, j + 1);
+    }
+    StepResults(results)
 }
