@@ -179,11 +179,11 @@ loom: | check-tools ## models of the engine's protocol under loom (seconds); LOO
 	MXRT_TEST_SECONDS=1700 $(LOOM) timeout --kill-after=10 1800 cargo test -q -p mxrt-engine --lib --release --locked
 
 .PHONY: mutants
-mutants: $(STAMPS)/venv ## break the engine in every way of the list and see whether the tests notice (an hour); ARGS="token fork" for some
+mutants: $(STAMPS)/test-tools ## break mxrt in every way of the lists and see whether the tests notice (an hour and a half); ARGS="token fork graph/" for some
 	$(PY) scripts/mutants.py $(ARGS)
 
 .PHONY: mutants-check
-mutants-check: $(STAMPS)/venv ## whether the list of mutants still fits the source (a second)
+mutants-check: $(STAMPS)/venv ## whether the lists of mutants still fit the source (a second)
 	$(PY) scripts/mutants.py --check
 
 .PHONY: soak

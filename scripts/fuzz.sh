@@ -46,6 +46,9 @@ seeds() {
   case $1 in
   params) ls tests/conformance/data/graphs/*.params tests/models/digits_cnn/*.params ;;
   symbol) ls tests/conformance/data/graphs/*-symbol.json tests/models/*/*-symbol.json ;;
+  # Four bytes of parameters, then the file.
+  csv) ls fuzz/seeds/csv/* ;;
+  # Any bytes make something.
   *) true ;;
   esac
 }

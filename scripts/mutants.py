@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Break the engine on purpose, one rule at a time, and see whether its tests notice.
+"""Break mxrt on purpose, one rule at a time, and see whether its tests notice.
 
-The list is crates/engine/mutants/*.mutant. Each mutant is applied to a scratch copy of the crate,
-the tests it names are built and run (a filter may follow the name, `loom` means the models,
-`sim/NAME` a test of the simulated device), then all the others until one fails. A mutant that does
+The lists are crates/*/mutants/*.mutant; their files are named from the folder of the crate. Each
+mutant is applied to a scratch copy of the crates, the tests it names are built and run, and for a
+mutant of the engine all other tests of engine and simulated device until one fails. A test is a
+file of the engine's tests, or CRATE/FILE of another crate's; CRATE/lib are its unit tests, `loom`
+the models, python/FILE a file of tests/ (or FILE::TEST). A filter may follow. A mutant that does
 not compile or does not apply is an error of the list, not a kill. Nothing in the source tree is
 changed.
 
-    scripts/mutants.py                 all of them, and a table scripts/mutants.py token fork
-    those whose name contains one of the words scripts/mutants.py --check         only whether every
-    edit applies scripts/mutants.py --baseline      only the unchanged crate: every test must pass
-    scripts/mutants.py --models        every model against the mutants that its comment says it
-    kills
+    scripts/mutants.py                 all of them, and a table
+    scripts/mutants.py token fork      those whose name, or crate, contains one of the words
+    scripts/mutants.py --check         only whether every edit applies
+    scripts/mutants.py --baseline      only the unchanged engine: every test must pass
+    scripts/mutants.py --models        every model against the mutants its comment says it kills
 """
 
 import argparse
@@ -28,9 +30,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates" / "engine"
-SIM = ROOT / "crates" / "sim"
-# Files of the simulated device, as the lists name them.
-OF_SIM = "../sim/"
+# Crates whose mutants need no others: they are built quickly.
+CORE = ("engine", "sim")
+# Folders of a crate that no test needs.
+LEFT_OUT = ("benches", "mutants", "target")
 # Cheap ones first; what no test of its own names is looked for in this order.
 FAST = [
     "order",
@@ -67,25 +70,26 @@ FAST = [
     "loom",
 ]
 LIMIT = {"loom": 60, "serial_order": 40, "sim/programs": 60}
+PYTHON_LIMIT = 300
 # Interleavings of each scenario on the simulated device.
 SIM_SEEDS = "200"
 
 
 @dataclass
 class Mutant:
-    """One way to break the engine: edits of the source, each replacing one place by another
-    text.
-    """
+    """One way to break a crate: edits of the source, each replacing one place by another text."""
 
     name: str
+    crate: str = "engine"
     rule: str = ""
     tests: list = field(default_factory=list)
-    edits: list = field(default_factory=list)  # (file, old, new)
+    edits: list = field(default_factory=list)  # (file from the root, old, new)
     equivalent: str = ""
 
 
 def parse(path):
     """Reads one list of mutants."""
+    crate = path.parent.parent.name
     mutants, file, old, new, part = [], None, [], [], None
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if part is None:
@@ -97,7 +101,7 @@ def parse(path):
             key, _, value = line.partition(":")
             value = value.strip()
             if key == "mutant":
-                mutants.append(Mutant(value))
+                mutants.append(Mutant(value, crate))
             elif key == "rule":
                 mutants[-1].rule = value
             elif key == "test":
@@ -105,7 +109,7 @@ def parse(path):
             elif key == "equivalent":
                 mutants[-1].equivalent = value
             elif key == "file":
-                file = value
+                file = os.path.normpath(f"crates/{crate}/{value}")
             else:
                 sys.exit(f"{path}:{number}: expected mutant, rule, test, equivalent, file or <<<<, found {line!r}")
         elif line == "====":
@@ -119,12 +123,12 @@ def parse(path):
 
 
 def mutated(mutant):
-    """The changed files: path below the crate, new text. Raises if an edit does not apply exactly
+    """The changed files: path from the root, new text. Raises if an edit does not apply exactly
     once.
     """
     texts = {}
     for file, old, new in mutant.edits:
-        text = texts.get(file) or (CRATE / file).read_text()
+        text = texts.get(file) or (ROOT / file).read_text()
         found = text.count(old)
         if found != 1:
             raise ValueError(f"{mutant.name}: the text to replace occurs {found} times in {file}, not once: {old!r}")
@@ -132,74 +136,130 @@ def mutated(mutant):
     return texts
 
 
-def write(path, text):
+def write(path, content):
     """Writes only what differs, so that cargo rebuilds only what changed."""
-    if not path.exists() or path.read_text() != text:
+    if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(content)
+
+
+def manifest(path):
+    """A Cargo.toml without benchmarks, and examples that lie outside of the crates."""
+    text = re.sub(r"(?m)^criterion.*\n", "", path.read_text())
+    return re.sub(r"(?ms)^\[\[(bench|example)\]\]\n.*?(?=^\[|\Z)", "", text)
 
 
 class Scratch:
-    """A workspace of its own: the engine and the simulated device, without what their tests do not
-    need.
-    """
+    """A workspace of its own, of these crates and what their tests need."""
 
-    def __init__(self, where):
-        self.where = where
+    def __init__(self, where, crates):
+        self.where, self.crates = where, crates
         self.crate = where / "crates" / "engine"
         workspace = (ROOT / "Cargo.toml").read_text()
-        members = 'members = ["crates/engine", "crates/sim"]'
-        write(where / "Cargo.toml", re.sub(r"(?m)^members = .*", members, workspace))
-        if not (where / "Cargo.lock").exists():
-            shutil.copy(ROOT / "Cargo.lock", where / "Cargo.lock")
-        for source, copy in [(CRATE, self.crate), (SIM, where / "crates" / "sim")]:
-            manifest = (source / "Cargo.toml").read_text()
-            manifest = re.sub(r"(?m)^criterion.*\n", "", manifest)
-            manifest = re.sub(r"(?ms)^\[\[bench\]\]\n.*?(?=^\[|\Z)", "", manifest)
-            write(copy / "Cargo.toml", manifest)
+        members = "members = " + json.dumps([f"crates/{name}" for name in crates])
+        write(where / "Cargo.toml", re.sub(r"(?m)^members = .*", members, workspace).encode())
+        for name in ("Cargo.lock", "README.md", "LICENSE"):
+            if not (where / name).exists():
+                shutil.copy(ROOT / name, where / name)
+        # Tests read models and recorded results.
+        for name in ("tests", "scripts", "docs"):
+            if not (where / name).exists():
+                (where / name).symlink_to(ROOT / name)
 
     def restore(self, changed=None):
         """Makes the copy equal to the source, except for the changed files."""
         changed = changed or {}
-        of_sim = {name.removeprefix(OF_SIM): text for name, text in changed.items() if name.startswith(OF_SIM)}
-        self.copy(CRATE, self.crate, changed)
-        self.copy(SIM, self.where / "crates" / "sim", of_sim)
+        for name in self.crates:
+            self.copy(Path("crates") / name, changed)
+        if "py" in self.crates:
+            self.copy(Path("python"), {})
 
-    @staticmethod
-    def copy(source, copy, changed):
-        """Makes one crate equal to its source, except for the changed files."""
-        for folder in ("src", "tests"):
-            wanted = {p.relative_to(source) for p in (source / folder).rglob("*.rs")}
-            for path in wanted:
-                write(copy / path, changed.get(str(path)) or (source / path).read_text())
-            for path in list((copy / folder).rglob("*.rs")):
-                if path.relative_to(copy) not in wanted:
-                    path.unlink()
+    def copy(self, folder, changed):
+        """Makes one folder equal to its source, except for the changed files."""
+        ours = {path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()}
+        wanted = {
+            path
+            for path in ours
+            if path.parts[2] not in LEFT_OUT and "__pycache__" not in path.parts and path.suffix != ".so"
+        }
+        for path in wanted:
+            if path.name == "Cargo.toml":
+                write(self.where / path, manifest(ROOT / path).encode())
+            elif str(path) in changed:
+                write(self.where / path, changed[str(path)].encode())
+            else:
+                write(self.where / path, (ROOT / path).read_bytes())
+        for path in list((self.where / folder).rglob("*.rs")):
+            if path.relative_to(self.where) not in wanted:
+                path.unlink()
 
     def build(self, test):
-        """Builds a test; returns its executable, or the compiler's words."""
+        """Builds a test; returns what runs it, or the compiler's words."""
         env = dict(os.environ, CARGO_PROFILE_DEV_OPT_LEVEL="1", CARGO_PROFILE_DEV_DEBUG="0", CARGO_INCREMENTAL="1")
         env["CARGO_PROFILE_RELEASE_LTO"] = "off"
         package, _, name = test.rpartition("/")
-        what = ["--test", name]
-        env["CARGO_TARGET_DIR"] = str(self.where / "target")
+        env["CARGO_TARGET_DIR"] = str(TARGET or self.where / "target")
+        if package == "python":
+            return self.build_module(env)
+        what = ["--lib"] if name == "lib" else ["--test", name]
         if test == "loom":
             what = ["--lib", "--release"]
             env["RUSTFLAGS"] = "--cfg loom"
             env["CARGO_TARGET_DIR"] = str(self.where / "target-loom")
         command = ["cargo", "test", "-q", "-j", JOBS, "-p", "mxrt-" + (package or "engine")]
         command += [*what, "--no-run", "--message-format=json"]
+        return self.cargo(command, env)
+
+    def build_module(self, env):
+        """Builds the Python module and puts it into the package; returns the interpreter."""
+        library, errors = self.cargo(
+            ["cargo", "build", "-q", "-j", JOBS, "-p", "mxrt-py", "--message-format=json"], env
+        )
+        if library is None:
+            return None, errors
+        write(self.where / "python" / "mxrt" / "_mxrt.abi3.so", Path(library).read_bytes())
+        return sys.executable, ""
+
+    def cargo(self, command, env):
+        """Runs cargo; returns the last thing it made that can be run, or the compiler's words."""
         done = subprocess.run(command, cwd=self.where, env=env, capture_output=True, text=True)
         messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode != 0:
             said = [m["message"]["rendered"] for m in messages if m.get("reason") == "compiler-message"]
             return None, "".join(said) + done.stderr
-        found = [m["executable"] for m in messages if m.get("executable")]
-        return found[-1], ""
+        programs = [m["executable"] for m in messages if m.get("executable")]
+        libraries = [f for m in messages for f in m.get("filenames", []) if f.endswith(".so") and "_mxrt" in f]
+        return (programs + libraries)[-1], ""
+
+    def run_python(self, interpreter, test, words):
+        """Runs tests of Python against the module that was built; returns what failed, or None."""
+        begin = time.time()
+        command = [interpreter, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark"]
+        command += ["tests/" + test.removeprefix("python/"), *words]
+        environment = dict(os.environ, PYTHONPATH=str(self.where / "python"))
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=PYTHON_LIMIT * PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return f"{test} (hangs)", time.time() - begin
+        seconds = time.time() - begin
+        if process.returncode == 0:
+            return None, seconds
+        if process.returncode in (4, 5):
+            return f"NO TEST of {test} matches {words}", seconds
+        failed = re.findall(r"^FAILED \S+::(\S+)", output, re.M)
+        return f"{test}: {failed[0] if failed else f'status {process.returncode}'}", seconds
 
     def run(self, executable, test, words):
         """Runs a test; returns what failed, or None."""
-        limit = LIMIT.get(test, 25) * PATIENCE
+        if test.startswith("python/"):
+            return self.run_python(executable, test, words)
+        limit = LIMIT.get(test, 90 if test.startswith(("graph/", "tensor/")) else 25) * PATIENCE
         begin = time.time()
         # On the slowest machines a test of a second takes ten; a hang takes for ever.
         environment = dict(os.environ, MXRT_SIM_SEEDS=SIM_SEEDS)
@@ -244,18 +304,21 @@ def describe(test, code, output):
 def test_file(test):
     """Where the source of a test is."""
     package, _, name = test.rpartition("/")
-    return (SIM if package == "sim" else CRATE) / "tests" / f"{name}.rs"
+    return ROOT / "crates" / (package or "engine") / "tests" / f"{name}.rs"
 
 
 def stages(mutant):
-    """Tests to try, as (name, words): those the mutant names, then everything else."""
+    """Tests to try, as (name, words): those the mutant names, then those of the engine."""
     named = [(t.split()[0], t.split()[1:]) for t in mutant.tests]
+    if mutant.crate not in CORE:
+        return named
     whole = [(t, []) for t in FAST if t == "loom" or test_file(t).exists()]
     return named + [stage for stage in whole if stage not in named]
 
 
 def judge(scratch, mutant, thorough):
     """What kills the mutant."""
+    scratch = scratch[mutant.crate in CORE]
     scratch.restore(mutated(mutant))
     tried = stages(mutant) if thorough else stages(mutant)[: max(1, len(mutant.tests))]
     for test, words in tried:
@@ -304,7 +367,7 @@ def check_models(scratch, mutants):
 
 def main():
     """Command line."""
-    global JOBS, PATIENCE
+    global JOBS, PATIENCE, TARGET
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only mutants whose name contains one of these")
     parser.add_argument("--check", action="store_true", help="only look whether every edit applies")
@@ -312,15 +375,16 @@ def main():
     parser.add_argument("--models", action="store_true", help="only the models, each against the mutants it names")
     parser.add_argument("--named-only", action="store_true", help="run only the tests that a mutant names")
     parser.add_argument("--scratch", type=Path, default=ROOT / "build" / "mutants")
+    parser.add_argument("--target", type=Path, help="cargo's target folder, instead of one below the scratch folder")
     parser.add_argument("--table", type=Path, help="append every result to this file, and leave out what is in it")
     parser.add_argument("--patience", type=int, default=1, help="times as long until a test counts as hanging")
     parser.add_argument("--jobs", default=str(os.cpu_count() or 1))
     arguments = parser.parse_args()
-    JOBS, PATIENCE = arguments.jobs, arguments.patience
-    mutants = [m for path in sorted((CRATE / "mutants").glob("*.mutant")) for m in parse(path)]
+    JOBS, PATIENCE, TARGET = arguments.jobs, arguments.patience, arguments.target
+    mutants = [m for path in sorted((ROOT / "crates").glob("*/mutants/*.mutant")) for m in parse(path)]
     names = [m.name for m in mutants]
     assert len(set(names)) == len(names), "two mutants have one name"
-    chosen = [m for m in mutants if not arguments.words or any(w in m.name for w in arguments.words)]
+    chosen = [m for m in mutants if not arguments.words or any(w in f"{m.crate}/{m.name}" for w in arguments.words)]
     stale = []
     for mutant in chosen:
         try:
@@ -331,7 +395,9 @@ def main():
     if arguments.check or stale:
         return 1 if stale else 0
 
-    scratch = Scratch(arguments.scratch)
+    every = sorted(path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml"))
+    scratches = {True: Scratch(arguments.scratch, CORE), False: Scratch(arguments.scratch / "whole", every)}
+    scratch = scratches[True]
     if arguments.baseline:
         scratch.restore()
         bad = 0
@@ -352,14 +418,15 @@ def main():
             results[line.split("|")[1].strip()] = line.split("|")[3].strip()
     for mutant in (m for m in chosen if m.name not in results):
         begin = time.time()
-        verdict, by = judge(scratch, mutant, not arguments.named_only)
+        verdict, by = judge(scratches, mutant, not arguments.named_only)
         results[mutant.name] = verdict
         line = f"| {mutant.name} | {mutant.rule} | {verdict} | {by} |"
         print(f"{line} {time.time() - begin:.0f} s", flush=True)
         if arguments.table:
             with arguments.table.open("a") as table:
                 table.write(line + "\n")
-    scratch.restore()
+    for scratch in scratches.values():
+        scratch.restore()
     count = {v: list(results.values()).count(v) for v in ("killed", "SURVIVED", "equivalent", "INVALID")}
     print(", ".join(f"{n} {v}" for v, n in count.items()))
     tried = count["killed"] + count["SURVIVED"]

@@ -409,3 +409,49 @@ def test_messages_do_not_repeat_what_is_too_long_to_be_read(mx, tmp_path: Path) 
         said = message_of(mx, call)
         assert len(said) <= 21_000
         assert "characters)..." in said
+
+
+# ---- attributes --------------------------------------------------------------------------------
+
+
+def test_attributes_that_hold_themselves_are_refused(mx) -> None:
+    endless: list = []
+    endless.append(endless)
+    deep: tuple = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    x = mx.nd.ones((3, 3))
+    for value in (endless, deep, [deep]):
+        for call in (
+            lambda value=value: mx.nd.transpose(x, axes=value),
+            lambda value=value: mx.sym.var("x", shape=value),
+            lambda value=value: mx.nd.random.uniform(shape=value),
+            lambda value=value: mx.io.CSVIter(data_csv="a", data_shape=value, batch_size=1),
+        ):
+            with pytest.raises((mx.base.MXNetError, TypeError, RecursionError)):
+                call()
+
+
+def test_attributes_are_spelt_as_mxnet_spells_them(mx) -> None:
+    text = mx._mxrt.attr_text
+    spelt = [((3,), "(3,)"), ((1, 2), "(1, 2)"), ((), "()"), ([4], "[4]"), ([(1,), None], "[(1,), None]"), (2.0, "2.0")]
+    assert [text(value) for value, _ in spelt] == [want for _, want in spelt]
+    assert text(np.float32(0.5)) == "0.5" and text(True) == "True" and text("(1,)") == "(1,)"
+
+
+def test_positions_that_are_negative_are_refused(mx) -> None:
+    x = mx.nd.arange(5)
+    with pytest.raises(IndexError):
+        mx._mxrt.gather(x, np.array([0, -1]))
+    assert x[np.array([0, -1])].asnumpy().tolist() == [0, 4], "numpy counts these from the end"
+
+
+def test_operators_that_passes_make_cannot_be_called(mx) -> None:
+    with pytest.raises(mx.base.MXNetError, match="_fused_elementwise"):
+        mx._mxrt.invoke("_fused_elementwise", (mx.nd.ones((2,)),), {"program": ""})
+    assert not any(name.startswith("_blocked") for name in mx._mxrt.operator_names())
+
+
+def test_booleans_of_other_libraries_are_0_or_1(mx) -> None:
+    truth = mx.nd.array(np.array([True, False, True]), dtype="bool")
+    assert truth.asnumpy().dtype == np.bool_ and truth.asnumpy().tolist() == [True, False, True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import threading
 import time
@@ -368,7 +369,7 @@ def test_the_trace_has_a_bar_for_each_layer_below_each_request(mx, profiler, tmp
     steps = [step["node"] for step in net.plan_report(images[:4])["steps"]]
     _, layers = bars_below(events, requests[1])
     assert [e["name"] for e in layers] == steps
-    assert all(a["ts"] + a["dur"] <= b["ts"] + 0.001 for a, b in zip(layers, layers[1:], strict=False)), "in turn"
+    assert all(a["ts"] + a["dur"] <= b["ts"] + 0.001 for a, b in itertools.pairwise(layers)), "in turn"
     large = [e for e in events if e.get("cat") == "layer" and e["args"]["request"] == requests[2]]
     assert {e["name"] for e in large} == set(steps), "a large batch runs in parts, in any threads"
     profiler.set_state("run")

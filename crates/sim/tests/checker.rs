@@ -1,7 +1,7 @@
 //! What the checker says of calls that were written down by hand: every missing order is found, and
 //! none that is there.
 
-use mxrt_engine::device::{Tag, TagAccess};
+use mxrt_engine::device::{DevicePtr, Tag, TagAccess};
 use mxrt_engine::{DeviceId, DeviceKind};
 use mxrt_sim::{Knows, LogEntry, check};
 use std::sync::Arc;
@@ -81,4 +81,44 @@ fn what_the_host_knows_orders_what_it_does_afterwards() {
     finds(&[work(0, 1, false), record(0, 1, 1), host(true)], &["host on the host writes variable 7"]);
     finds(&[work(0, 1, true), record(0, 1, 1), known.clone(), host(true)], &[]);
     finds(&[work(0, 1, true), record(0, 1, 1), known, work(1, 2, true)], &[]);
+}
+
+const MEMORY: DevicePtr = DevicePtr(4096);
+
+/// A piece of work that writes memory on a device.
+fn fill(stream: usize, op: u64) -> LogEntry {
+    let accesses = vec![TagAccess { var: op, memory: Some(MEMORY), write: true }];
+    let device = DeviceId::new(DeviceKind::SIM, 0);
+    let tag = Arc::new(Tag { op, name: format!("op{op}").into(), device, accesses, behind_all: false });
+    LogEntry::Work { stream, tag }
+}
+
+#[test]
+fn memory_that_is_given_back_while_a_stream_uses_it_is_found() {
+    let free = LogEntry::Free { ptr: MEMORY };
+    let known = LogEntry::Known { record: 1, how: Knows::Called };
+    finds(&[fill(0, 1), record(0, 1, 1), free.clone()], &["was given back while op1 (op 1, stream 0) may still"]);
+    finds(&[fill(0, 1), record(0, 1, 1), known.clone(), free.clone()], &[]);
+    // Other work on the same memory, of which the host knows nothing.
+    finds(&[fill(0, 1), record(0, 1, 1), known.clone(), fill(0, 2), free.clone()], &["while op2"]);
+    // The next owner of the memory has nothing to do with the last one.
+    finds(&[fill(0, 1), record(0, 1, 1), known, free, fill(1, 2)], &[]);
+}
+
+#[test]
+fn memory_that_does_not_exist_is_found() {
+    let LogEntry::Work { tag, .. } = fill(0, 1) else { unreachable!("it is work") };
+    finds(&[LogEntry::BadMemory { tag, ptr: MEMORY }], &["op1 uses memory"]);
+}
+
+#[test]
+fn a_host_that_waits_where_no_thread_asked_it_to_is_found() {
+    let waited = LogEntry::Known { record: 1, how: Knows::Waited };
+    let before = [work(0, 1, true), record(0, 1, 1)];
+    let with = |middle: &[LogEntry]| [&before[..], middle].concat();
+    finds(&with(&[LogEntry::MayWait(false), waited.clone()]), &["the host waits for record 1"]);
+    finds(&with(&[LogEntry::MayWait(true), waited.clone()]), &[]);
+    finds(&with(std::slice::from_ref(&waited)), &[]);
+    finds(&with(&[LogEntry::MayWait(false), LogEntry::Known { record: 1, how: Knows::Called }]), &[]);
+    assert_eq!(check::check(&with(&[LogEntry::MayWait(true), waited])).host_waits, 1);
 }

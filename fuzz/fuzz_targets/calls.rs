@@ -1,0 +1,18 @@
+//! Calls of operators, with attributes and shapes that the table of operators tells: any bytes give
+//! results or errors.
+#![no_main]
+
+#[allow(dead_code, reason = "of what is made by structure this target needs a part")]
+#[path = "../../crates/mxrt/tests/structured/mod.rs"]
+mod structured;
+
+use libfuzzer_sys::{arbitrary::Unstructured, fuzz_target};
+use structured::{Choices, calls};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut bytes = Unstructured::new(bytes);
+    let mut decide = |bound: usize| bytes.int_in_range(0..=bound - 1).unwrap_or(0);
+    let choices = &mut Choices(&mut decide);
+    let op = choices.pick(&calls::operators());
+    calls::call(choices, op);
+});
