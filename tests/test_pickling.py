@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import block_of, digits, run
+from support import DIGITS, block_of, digits, run
 
 
 @pytest.fixture
@@ -92,6 +92,69 @@ def test_parameters_arrays_symbols_contexts_and_errors(mx, net) -> None:
         net(mx.nd.ones((1, 3, 8, 8)))
     for other in copies(caught.value):
         assert (type(other), str(other), other.node) == (type(caught.value), str(caught.value), caught.value.node)
+
+
+def module_of(mx):
+    module = mx.mod.Module.load(str(DIGITS / "digits_cnn"), 0, data_names=["data"], label_names=None)
+    module.bind([("data", (5, 1, 8, 8))])
+    return module
+
+
+def outputs_of(mx, module, images):
+    module.forward(mx.io.DataBatch([mx.nd.array(images)]))
+    return module.get_outputs()[0].asnumpy()
+
+
+def test_modules_give_the_same_bits(mx) -> None:
+    images = digits(5)[0]
+    bound = module_of(mx)
+    fresh = copies(bound)
+    want = outputs_of(mx, bound, images)
+    for other in [*fresh, *copies(bound)]:
+        assert np.array_equal(outputs_of(mx, other, images), want)
+        assert (other.data_shapes, other.output_shapes) == (bound.data_shapes, bound.output_shapes)
+        assert list(other.get_params()[0]) == list(bound.get_params()[0])
+        other.logger.debug("it has a logger")
+    unbound = mx.mod.Module.load(str(DIGITS / "digits_cnn"), 0, data_names=["data"], label_names=None)
+    for other in copies(unbound):
+        assert not other.binded
+        other.bind([("data", (5, 1, 8, 8))])
+        assert np.array_equal(outputs_of(mx, other, images), want)
+
+
+def test_a_copy_of_a_module_has_parameters_of_its_own(mx) -> None:
+    images = digits(5)[0]
+    module = module_of(mx)
+    want = outputs_of(mx, module, images)
+    for other in copies(module):
+        arguments, states = other.get_params()
+        other.set_params({name: value * 0 for name, value in arguments.items()}, states)
+        assert not np.array_equal(outputs_of(mx, other, images), want)
+    assert np.array_equal(outputs_of(mx, module, images), want)
+
+
+def bucket_of(key):
+    import mxrt as mx
+
+    return mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, flatten=False, name="dense"), ["data"], None
+
+
+def test_modules_of_modules_survive(mx) -> None:
+    bucketing = mx.mod.BucketingModule(bucket_of, default_bucket_key=6)
+    bucketing.bind([("data", (2, 6, 4))])
+    bucketing.init_params(mx.init.One())
+    sequential = mx.mod.SequentialModule()
+    sequential.add(mx.mod.Module(mx.sym.relu(mx.sym.var("data")), label_names=None))
+    sequential.add(mx.mod.Module(bucket_of(0)[0], label_names=None), auto_wiring=True)
+    sequential.bind([("data", (2, 4))])
+    sequential.init_params(mx.init.One())
+    for module, shape in ((bucketing, (2, 6, 4)), (sequential, (2, 4))):
+        batch = mx.io.DataBatch([mx.nd.ones(shape)], bucket_key=shape[1], provide_data=[("data", shape)])
+        module.forward(batch)
+        want = module.get_outputs()[0].asnumpy()
+        for other in copies(module):
+            other.forward(batch)
+            assert np.array_equal(other.get_outputs()[0].asnumpy(), want)
 
 
 SPAWN = """

@@ -28,6 +28,18 @@ class BaseModule:
         self.params_initialized = False
         self.optimizer_initialized = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and copies take: outputs, monitors and compiled forms stay with the process."""
+        state = self.__dict__.copy()
+        if state["logger"] is logging:
+            state["logger"] = None  # a module, which pickle does not take
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.logger is None:
+            self.logger = logging
+
     # ---- what a kind of module has to provide ----------------------------------------------------
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:

@@ -70,6 +70,15 @@ class BucketingModule(BaseModule):
         self._current: Module | None = None
         self._held: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        settings = {**self._settings, "logger": None if self._settings["logger"] is logging else self.logger}
+        return {**super().__getstate__(), "_settings": settings, "_lock": None, "_mine": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._settings["logger"] = self._settings["logger"] or logging
+        self._lock, self._mine = fork_safe_lock(), threading.local()
+
     @staticmethod
     def load(
         prefix: str,

@@ -113,6 +113,15 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._mine = threading.local()
         self._monitored: list[Executor] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        of_process = {"_op": None, "_lender": None, "_bound": None, "_outputs": None, "_mine": None, "_monitored": []}
+        return {**super().__getstate__(), **of_process}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._mine = threading.local()
+        self._op = CachedOp(self._symbol) if self.binded else None
+
     def _check_names(self, names: list[str], kind: str, required: bool) -> None:
         for name in names:
             if name in self._arguments:
