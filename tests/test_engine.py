@@ -390,7 +390,7 @@ def test_iterations_of_a_loop_lie_below_its_bar(mx, profiler, tmp_path) -> None:
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     (request,) = {e["args"]["request"] for e in events if "request" in e.get("args", {})}
     _, layers = bars_below(events, request)
-    (loop,) = [e for e in layers if e["name"] == "loop"]
+    (loop,) = [e for e in layers if e["args"]["operator"] == "_foreach"]
     inner = [e for e in layers if e["name"] == "sine"]
     assert len(inner) == 5
     for bar in inner:

@@ -6,6 +6,7 @@ use crate::{NDArray, TensorMut, TensorRef, TensorType};
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Engine, FailureKind, OpError};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Where the bytes of an array are. With its type this is the array, but without a claim on its
@@ -93,6 +94,9 @@ impl<'a> From<Typed<'a>> for Span<'a> {
     }
 }
 
+/// Outputs that are compared each with each.
+const FEW_OUTPUTS: usize = 16;
+
 /// Memory in the place of outputs that overlap what is read, or each other; one entry for every
 /// output.
 #[derive(Default)]
@@ -105,12 +109,26 @@ impl Aside {
         read: impl Iterator<Item = Span<'a>> + Clone,
         outputs: &[Typed<'a>],
     ) -> Result<Aside, OpError> {
-        let memory = outputs.iter().enumerate().map(|(i, output)| {
-            let before = outputs[..i].iter().map(|other| Span::from(*other));
-            let shared = read.clone().chain(before).any(|other| other.overlaps(Span::from(*output)));
-            if shared { allocate(engine, output.1.bytes()).map(Some) } else { Ok(None) }
-        });
-        Ok(Aside(memory.collect::<Result<_, _>>()?))
+        let mut memory = SmallVec::with_capacity(outputs.len());
+        if outputs.len() <= FEW_OUTPUTS {
+            for (i, output) in outputs.iter().enumerate() {
+                let before = outputs[..i].iter().map(|other| Span::from(*other));
+                let shared = read.clone().chain(before).any(|other| other.overlaps(Span::from(*output)));
+                memory.push(if shared { Some(allocate(engine, output.1.bytes())?) } else { None });
+            }
+            return Ok(Aside(memory));
+        }
+        // Each with each would be quadratic.
+        let mut used: HashMap<*const Chunk, Vec<Span<'a>>> = HashMap::new();
+        read.for_each(|span| used.entry(Arc::as_ptr(span.chunk)).or_default().push(span));
+        for output in outputs {
+            let span = Span::from(*output);
+            let others = used.entry(Arc::as_ptr(span.chunk)).or_default();
+            let shared = others.iter().any(|other| other.overlaps(span));
+            others.push(span);
+            memory.push(if shared { Some(allocate(engine, output.1.bytes())?) } else { None });
+        }
+        Ok(Aside(memory))
     }
 
     /// Where the outputs are to be computed. Only called while the running operation holds their

@@ -69,6 +69,11 @@ fn what_no_thread_has_written_reads_as_zeros() {
         let part = fresh.view(100, Shape::new(&[2])).expect("it fits");
         plus_one(&array(&[2], &[1.0, 2.0]), &part);
         assert_eq!(values(&fresh)[98..104], [0.0, 0.0, 2.0, 3.0, 0.0, 0.0]);
+        // Also where the first thing that happens is a write of a part.
+        drop((fresh, part, array(&[500], &[9.0; 500])));
+        let other = empty(&[500]);
+        plus_one(&array(&[2], &[1.0, 2.0]), &other.view(100, Shape::new(&[2])).expect("it fits"));
+        assert_eq!(values(&other)[98..104], [0.0, 0.0, 2.0, 3.0, 0.0, 0.0], "round {round}");
     }
 }
 
@@ -115,6 +120,31 @@ fn an_output_that_lies_over_an_input_is_computed_aside() {
         },
     );
     assert_eq!(values(&whole), [2.0, 8.0, 8.0, 8.0, 8.0]);
+}
+
+#[test]
+fn many_outputs_that_lie_over_others_are_computed_aside() {
+    let whole = array(&[101], &(0..101).map(|i| i as f32).collect::<Vec<_>>());
+    // Each lies over half of the next one, and the first over the input.
+    let views: Vec<NDArray> = (0..50).map(|i| whole.view(2 * i, Shape::new(&[3])).expect("it fits")).collect();
+    let (inputs, outputs) = ([&whole], views.iter().collect::<Vec<_>>());
+    launch(
+        engine(),
+        Launch { name: "many".into(), inputs: &inputs, outputs: &outputs, cost: Cost::Small },
+        |_, ins, outs| {
+            for (i, out) in outs.iter_mut().enumerate() {
+                let from = ins[0].as_slice::<f32>()?;
+                out.as_mut_slice::<f32>()?.copy_from_slice(&[from[i] * 10.0, from[i + 50] * 10.0, -1.0]);
+            }
+            Ok(())
+        },
+    );
+    let want = |i: usize| match (i % 2, i) {
+        (_, 100) => -1.0,
+        (0, _) => 10.0 * (i / 2) as f32,
+        (_, _) => 10.0 * (i / 2 + 50) as f32,
+    };
+    assert_eq!(values(&whole), (0..101).map(want).collect::<Vec<_>>());
 }
 
 #[test]
