@@ -205,8 +205,20 @@ soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulat
 exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour)
 	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/test_exits.py
 
+.PHONY: forks
+forks: $(STAMPS)/installed $(STAMPS)/test-tools ## 2,000 forks beside every kind of call, each child computes, compiles and loads (half an hour)
+	MXRT_FORKS=$(call count,143,1800) $(PY) -m pytest tests/test_forks.py
+
+.PHONY: crowd
+crowd: $(STAMPS)/installed $(STAMPS)/test-tools ## 960 callers, one call in a hundred wrong, for five minutes: right answers and flat memory
+	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/test_crowd.py
+
+.PHONY: generated
+generated: | check-tools ## 30,000 operator calls and as many symbol files made by structure, each ends in an answer or an error (minutes)
+	MXRT_TEST_SECONDS=3600 MXRT_GENERATED=$(call count,30000,600) cargo test -q -p mxrt --locked --test generated -- --nocapture
+
 .PHONY: fuzz
-fuzz: | check-tools ## damaged files against the readers, guided by coverage (ten minutes for each target); ARGS=symbol for one
+fuzz: | check-tools ## files and calls that nobody would write, guided by coverage (ten minutes for each target); ARGS=symbol for one
 	scripts/fuzz.sh run $(or $(SECONDS),600) $(ARGS)
 
 .PHONY: fuzz-replay
@@ -241,7 +253,7 @@ sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source dist
 # What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and
 # after changes of kernels or engine.
 .PHONY: prove
-prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds and exits, mutants (four hours)
+prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (five and a half hours)
 	$(MAKE) asan-kernels
 	$(MAKE) memcheck
 	$(MAKE) tsan
@@ -251,6 +263,9 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
 	$(MAKE) exits
+	$(MAKE) forks
+	$(MAKE) crowd
+	$(MAKE) generated
 	$(MAKE) soak
 	$(MAKE) mutants
 	@echo "make prove: all passed"
