@@ -70,3 +70,19 @@ impl Faults {
         hit.map(|i| classify(self.0.remove(i).code))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_hit_the_call_and_the_device_that_they_are_for() {
+        let mut faults = Faults::default();
+        faults.add(Fault { device: 1, call: Call::Copy, after: 1, code: 2 });
+        for (device, call) in [(0, Call::Copy), (1, Call::Launch), (1, Call::Copy), (0, Call::Copy)] {
+            assert_eq!(faults.next(device, call).map(|error| error.code), None, "{device} {call:?}");
+        }
+        assert_eq!(faults.next(1, Call::Copy).map(|error| error.code), Some(2));
+        assert!(faults.next(1, Call::Copy).is_none(), "once");
+    }
+}

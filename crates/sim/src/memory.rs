@@ -64,3 +64,20 @@ impl Memory {
         self.blocks.range(..=ptr.0).next_back().is_some_and(|(start, bytes)| ptr.0 < start + (*bytes).max(1) as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_memory_holds_no_zeros() {
+        let mut memory = Memory::default();
+        let ptr = memory.alloc(64, 64).expect("there is as much");
+        let raw: *const u8 = std::ptr::with_exposed_provenance(ptr.0 as usize);
+        // SAFETY: the block has 64 bytes, and no other thread knows it.
+        let bytes = unsafe { std::slice::from_raw_parts(raw, 64) };
+        assert!(bytes.iter().all(|byte| *byte != 0), "{bytes:?}");
+        assert_eq!((memory.alloc(1, 64), memory.used()), (None, 64), "there is no more");
+        assert!(memory.free(ptr) && !memory.free(ptr));
+    }
+}

@@ -198,6 +198,10 @@ fn a_copy_of_a_region_is_in_order_with_what_was_pushed_before() {
     let row = Region { start: 0, axes: [(3, 1)].into_iter().collect() };
     copy_region(&from, row, &from, one).expect("it fits");
     assert_eq!(values(&from), [5.0, 5.0, 5.0, 4.0, 5.0, 6.0]);
+    let backwards = Region { start: 5, axes: [(6, -1)].into_iter().collect() };
+    let forwards = Region { start: 0, axes: [(6, 1)].into_iter().collect() };
+    copy_region(&from, backwards, &from, forwards).expect("it fits");
+    assert_eq!(values(&from), [6.0, 5.0, 4.0, 5.0, 5.0, 5.0], "it reads what was there before");
     for (start, axis) in [(1, (3, 3)), (1, (3, -1)), (7, (1, 1)), (0, (2, isize::MIN))] {
         let wrong = Region { start, axes: [axis].into_iter().collect() };
         let into = Region { start: 0, axes: [(axis.0, 0)].into_iter().collect() };

@@ -208,8 +208,15 @@ impl<'a> PlanBuilder<'a> {
         let ins = node.inputs.iter().map(|v| self.type_of(*v).cloned()).collect::<Result<_, _>>()?;
         let outs = (0..node.op.num_outputs(&node.attrs))
             .map(|o| self.type_of(Value::Node(n, o)).cloned())
-            .collect::<Result<_, _>>()?;
-        Ok((ins, outs))
+            .collect::<Result<Vec<_>, _>>()?;
+        match outs.iter().find(|t| t.checked_bytes().is_none_or(|bytes| isize::try_from(bytes).is_err())) {
+            None => Ok((ins, outs)),
+            Some(large) => {
+                let message = format!("a value of {large} is larger than the address space");
+                let error = OpError::new(FailureKind::Memory, message);
+                Err(describe(error, (node.stands_for, &node.name, &node.attr_text), ins.iter()))
+            }
+        }
     }
 
     fn bind(&self, n: usize) -> Result<BoundNode, OpError> {
@@ -252,7 +259,7 @@ impl<'a> PlanBuilder<'a> {
         interrupter.check()?;
         let (steps, arena_bytes) = ArenaLayout::new(&self, drafts, &made_in_place).finish();
         let made_by = makers(&steps, outputs.len())?;
-        let cost_ns = steps.iter().map(|s| s.kernel.cost_ns()).sum();
+        let cost_ns = steps.iter().fold(0u64, |sum, s| sum.saturating_add(s.kernel.cost_ns()));
         let consts = ConstPlan::new(nodes, self.slots, inputs);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         let notes = self.options.kernel.notes().collect();

@@ -74,7 +74,7 @@ impl FlowMemory {
     fn new(arena: usize, states: &[TensorType], condition: usize) -> FlowMemory {
         let mut bytes = aligned(arena);
         let mut next = |size: usize| {
-            let range = bytes..bytes + size;
+            let range = bytes..bytes.saturating_add(size);
             bytes = aligned(range.end);
             range
         };

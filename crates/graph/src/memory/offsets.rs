@@ -14,9 +14,9 @@ pub struct Lifetime {
     pub last: usize,
 }
 
-/// Rounds up to the arena's alignment.
+/// Rounds up to the arena's alignment. Sums saturate here: no pool has so much.
 pub fn aligned(bytes: usize) -> usize {
-    bytes.div_ceil(ALIGN) * ALIGN
+    bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX - ALIGN + 1)
 }
 
 /// Gives every value an offset so that values in use at the same time never share bytes. Returns
@@ -30,17 +30,19 @@ pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut total = 0;
     for i in order {
         let mut taken: Vec<(usize, usize)> = Vec::new();
-        placed.meeting(&values[i], &mut |p| taken.push((offsets[p], offsets[p] + aligned(values[p].bytes))));
+        placed.meeting(&values[i], &mut |p| {
+            taken.push((offsets[p], offsets[p].saturating_add(aligned(values[p].bytes))))
+        });
         taken.sort_unstable();
-        let mut at = 0;
+        let mut at = 0usize;
         for (start, end) in taken {
-            if at + aligned(values[i].bytes) <= start {
+            if at.saturating_add(aligned(values[i].bytes)) <= start {
                 break;
             }
             at = at.max(end);
         }
         offsets[i] = at;
-        total = total.max(at + aligned(values[i].bytes));
+        total = total.max(at.saturating_add(aligned(values[i].bytes)));
         placed.insert(i, &values[i]);
     }
     (offsets, total)

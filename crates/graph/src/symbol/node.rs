@@ -234,8 +234,9 @@ impl Node {
         let Some(op) = self.op else { return Ok(()) };
         let want = op.num_inputs(self.parsed());
         let have = self.inputs.len();
-        // control flow counts its graphs among its arguments
-        if want != have && want != have + self.subgraphs.len() {
+        // Control flow counts its graphs among its arguments.
+        let graphs = if self.wiring.is_some() { self.subgraphs.len() } else { 0 };
+        if want != have && want != have + graphs {
             let names = match op.inputs {
                 Inputs::Variadic { count, .. } => format!("{count}={want}"),
                 _ => op.input_names(self.parsed()).join(", "),

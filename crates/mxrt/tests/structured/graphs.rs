@@ -1,7 +1,7 @@
 //! Symbol files.
 
 use super::calls::{attributes, operators};
-use super::{Choices, ODD_NUMBERS, engine, filled};
+use super::{Choices, ODD_NUMBERS, engine, filled, have_values};
 use mxrt::{CachedOp, CachedOpFlags, DType, LoadOptions, NDArray, PartialShape, Shape, Symbol, TensorType};
 
 /// What became of a file.
@@ -277,5 +277,5 @@ fn called(choices: &mut Choices<'_>, symbol: &Symbol, names: &[String]) -> Optio
     }
     let op = CachedOp::new(engine(), symbol, &CachedOpFlags::default()).ok()?;
     let results = op.call(&arrays.iter().collect::<Vec<_>>()).ok()?;
-    results.iter().all(|result| result.read().is_ok()).then_some(())
+    have_values(&results).then_some(())
 }

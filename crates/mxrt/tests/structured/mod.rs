@@ -6,7 +6,7 @@
 pub mod calls;
 pub mod graphs;
 
-use mxrt::{Config, Context, DType, Engine, NDArray, Shape, TensorType};
+use mxrt::{Config, Context, DType, Engine, FailureKind, NDArray, Shape, TensorType, WaitError};
 use std::sync::LazyLock;
 
 /// Where decisions come from: a number below another one, which is not 0.
@@ -54,6 +54,19 @@ pub fn engine() -> &'static Engine {
         engine
     });
     *ENGINE
+}
+
+/// Whether there are results. A panic is never an answer, also one that became a failure.
+fn have_values(results: &[NDArray]) -> bool {
+    let read = |result: &NDArray| match result.read() {
+        Ok(_) => true,
+        Err(WaitError::Failed(failure)) => {
+            assert_ne!(failure.kind(), FailureKind::Panic, "{failure}");
+            false
+        }
+        Err(_) => false,
+    };
+    results.iter().all(read)
 }
 
 /// An array of small numbers of either sign, whole ones where others do not fit.
