@@ -29,7 +29,7 @@ class BaseModule:
         self.optimizer_initialized = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle and copies take: outputs, monitors and compiled forms stay with the process."""
+        """What pickle and copies take: outputs, monitors and compiled forms stay here."""
         state = self.__dict__.copy()
         if state["logger"] is logging:
             state["logger"] = None  # a module, which pickle does not take
