@@ -109,7 +109,7 @@ impl OpTest {
             Some(packing) => {
                 let chosen: Vec<TensorRef<'_>> = packing.inputs().iter().map(|i| refs[*i]).collect();
                 let mut memory = Aligned::new(packing.bytes());
-                packing.pack(&chosen, memory.bytes_mut())?;
+                packing.pack(&Serial, &chosen, memory.bytes_mut())?;
                 Some(memory)
             }
         };

@@ -236,7 +236,7 @@ fn run_on_zeros(kernel: &dyn Kernel, signature: &Signature<'_>) {
     let packed = kernel.packing().map(|packing| {
         let chosen: Vec<TensorRef<'_>> = packing.inputs().iter().map(|i| refs[*i]).collect();
         let mut block = Zeros::new(packing.bytes());
-        packing.pack(&chosen, block.bytes_mut()).expect("weights of the right shape can be packed");
+        packing.pack(&Serial, &chosen, block.bytes_mut()).expect("weights of the right shape can be packed");
         assert!(!packing.key().is_empty());
         block
     });

@@ -1,5 +1,6 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
+use crate::derived::DerivedValues;
 use crate::memory::Memory;
 use crate::params::Gates;
 use crate::place::Span;
@@ -26,6 +27,8 @@ pub(crate) struct Chunk {
     pub(crate) gates: Gates,
     /// Whether the content is elsewhere for the time being.
     pub(crate) release: ReleaseState,
+    /// What was computed from the content.
+    pub(crate) derived: DerivedValues,
 }
 
 impl Chunk {
@@ -45,6 +48,7 @@ impl Chunk {
     /// The memory for an operator that changes some of it. Called under a grant to write, as is the
     /// next one.
     pub(crate) fn block_to_change(&self) -> Result<&Memory, OpError> {
+        self.derived.clear();
         match self.block()? {
             block if block.writable() => Ok(block),
             block => self.make_own(Some(block)),
@@ -53,11 +57,23 @@ impl Chunk {
 
     /// The memory for an operator that overwrites all of it: nothing is cleared.
     pub(crate) fn block_to_overwrite(&self) -> Result<&Memory, OpError> {
+        self.derived.clear();
         match self.present() {
             Some(block) if block.writable() => self.forget(block).map(|()| block),
             Some(_) => self.make_own(None),
             None => self.make_block(false),
         }
+    }
+
+    /// The number of writes that changed the content. Under a grant, as in [`NDArray::value_key`].
+    pub(crate) fn content_version(&self) -> u64 {
+        // A release counts as a write, but changes nothing.
+        self.var.version().wrapping_sub(self.release.unchanged_writes())
+    }
+
+    /// Whether no other library has an address that it may write to.
+    pub(crate) fn is_written_by_the_engine_alone(&self) -> bool {
+        self.present().is_some_and(|memory| memory.block().is_some() || !memory.writable()) && !self.address_is_known()
     }
 
     /// Memory instead of some that may only be read, which stays for the thread that has its
@@ -144,6 +160,7 @@ impl NDArray {
                 allocating: Mutex::new(()),
                 gates: Gates::default(),
                 release: ReleaseState::default(),
+                derived: DerivedValues::default(),
             }),
             cancel_guard: None,
             offset: 0,
@@ -270,8 +287,7 @@ impl NDArray {
     /// Key of the value that this view holds once all work pushed so far is done: equal keys, equal
     /// content. Only meaningful inside an operator that holds a grant, or while no thread writes.
     pub fn value_key(&self) -> (u64, u64, usize) {
-        // A release counts as a write, but changes nothing.
-        (self.chunk.var.id(), self.chunk.var.version().wrapping_sub(self.chunk.release.unchanged_writes()), self.offset)
+        (self.chunk.var.id(), self.chunk.content_version(), self.offset)
     }
 
     /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it

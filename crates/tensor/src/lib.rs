@@ -6,6 +6,7 @@
 mod array;
 pub mod attrs;
 mod context;
+mod derived;
 mod device;
 mod dtype;
 mod exchange;
@@ -22,6 +23,7 @@ mod view;
 
 pub use array::{Interest, NDArray, copied};
 pub use context::{Context, DeviceType};
+pub use derived::DerivedFrom;
 pub use device::{DeviceLaunch, launch_on};
 pub use dtype::{DType, Element, UnknownDType};
 pub use exchange::{DeviceImport, Shared};

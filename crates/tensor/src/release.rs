@@ -152,6 +152,11 @@ impl Chunk {
         self.with_record(|record| record.never = true);
     }
 
+    /// Whether its address has left the engine's order.
+    pub(crate) fn address_is_known(&self) -> bool {
+        self.with_record(|record| record.never)
+    }
+
     /// Releases the memory. Called under a grant to write.
     fn release_memory(&self, memory: &Memory, source: Box<dyn RestoreSource>) {
         self.with_record(|record| {

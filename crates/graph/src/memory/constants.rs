@@ -8,7 +8,7 @@
 use super::fingerprint::Fingerprint;
 use super::shared::SHARED;
 use crate::ir::Value;
-use crate::run::execute::PlanRequest;
+use crate::run::execute::{PlanRequest, RunSite};
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeRwLock as RwLock};
@@ -449,7 +449,7 @@ impl MadeConsts<'_> {
                     let chosen: Vec<TensorRef<'_>> =
                         packing.inputs().iter().filter_map(|i| inputs.get(*i).copied()).collect();
                     let mut block = allocate(self.request.site.memory(), packing.bytes())?;
-                    packing.pack(&chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
+                    packing.pack(self.request.site.par(), &chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
                     Some(block)
                 }
             };
@@ -496,15 +496,11 @@ pub fn allocate(memory: &'static MemoryPool, bytes: usize) -> Result<Block, OpEr
 }
 
 /// Packs with `kernel`, into a block of its own.
-pub fn pack_with(
-    kernel: &dyn Kernel,
-    memory: &'static MemoryPool,
-    inputs: &[TensorRef<'_>],
-) -> Result<ConstBlock, OpError> {
+pub fn pack_with(kernel: &dyn Kernel, site: &dyn RunSite, inputs: &[TensorRef<'_>]) -> Result<ConstBlock, OpError> {
     let Some(packing) = kernel.packing() else {
         return Err(OpError::new(FailureKind::Operator, "the kernel of a packed step does not pack"));
     };
-    let mut block = allocate(memory, packing.bytes())?;
-    packing.pack(inputs, &mut block.as_mut_slice()[..packing.bytes()])?;
+    let mut block = allocate(site.memory(), packing.bytes())?;
+    packing.pack(site.par(), inputs, &mut block.as_mut_slice()[..packing.bytes()])?;
     Ok(ConstBlock { block, bytes: packing.bytes() })
 }

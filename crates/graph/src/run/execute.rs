@@ -84,7 +84,7 @@ impl Plan {
     pub fn constants(&self, request: &PlanRequest<'_>) -> Arc<ConstSet> {
         let set = self.consts.current(request, &|packing, inputs| {
             let step = &self.steps[packing.step];
-            pack_with(&*step.kernel, request.site.memory(), inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
+            pack_with(&*step.kernel, request.site, inputs).map_err(|e| e.op(step.stands_for).node(&*step.name))
         });
         if set.is_fresh() {
             request.site.packed(self.packed_params(&set, request.inputs));
@@ -261,7 +261,7 @@ fn try_step(
         (Some(PackedPlace::Arena(_)), Some(packing)) => {
             let chosen: SmallVec<[TensorRef<'_>; 4]> =
                 packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();
-            packing.pack(&chosen, fresh)?;
+            packing.pack(request.site.par(), &chosen, fresh)?;
             Some(&*fresh)
         }
         _ => None,

@@ -20,7 +20,7 @@ pub use output::Epilogue;
 
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;
-use crate::par::Par;
+use crate::par::{Par, chunk_rows, par_chunks_mut};
 use crate::simd::{Dst, LANES, Src};
 use live::Live;
 use output::{Output, check_output};
@@ -116,12 +116,23 @@ impl Sgemm {
         self.compact
     }
 
+    /// Columns of B and C.
+    pub fn columns(&self) -> usize {
+        self.n
+    }
+
+    /// Products in a sum.
+    pub fn depth(&self) -> usize {
+        self.k
+    }
+
     /// The instruction set it runs on.
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    fn panel(&self) -> usize {
+    /// Columns of a panel of packed B.
+    pub fn panel(&self) -> usize {
         tile_size(self.isa).blocks * LANES
     }
 
@@ -131,22 +142,44 @@ impl Sgemm {
         if self.compact { compact::packed_len(self, plain) } else { plain }
     }
 
-    /// Packs B, `[k, n]`, in panels of columns; missing columns are zero. Independent of m.
+    /// Packs B, `[k, n]`, in panels of columns, each `[k, panel]`; missing columns are zero.
+    /// Independent of m.
     ///
     /// # Panics
     /// If B is smaller than k x n or `out` than [`packed_len`](Self::packed_len).
     pub fn pack(&self, b: Matrix<'_>, out: &mut [f32]) {
         b.check("B", self.k, self.n);
-        let width = self.panel();
         assert!(out.len() >= self.packed_len(), "packing B needs {} elements, got {}", self.packed_len(), out.len());
         if self.compact {
             return compact::pack(self, b, out);
         }
+        self.pack_panels(0, b, &mut out[..self.packed_len()]);
+    }
+
+    /// The same bits, with panels as the chunks of a loop.
+    ///
+    /// # Panics
+    /// As [`pack`](Self::pack).
+    pub fn pack_in_parallel(&self, par: &dyn Par, b: Matrix<'_>, out: &mut [f32]) {
+        let panel = self.panel() * self.k;
+        if self.compact || out.len() < self.packed_len() {
+            return self.pack(b, out);
+        }
+        b.check("B", self.k, self.n);
+        let panels = chunk_rows::<f32>(panel);
+        par_chunks_mut(par, &mut out[..self.packed_len()], panels * panel, |chunk, out| {
+            self.pack_panels(chunk * panels, b, out);
+        });
+    }
+
+    /// Packs panels from number `first` on, as many as `out` has room for.
+    fn pack_panels(&self, first: usize, b: Matrix<'_>, out: &mut [f32]) {
+        let width = self.panel();
         if self.k == 0 {
             return;
         }
-        for (p, panel) in out[..self.packed_len()].chunks_exact_mut(width * self.k).enumerate() {
-            let first = p * width;
+        for (p, panel) in out.chunks_exact_mut(width * self.k).enumerate() {
+            let first = (first + p) * width;
             let cols = width.min(self.n - first);
             if b.col_stride == 1 {
                 for (i, row) in panel.chunks_exact_mut(width).enumerate() {

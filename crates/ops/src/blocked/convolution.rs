@@ -9,6 +9,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape};
 use mxrt_kernels::conv::{ConvEpilogue, ConvKernel, PooledKernel, Residual};
+use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef, TensorType};
 
 /// Rows of the table.
@@ -184,7 +185,7 @@ impl Packing for BlockedConvolution {
         self.kernel.packed_len() * size_of::<f32>()
     }
 
-    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
         self.kernel.pack(elements(weight)?, scratch(out, self.kernel.packed_len())?);
         Ok(())

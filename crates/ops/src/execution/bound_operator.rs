@@ -1,14 +1,14 @@
 //! Operators bound to types: what imperative calls run.
 
 use super::invoke::{Invocation, context_of};
-use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, RandomKey, Signature, bind_kernel};
+use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, Packing, RandomKey, Signature, bind_kernel};
 use crate::definition::{Attrs, Inputs, OpDef, infer_with_outputs};
 use mxrt_engine::memory::ALIGN;
 use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
 use mxrt_tensor::{
-    ArrayTypes, Context, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, describe_inputs, launch_on,
-    launch_typed,
+    ArrayTypes, Context, DerivedFrom, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, describe_inputs,
+    launch_on, launch_typed,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,6 +21,22 @@ pub(crate) struct BoundOperator {
     outputs: SmallVec<[TensorType; 1]>,
     kernel: Box<dyn Kernel>,
     cost: Cost,
+    packed: Option<PackedInput>,
+}
+
+/// The one input that the kernel reads in packed form.
+struct PackedInput {
+    input: usize,
+    /// names the form and the type of the input
+    form: Arc<str>,
+}
+
+impl PackedInput {
+    fn of(kernel: &dyn Kernel, inputs: &[TensorType]) -> Option<PackedInput> {
+        let packing = kernel.packing()?;
+        let [input] = packing.inputs()[..] else { return None };
+        Some(PackedInput { input, form: format!("{} of {}", packing.key(), inputs.get(input)?).into() })
+    }
 }
 
 impl ArrayTypes for BoundOperator {
@@ -59,7 +75,9 @@ impl BoundOperator {
         match chosen {
             Ok((outputs, kernel)) => {
                 let cost = Cost::of(kernel.cost_ns());
-                Ok(BoundOperator { def, attrs, inputs: types, outputs: outputs.into_iter().collect(), kernel, cost })
+                let packed = PackedInput::of(&*kernel, &types);
+                let outputs = outputs.into_iter().collect();
+                Ok(BoundOperator { def, attrs, inputs: types, outputs, kernel, cost, packed })
             }
             Err(error) => Err(describe(error, def, &attrs, &types)),
         }
@@ -105,14 +123,21 @@ impl BoundOperator {
             return Ok(results);
         }
         let spec = Launch { name: self.def.name.into(), inputs, outputs: &outputs, cost: self.cost };
+        // Closures of their own, of which the last fits into an op of the engine.
         if self.def.random {
             let key = call.random.draw();
             launch_typed(call.engine, spec, self.clone(), move |bound, ctx, ins, outs| {
-                bound.run(ctx, ins, outs, Some(key))
+                bound.run(ctx, ins, outs, None, Some(key))
+            });
+        } else if let Some(array) = self.packed.as_ref().and_then(|packed| inputs.get(packed.input)) {
+            let weights = array.derived();
+            launch_typed(call.engine, spec, self.clone(), move |bound, ctx, ins, outs| {
+                bound.run(ctx, ins, outs, Some(&weights), None)
             });
         } else {
-            // A closure of its own, which fits into an op of the engine.
-            launch_typed(call.engine, spec, self.clone(), |bound, ctx, ins, outs| bound.run(ctx, ins, outs, None));
+            launch_typed(call.engine, spec, self.clone(), |bound, ctx, ins, outs| {
+                bound.run(ctx, ins, outs, None, None)
+            });
         }
         drop(outputs);
         Ok(results)
@@ -134,28 +159,61 @@ impl BoundOperator {
         let body =
             move |(), ctx: &KernelCtx<'_>, ins: &[TensorRef<'_>], outs: &mut [TensorMut<'_>], scratch: &mut [u8]| {
                 let (workspace, packed) = scratch.split_at_mut(workspace);
-                let done = bound.compute(&DevicePar(ctx), ins, outs, workspace, packed, key);
-                done.map_err(|e| bound.describe(e))
+                let par = DevicePar(ctx);
+                let mut compute = || match bound.kernel.packing() {
+                    Some(packing) => {
+                        bound.pack(packing, &par, ins, packed)?;
+                        bound.compute(&par, ins, outs, workspace, Some(packed), key)
+                    }
+                    None => bound.compute(&par, ins, outs, workspace, None, key),
+                };
+                compute().map_err(|e| bound.describe(e))
             };
         launch_on(call.engine, work, |_| (), body)
     }
 
+    /// `weights` is the array that is packed; its packing stays with it.
     fn run(
         &self,
         ctx: &RunCtx<'_>,
         inputs: &[TensorRef<'_>],
         outputs: &mut [TensorMut<'_>],
+        weights: Option<&DerivedFrom>,
         random: Option<RandomKey>,
     ) -> Result<(), OpError> {
-        let memory = ctx.engine().memory();
+        let (memory, par) = (ctx.engine().memory(), EnginePar(ctx));
         let alloc = |bytes| memory.alloc(bytes).map_err(OpError::from);
         let mut compute = || {
             let mut workspace = alloc(self.kernel.workspace())?;
-            let mut packed = self.kernel.packing().map(|packing| alloc(packing.bytes())).transpose()?;
-            let packed = packed.as_mut().map_or(&mut [][..], |block| block.as_mut_slice());
-            self.compute(&EnginePar(ctx), inputs, outputs, workspace.as_mut_slice(), packed, random)
+            let workspace = workspace.as_mut_slice();
+            match (self.kernel.packing(), weights, &self.packed) {
+                (Some(packing), Some(weights), Some(PackedInput { form, .. })) => {
+                    let pack = |out: &mut [u8]| self.pack(packing, &par, inputs, out);
+                    let packed = weights.get_or_compute(form, packing.bytes(), pack)?;
+                    self.compute(&par, inputs, outputs, workspace, Some(packed.as_slice()), random)
+                }
+                (Some(packing), ..) => {
+                    let mut packed = alloc(packing.bytes())?;
+                    self.pack(packing, &par, inputs, packed.as_mut_slice())?;
+                    self.compute(&par, inputs, outputs, workspace, Some(packed.as_slice()), random)
+                }
+                (None, ..) => self.compute(&par, inputs, outputs, workspace, None, random),
+            }
         };
         compute().map_err(|e| self.describe(e))
+    }
+
+    /// Packs the inputs that the kernel wants packed.
+    fn pack(
+        &self,
+        packing: &dyn Packing,
+        par: &dyn Par,
+        inputs: &[TensorRef<'_>],
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        let chosen = packing.inputs().iter().filter_map(|i| inputs.get(*i).copied());
+        let chosen: SmallVec<[TensorRef<'_>; 4]> = chosen.collect();
+        packing.pack(par, &chosen, &mut out[..packing.bytes()])
     }
 
     /// Runs the kernel in memory that was made for it.
@@ -165,18 +223,9 @@ impl BoundOperator {
         inputs: &[TensorRef<'_>],
         outputs: &mut [TensorMut<'_>],
         workspace: &mut [u8],
-        packed: &mut [u8],
+        packed: Option<&[u8]>,
         random: Option<RandomKey>,
     ) -> Result<(), OpError> {
-        let packed = match self.kernel.packing() {
-            None => None,
-            Some(packing) => {
-                let chosen = packing.inputs().iter().filter_map(|i| inputs.get(*i).copied());
-                let chosen: SmallVec<[TensorRef<'_>; 4]> = chosen.collect();
-                packing.pack(&chosen, &mut packed[..packing.bytes()])?;
-                Some(&*packed)
-            }
-        };
         let workspace = &mut workspace[..self.kernel.workspace()];
         self.kernel.run(&mut KernelCall { par, inputs, outputs, workspace, packed, shared: None, random })
     }

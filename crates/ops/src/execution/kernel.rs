@@ -133,7 +133,7 @@ pub trait Packing: Send + Sync {
     fn bytes(&self) -> usize;
     /// fills `out` (64-byte aligned, [`Packing::bytes`] long) from the inputs named by
     /// [`Packing::inputs`], in that order
-    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError>;
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError>;
     /// equal keys mean equal packings: two plans share what they both need
     fn key(&self) -> String;
     /// gives the one packed input back; None where packing loses something

@@ -3,8 +3,10 @@
 use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
 use mxrt_engine::OpError;
+use mxrt_kernels::gemm::{Epilogue, Matrix, Sgemm};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
-use mxrt_tensor::{PartialShape, Shape};
+use mxrt_kernels::par::Par;
+use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose the first operand."),
@@ -97,7 +99,73 @@ fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
         transpose_b: transpose_b && b.len() > 1,
         ..Gemm::new(checked_product(&left)?, checked_product(&right)?, k)
     };
+    let large = product.n.saturating_mul(product.k) >= LEAST_PACKED && product.n >= PANEL;
+    if signature.inputs[0].dtype == DType::F32 && large {
+        let gemm = Sgemm::new(product.m, product.n, product.k, signature.options.isa);
+        return Ok(Box::new(PackedDot { gemm, product }));
+    }
     bind_gemm(product, signature)
+}
+
+/// Elements of a right operand that is packed, and the columns that fill a panel.
+const LEAST_PACKED: usize = 1 << 10;
+const PANEL: usize = 16;
+
+/// A product in single precision whose right operand is packed: once, if it is constant.
+struct PackedDot {
+    gemm: Sgemm,
+    product: Gemm,
+}
+
+impl Kernel for PackedDot {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([a, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
+            return Err(wrong_arity());
+        };
+        let Gemm { m, n, k, .. } = self.product;
+        let a = elements(a)?;
+        let a = if self.product.transpose_a { Matrix::rows(a, m).transposed() } else { Matrix::rows(a, k) };
+        let packed = packed_elements(packed, self.gemm.packed_len())?;
+        self.gemm.run(a, packed, Epilogue::default(), elements_mut(out)?, n, &mut [], call.par);
+        Ok(())
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        format!("product {}", self.gemm.isa())
+    }
+
+    fn cost_ns(&self) -> u64 {
+        let Gemm { m, n, k, .. } = self.product;
+        1_000 + (n.saturating_mul(k).saturating_mul(m.max(8)) / 60) as u64
+    }
+}
+
+impl Packing for PackedDot {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.gemm.packed_len() * size_of::<f32>()
+    }
+
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [b] = inputs else { return Err(wrong_arity()) };
+        let Gemm { n, k, transpose_b, .. } = self.product;
+        let b = elements(b)?;
+        let b = if transpose_b { Matrix::rows(b, k).transposed() } else { Matrix::rows(b, n) };
+        self.gemm.pack_in_parallel(par, b, scratch(out, self.gemm.packed_len())?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        let Gemm { n, k, transpose_b, .. } = self.product;
+        format!("product {} {k}x{n}{}", self.gemm.isa(), if transpose_b { ", transposed" } else { "" })
+    }
 }
 
 /// Batch axes, rows, columns of an operand of `batch_dot`, as it is after transposing.
@@ -168,6 +236,26 @@ mod tests {
         let y = OpTest::new("dot").f32([2], &[1.0, 2.0]).f32([2], &[3.0, 4.0]).run();
         assert_eq!(f32s(&y, [1]), [11.0]);
         OpTest::new("dot").f32([2, 3], &x).f32([2, 3], &x).error();
+    }
+
+    #[test]
+    fn large_products_agree_however_the_operands_are_stored() {
+        let (a, b): (Vec<f32>, Vec<f32>) = (
+            (0..3 * 40).map(|v| (v % 7) as f32 - 3.0).collect(),
+            (0..40 * 50).map(|v| (v % 11) as f32 - 5.0).collect(),
+        );
+        let want: Vec<f32> = (0..150).map(|i| (0..40).map(|k| a[i / 50 * 40 + k] * b[k * 50 + i % 50]).sum()).collect();
+        let turned = |m: &[f32], rows: usize, columns: usize| -> Vec<f32> {
+            (0..m.len()).map(|i| m[i % rows * columns + i / rows]).collect()
+        };
+        let of = |a: ([usize; 2], &[f32]), b: ([usize; 2], &[f32]), turn: [&str; 2]| {
+            let test = OpTest::new("dot").attr("transpose_a", turn[0]).attr("transpose_b", turn[1]);
+            f32s(&test.f32(a.0, a.1).f32(b.0, b.1).run(), [3, 50])
+        };
+        let (at, bt) = (turned(&a, 3, 40), turned(&b, 40, 50));
+        assert_eq!(of(([3, 40], &a), ([40, 50], &b), ["0", "0"]), want);
+        assert_eq!(of(([40, 3], &at), ([50, 40], &bt), ["1", "1"]), want);
+        assert_eq!(of(([3, 40], &a), ([50, 40], &bt), ["0", "1"]), want);
     }
 
     #[test]

@@ -242,7 +242,7 @@ impl Packing for PackedConvolution {
         self.conv.packed_len() * size_of::<f32>()
     }
 
-    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
         self.conv.pack(elements(weight)?, scratch(out, self.conv.packed_len())?);
         Ok(())

@@ -8,6 +8,7 @@ use mxrt_kernels::activation::Activation;
 use mxrt_kernels::dense::fully_connected;
 use mxrt_kernels::gemm::{self, Bf16Gemm, Matrix, Sgemm};
 use mxrt_kernels::isa::Isa;
+use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
 use std::ops::Range;
 
@@ -105,10 +106,10 @@ impl Packing for PackedDense {
         self.gemm.packed_len() * size_of::<f32>()
     }
 
-    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
         let columns = Matrix::rows(elements(weight)?, self.size[1]).transposed();
-        self.gemm.pack(columns, scratch(out, self.gemm.packed_len())?);
+        self.gemm.pack_in_parallel(par, columns, scratch(out, self.gemm.packed_len())?);
         Ok(())
     }
 
@@ -184,7 +185,7 @@ impl Packing for Bf16Dense {
         self.gemm.packed_len() * size_of::<f32>()
     }
 
-    fn pack(&self, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
         self.gemm.pack(elements(weight)?, scratch(out, self.gemm.packed_len())?);
         Ok(())
