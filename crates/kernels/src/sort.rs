@@ -4,6 +4,7 @@
 use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch, par_chunks_mut2_scratch};
+use crate::vectorize::vectorized;
 use std::cmp::Ordering;
 
 /// What to keep of every column of `[outer, n, inner]`: the first `k` in order.
@@ -29,18 +30,91 @@ fn compare<T: Element>(x: &[T], inner: usize, ascending: bool, a: u32, b: u32) -
 /// The first `order.k` positions of the column of `n` elements that starts at `x[0]`, in order.
 fn ranks<'a, T: Element>(x: &[T], n: usize, inner: usize, order: Order, positions: &'a mut [u32]) -> &'a [u32] {
     let positions = &mut positions[..n];
-    positions.iter_mut().enumerate().for_each(|(i, p)| *p = i as u32);
     let k = order.k.min(n);
     let by = |a: &u32, b: &u32| compare(x, inner, order.ascending, *a, *b);
     if k == 0 {
         return &[];
     }
+    if inner == 1 && n >= 4 * Few::room(k) {
+        let few = Few { k, ascending: order.ascending };
+        if let Some(count) = few.collect(&x[..n], positions) {
+            few.select(x, &mut positions[..count]);
+            positions[..k].sort_unstable_by(by);
+            return &positions[..k];
+        }
+    }
+    positions.iter_mut().enumerate().for_each(|(i, p)| *p = i as u32);
     if k < n {
         positions.select_nth_unstable_by(k - 1, by);
     }
     // Unstable is enough: no two positions compare equal.
     positions[..k].sort_unstable_by(by);
     &positions[..k]
+}
+
+/// Elements that are compared with the threshold together.
+const BLOCK: usize = 32;
+
+/// The first few of many: only what comes before the worst of those collected so far is looked at.
+#[derive(Clone, Copy)]
+struct Few {
+    k: usize,
+    ascending: bool,
+}
+
+impl Few {
+    /// Positions that are collected before the best are chosen.
+    fn room(k: usize) -> usize {
+        2 * (k + BLOCK)
+    }
+
+    /// Puts the best to the front.
+    fn select<T: Element>(self, x: &[T], positions: &mut [u32]) {
+        if positions.len() > self.k {
+            positions.select_nth_unstable_by(self.k - 1, |a, b| compare(x, 1, self.ascending, *a, *b));
+        }
+    }
+
+    /// Collects positions with the best among them; how many. `None` where most are NaN.
+    fn collect<T: Element>(self, x: &[T], positions: &mut [u32]) -> Option<usize> {
+        let positions = &mut positions[..Few::room(self.k)];
+        let (mut next, mut count) = (self.k + BLOCK, self.k + BLOCK);
+        positions[..count].iter_mut().enumerate().for_each(|(i, p)| *p = i as u32);
+        while next < x.len() {
+            self.select(x, &mut positions[..count]);
+            let threshold = x[positions[self.k - 1] as usize];
+            if threshold.nan() {
+                return None;
+            }
+            count = self.k;
+            // Of equal elements the earlier come first, and those are collected already.
+            collect_better(x, threshold, self.ascending, &mut next, positions, &mut count);
+        }
+        Some(count)
+    }
+}
+
+vectorized! {
+    fn collect_better[T: Element](
+        x: &[T],
+        threshold: T,
+        ascending: bool,
+        next: &mut usize,
+        found: &mut [u32],
+        count: &mut usize,
+    ) {
+        let better = |v: T| if ascending { v < threshold } else { v > threshold };
+        while *next < x.len() && *count + BLOCK <= found.len() {
+            let block = &x[*next..x.len().min(*next + BLOCK)];
+            if block.iter().fold(false, |any, &v| any | better(v)) {
+                for (i, _) in block.iter().enumerate().filter(|(_, v)| better(**v)) {
+                    found[*count] = (*next + i) as u32;
+                    *count += 1;
+                }
+            }
+            *next += block.len();
+        }
+    }
 }
 
 /// Outer indices per chunk, and the bytes that the positions of one column take.
@@ -147,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_first_k_of_every_column_come_in_order_and_equals_keep_theirs() {
-        for shape in [[3, 50, 1], [2, 17, 9], [1, 1, 4], [40, 300, 1]] {
+        for shape in [[3, 50, 1], [2, 17, 9], [1, 1, 4], [40, 300, 1], [2, 5000, 1]] {
             let [outer, n, inner] = shape;
             // Few distinct values, so that many are equal.
             let x: Vec<f32> = random(outer * n * inner, 1).iter().map(|v| (v * 8.0).round()).collect();
@@ -193,5 +267,14 @@ mod tests {
         assert_eq!(out, [2, 0, 4, 1, 3]);
         argsort(&Serial, &x, [1, 5, 1], Order { k: 5, ascending: false }, &mut out);
         assert_eq!(out, [4, 0, 2, 1, 3]);
+        for nans in [0..1000, 900..2000] {
+            let mut many: Vec<f32> = random(2000, 2);
+            many[nans.clone()].fill(f32::NAN);
+            let mut want: Vec<usize> = (0..2000).filter(|i| !nans.contains(i)).collect();
+            want.sort_by(|a, b| many[*b].total_cmp(&many[*a]));
+            let mut few = [0i64; 20];
+            argsort(&Serial, &many, [1, 2000, 1], Order { k: 20, ascending: false }, &mut few);
+            assert!(few.iter().zip(&want).all(|(a, b)| *a as usize == *b));
+        }
     }
 }
