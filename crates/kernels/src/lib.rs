@@ -18,6 +18,7 @@ pub mod cast;
 pub mod conv;
 pub mod conv_plain;
 pub mod ctc;
+pub mod deconv;
 pub mod dense;
 pub mod density;
 mod element;

@@ -1,10 +1,13 @@
 //! `Deconvolution`: the transposed convolution.
 
 use super::convolution::{ConvGeometry, spatial_list};
+use super::convolution_kernel::operand;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::conv_plain::{ConvParams, deconvolution};
+use mxrt_kernels::deconv::Deconv;
+use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 /// Rows of the table.
@@ -132,7 +135,10 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     }
     let with_bias = !attrs.bool("no_bias");
     match signature.inputs[0].dtype {
-        DType::F32 => Ok(bind_typed::<f32>(geometry, with_bias, signature)),
+        DType::F32 => match PackedDeconvolution::new(&geometry, with_bias, signature) {
+            fast if fast.deconv.fits() => Ok(Box::new(fast)),
+            _ => Ok(bind_typed::<f32>(geometry, with_bias, signature)),
+        },
         DType::F64 => Ok(bind_typed::<f64>(geometry, with_bias, signature)),
         other => Err(unsupported_dtype(other, "float32 and float64")),
     }
@@ -150,6 +156,83 @@ fn bind_typed<T: Float>(geometry: ConvGeometry, with_bias: bool, signature: &Sig
         deconvolution(call.par, params, x, data.shape, w, bias, elements_mut(out)?, shape);
         Ok(())
     })
+}
+
+/// A transposed convolution in single precision.
+struct PackedDeconvolution {
+    deconv: Deconv,
+    with_bias: bool,
+    work: u64,
+    /// channels in and out, groups, extents of the kernel
+    form: String,
+}
+
+impl PackedDeconvolution {
+    fn new(geometry: &ConvGeometry, with_bias: bool, signature: &Signature<'_>) -> PackedDeconvolution {
+        let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = geometry;
+        let params = ConvParams { kernel, stride, pad, dilate, groups: *groups };
+        let (shape, out_shape) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
+        let each = kernel.iter().fold(out_shape[1] / groups, |n, k| n.saturating_mul(*k));
+        PackedDeconvolution {
+            deconv: Deconv::new(params, shape, out_shape, signature.options.isa),
+            with_bias,
+            work: shape.size().saturating_mul(each) as u64,
+            form: format!("deconvolution {} to {} in {groups}, {kernel:?}", shape[1], out_shape[1]),
+        }
+    }
+}
+
+impl Kernel for PackedDeconvolution {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
+            return Err(wrong_arity());
+        };
+        let bias = operand(call.inputs, self.with_bias.then_some(2))?;
+        let packed = packed_elements(packed, self.deconv.weight_len())?;
+        let workspace = scratch(call.workspace, self.deconv.workspace_len())?;
+        self.deconv.run(elements(data)?, packed, bias, elements_mut(out)?, workspace, call.par);
+        Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.deconv.workspace_len() * size_of::<f32>()
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        "deconvolution by taps".to_owned()
+    }
+
+    fn cost_ns(&self) -> u64 {
+        2_000 + self.work / 40
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.work)
+    }
+}
+
+impl Packing for PackedDeconvolution {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.deconv.weight_len() * size_of::<f32>()
+    }
+
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [weight] = inputs else { return Err(wrong_arity()) };
+        self.deconv.pack(par, elements(weight)?, scratch(out, self.deconv.weight_len())?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        self.form.clone()
+    }
 }
 
 #[cfg(test)]
@@ -171,5 +254,20 @@ mod tests {
         assert_close(&f32s(&of(&[("stride", "2"), ("adj", "1")]).run(), [1, 1, 5]), &[1.0, 2.0, 10.0, 20.0, 0.0]);
         assert_close(&f32s(&of(&[("stride", "2"), ("target_shape", "3")]).run(), [1, 1, 3]), &[2.0, 10.0, 20.0]);
         of(&[("target_shape", "9")]).error();
+    }
+
+    #[test]
+    fn channels_are_added_up_and_get_their_bias() {
+        let x: Vec<f32> = (0..8).map(|v| v as f32).collect();
+        let y = OpTest::new("Deconvolution")
+            .attr("kernel", "(2, 1)")
+            .attr("stride", "(2, 1)")
+            .attr("num_filter", "2")
+            .attr("no_bias", "False")
+            .f32([1, 4, 1, 2], &x)
+            .f32([4, 2, 2, 1], &[1.0, 2.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+            .f32([2], &[0.5, 100.0])
+            .run();
+        assert_close(&f32s(&y, [1, 2, 2, 2]), &[12.5, 16.5, 0.5, 2.5, 106.0, 107.0, 106.0, 109.0]);
     }
 }
