@@ -4,11 +4,15 @@
 //! The products of a layer with its inputs are one product for all steps; each step then multiplies
 //! the state.
 
+mod weights;
+
 use crate::element::Float;
 use crate::elementwise::Unary;
 use crate::error::check_len;
-use crate::gemm_plain::{Gemm, gemm};
-use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut2};
+use crate::par::{Par, ReusedScratch, chunk_by_work, par_chunks_mut, par_chunks_mut2};
+
+pub use weights::PackedRecurrent;
+use weights::{PlainWeights, Weights};
 
 /// What a layer computes at each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +70,13 @@ pub struct RecurrentOutputs<'a, T> {
     pub cell: Option<&'a mut [T]>,
 }
 
-/// The parameters of one pass.
-struct Pass<'a, T> {
-    of_inputs: &'a [T],
-    of_state: &'a [T],
-    projection: &'a [T],
-    input_bias: &'a [T],
-    state_bias: &'a [T],
-}
-
 impl Recurrent {
     fn directions(&self) -> usize {
         1 + usize::from(self.bidirectional)
+    }
+
+    fn passes(&self) -> usize {
+        self.layers * self.directions()
     }
 
     /// Numbers that a step hands on: of the projection, or of the state.
@@ -117,34 +116,24 @@ impl Recurrent {
 
     /// Numbers of memory for [`run`](Self::run). `None` if that is no number.
     pub fn workspace_len(&self) -> Option<usize> {
-        let [sequence, gates, states] = self.workspace_parts()?;
-        sequence.checked_mul(2)?.checked_add(gates)?.checked_add(states)
+        let [sequence, pass] = self.workspace_parts()?;
+        sequence.checked_mul(2)?.checked_add(pass.checked_mul(self.directions())?)
     }
 
-    /// Numbers for the outputs of a layer between others, for products with inputs and state, and
-    /// for states.
-    fn workspace_parts(&self) -> Option<[usize; 3]> {
+    /// Numbers for the outputs of a layer between others, and for a pass.
+    fn workspace_parts(&self) -> Option<[usize; 2]> {
         let rows = self.cell.gates().checked_mul(self.size)?;
         let sequences = self.steps.checked_mul(self.batch)?;
-        let sequence = sequences.checked_mul(self.hidden())?.checked_mul(self.directions())?;
+        let outputs = sequences.checked_mul(self.hidden())?;
         let gates = sequences.checked_add(2 * self.batch)?.checked_mul(rows)?;
         let states = self.batch.checked_mul(self.hidden().checked_add(self.size.checked_mul(2)?)?)?;
-        Some([sequence, gates, states])
+        Some([outputs.checked_mul(self.directions())?, gates.checked_add(states)?.checked_add(outputs)?])
     }
 
-    /// The parameters of pass `direction` of a layer.
-    fn pass<'a, T>(&self, parameters: &'a [T], layer: usize, direction: usize) -> Pass<'a, T> {
-        let size = |layer: usize| self.weights_of(layer).iter().sum::<usize>();
-        let earlier: usize = (0..layer).map(|l| size(l) * self.directions()).sum();
-        let weights = &parameters[earlier + direction * size(layer)..][..size(layer)];
-        let [inputs, state, _] = self.weights_of(layer);
-        let (of_inputs, rest) = weights.split_at(inputs);
-        let (of_state, projection) = rest.split_at(state);
-        let passes = self.layers * self.directions();
-        let biases = &parameters[parameters.len() - passes * 2 * self.rows()..];
-        let biases = &biases[(layer * self.directions() + direction) * 2 * self.rows()..][..2 * self.rows()];
-        let (input_bias, state_bias) = biases.split_at(self.rows());
-        Pass { of_inputs, of_state, projection, input_bias, state_bias }
+    /// Whether both directions of a layer are computed at once, each by one thread: then a thread
+    /// finds its weights in its cache again at every step.
+    fn has_small_passes(&self) -> bool {
+        self.rows() * self.hidden() * size_of::<f32>() <= 1 << 20
     }
 
     /// Runs all layers over `x`. The first states are `hidden`, `[layers * directions, batch,
@@ -162,87 +151,135 @@ impl Recurrent {
         mut out: RecurrentOutputs<'_, T>,
         workspace: &mut [T],
     ) {
-        let (passes, width) = (self.layers * self.directions(), self.hidden() * self.directions());
-        let state_len = self.batch * self.hidden();
-        let cell_len = if self.cell == Cell::Lstm { self.batch * self.size } else { 0 };
-        check_len("the input", x.len(), self.steps * self.batch * self.inputs);
-        check_len("the state", hidden.len(), passes * state_len);
-        check_len("the cell state", cell.len(), passes * cell_len);
-        check_len("the output", out.sequence.len(), self.steps * self.batch * width);
+        self.check(x, hidden, cell, &out);
         assert_eq!(Some(parameters.len()), self.parameter_len(), "the parameters have another length");
-        let Some([sequence, gates, _]) = self.workspace_parts() else { panic!("{self:?} is larger than memory") };
+        self.run_on(par, &PlainWeights { layers: *self, parameters }, x, hidden, cell, &mut out, workspace);
+    }
+
+    /// Checks all lengths but that of the parameters.
+    fn check<T>(&self, x: &[T], hidden: &[T], cell: &[T], out: &RecurrentOutputs<'_, T>) {
+        let width = self.hidden() * self.directions();
+        check_len("the input", x.len(), self.steps * self.batch * self.inputs);
+        check_len("the state", hidden.len(), self.passes() * self.batch * self.hidden());
+        check_len("the cell state", cell.len(), self.passes() * self.cell_len());
+        check_len("the output", out.sequence.len(), self.steps * self.batch * width);
+    }
+
+    /// Runs all layers on weights in some form. Lengths are checked.
+    fn run_on<T: Float>(
+        &self,
+        par: &dyn Par,
+        weights: &dyn Weights<T>,
+        x: &[T],
+        hidden: &[T],
+        cell: &[T],
+        out: &mut RecurrentOutputs<'_, T>,
+        workspace: &mut [T],
+    ) {
+        let (directions, rows) = (self.directions(), self.rows());
+        let Some([sequence, pass_len]) = self.workspace_parts() else { panic!("{self:?} is larger than memory") };
         let (between, rest) = workspace.split_at_mut(2 * sequence);
-        let (gates, states) = rest.split_at_mut(gates);
+        let passes = &mut rest[..directions * pass_len];
         let (mut source, mut target) = between.split_at_mut(sequence);
+        let gates = self.steps * self.batch * rows;
         for layer in 0..self.layers {
             let input = if layer == 0 { x } else { &*source };
             let output = if layer + 1 == self.layers { &mut *out.sequence } else { &mut *target };
-            for direction in 0..self.directions() {
-                let at = layer * self.directions() + direction;
-                let (state, rest) = states.split_at_mut(state_len);
-                let (cell_state, scratch) = rest.split_at_mut(self.batch * self.size);
-                state.copy_from_slice(&hidden[at * state_len..][..state_len]);
-                cell_state[..cell_len].copy_from_slice(&cell[at * cell_len..][..cell_len]);
-                let pass = self.pass(parameters, layer, direction);
-                let memory = StepMemory { gates, state, cell: cell_state, unprojected: scratch };
-                self.run_pass(par, self.inputs_of(layer), input, &pass, memory, direction, output);
-                if let Some(last) = &mut out.hidden {
-                    last[at * state_len..][..state_len].copy_from_slice(&states[..state_len]);
+            for (direction, memory) in passes.chunks_exact_mut(pass_len.max(1)).enumerate() {
+                let at = layer * directions + direction;
+                weights.of_inputs(
+                    par,
+                    at,
+                    &input[..self.steps * self.batch * self.inputs_of(layer)],
+                    &mut memory[..gates],
+                );
+                self.enter(at, hidden, cell, self.memory(memory));
+            }
+            if directions == 2 && self.has_small_passes() {
+                par_chunks_mut(par, passes, pass_len, |direction, memory| {
+                    let at = layer * directions + direction;
+                    self.run_pass(&ReusedScratch::default(), weights, at, self.memory(memory));
+                });
+            } else {
+                for (direction, memory) in passes.chunks_exact_mut(pass_len.max(1)).enumerate() {
+                    self.run_pass(par, weights, layer * directions + direction, self.memory(memory));
                 }
-                if let Some(last) = &mut out.cell {
-                    last[at * cell_len..][..cell_len].copy_from_slice(&states[state_len..][..cell_len]);
-                }
+            }
+            for (direction, memory) in passes.chunks_exact_mut(pass_len.max(1)).enumerate() {
+                self.leave(
+                    layer * directions + direction,
+                    self.memory(memory),
+                    output,
+                    out.hidden.as_deref_mut(),
+                    out.cell.as_deref_mut(),
+                );
             }
             std::mem::swap(&mut source, &mut target);
         }
     }
 
-    /// One pass through all steps; it writes its part of every output.
-    fn run_pass<T: Float>(
+    /// The parts of the memory of a pass.
+    fn memory<'a, T>(&self, memory: &'a mut [T]) -> StepMemory<'a, T> {
+        let (batch, rows) = (self.batch, self.rows());
+        let (of_inputs, rest) = memory.split_at_mut(self.steps * batch * rows);
+        let (of_state, rest) = rest.split_at_mut(batch * rows);
+        let (activated, rest) = rest.split_at_mut(batch * rows);
+        let (state, rest) = rest.split_at_mut(batch * self.hidden());
+        let (cell, rest) = rest.split_at_mut(batch * self.size);
+        let (unprojected, outputs) = rest.split_at_mut(batch * self.size);
+        StepMemory { of_inputs, of_state, activated, state, cell, unprojected, outputs }
+    }
+
+    /// Numbers of a cell state.
+    fn cell_len(&self) -> usize {
+        if self.cell == Cell::Lstm { self.batch * self.size } else { 0 }
+    }
+
+    /// Sets the first states of pass `at`.
+    fn enter<T: Float>(&self, at: usize, hidden: &[T], cell: &[T], memory: StepMemory<'_, T>) {
+        let (state_len, cell_len) = (self.batch * self.hidden(), self.cell_len());
+        memory.state.copy_from_slice(&hidden[at * state_len..][..state_len]);
+        memory.cell[..cell_len].copy_from_slice(&cell[at * cell_len..][..cell_len]);
+    }
+
+    /// Copies outputs and last states of pass `at` to their places.
+    fn leave<T: Float>(
         &self,
-        par: &dyn Par,
-        inputs: usize,
-        x: &[T],
-        pass: &Pass<'_, T>,
+        at: usize,
         memory: StepMemory<'_, T>,
-        direction: usize,
-        out: &mut [T],
+        output: &mut [T],
+        hidden: Option<&mut [T]>,
+        cell: Option<&mut [T]>,
     ) {
-        let (rows, sequences) = (self.rows(), self.steps * self.batch);
-        let StepMemory { gates, state, cell, unprojected } = memory;
-        let (of_inputs, rest) = gates.split_at_mut(sequences * rows);
-        let (of_state, activated) = rest.split_at_mut(self.batch * rows);
-        let product = Gemm { transpose_b: true, ..Gemm::new(sequences, rows, inputs) };
-        gemm(par, product, x, pass.of_inputs, of_inputs);
-        let add_bias = |values: &mut [T], bias: &[T]| {
-            let band = chunk_by_work(rows);
-            par_chunks_mut(par, values, band * rows, |_, values| {
-                for row in values.chunks_exact_mut(rows) {
-                    row.iter_mut().zip(bias).for_each(|(v, b)| *v += *b);
-                }
-            });
-        };
-        add_bias(of_inputs, pass.input_bias);
-        let (hidden, width) = (self.hidden(), self.hidden() * self.directions());
-        let product = Gemm { transpose_b: true, ..Gemm::new(self.batch, rows, hidden) };
+        let (width, part) = (self.hidden() * self.directions(), self.hidden());
+        let direction = at % self.directions();
+        for (to, from) in output.chunks_exact_mut(width).zip(memory.outputs.chunks_exact(part)) {
+            to[direction * part..][..part].copy_from_slice(from);
+        }
+        let (state_len, cell_len) = (self.batch * part, self.cell_len());
+        if let Some(hidden) = hidden {
+            hidden[at * state_len..][..state_len].copy_from_slice(memory.state);
+        }
+        if let Some(cell) = cell {
+            cell[at * cell_len..][..cell_len].copy_from_slice(&memory.cell[..cell_len]);
+        }
+    }
+
+    /// One pass through all steps, whose products with the inputs are there.
+    fn run_pass<T: Float>(&self, par: &dyn Par, weights: &dyn Weights<T>, at: usize, memory: StepMemory<'_, T>) {
+        let StepMemory { of_inputs, of_state, activated, state, cell, unprojected, outputs } = memory;
+        let gates = self.batch * self.rows();
         for i in 0..self.steps {
-            let step = if direction == 0 { i } else { self.steps - 1 - i };
-            gemm(par, product, state, pass.of_state, of_state);
-            add_bias(of_state, pass.state_bias);
-            let of_inputs = &of_inputs[step * self.batch * rows..][..self.batch * rows];
-            match self.projection {
-                None => self.step(par, of_inputs, of_state, activated, state, cell),
-                Some(projection) => {
-                    let unprojected = &mut unprojected[..self.batch * self.size];
-                    self.step(par, of_inputs, of_state, activated, unprojected, cell);
-                    let product = Gemm { transpose_b: true, ..Gemm::new(self.batch, projection, self.size) };
-                    gemm(par, product, unprojected, pass.projection, state);
-                }
+            let step = if at % self.directions() == 0 { i } else { self.steps - 1 - i };
+            weights.of_state(par, at, state, of_state);
+            let of_inputs = &of_inputs[step * gates..][..gates];
+            if self.projection.is_some() {
+                self.step(par, of_inputs, of_state, activated, unprojected, cell);
+                weights.project(par, at, unprojected, state);
+            } else {
+                self.step(par, of_inputs, of_state, activated, state, cell);
             }
-            let out = &mut out[step * self.batch * width..][..self.batch * width];
-            for (out, state) in out.chunks_exact_mut(width).zip(state.chunks_exact(hidden)) {
-                out[direction * hidden..][..hidden].copy_from_slice(state);
-            }
+            outputs[step * state.len()..][..state.len()].copy_from_slice(state);
         }
     }
 
@@ -330,116 +367,16 @@ impl Recurrent {
 /// Memory of a pass.
 struct StepMemory<'a, T> {
     /// Products with inputs, with the state, and activated gates.
-    gates: &'a mut [T],
+    of_inputs: &'a mut [T],
+    of_state: &'a mut [T],
+    activated: &'a mut [T],
     state: &'a mut [T],
     cell: &'a mut [T],
     /// The state before it is projected.
     unprojected: &'a mut [T],
+    /// Of all steps.
+    outputs: &'a mut [T],
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::par::Serial;
-    use crate::testing::{Reverse, Threads, random64};
-
-    /// The definition of each cell, number by number.
-    fn reference(r: Recurrent, x: &[f64], parameters: &[f64], hidden: &[f64], cell: &[f64]) -> Vec<f64> {
-        let sigmoid = |v: f64| 1.0 / (1.0 + (-v).exp());
-        let (n, rows) = (r.batch, r.rows());
-        let mut input = x.to_vec();
-        for layer in 0..r.layers {
-            let width = r.hidden() * r.directions();
-            let mut output = vec![0.0; r.steps * n * width];
-            for direction in 0..r.directions() {
-                let at = layer * r.directions() + direction;
-                let p = r.pass(parameters, layer, direction);
-                let inputs = r.inputs_of(layer);
-                for b in 0..n {
-                    let mut h = hidden[(at * n + b) * r.hidden()..][..r.hidden()].to_vec();
-                    let mut c = if cell.is_empty() { vec![] } else { cell[(at * n + b) * r.size..][..r.size].to_vec() };
-                    for i in 0..r.steps {
-                        let t = if direction == 0 { i } else { r.steps - 1 - i };
-                        let x = &input[(t * n + b) * inputs..][..inputs];
-                        let dot = |w: &[f64], v: &[f64], row: usize| -> f64 {
-                            w[row * v.len()..][..v.len()].iter().zip(v).map(|(w, v)| w * v).sum()
-                        };
-                        let gx: Vec<f64> = (0..rows).map(|j| dot(p.of_inputs, x, j) + p.input_bias[j]).collect();
-                        let gh: Vec<f64> = (0..rows).map(|j| dot(p.of_state, &h, j) + p.state_bias[j]).collect();
-                        let s = r.size;
-                        let new: Vec<f64> = (0..s)
-                            .map(|j| match r.cell {
-                                Cell::Relu => (gx[j] + gh[j]).max(0.0),
-                                Cell::Tanh => (gx[j] + gh[j]).tanh(),
-                                Cell::Gru => {
-                                    let (rt, z) = (sigmoid(gx[j] + gh[j]), sigmoid(gx[s + j] + gh[s + j]));
-                                    (1.0 - z) * (gx[2 * s + j] + rt * gh[2 * s + j]).tanh() + z * h[j]
-                                }
-                                Cell::Lstm => {
-                                    let gate = |g: usize| gx[g * s + j] + gh[g * s + j];
-                                    c[j] = c[j] * sigmoid(gate(1)) + sigmoid(gate(0)) * gate(2).tanh();
-                                    sigmoid(gate(3)) * c[j].tanh()
-                                }
-                            })
-                            .collect();
-                        h = match r.projection {
-                            None => new,
-                            Some(size) => (0..size).map(|j| dot(p.projection, &new, j)).collect(),
-                        };
-                        output[(t * n + b) * width + direction * r.hidden()..][..r.hidden()].copy_from_slice(&h);
-                    }
-                }
-            }
-            input = output;
-        }
-        input
-    }
-
-    #[test]
-    fn every_cell_follows_its_definition_on_any_number_of_threads() {
-        for (cell, projection) in
-            [(Cell::Relu, None), (Cell::Tanh, None), (Cell::Lstm, None), (Cell::Lstm, Some(3)), (Cell::Gru, None)]
-        {
-            for (layers, bidirectional, steps, batch) in [(1, false, 4, 1), (2, true, 3, 2), (3, false, 5, 70)] {
-                let r = Recurrent { cell, layers, bidirectional, steps, batch, inputs: 5, size: 67, projection };
-                let passes = layers * r.directions();
-                let x = random64(steps * batch * 5, 1);
-                let parameters: Vec<f64> = random64(r.parameter_len().unwrap(), 2).iter().map(|v| v * 0.2).collect();
-                let hidden = random64(passes * batch * r.hidden(), 3);
-                let cell_state = if cell == Cell::Lstm { random64(passes * batch * r.size, 4) } else { vec![] };
-                let want = reference(r, &x, &parameters, &hidden, &cell_state);
-                let mut first: Option<Vec<f64>> = None;
-                for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
-                    let mut sequence = vec![0.0; want.len()];
-                    let mut last = vec![0.0; hidden.len()];
-                    let mut memory = vec![f64::NAN; r.workspace_len().unwrap()];
-                    let out = RecurrentOutputs { sequence: &mut sequence, hidden: Some(&mut last), cell: None };
-                    r.run(par, &x, &parameters, &hidden, &cell_state, out, &mut memory);
-                    let worst = sequence.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-                    assert!(worst < 1e-9, "{r:?}: off by {worst}");
-                    // The last state of the last layer, forwards, is the last output.
-                    let at = (passes - r.directions()) * batch * r.hidden();
-                    let width = r.hidden() * r.directions();
-                    assert_eq!(last[at..][..r.hidden()], sequence[(steps - 1) * batch * width..][..r.hidden()]);
-                    assert_eq!(*first.get_or_insert(sequence.clone()), sequence);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn sizes_that_overflow_are_none() {
-        let r = Recurrent {
-            cell: Cell::Lstm,
-            layers: 2,
-            bidirectional: true,
-            steps: 1,
-            batch: 1,
-            inputs: 1,
-            size: usize::MAX / 8,
-            projection: None,
-        };
-        assert_eq!(r.parameter_len(), None);
-        assert_eq!(Recurrent { layers: 0, size: 1, ..r }.parameter_len(), None);
-    }
-}
+mod tests;

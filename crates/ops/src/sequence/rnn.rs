@@ -3,8 +3,9 @@
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
-use mxrt_kernels::recurrent::{Cell, Recurrent, RecurrentOutputs};
-use mxrt_tensor::{DType, PartialShape, TensorMut};
+use mxrt_kernels::par::Par;
+use mxrt_kernels::recurrent::{Cell, PackedRecurrent, Recurrent, RecurrentOutputs};
+use mxrt_tensor::{DType, PartialShape, TensorMut, TensorRef};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -138,37 +139,111 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let multiply_adds = signature.inputs[1].shape.size().saturating_mul(shape[0]).saturating_mul(shape[1]) as u64;
     match dtype {
         DType::F32 => {
-            Ok(Box::new(RnnKernel::<f32> { layers, bytes, multiply_adds, element: std::marker::PhantomData }))
+            let (lstm, layers) = (layers.cell == Cell::Lstm, PackedRecurrent::new(layers, signature.options.isa));
+            let packed = layers.packed_len().and_then(|n| n.checked_mul(size_of::<f32>())).ok_or_else(too_large)?;
+            Ok(Box::new(PackedRnn { layers, lstm, bytes, packed, multiply_adds }))
         }
-        DType::F64 => {
-            Ok(Box::new(RnnKernel::<f64> { layers, bytes, multiply_adds, element: std::marker::PhantomData }))
-        }
+        DType::F64 => Ok(Box::new(PlainRnn { layers, bytes, multiply_adds })),
         other => Err(unsupported_dtype(other, "float32 and float64")),
     }
 }
 
-struct RnnKernel<T> {
-    layers: Recurrent,
-    bytes: usize,
-    multiply_adds: u64,
-    element: std::marker::PhantomData<fn() -> T>,
+/// What a call reads and writes beside the parameters.
+struct Operands<'a, 'o, T> {
+    x: &'a [T],
+    state: &'a [T],
+    cell: &'a [T],
+    out: RecurrentOutputs<'o, T>,
 }
 
-impl<T: Float> Kernel for RnnKernel<T> {
-    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let ([data, parameters, state, rest @ ..], [sequence, last @ ..]) = (call.inputs, &mut *call.outputs) else {
+impl<'a, 'o, T: Float> Operands<'a, 'o, T> {
+    fn of(lstm: bool, inputs: &[TensorRef<'a>], outputs: &'o mut [TensorMut<'_>]) -> Result<Self, OpError> {
+        let ([data, _, state, rest @ ..], [sequence, last @ ..]) = (inputs, outputs) else {
             return Err(wrong_arity());
         };
-        let cell = match (self.layers.cell, rest) {
-            (Cell::Lstm, [cell, ..]) => elements::<T>(cell)?,
-            (Cell::Lstm, []) => return Err(wrong_arity()),
+        let cell = match (lstm, rest) {
+            (true, [cell, ..]) => elements::<T>(cell)?,
+            (true, []) => return Err(wrong_arity()),
             _ => &[],
         };
         let mut last = last.iter_mut();
-        let mut next = || last.next().map(|out: &mut TensorMut<'_>| elements_mut::<T>(out)).transpose();
+        let mut next = || last.next().map(|out| elements_mut::<T>(out)).transpose();
         let out = RecurrentOutputs { sequence: elements_mut(sequence)?, hidden: next()?, cell: next()? };
-        let workspace = scratch::<T>(call.workspace, self.bytes / size_of::<T>())?;
-        let (x, parameters, state) = (elements(data)?, elements(parameters)?, elements(state)?);
+        Ok(Operands { x: elements(data)?, state: elements(state)?, cell, out })
+    }
+}
+
+/// In single precision, on packed weights.
+struct PackedRnn {
+    layers: PackedRecurrent,
+    lstm: bool,
+    bytes: usize,
+    packed: usize,
+    multiply_adds: u64,
+}
+
+impl Kernel for PackedRnn {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let packed = packed_elements(call.packed.ok_or_else(wrong_arity)?, self.packed / size_of::<f32>())?;
+        let workspace = scratch::<f32>(call.workspace, self.bytes / size_of::<f32>())?;
+        let Operands { x, state, cell, out } = Operands::of(self.lstm, call.inputs, call.outputs)?;
+        self.layers.run(call.par, x, packed, state, cell, out, workspace);
+        Ok(())
+    }
+
+    fn workspace(&self) -> usize {
+        self.bytes
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        "packed".to_owned()
+    }
+
+    fn cost_ns(&self) -> u64 {
+        1_000 + self.multiply_adds / 40
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(self.multiply_adds)
+    }
+}
+
+impl Packing for PackedRnn {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.packed
+    }
+
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [parameters] = inputs else { return Err(wrong_arity()) };
+        self.layers.pack(par, elements(parameters)?, scratch(out, self.packed / size_of::<f32>())?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        self.layers.form()
+    }
+}
+
+/// In double precision.
+struct PlainRnn {
+    layers: Recurrent,
+    bytes: usize,
+    multiply_adds: u64,
+}
+
+impl Kernel for PlainRnn {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let parameters = elements::<f64>(call.inputs.get(1).ok_or_else(wrong_arity)?)?;
+        let workspace = scratch::<f64>(call.workspace, self.bytes / size_of::<f64>())?;
+        let Operands { x, state, cell, out } = Operands::of(self.layers.cell == Cell::Lstm, call.inputs, call.outputs)?;
         self.layers.run(call.par, x, parameters, state, cell, out, workspace);
         Ok(())
     }
