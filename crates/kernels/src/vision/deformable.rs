@@ -6,7 +6,8 @@
 
 use crate::element::Float;
 use crate::error::check_len;
-use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
+use crate::vectorize::vectorized;
 
 /// Windows over planes of `[height, width]` pixels.
 #[derive(Clone, Copy, Debug)]
@@ -78,10 +79,94 @@ impl DeformableWindows {
         });
     }
 
+    /// The columns of one image as panels that [`Sgemm`] multiplies with: for each of `parts` groups
+    /// of channels the panels that its [`Sgemm::pack`] would make of `[channels * taps, windows]`.
+    /// Operands as for [`gather`](Self::gather), with the same values. Images have fewer than 2^32
+    /// pixels.
+    ///
+    /// # Panics
+    /// If the lengths contradict the sizes.
+    pub fn gather_panels(
+        &self,
+        par: &dyn Par,
+        width: usize,
+        parts: usize,
+        x: &[f32],
+        offsets: &[f32],
+        mask: Option<&[f32]>,
+        out: &mut [f32],
+    ) {
+        let (taps, columns) = (self.taps(), self.columns());
+        let pixels = self.image[0] * self.image[1];
+        let channels = x.len() / pixels.max(1);
+        check_len("the offsets", offsets.len(), self.groups * taps * 2 * columns);
+        check_len("the mask", mask.map_or(0, <[f32]>::len), mask.map_or(0, |_| self.groups * taps * columns));
+        let panels = columns.div_ceil(width);
+        check_len("the panels", out.len(), panels * width * channels * taps);
+        if out.is_empty() {
+            return;
+        }
+        let of_part = channels / parts;
+        let table = 8 * taps * width;
+        par_chunks_mut_scratch(par, out, of_part * taps * width, table * size_of::<f32>(), |chunk, out, scratch| {
+            let (part, first) = (chunk / panels, chunk % panels * width);
+            let count = width.min(columns - first);
+            let (places, shares) = scratch[..table * size_of::<f32>()].split_at_mut(table / 2 * size_of::<f32>());
+            let (places, _) = bytemuck::cast_slice_mut::<u8, u32>(places).as_chunks_mut::<4>();
+            let (shares, _) = bytemuck::cast_slice_mut::<u8, f32>(shares).as_chunks_mut::<4>();
+            let mut group = usize::MAX;
+            for (i, out) in out.chunks_exact_mut(taps * width).enumerate() {
+                let channel = part * of_part + i;
+                if group != channel / (channels / self.groups) {
+                    group = channel / (channels / self.groups);
+                    let shifts = &offsets[group * taps * 2 * columns..][..taps * 2 * columns];
+                    self.place(first, count, width, shifts, mask.is_some(), places, shares);
+                }
+                let x = &x[channel * pixels..][..pixels];
+                for (tap, out) in out.chunks_exact_mut(width).enumerate() {
+                    let (places, shares) = (&places[tap * width..][..count], &shares[tap * width..][..count]);
+                    blend(x, places, shares, &mut out[..count]);
+                    if let Some(mask) = mask {
+                        let mask = &mask[(group * taps + tap) * columns + first..][..count];
+                        out.iter_mut().zip(mask).for_each(|(out, mask)| *out *= *mask);
+                    }
+                    out[count..].fill(0.0);
+                }
+            }
+        });
+    }
+
+    /// Pixels and shares of all taps of some windows.
+    fn place(
+        &self,
+        first: usize,
+        count: usize,
+        width: usize,
+        shifts: &[f32],
+        fades: bool,
+        places: &mut [[u32; 4]],
+        shares: &mut [[f32; 4]],
+    ) {
+        let columns = self.columns();
+        for tap in 0..self.taps() {
+            let [ky, kx] = [tap / self.kernel[1], tap % self.kernel[1]];
+            let (down, right) = shifts[tap * 2 * columns..][..2 * columns].split_at(columns);
+            for i in 0..count {
+                let (row, column) = ((first + i) / self.windows[1], (first + i) % self.windows[1]);
+                let y = (row * self.stride[0] + ky * self.dilate[0]) as i64 - self.pad[0] as i64;
+                let x = (column * self.stride[1] + kx * self.dilate[1]) as i64 - self.pad[1] as i64;
+                let (y, x) = (y as f32 + down[first + i], x as f32 + right[first + i]);
+                let corners = if fades { fading(self.image, y, x) } else { clamped(self.image, y, x) };
+                // What lies outside of the image stays there.
+                places[tap * width + i] = corners.map(|(place, _)| u32::try_from(place).unwrap_or(u32::MAX));
+                shares[tap * width + i] = corners.map(|(_, share)| share);
+            }
+        }
+    }
+
     /// One tap of all windows in one plane.
     fn sample<T: Float>(&self, tap: usize, x: &[T], down: &[T], right: &[T], fades: bool, out: &mut [T]) {
         let [ky, kx] = [tap / self.kernel[1], tap % self.kernel[1]];
-        let [height, width] = self.image;
         for row in 0..self.windows[0] {
             let y = (row * self.stride[0] + ky * self.dilate[0]) as i64 - self.pad[0] as i64;
             let line = row * self.windows[1]..(row + 1) * self.windows[1];
@@ -89,7 +174,8 @@ impl DeformableWindows {
             for (column, (out, (down, right))) in out[line].iter_mut().zip(shifts).enumerate() {
                 let x0 = (column * self.stride[1] + kx * self.dilate[1]) as i64 - self.pad[1] as i64;
                 let (y, x0) = (T::from_i64(y) + *down, T::from_i64(x0) + *right);
-                *out = if fades { fading(x, [height, width], y, x0) } else { clamped(x, [height, width], y, x0) };
+                let corners = if fades { fading(self.image, y, x0) } else { clamped(self.image, y, x0) };
+                *out = blend_corners(x, corners);
             }
         }
     }
@@ -100,12 +186,18 @@ fn lies_in<T: Float>(v: T, low: f64, high: f64) -> bool {
     v > T::from_f64(low) && v < T::from_f64(high)
 }
 
-/// Interpolates between the last pixels and what repeats them; zero before the first pixel and from
-/// the end on.
-fn clamped<T: Float>(x: &[T], [height, width]: [usize; 2], y: T, x0: T) -> T {
-    let starts = y >= T::ZERO && x0 >= T::ZERO;
-    if !(starts && y < T::from_i64(height as i64) && x0 < T::from_i64(width as i64)) {
-        return T::ZERO;
+/// Stands for a pixel outside of the image, which is zero.
+const OUTSIDE: usize = usize::MAX;
+
+/// The four pixels around a position, and their shares.
+type Corners<T> = [(usize, T); 4];
+
+/// Between the last pixels and what repeats them; nothing before the first pixel and from the end
+/// on.
+fn clamped<T: Float>([height, width]: [usize; 2], y: T, x: T) -> Corners<T> {
+    let starts = y >= T::ZERO && x >= T::ZERO;
+    if !(starts && y < T::from_i64(height as i64) && x < T::from_i64(width as i64)) {
+        return [(OUTSIDE, T::ZERO); 4];
     }
     // The position is not negative and below the size, so truncation is the floor and an index.
     let axis = |v: T, size: usize| {
@@ -113,33 +205,52 @@ fn clamped<T: Float>(x: &[T], [height, width]: [usize; 2], y: T, x0: T) -> T {
         let share = if low + 1 >= size { T::ZERO } else { v - T::from_i64(low as i64) };
         (low, (low + 1).min(size - 1), share)
     };
-    let ((top, bottom, below), (left, right, after)) = (axis(y, height), axis(x0, width));
+    let ((top, bottom, below), (left, right, after)) = (axis(y, height), axis(x, width));
     let (above, before) = (T::ONE - below, T::ONE - after);
-    above * before * x[top * width + left]
-        + above * after * x[top * width + right]
-        + below * before * x[bottom * width + left]
-        + below * after * x[bottom * width + right]
+    let pixel = |row: usize, column: usize| row * width + column;
+    [
+        (pixel(top, left), above * before),
+        (pixel(top, right), above * after),
+        (pixel(bottom, left), below * before),
+        (pixel(bottom, right), below * after),
+    ]
 }
 
-/// Interpolates with zeros around the image.
-fn fading<T: Float>(x: &[T], [height, width]: [usize; 2], y: T, x0: T) -> T {
-    if !(lies_in(y, -1.0, height as f64) && lies_in(x0, -1.0, width as f64)) {
-        return T::ZERO;
+/// With zeros around the image.
+fn fading<T: Float>([height, width]: [usize; 2], y: T, x: T) -> Corners<T> {
+    if !(lies_in(y, -1.0, height as f64) && lies_in(x, -1.0, width as f64)) {
+        return [(OUTSIDE, T::ZERO); 4];
     }
     let axis = |v: T| {
         let low = v.to_f64().floor();
         (low as i64, v - T::from_f64(low))
     };
-    let ((top, below), (left, after)) = (axis(y), axis(x0));
+    let ((top, below), (left, after)) = (axis(y), axis(x));
     let pixel = |row: i64, column: i64| {
         let inside = (0..height as i64).contains(&row) && (0..width as i64).contains(&column);
-        if inside { x[row as usize * width + column as usize] } else { T::ZERO }
+        if inside { row as usize * width + column as usize } else { OUTSIDE }
     };
     let (above, before) = (T::ONE - below, T::ONE - after);
-    above * before * pixel(top, left)
-        + above * after * pixel(top, left + 1)
-        + below * before * pixel(top + 1, left)
-        + below * after * pixel(top + 1, left + 1)
+    [
+        (pixel(top, left), above * before),
+        (pixel(top, left + 1), above * after),
+        (pixel(top + 1, left), below * before),
+        (pixel(top + 1, left + 1), below * after),
+    ]
+}
+
+#[inline(always)]
+fn blend_corners<T: Float>(x: &[T], corners: Corners<T>) -> T {
+    let [a, b, c, d] = corners.map(|(place, share)| share * x.get(place).copied().unwrap_or(T::ZERO));
+    a + b + c + d
+}
+
+vectorized! {
+    fn blend[](x: &[f32], places: &[[u32; 4]], shares: &[[f32; 4]], out: &mut [f32]) {
+        for ((out, places), shares) in out.iter_mut().zip(places).zip(shares) {
+            *out = blend_corners(x, std::array::from_fn(|i| (places[i] as usize, shares[i])));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +318,18 @@ mod tests {
                 out.iter().map(|v: &f32| v.to_bits()).collect::<Vec<_>>()
             });
             assert!(results.iter().all(|r| *r == results[0]));
+            for parts in [1, 2] {
+                let mut panels = vec![9.0; 2 * 16 * 4 * 6];
+                WINDOWS.gather_panels(&Threads(3), 16, parts, &x, &offsets, mask, &mut panels);
+                let rows = 4 * 6 / parts;
+                for (i, panel) in panels.chunks_exact(16).enumerate() {
+                    let (part, first, row) = (i / (2 * rows), i / rows % 2 * 16, i % rows);
+                    for (j, v) in panel.iter().enumerate() {
+                        let column = results[0][(part * rows + row) * 24..][..24].get(first + j);
+                        assert_eq!(v.to_bits(), *column.unwrap_or(&0), "part {part}, row {row}, column {}", first + j);
+                    }
+                }
+            }
         }
     }
 }

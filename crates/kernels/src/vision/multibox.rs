@@ -6,6 +6,7 @@ use super::nms::{SortedBoxes, SuppressRule};
 use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
+use crate::vectorize::vectorized;
 
 /// Anchors around every pixel of a feature map; numbers are parts of the image.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +95,8 @@ pub struct MultiBoxDetection {
 
 /// Numbers of a detection: class, score, left, top, right, bottom.
 const WIDTH: usize = 6;
+/// Anchors whose classes are compared together.
+const BLOCK: usize = 64;
 
 impl MultiBoxDetection {
     /// Writes `[batch, anchors, 6]`: class (-1 for none), score, corners. `probabilities` has shape
@@ -131,19 +134,18 @@ impl MultiBoxDetection {
         let n = self.anchors;
         out.fill(T::from_f64(-1.0));
         let mut valid = 0;
+        let threshold = T::Acc::from_f64(self.threshold);
+        let (mut scores, mut classes) = ([T::ZERO; BLOCK], [0; BLOCK]);
         for anchor in 0..n {
-            let (mut class, mut score) = (0, T::from_f64(-1.0));
-            for j in 1..self.classes {
-                let probability = probabilities[j * n + anchor];
-                if probability > score {
-                    (class, score) = (j, probability);
-                }
+            if anchor.is_multiple_of(BLOCK) {
+                best_classes(probabilities, n, anchor, &mut scores, &mut classes);
             }
-            if class == 0 || score.acc() < T::Acc::from_f64(self.threshold) {
+            let (class, score) = (classes[anchor % BLOCK], scores[anchor % BLOCK]);
+            if class == 0 || score.acc() < threshold {
                 continue;
             }
             let out = &mut out[valid * WIDTH..][..WIDTH];
-            (out[0], out[1]) = (T::from_i64(class as i64 - 1), score);
+            (out[0], out[1]) = (T::from_i64(i64::from(class) - 1), score);
             self.decode(&locations[anchor * 4..][..4], &anchors[anchor * 4..][..4], &mut out[2..]);
             valid += 1;
         }
@@ -175,8 +177,12 @@ impl MultiBoxDetection {
         copy.copy_from_slice(out);
         order.iter_mut().zip(0..).for_each(|(order, i)| *order = i);
         let score = |i: u32| copy[i as usize * WIDTH + 1].to_f64();
-        order.sort_unstable_by(|a, b| by_score(score(*a), score(*b)).then(a.cmp(b)));
+        let compare = |a: &u32, b: &u32| by_score(score(*a), score(*b)).then(a.cmp(b));
         let limit = self.limit.unwrap_or(order.len()).min(order.len());
+        if limit < order.len() {
+            order.select_nth_unstable_by(limit, compare);
+        }
+        order[..limit].sort_unstable_by(compare);
         let none = T::from_f64(-1.0);
         // Those beyond the limit keep the place that they had before sorting.
         out.chunks_exact_mut(WIDTH).skip(limit).for_each(|row| row[0] = none);
@@ -193,6 +199,30 @@ impl MultiBoxDetection {
         for (row, stays) in out.chunks_exact_mut(WIDTH).zip(boxes.stays.iter()) {
             if *stays == zero {
                 row[0] = none;
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// The most probable class of each anchor of a block but the background, the first of equal
+    /// ones, and its probability; class 0 if none is more than -1.
+    fn best_classes[T: Element](
+        probabilities: &[T],
+        anchors: usize,
+        first: usize,
+        scores: &mut [T; BLOCK],
+        classes: &mut [i32; BLOCK],
+    ) {
+        let count = BLOCK.min(anchors - first);
+        *scores = [T::from_f64(-1.0); BLOCK];
+        *classes = [0; BLOCK];
+        for (class, row) in (0..).zip(probabilities.chunks_exact(anchors)).skip(1) {
+            let best = scores.iter_mut().zip(classes.iter_mut());
+            for ((score, best), &probability) in best.zip(&row[first..][..count]) {
+                let better = probability > *score;
+                *score = if better { probability } else { *score };
+                *best = if better { class } else { *best };
             }
         }
     }

@@ -117,6 +117,44 @@ impl<A: Float> Extent<A> {
     }
 }
 
+/// The samples of all bins along an axis of so many pixels.
+struct AxisSamples<A> {
+    extent: Extent<A>,
+    size: usize,
+    /// Empty if they are too many.
+    made: Vec<Sample<A>>,
+}
+
+/// Samples of an axis that are computed once for all planes; more are computed at each use.
+const MOST_MADE: usize = 1 << 12;
+
+impl<A: Float> AxisSamples<A> {
+    fn new(extent: Extent<A>, bins: usize, size: usize) -> Self {
+        let mut made = Vec::new();
+        if bins.saturating_mul(extent.samples) <= MOST_MADE {
+            made.extend((0..bins).flat_map(|bin| (0..extent.samples).map(move |i| extent.sample(bin, i, size))));
+        }
+        AxisSamples { extent, size, made }
+    }
+
+    /// Those of a bin.
+    fn of(&self, bin: usize) -> impl Iterator<Item = Sample<A>> + '_ {
+        let first = bin * self.extent.samples;
+        (0..self.extent.samples).map(move |i| match self.made.get(first + i) {
+            Some(sample) => *sample,
+            None => self.extent.sample(bin, i, self.size),
+        })
+    }
+}
+
+/// What a region reads: nothing, for its image is none; nothing that has a place; or samples of an
+/// image.
+enum RegionSamples<A> {
+    Absent,
+    Nowhere,
+    Inside { image: usize, axes: [AxisSamples<A>; 2] },
+}
+
 impl RoiAlign {
     /// Channels of the output.
     pub fn channels(&self) -> usize {
@@ -142,22 +180,52 @@ impl RoiAlign {
             }
         }
         let bins = self.regions.pooled[0] * self.regions.pooled[1];
-        let work = 8 * self.samples.unwrap_or(2).pow(2);
-        self.regions.planes(par, channels, work, out, |region, channel, out| {
-            let region = &regions[region * 5..][..5];
-            let (Ok(Some(image)), Ok([down, across])) = (self.regions.image(region), self.extents(region)) else {
-                return out.fill(T::ZERO);
-            };
-            if down.is_nan() || across.is_nan() {
-                return out.fill(T::from_f64(f64::NAN));
-            }
-            for (bin, out) in out.iter_mut().enumerate() {
-                let plane = if self.position_sensitive { channel * bins + bin } else { channel };
-                let x = &x[(image * planes + plane) * height * width..][..height * width];
-                *out = self.bin(x, down, across, bin);
+        let band = chunk_by_work(8 * self.samples.unwrap_or(2).pow(2) * bins);
+        if out.is_empty() {
+            return Ok(());
+        }
+        par_chunks_mut(par, out, band * bins, |chunk, out| {
+            // The channels of a region are sampled alike.
+            let mut sampled = None;
+            for (i, out) in out.chunks_exact_mut(bins).enumerate() {
+                let (region, channel) = ((chunk * band + i) / channels, (chunk * band + i) % channels);
+                let samples = match &sampled {
+                    Some((of, samples)) if *of == region => samples,
+                    _ => &sampled.insert((region, self.region_samples(&regions[region * 5..][..5]))).1,
+                };
+                let (image, axes) = match samples {
+                    RegionSamples::Absent => {
+                        out.fill(T::ZERO);
+                        continue;
+                    }
+                    RegionSamples::Nowhere => {
+                        out.fill(T::from_f64(f64::NAN));
+                        continue;
+                    }
+                    RegionSamples::Inside { image, axes } => (image, axes),
+                };
+                for (bin, out) in out.iter_mut().enumerate() {
+                    let plane = if self.position_sensitive { channel * bins + bin } else { channel };
+                    let x = &x[(image * planes + plane) * height * width..][..height * width];
+                    *out = self.bin(x, axes, bin);
+                }
             }
         });
         Ok(())
+    }
+
+    /// What a region reads in every plane.
+    fn region_samples<T: Element>(&self, region: &[T]) -> RegionSamples<T::Acc> {
+        let [_, _, height, width] = self.regions.data;
+        let (Ok(Some(image)), Ok([down, across])) = (self.regions.image(region), self.extents(region)) else {
+            return RegionSamples::Absent;
+        };
+        if down.is_nan() || across.is_nan() {
+            return RegionSamples::Nowhere;
+        }
+        let [rows, columns] = self.regions.pooled;
+        let axes = [AxisSamples::new(down, rows, height), AxisSamples::new(across, columns, width)];
+        RegionSamples::Inside { image, axes }
     }
 
     /// The extents of a region down and across.
@@ -189,22 +257,20 @@ impl RoiAlign {
         Ok([extent(top, bottom, self.regions.pooled[0])?, extent(left, right, self.regions.pooled[1])?])
     }
 
-    fn bin<T: Element>(&self, x: &[T], down: Extent<T::Acc>, across: Extent<T::Acc>, bin: usize) -> T {
-        let [_, _, height, width] = self.regions.data;
+    fn bin<T: Element>(&self, x: &[T], [down, across]: &[AxisSamples<T::Acc>; 2], bin: usize) -> T {
+        let width = across.size;
         let (row, column) = (bin / self.regions.pooled[1], bin % self.regions.pooled[1]);
         let mut sum = <T::Acc as Element>::ZERO;
-        for iy in 0..down.samples {
-            let y = down.sample(row, iy, height);
+        for y in down.of(row) {
             let (above, below) = (&x[y.low * width..][..width], &x[y.high * width..][..width]);
-            for ix in 0..across.samples {
-                let x = across.sample(column, ix, width);
+            for x in across.of(column) {
                 sum += y.share[0] * x.share[0] * above[x.low].acc()
                     + y.share[0] * x.share[1] * above[x.high].acc()
                     + y.share[1] * x.share[0] * below[x.low].acc()
                     + y.share[1] * x.share[1] * below[x.high].acc();
             }
         }
-        T::from_acc(sum / T::Acc::from_i64((down.samples * across.samples) as i64))
+        T::from_acc(sum / T::Acc::from_i64((down.extent.samples * across.extent.samples) as i64))
     }
 }
 

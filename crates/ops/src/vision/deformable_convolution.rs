@@ -6,9 +6,11 @@ use crate::nn::convolution::{ConvGeometry, infer_parameters};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
+use mxrt_kernels::gemm::{Epilogue, Matrix, Sgemm};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
+use mxrt_kernels::par::Par;
 use mxrt_kernels::vision::deformable::DeformableWindows;
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{DType, PartialShape};
 
 const ATTRS: [AttrDef; 10] = [
     AttrDef::required("kernel", AttrKind::Shape, "Size: (height, width)."),
@@ -144,23 +146,54 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> Result<Box
         batch: geometry.groups,
         ..Gemm::new(geometry.filters / geometry.groups, out[2] * out[3], channels / geometry.groups * taps)
     };
+    let few_pixels = u32::try_from(data[2].saturating_mul(data[3])).is_ok();
+    let single = signature.inputs[0].dtype == DType::F32 && product.k > 0 && few_pixels;
+    let packed = single.then(|| Sgemm::new(product.m, product.n, product.k, signature.options.isa));
+    let bytes = match packed {
+        Some(packed) => checked_product(&[product.batch, packed.packed_len(), size_of::<f32>()])?,
+        None => bytes,
+    };
     let multiply_adds = (out.size() * channels / geometry.groups * taps) as u64;
     dispatch!(signature.inputs[0].dtype, wide, T => {
         let element = std::marker::PhantomData::<fn() -> T>;
-        Ok(Box::new(Deformable { windows, channels, product, modulated, bytes, multiply_adds, element }))
+        Ok(Box::new(Deformable { windows, product, packed, modulated, bytes, multiply_adds, element }))
     })
 }
 
 /// The columns of an image, multiplied by the filters.
 struct Deformable<T> {
     windows: DeformableWindows,
-    channels: usize,
     product: Gemm,
+    /// The product of a group of channels, if the elements are of single precision.
+    packed: Option<Sgemm>,
     modulated: bool,
     /// Of the columns of one image.
     bytes: usize,
     multiply_adds: u64,
     element: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Float> Deformable<T> {
+    /// Multiplies columns in panels. Elements are of single precision.
+    fn multiply(
+        &self,
+        par: &dyn Par,
+        packed: Sgemm,
+        operands: [&[T]; 3],
+        mask: Option<&[T]>,
+        columns: &mut [T],
+        out: &mut [T],
+    ) {
+        let Gemm { batch, m, n, k, .. } = self.product;
+        let [x, offset, weight] = operands.map(bytemuck::cast_slice::<T, f32>);
+        let (mask, columns) = (mask.map(bytemuck::cast_slice), bytemuck::cast_slice_mut(columns));
+        self.windows.gather_panels(par, packed.panel(), batch, x, offset, mask, columns);
+        let out: &mut [f32] = bytemuck::cast_slice_mut(out);
+        let parts = out.chunks_exact_mut(m * n).zip(columns.chunks_exact(packed.packed_len()));
+        for ((out, columns), weight) in parts.zip(weight.chunks_exact(m * k)) {
+            packed.run(Matrix::rows(weight, k), columns, Epilogue::default(), out, n, &mut [], par);
+        }
+    }
 }
 
 impl<T: Float> Kernel for Deformable<T> {
@@ -177,7 +210,7 @@ impl<T: Float> Kernel for Deformable<T> {
         let (x, offset, weight) = (elements::<T>(data)?, elements::<T>(offset)?, elements::<T>(weight)?);
         let mask = mask.map(elements::<T>).transpose()?;
         let bias = bias.first().map(elements::<T>).transpose()?;
-        let columns = scratch::<T>(call.workspace, self.windows.column_len(self.channels))?;
+        let columns = scratch::<T>(call.workspace, self.bytes / size_of::<T>())?;
         let out = elements_mut::<T>(out)?;
         if out.is_empty() {
             return Ok(());
@@ -186,8 +219,14 @@ impl<T: Float> Kernel for Deformable<T> {
         let plane = self.product.n;
         for (i, out) in out.chunks_exact_mut(self.product.batch * self.product.m * plane).enumerate() {
             let mask = mask.map(|mask| &mask[image(mask, i)]);
-            self.windows.gather(call.par, &x[image(x, i)], &offset[image(offset, i)], mask, columns);
-            gemm(call.par, self.product, weight, columns, out);
+            let (x, offset) = (&x[image(x, i)], &offset[image(offset, i)]);
+            match self.packed {
+                Some(packed) => self.multiply(call.par, packed, [x, offset, weight], mask, columns, out),
+                None => {
+                    self.windows.gather(call.par, x, offset, mask, columns);
+                    gemm(call.par, self.product, weight, columns, out);
+                }
+            }
             for (out, bias) in out.chunks_exact_mut(plane).zip(bias.unwrap_or(&[])) {
                 out.iter_mut().for_each(|v| *v += *bias);
             }
