@@ -165,6 +165,10 @@ bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Ru
 bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and OpenVINO, in turns on this machine
 	$(PY) benches/peers/compare.py $(PEERS_ARGS)
 
+.PHONY: bench-operators
+bench-operators: $(STAMPS)/installed ## compare single operators with MXNet 1.9.1, numpy and onnxruntime, in turns
+	$(PY) benches/operators/compare.py $(OPERATORS_ARGS)
+
 # ---- prove ---------------------------------------------------------------------------------------
 # docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in
 # runs or seeds is given as many as were measured to take so long on two cores.

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Single operators of mxrt and its peers, in turns on the same machine.
+
+    make bench-operators                                  every row
+    make bench-operators OPERATORS_ARGS="topk lstm-1"     these rows
+    make bench-operators OPERATORS_ARGS=--list            their names
+
+Every engine is a process of its own. Engines take turns, and each round begins with another one.
+A cell is the median of the medians of the turns and, behind the stroke, the least time of a call.
+Ratios are a peer's median by mxrt's: above 1 mxrt is faster. The rows of detectors read
+ssd300-symbol.json, yolov3-symbol.json and the .params beside them from the folder --models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import rows
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "peers"))
+
+GOALS = {
+    **dict.fromkeys(rows.ROWS, ("mxnet", 1.0)),
+    **dict.fromkeys(("lstm-1", "lstm-16", "gru_bidirectional"), ("mxnet", 1.2)),
+    **{
+        row: ("mxnet", 1.5)
+        for row in rows.ROWS
+        if row.startswith(("lstm_unrolled", "resize", "upsampling", "adaptive"))
+    },
+    **dict.fromkeys(("deformable", "ssd300-1", "ssd300-8", "yolov3-1", "yolov3-8"), ("mxnet", 1.5)),
+    **dict.fromkeys(rows.NUMPY, ("numpy", 0.5)),
+}
+ONNX_GOAL = 0.9
+
+
+class Lane:
+    """The process of one engine."""
+
+    def __init__(self, engine: str, python: str, folder: Path) -> None:
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
+        if engine != "mxrt":
+            env["PYTHONPATH"] = str(HERE)
+        self.process = subprocess.Popen(
+            [python, str(HERE / "lane.py"), engine],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=env,
+            cwd=folder,
+        )
+
+    def ask(self, **what: object) -> dict:
+        """The answer; an error of the engine is raised."""
+        try:
+            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise RuntimeError("the process has ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def engines_of(row: str, wanted: list[str]) -> list[str]:
+    """The engines that have the row, mxrt first."""
+    tables = {"mxnet": rows.ROWS, "numpy": rows.NUMPY, "onnxruntime": rows.ONNX}
+    return ["mxrt", *(engine for engine in wanted if row in tables[engine])]
+
+
+def measure(row: str, lanes: dict[str, Lane], rounds: int, seconds: float) -> dict[str, tuple[float, float]]:
+    """Median and least seconds of a call, by engine."""
+    names, medians, least = list(lanes), {}, {}
+    for lane in lanes.values():
+        lane.ask(row=row)
+    for number in range(rounds):
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            times = lanes[name].ask(warm=seconds / 3, seconds=seconds)["times"]
+            medians.setdefault(name, []).append(statistics.median(times))
+            least[name] = min(least.get(name, times[0]), *times)
+    return {name: (statistics.median(medians[name]), least[name]) for name in names}
+
+
+def cell(times: tuple[float, float] | None) -> str:
+    """Milliseconds."""
+    return "" if times is None else f"{times[0] * 1e3:.3g} / {times[1] * 1e3:.3g}"
+
+
+def line(row: str, found: dict[str, tuple[float, float]]) -> str:
+    """A row of the table."""
+    peer, goal = GOALS[row]
+    ratios = {name: times[0] / found["mxrt"][0] for name, times in found.items() if name != "mxrt"}
+    wanted = {peer: goal, "onnxruntime": ONNX_GOAL}
+    met = all(ratio >= wanted[name] * 0.95 for name, ratio in ratios.items() if name in wanted)
+    measured = ", ".join(f"{ratio:.2f} x {name}" for name, ratio in ratios.items())
+    cells = [cell(found.get(name)) for name in ("mxrt", "mxnet", "numpy", "onnxruntime")]
+    goals = ", ".join(f"{wanted[name]:g} x {name}" for name in ratios if name in wanted)
+    return f"| {row} | {' | '.join(cells)} | {measured} | {goals} | {'yes' if met else 'no'} |"
+
+
+def main() -> int:
+    """Measures and prints the table; the exit status says whether every row could be measured."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], epilog=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to measure, or how their names begin (all)")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
+    parser.add_argument("--peers", nargs="*", default=["mxnet", "numpy", "onnxruntime"])
+    parser.add_argument("--python", action="append", default=[], metavar="ENGINE=PATH", help="interpreter of an engine")
+    parser.add_argument("--models", type=Path, default=Path.cwd(), help="folder of the detectors")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(rows.ROWS))
+        return 0
+    chosen = [row for row in rows.ROWS if not args.rows or any(row.startswith(name) for name in args.rows)]
+    pythons = dict(one.split("=", 1) for one in args.python)
+    failed = False
+    print("| row | mxrt | mxnet | numpy | onnxruntime | measured | goal | met |\n" + "| --- " * 8 + "|")
+    for row in chosen:
+        lanes = {}
+        try:
+            for engine in engines_of(row, args.peers):
+                lanes[engine] = Lane(engine, _python(engine, pythons), args.models)
+            print(line(row, measure(row, lanes, args.rounds, args.seconds)), flush=True)
+        except RuntimeError as error:
+            failed = True
+            print(f"{row} was not measured: {error}", file=sys.stderr, flush=True)
+        finally:
+            for lane in lanes.values():
+                lane.close()
+    return 1 if failed else 0
+
+
+def _python(engine: str, given: dict[str, str]) -> str:
+    """The interpreter of an engine."""
+    if engine in given:
+        return given[engine]
+    import environments
+
+    # numpy 1.23.5 with OpenBLAS is in MXNet's environment.
+    return environments.interpreter("mxnet" if engine == "numpy" else engine)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

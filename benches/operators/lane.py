@@ -1,0 +1,54 @@
+"""One engine: sets rows up and measures turns, as lines of JSON on its standard input ask."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+
+import rows
+
+
+def _make(engine: str, row: str) -> rows.Call:
+    if engine == "numpy":
+        return rows.NUMPY[row]()
+    if engine == "onnxruntime":
+        return rows.ONNX[row]()
+    return rows.ROWS[row](importlib.import_module(engine))
+
+
+def _turn(call: rows.Call, seconds: float) -> list[float]:
+    """Seconds of each call of a turn."""
+    end, times = time.perf_counter() + seconds, []
+    while not times or time.perf_counter() < end:
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def main() -> None:
+    """Answers until the input ends."""
+    engine, call = sys.argv[1], None
+    # What the engine prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            if "row" in asked:
+                call = _make(engine, asked["row"])
+                call()
+                answer: dict = {}
+            else:
+                _turn(call, asked["warm"])
+                answer = {"times": _turn(call, asked["seconds"])}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
