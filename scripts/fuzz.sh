@@ -46,8 +46,8 @@ seeds() {
   case $1 in
   params) ls tests/conformance/data/graphs/*.params tests/models/digits_cnn/*.params ;;
   symbol) ls tests/conformance/data/graphs/*-symbol.json tests/models/*/*-symbol.json ;;
-  # Four bytes of parameters, then the file.
-  csv) ls fuzz/seeds/csv/* ;;
+  # Of csv: four bytes of parameters, then the file.
+  csv | csv_parts | image | index | libsvm | mnist | records) ls fuzz/seeds/"$1"/* ;;
   # Any bytes make something.
   *) true ;;
   esac

@@ -1,0 +1,17 @@
+//! `CSVIter` over parts of files: any bytes give batches or an error; parts of a file have the rows of all of it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mxrt_fuzz::{Scratch, rows};
+
+fuzz_target!(|bytes: &[u8]| {
+    let file = Scratch::new("csv-parts", bytes);
+    let all = rows("CSVIter", &[("data_csv", file.path()), ("data_shape", "(3,)"), ("on_error", "skip")]);
+    let mut parts = Vec::new();
+    for part in ["0", "1", "2"] {
+        let given = [("data_csv", file.path()), ("data_shape", "(3,)"), ("on_error", "skip")];
+        parts.extend(rows("CSVIter", &[&given[..], &[("num_parts", "3"), ("part_index", part)]].concat()));
+    }
+    assert_eq!(parts, all);
+    rows("CSVIter", &[("data_csv", file.path()), ("data_shape", "(3,)")]);
+});

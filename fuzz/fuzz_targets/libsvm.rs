@@ -1,0 +1,17 @@
+//! `LibSVMIter`: any bytes give batches or an error; parts of a file have the rows of all of it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mxrt_fuzz::{Scratch, rows};
+
+fuzz_target!(|bytes: &[u8]| {
+    let file = Scratch::new("libsvm", bytes);
+    let all = rows("LibSVMIter", &[("data_libsvm", file.path()), ("data_shape", "(3,)"), ("on_error", "skip")]);
+    let mut parts = Vec::new();
+    for part in ["0", "1", "2"] {
+        let given = [("data_libsvm", file.path()), ("data_shape", "(3,)"), ("on_error", "skip")];
+        parts.extend(rows("LibSVMIter", &[&given[..], &[("num_parts", "3"), ("part_index", part)]].concat()));
+    }
+    assert_eq!(parts, all);
+    rows("LibSVMIter", &[("data_libsvm", file.path()), ("data_shape", "(3,)")]);
+});

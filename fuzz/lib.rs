@@ -1,0 +1,47 @@
+//! What the targets share.
+
+use mxrt::io::iterators::IterDef;
+use mxrt::{Config, Engine};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// One engine for all inputs.
+pub static ENGINE: LazyLock<&'static Engine> = LazyLock::new(|| Engine::start(Config::default()).expect("an engine"));
+
+/// A file with this content, which goes with this value.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Writes the file, in memory where the system has such a folder.
+    pub fn new(name: &str, content: &[u8]) -> Scratch {
+        let memory = PathBuf::from("/dev/shm");
+        let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let path = folder.join(format!("mxrt-fuzz-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).expect("a file");
+        Scratch(path)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        self.0.to_str().expect("a name of letters")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The samples of an iterator up to the first error, as bytes.
+pub fn rows(iterator: &str, given: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let definition = IterDef::find(iterator).expect("an iterator");
+    let one = [("batch_size", "1"), ("prefetch_buffer", "1")];
+    let mut found = Vec::new();
+    let Ok(iter) = definition.start(*ENGINE, given.iter().chain(&one).copied()) else { return found };
+    while let Ok(Some(batch)) = iter.next() {
+        let bytes = |array: mxrt::NDArray| array.to_bytes().expect("a value");
+        found.push([bytes(batch.data), bytes(batch.label)].concat());
+    }
+    found
+}
