@@ -321,3 +321,34 @@ assert first == 0 and next(it).label[0].asscalar() == 1.5
 """
     result = run_python(script, folder / "png.rec", timeout=300)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_wait_for_a_batch_can_be_interrupted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("1\n" * 1_000_000)
+    script = """
+import os, signal, sys, threading
+import mxrt as mx
+
+it = mx.io.CSVIter(sys.argv[1], (1,), batch_size=1_000_000, prefetch_buffer=1)
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        next(it)
+        it.reset()
+except KeyboardInterrupt:
+    print("interrupted")
+it.reset()
+assert next(it).data[0].sum().asscalar() == 1_000_000
+"""
+    result = run_python(script, path)
+    assert (result.returncode, result.stdout) == (0, "interrupted\n"), result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_a_file_that_may_not_be_read_is_named(mx, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "closed.rec"
+    path.write_bytes((folder / "png.rec").read_bytes())
+    path.chmod(0)
+    with pytest.raises(mx.base.MXNetError, match=r"closed\.rec.*Permission denied"):
+        mx.io.ImageRecordIter(path_imgrec=str(path), data_shape=(3, 8, 8), batch_size=1)
