@@ -449,6 +449,7 @@ def test_positions_that_are_negative_are_refused(mx) -> None:
 def test_operators_that_passes_make_cannot_be_called(mx) -> None:
     with pytest.raises(mx.base.MXNetError, match="_fused_elementwise"):
         mx._mxrt.invoke("_fused_elementwise", (mx.nd.ones((2,)),), {"program": ""})
+    assert mx._mxrt.get_operator("_fused_elementwise") is None
     assert not any(name.startswith("_blocked") for name in mx._mxrt.operator_names())
 
 
