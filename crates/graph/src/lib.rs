@@ -33,6 +33,6 @@ pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
 pub use run::{
     BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite, Reshaping,
-    Watch, WatchCallback, invoke_custom,
+    Watch, WatchCallback, invoke_custom, settle,
 };
 pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol};

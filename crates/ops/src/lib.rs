@@ -41,11 +41,12 @@ pub use crate::definition::{
 pub use crate::execution::{
     BoundOperatorCache, CallAttrs, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelOptions, Packing,
     RandomKey, RandomState, Signature, Unpack, binary_picoseconds, bind_kernel, costed_kernel_fn, elementwise_ns,
-    in_place_kernel_fn, invoke, invoke_cached, kernel_fn, program_picoseconds, streaming_ns, unary_picoseconds,
+    in_place_kernel_fn, invoke, invoke_cached, invoke_late, kernel_fn, program_picoseconds, run_late, streaming_ns,
+    unary_picoseconds,
 };
 pub use crate::rewrite::{
-    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, Layout, MAX_PROGRAM_STEPS,
-    OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
+    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,
+    MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
 };
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::conv::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};

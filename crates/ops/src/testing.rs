@@ -99,11 +99,14 @@ impl OpTest {
         let attrs = self.def.parse_attrs(self.attrs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
         assert_eq!(self.inputs.len(), self.def.num_inputs(&attrs), "inputs of {}", self.def.name);
         let inputs: Vec<TensorType> = self.inputs.iter().map(|a| a.tensor.clone()).collect();
-        let outputs = infer_types(self.def, &attrs, &inputs)?;
-        let signature = Signature { inputs: &inputs, outputs: &outputs, options: KernelOptions::default() };
-        let kernel = bind_kernel(self.def, &attrs, &signature)?;
         let refs: Vec<TensorRef<'_>> =
             self.inputs.iter().map(|a| TensorRef::new(a.tensor.dtype, &a.tensor.shape, a.memory.bytes())).collect();
+        let outputs = match self.def.rewrites.late_shapes {
+            Some(shapes) => infer_with_shapes(self.def, &attrs, &inputs, &shapes(&attrs, &refs)?)?,
+            None => infer_types(self.def, &attrs, &inputs)?,
+        };
+        let signature = Signature { inputs: &inputs, outputs: &outputs, options: KernelOptions::default() };
+        let kernel = bind_kernel(self.def, &attrs, &signature)?;
         let packed = match kernel.packing() {
             None => None,
             Some(packing) => {

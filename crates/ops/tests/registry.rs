@@ -4,7 +4,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::par::Serial;
 use mxrt_ops::{
     AttrDef, AttrKind, Attrs, CustomCall, CustomOperator, CustomOperators, CustomTypes, DTypes, Inputs, Kernel,
-    KernelCall, KernelOptions, OpDef, RandomKey, Shapes, Signature, bind_kernel, infer_types,
+    KernelCall, KernelOptions, LateShapes, OpDef, RandomKey, Shapes, Signature, bind_kernel, infer_types,
     register_custom_operators, registry,
 };
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef, TensorType};
@@ -187,7 +187,12 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
             }
             let complete: Vec<TensorType> =
                 ins.iter().map(|s| TensorType::new(dtype, s.complete().unwrap_or_else(|| given[0].clone()))).collect();
-            let Ok(types) = infer_types(op, attrs, &complete) else { continue };
+            let types = match op.rewrites.late_shapes {
+                // Contents that are all 0 decide.
+                Some(shapes) => shapes_of_zeros(op, attrs, &complete, shapes),
+                None => infer_types(op, attrs, &complete).ok().map(|types| types.to_vec()),
+            };
+            let Some(types) = types else { continue };
             if types.iter().any(|t| t.checked_bytes().is_none_or(|b| b > 1 << 20)) {
                 continue;
             }
@@ -201,6 +206,18 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
         }
     }
     bound
+}
+
+/// Types of the outputs where the contents of the inputs, which are 0, decide about their shapes.
+fn shapes_of_zeros(op: &OpDef, attrs: &Attrs, inputs: &[TensorType], shapes: LateShapes) -> Option<Vec<TensorType>> {
+    let zeros: Vec<Zeros> = inputs.iter().map(|t| Zeros::new(t.bytes())).collect();
+    let refs: Vec<TensorRef<'_>> =
+        inputs.iter().zip(&zeros).map(|(t, z)| TensorRef::new(t.dtype, &t.shape, z.bytes())).collect();
+    let shapes = shapes(attrs, &refs).ok()?;
+    let mut dtypes = vec![None; shapes.len()];
+    let mut of_inputs: Vec<_> = inputs.iter().map(|t| Some(t.dtype)).collect();
+    (op.infer_dtype)(&mut DTypes { attrs, inputs: &mut of_inputs, outputs: &mut dtypes }).ok()?;
+    shapes.into_iter().zip(dtypes).map(|(shape, dtype)| Some(TensorType::new(dtype?, shape))).collect()
 }
 
 /// Zeros, aligned for every element type.

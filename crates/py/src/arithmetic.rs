@@ -102,14 +102,14 @@ fn run<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let (with_array, with_number) = operators(py, sign)?;
-    let left = &array.get().array;
+    let left = array.get().array(py)?;
     let outputs: Option<&[_]> = if out.is_some() { Some(&[left]) } else { None };
     let call = |def, given, inputs: &[_]| {
         let call = Call { runtime: runtime::runtime()?, def, given, context: left.context() };
         operator::results(py, call.push(py, inputs, outputs)?, out)
     };
     match other.cast::<NDArrayBase>() {
-        Ok(right) => call(with_array, CallAttrs::Text(&[]), &[left, &right.get().array]),
+        Ok(right) => call(with_array, CallAttrs::Text(&[]), &[left, right.get().array(py)?]),
         Err(_) => call(with_number, CallAttrs::Scalar(number(other)?), &[left]),
     }
 }

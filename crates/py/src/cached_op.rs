@@ -1,12 +1,12 @@
 //! Compiled graphs that any number of threads call.
 
 use crate::ndarray::NDArrayBase;
-use crate::operator::{attr_pairs, one_array, out_arrays, results};
+use crate::operator::{attr_pairs, late_results, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
 use crate::{custom, errors, plan_report, runtime};
 use mxrt_engine::{FailureKind, WaitError};
 use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, Interrupter, PlanReport};
-use mxrt_tensor::NDArray;
+use mxrt_tensor::{LateArray, NDArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
@@ -40,6 +40,9 @@ fn run<'py>(
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let runtime = runtime::runtime()?;
     let _site = runtime.push_site(py)?;
+    if op.op().is_late() && outputs.is_none() {
+        return run_late(py, op, &inputs, &options);
+    }
     let made = match op.try_call_inline(&inputs, outputs.as_deref(), &options) {
         Some(made) => made,
         // A first call of a signature compiles, which takes long enough for others to go on
@@ -69,6 +72,22 @@ fn run<'py>(
     });
     let made = reported.map_err(|e| errors::from_op(py, &e))?;
     results(py, made, out)
+}
+
+/// The same for a graph whose results have shapes that follow from contents.
+fn run_late<'py>(
+    py: Python<'py>,
+    op: &mxrt_graph::BoundOp,
+    inputs: &[&NDArray],
+    options: &CallOptions,
+) -> PyResult<Bound<'py, PyAny>> {
+    let made = py.detach(|| op.call_late(inputs, options, &mut Interrupter::never()));
+    let engine = runtime::runtime()?.engine;
+    let reported = made.and_then(|made| {
+        engine.report_at_call(made.iter().map(LateArray::var))?;
+        Ok(made)
+    });
+    late_results(py, reported.map_err(|e| errors::from_op(py, &e))?)
 }
 
 /// The options of a call, from its keywords.
@@ -120,7 +139,7 @@ fn wrong_argument(name: &str, value: &Bound<'_, PyAny>, kind: FailureKind, expec
 }
 
 fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Arrays> {
-    items.map(|item| Ok(one_array(&item)?.get().array.clone())).collect()
+    items.map(|item| Ok(one_array(&item)?.get().array(item.py())?.clone())).collect()
 }
 
 /// Refuses names and values that are no flags of a compiled symbol.
@@ -175,7 +194,11 @@ impl CachedOp {
 
     /// The same graph with arrays for some of its inputs; None where a call's argument goes.
     fn bind(&self, py: Python<'_>, arrays: Vec<Option<Bound<'_, NDArrayBase>>>) -> PyResult<BoundOp> {
-        let held: Vec<Option<NDArray>> = arrays.iter().map(|a| Some(a.as_ref()?.get().array.clone())).collect();
+        let array = |given: &Option<Bound<'_, NDArrayBase>>| match given {
+            Some(given) => Ok(Some(given.get().array(py)?.clone())),
+            None => Ok(None),
+        };
+        let held = arrays.iter().map(array).collect::<PyResult<Vec<Option<NDArray>>>>()?;
         let bound = py.detach(|| {
             let arrays: Vec<Option<&NDArray>> = held.iter().map(Option::as_ref).collect();
             mxrt_graph::BoundOp::new(self.op().clone(), &arrays)

@@ -50,7 +50,7 @@ pub(crate) fn dump_engine(py: Python<'_>) -> PyResult<String> {
 /// Whether the value is there, or the failure that took its place.
 #[pyfunction]
 pub(crate) fn is_ready(array: &Bound<'_, NDArrayBase>) -> bool {
-    let array = &array.get().array;
+    let array = array.get();
     array.engine().is_ready(array.var())
 }
 
@@ -58,6 +58,6 @@ pub(crate) fn is_ready(array: &Bound<'_, NDArrayBase>) -> bool {
 /// of theirs is wanted.
 #[pyfunction]
 pub(crate) fn cancel(array: &Bound<'_, NDArrayBase>) {
-    let array = &array.get().array;
+    let array = array.get();
     array.engine().cancel(array.var());
 }

@@ -302,7 +302,8 @@ pub(crate) fn invoke_custom<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let runtime = runtime::runtime()?;
     let attrs = attr_pairs(Some(attrs))?.into_iter().collect();
-    let arrays = arrays.into_iter().map(|(name, array)| (name, array.get().array.clone())).collect();
+    let arrays = arrays.into_iter().map(|(name, array)| Ok((name, array.get().array(py)?.clone())));
+    let arrays = arrays.collect::<PyResult<_>>()?;
     let outputs = out_arrays(out)?;
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let _site = runtime.push_site(py)?;

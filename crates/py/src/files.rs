@@ -50,7 +50,7 @@ pub(crate) fn save_arrays(
     names: Option<Vec<String>>,
     arrays: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let arrays = arrays.iter().map(|a| Ok(one_array(a)?.get().array.clone())).collect::<PyResult<Vec<_>>>()?;
+    let arrays = arrays.iter().map(|a| Ok(one_array(a)?.get().array(py)?.clone())).collect::<PyResult<Vec<_>>>()?;
     let content = match names {
         None => Params::List(arrays),
         Some(names) => Params::Named(names.into_iter().zip(arrays).collect()),

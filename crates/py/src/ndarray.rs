@@ -3,9 +3,9 @@
 use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, Elements};
 use crate::{errors, runtime};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{Engine, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
-use mxrt_tensor::{NDArray, Shape, TensorType};
+use mxrt_tensor::{Context, LateArray, NDArray, Shape, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -20,14 +20,70 @@ const QUICK_COPY: usize = 64 * 1024;
 /// An array whose content the engine computes. Python code uses the subclass `mxrt.nd.NDArray`.
 #[pyclass(frozen, subclass, module = "mxrt._mxrt")]
 pub(crate) struct NDArrayBase {
-    pub(crate) array: NDArray,
+    held: Held,
+}
+
+/// An array, or one whose shape is known when the operator that makes it has run.
+#[derive(Clone)]
+enum Held {
+    Known(NDArray),
+    Late(LateArray),
+}
+
+impl NDArrayBase {
+    /// The array. Waits where its shape is still to come; raises the failure of what should make it.
+    pub(crate) fn array(&self, py: Python<'_>) -> PyResult<&NDArray> {
+        match &self.held {
+            Held::Known(array) => Ok(array),
+            Held::Late(late) => match late.get() {
+                Some(array) => Ok(array),
+                None => runtime::wait_for_value(py, |poll| match poll {
+                    Some(poll) => late.wait_with(poll),
+                    None => late.wait(),
+                }),
+            },
+        }
+    }
+
+    /// The variable that tells when the value is there; does not wait.
+    pub(crate) fn var(&self) -> &Var {
+        match &self.held {
+            Held::Known(array) => array.var(),
+            Held::Late(late) => late.var(),
+        }
+    }
+
+    /// The engine that computes the array; does not wait.
+    pub(crate) fn engine(&self) -> &'static Engine {
+        match &self.held {
+            Held::Known(array) => array.engine(),
+            Held::Late(late) => late.engine(),
+        }
+    }
+
+    /// Where the array lives; does not wait.
+    pub(crate) fn context(&self) -> Context {
+        match &self.held {
+            Held::Known(array) => array.context(),
+            Held::Late(late) => late.context(),
+        }
+    }
 }
 
 /// The Python object of an array, of class `mxrt.nd.NDArray`.
 pub(crate) fn wrap(py: Python<'_>, array: NDArray) -> PyResult<Bound<'_, PyAny>> {
+    wrap_held(py, Held::Known(array))
+}
+
+/// The same of an array whose shape is still to come.
+pub(crate) fn wrap_late(py: Python<'_>, array: LateArray) -> PyResult<Bound<'_, PyAny>> {
+    wrap_held(py, Held::Late(array))
+}
+
+fn wrap_held(py: Python<'_>, held: Held) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "mxrt.ndarray.ndarray", "NDArray")?;
-    class.call1((Bound::new(py, NDArrayBase { array })?,))
+    class.call1((Bound::new(py, NDArrayBase { held })?,))
 }
 
 #[pymethods]
@@ -35,64 +91,66 @@ impl NDArrayBase {
     /// Another handle to the same array: how subclasses are made.
     #[new]
     fn new(source: &Bound<'_, NDArrayBase>) -> NDArrayBase {
-        NDArrayBase { array: source.get().array.clone() }
+        NDArrayBase { held: source.get().held.clone() }
     }
 
     /// Extents.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.array.shape().iter())
+        PyTuple::new(py, self.array(py)?.shape().iter())
     }
 
     /// Number of elements.
     #[getter]
-    fn size(&self) -> usize {
-        self.array.shape().size()
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.array(py)?.shape().size())
     }
 
     /// Number of axes.
     #[getter]
-    fn ndim(&self) -> usize {
-        self.array.shape().len()
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.array(py)?.shape().len())
     }
 
     /// Name of the element type.
     #[getter]
-    fn _dtype_name(&self) -> &'static str {
-        self.array.dtype().name()
+    fn _dtype_name(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.array(py)?.dtype().name())
     }
 
     /// Device type and number.
     #[getter]
     fn _device(&self) -> (Cow<'static, str>, i32) {
-        let context = self.array.context();
+        let context = self.context();
         (context.device_type.name(), context.device_id)
     }
 
     /// Waits until the value is there; raises the failure of the operator that should have made it.
     fn wait_to_read(&self, py: Python<'_>) -> PyResult<()> {
-        let engine = self.array.engine();
-        if engine.is_ready(self.array.var()) && self.array.var().failure().is_none() {
+        let array = self.array(py)?;
+        let engine = array.engine();
+        if engine.is_ready(array.var()) && array.var().failure().is_none() {
             return Ok(());
         }
         runtime::wait_for_value(py, |poll| match poll {
-            Some(poll) => engine.wait_to_read_with(self.array.var(), poll),
-            None => engine.wait_to_read(self.array.var()),
+            Some(poll) => engine.wait_to_read_with(array.var(), poll),
+            None => engine.wait_to_read(array.var()),
         })
     }
 
     /// Waits until all readers and writers of the value are done.
     fn wait_to_write(&self, py: Python<'_>) -> PyResult<()> {
-        let engine = self.array.engine();
+        let array = self.array(py)?;
+        let engine = array.engine();
         runtime::wait_for_value(py, |poll| match poll {
-            Some(poll) => engine.wait_to_write_with(self.array.var(), poll),
-            None => engine.wait_to_write(self.array.var()),
+            Some(poll) => engine.wait_to_write_with(array.var(), poll),
+            None => engine.wait_to_write(array.var()),
         })
     }
 
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let array = &self.array;
+        let array = self.array(py)?;
         let elements = runtime::wait_for_value(py, |poll| -> Result<Result<Elements, OpError>, _> {
             let value = match poll {
                 Some(poll) => array.read_with(poll)?,
@@ -105,15 +163,15 @@ impl NDArrayBase {
 
     /// An array over the same elements: `shape` of them, the first one at position `start`.
     fn _view<'py>(&self, py: Python<'py>, start: usize, shape: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
-        match self.array.view(start, Shape::from(shape)) {
+        match self.array(py)?.view(start, Shape::from(shape)) {
             Some(view) => wrap(py, view),
             None => Err(PyIndexError::new_err("the view lies outside of the array")),
         }
     }
 
     /// True when both are views of one storage.
-    fn _shares_storage(&self, other: &NDArrayBase) -> bool {
-        self.array.same_storage(&other.array)
+    fn _shares_storage(&self, py: Python<'_>, other: &NDArrayBase) -> PyResult<bool> {
+        Ok(self.array(py)?.same_storage(other.array(py)?))
     }
 
     // ---- signs
@@ -266,7 +324,7 @@ pub(crate) fn copy_region(
     from_: (usize, Axes),
 ) -> PyResult<()> {
     let _site = runtime::runtime()?.push_site(py)?;
-    index::copy_region(&target.array, region(into.0, into.1), &source.array, region(from_.0, from_.1))
+    index::copy_region(target.array(py)?, region(into.0, into.1), source.array(py)?, region(from_.0, from_.1))
         .map_err(|e| errors::from_op(py, &e))
 }
 
@@ -290,7 +348,7 @@ pub(crate) fn gather<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let _site = runtime::runtime()?.push_site(py)?;
     let shape = Shape::new(at.shape());
-    let made = index::gather(&source.array, positions(at)?, shape).map_err(|e| errors::from_op(py, &e))?;
+    let made = index::gather(source.array(py)?, positions(at)?, shape).map_err(|e| errors::from_op(py, &e))?;
     wrap(py, made)
 }
 
@@ -303,5 +361,5 @@ pub(crate) fn scatter(
     source: &NDArrayBase,
 ) -> PyResult<()> {
     let _site = runtime::runtime()?.push_site(py)?;
-    index::scatter(&target.array, positions(at)?, &source.array).map_err(|e| errors::from_op(py, &e))
+    index::scatter(target.array(py)?, positions(at)?, source.array(py)?).map_err(|e| errors::from_op(py, &e))
 }

@@ -37,7 +37,7 @@ fn notices() -> &'static Notices {
 /// Leaves this number for the notifying thread when the array is ready or has failed.
 #[pyfunction]
 pub(crate) fn notify_when_ready(array: &Bound<'_, NDArrayBase>, number: u64) {
-    let array = &array.get().array;
+    let array = array.get();
     array.engine().on_ready(array.var(), move |_| {
         let notices = notices();
         notices.numbers.lock().unwrap_or_else(PoisonError::into_inner).push(number);

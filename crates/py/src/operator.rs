@@ -1,11 +1,11 @@
 //! Operators: what is known about them, and calling one.
 
-use crate::ndarray::{NDArrayBase, wrap};
+use crate::ndarray::{NDArrayBase, wrap, wrap_late};
 use crate::runtime::{self, Runtime};
 use crate::{convert, errors};
 use mxrt_engine::OpError;
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
-use mxrt_tensor::{Context, NDArray};
+use mxrt_tensor::{Context, LateArray, NDArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -108,7 +108,7 @@ pub(crate) fn attr_pairs(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<AttrPair
 }
 
 fn extract_arrays(inputs: &Bound<'_, PyAny>) -> PyResult<SmallVec<[NDArray; 4]>> {
-    inputs.try_iter()?.map(|item| Ok(one_array(&item?)?.get().array.clone())).collect()
+    inputs.try_iter()?.map(|item| Ok(one_array(&item?)?.get().array(inputs.py())?.clone())).collect()
 }
 
 pub(crate) fn one_array<'a, 'py>(item: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, NDArrayBase>> {
@@ -123,7 +123,7 @@ pub(crate) fn out_arrays(out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Smal
     match out {
         None => Ok(None),
         Some(one) if one.is_instance_of::<NDArrayBase>() => {
-            Ok(Some(smallvec::smallvec![one_array(one)?.get().array.clone()]))
+            Ok(Some(smallvec::smallvec![one_array(one)?.get().array(one.py())?.clone()]))
         }
         Some(several) => extract_arrays(several).map(Some),
     }
@@ -143,6 +143,12 @@ pub(crate) fn results<'py>(
         (Some(one), 0) => one,
         (first, _) => Ok(PyList::new(py, first.into_iter().chain(wrapped).collect::<PyResult<Vec<_>>>()?)?.into_any()),
     }
+}
+
+/// The same for arrays whose shapes are still to come.
+pub(crate) fn late_results(py: Python<'_>, made: SmallVec<[LateArray; 2]>) -> PyResult<Bound<'_, PyAny>> {
+    let mut wrapped = made.into_iter().map(|array| wrap_late(py, array)).collect::<PyResult<Vec<_>>>()?;
+    if wrapped.len() == 1 { Ok(wrapped.remove(0)) } else { Ok(PyList::new(py, wrapped)?.into_any()) }
 }
 
 /// A call of an operator that was looked up.
@@ -176,6 +182,21 @@ impl Call<'_> {
         });
         reported.map_err(|e| errors::from_op(py, &e))
     }
+
+    /// The same for an operator whose results have shapes that follow from contents.
+    fn push_late(&self, py: Python<'_>, inputs: &[&NDArray]) -> PyResult<SmallVec<[LateArray; 2]>> {
+        let runtime = self.runtime;
+        let _site = runtime.push_site(py)?;
+        let (engine, random) = (runtime.engine, &*runtime.random);
+        let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
+        let push = || mxrt_ops::invoke_late(&call, self.def, self.given, inputs);
+        let result = if engine.is_naive() { py.detach(push) } else { push() };
+        let reported = result.and_then(|made| {
+            engine.report_at_call(made.iter().map(LateArray::var))?;
+            Ok(made)
+        });
+        reported.map_err(|e| errors::from_op(py, &e))
+    }
 }
 
 /// Calls an operator by name.
@@ -203,7 +224,19 @@ pub(crate) fn invoke<'py>(
     let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.as_ref().map(|out| out.iter().collect());
     let call = Call { runtime, def, given: CallAttrs::Text(&pairs), context };
-    results(py, call.push(py, &inputs, outputs.as_deref())?, out)
+    if !def.is_late() {
+        return results(py, call.push(py, &inputs, outputs.as_deref())?, out);
+    }
+    let made = call.push_late(py, &inputs)?;
+    match (out, outputs) {
+        (Some(out), Some(outputs)) => {
+            let stored =
+                runtime::wait_for_value(py, |_| Ok(mxrt_graph::settle(runtime.engine, &made, Some(&outputs))))?;
+            stored.map_err(|e| errors::from_op(py, &e))?;
+            Ok(out.clone())
+        }
+        _ => late_results(py, made),
+    }
 }
 
 /// Takes the context out of the attributes, unless the operator declares it, and adds the number of

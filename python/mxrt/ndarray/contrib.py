@@ -10,10 +10,9 @@ from .._functions import module_functions as _module_functions
 from ..base import no_training
 from ._make import make as _make
 from .control_flow import cond, foreach, isfinite, isinf, isnan, while_loop
-from .masking import boolean_mask
 from .zipfian import rand_zipfian
 
-__all__ = ["boolean_mask", "cond", "foreach", "isfinite", "isinf", "isnan", "rand_zipfian", "while_loop"]
+__all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "rand_zipfian", "while_loop"]
 
 if TYPE_CHECKING:
     from .._signatures import contrib as _signatures

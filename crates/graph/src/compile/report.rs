@@ -48,7 +48,7 @@ pub struct BatchParts {
 }
 
 /// A plan as data; as text it has a line for every step. Of a batch in parts it is about one part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanReport {
     /// types of the data, and how many parameters there are
     pub title: String,
@@ -94,7 +94,7 @@ impl Plan {
             parts: None,
             steps: self.steps.iter().map(report).collect(),
             notes: self.notes.clone(),
-            constants: self.consts.slots.len(),
+            constants: self.with_inner().iter().map(|plan| plan.consts.slots.len()).sum(),
             arena_bytes: self.arena_bytes,
         }
     }
@@ -182,6 +182,9 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 fn packed_bytes(step: &Step) -> usize {
+    if let Some(flow) = &step.flow {
+        return flow.plans.iter().flat_map(|inner| &inner.plan.steps).map(packed_bytes).sum();
+    }
     match (step.packed, step.kernel.packing()) {
         (Some(PackedPlace::Const(_)), Some(packing)) => packing.bytes(),
         _ => 0,

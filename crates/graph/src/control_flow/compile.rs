@@ -10,7 +10,7 @@ use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall};
 use mxrt_tensor::TensorType;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
@@ -39,6 +39,9 @@ pub(crate) struct InnerPlan {
     pub plan: Arc<Plan>,
     /// where each of its inputs comes from
     pub sources: Vec<InnerSource>,
+    /// inputs of the outer graph that no other node reads: their raw weights may be released when
+    /// this plan has packed them
+    pub own_params: HashSet<usize>,
 }
 
 /// What a control-flow step runs.
@@ -115,8 +118,10 @@ impl ControlFlow {
             let plan = builder.shared.inner.get_or_build(key, || {
                 Plan::build(&inner.graph, &inner.types, builder.options, builder.shared, interrupter)
             })?;
-            plans.push(InnerPlan { plan, sources: inner.sources });
+            plans.push(InnerPlan { plan, sources: inner.sources, own_params: HashSet::new() });
         }
+        let own = own_params(builder, n, &plans);
+        plans.iter_mut().for_each(|inner| inner.own_params.clone_from(&own));
         let outputs = (0..node.op.num_outputs(&node.attrs))
             .map(|o| builder.type_of(Value::Node(n, o)).cloned())
             .collect::<Result<Vec<_>, _>>()?;
@@ -151,14 +156,56 @@ impl ControlFlow {
 
     /// The inputs of the outer graph that inner plans read as they are.
     pub fn inputs_read(&self) -> Vec<usize> {
-        let read = self.plans.iter().flat_map(|inner| {
-            let source = |j: usize| match inner.sources.get(j) {
-                Some(InnerSource::Constant(input)) => Some(*input),
-                _ => None,
-            };
-            inner.plan.inputs_read().into_iter().filter_map(source)
-        });
-        read.collect()
+        self.plans.iter().flat_map(InnerPlan::inputs_read).collect()
+    }
+}
+
+/// The inputs of the outer graph that reach node `n` only, and that no graph of it reads as they
+/// are.
+fn own_params(builder: &PlanBuilder<'_>, n: usize, plans: &[InnerPlan]) -> HashSet<usize> {
+    let graph = builder.graph;
+    let mut own: HashSet<usize> = plans.iter().flat_map(InnerPlan::constants).collect();
+    let read: Vec<usize> = plans.iter().flat_map(InnerPlan::inputs_read).collect();
+    // What is constant is read by the nodes that read its expression.
+    let mut reaches_others = vec![false; graph.nodes.len()];
+    let results = graph.outputs.iter();
+    results.clone().filter_map(|value| value.node()).for_each(|m| reaches_others[m] = true);
+    for m in (0..graph.nodes.len()).rev() {
+        let elsewhere = m != n && (!builder.constant[m] || reaches_others[m]);
+        for value in graph.nodes[m].inputs.iter().filter(|_| elsewhere) {
+            match *value {
+                Value::Input(input) => {
+                    own.remove(&input);
+                }
+                Value::Node(made, _) => reaches_others[made] = true,
+            }
+        }
+    }
+    for value in results {
+        if let Value::Input(input) = value {
+            own.remove(input);
+        }
+    }
+    own.retain(|input| !read.contains(input));
+    own
+}
+
+impl InnerPlan {
+    /// The inputs of the outer graph among its inputs.
+    fn constants(&self) -> impl Iterator<Item = usize> {
+        self.sources.iter().filter_map(|source| match source {
+            InnerSource::Constant(input) => Some(*input),
+            _ => None,
+        })
+    }
+
+    /// Those that its steps read as they are.
+    fn inputs_read(&self) -> impl Iterator<Item = usize> {
+        let read = self.plan.inputs_read().into_iter();
+        read.filter_map(|j| match self.sources.get(j) {
+            Some(InnerSource::Constant(input)) => Some(*input),
+            _ => None,
+        })
     }
 }
 

@@ -60,7 +60,7 @@ impl ControlFlow {
             (rest, at) = (tail, range.end);
         }
         let condition = places.pop().ok_or_else(misplaced)?;
-        let site = InnerSite(request.site);
+        let site = InnerSite { outer: request.site, inner: None };
         let mut running = Running { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena };
         running.constants()?;
         let (stacked, states) = outputs.split_at_mut(self.stacked);
@@ -81,7 +81,8 @@ impl<'a> Running<'a> {
     fn constants(&mut self) -> Result<(), OpError> {
         for inner in &self.flow.plans {
             let inputs = self.inner_inputs(inner, 0, &[]);
-            let request = PlanRequest { site: &self.site, inputs: &inputs, random: &[] };
+            let site = InnerSite { outer: self.request.site, inner: Some(inner) };
+            let request = PlanRequest { site: &site, inputs: &inputs, random: &[] };
             self.consts.push(inner.plan.constants(&request));
         }
         Ok(())
@@ -307,33 +308,43 @@ impl GraphInputs for InnerInputs<'_> {
 }
 
 /// Where inner plans run.
-struct InnerSite<'a>(&'a dyn RunSite);
+struct InnerSite<'a> {
+    outer: &'a dyn RunSite,
+    /// the plan that packs
+    inner: Option<&'a InnerPlan>,
+}
 
 impl RunSite for InnerSite<'_> {
     fn par(&self) -> &dyn Par {
-        self.0.par()
+        self.outer.par()
     }
 
     fn memory(&self) -> &'static MemoryPool {
-        self.0.memory()
+        self.outer.memory()
     }
 
     fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        self.0.with_arena(bytes, run)
+        self.outer.with_arena(bytes, run)
     }
 
     fn failure(&self, error: OpError) -> Failure {
-        self.0.failure(error)
+        self.outer.failure(error)
     }
 
     fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
+        self.outer.is_cancelled()
     }
 
     fn profiled(&self) -> Option<ProfiledOp> {
-        self.0.profiled()
+        self.outer.profiled()
     }
 
-    /// Raw weights that only a loop reads stay: numbers of inputs are those of the inner plan.
-    fn packed(&self, _: Vec<PackedParam>) {}
+    fn packed(&self, params: Vec<PackedParam>) {
+        let Some(inner) = self.inner else { return };
+        let outer = |input: usize| match inner.sources.get(input)? {
+            InnerSource::Constant(i) => inner.own_params.contains(i).then_some(*i),
+            _ => None,
+        };
+        self.outer.packed(params.into_iter().filter_map(|param| param.of_outer(&outer)).collect());
+    }
 }

@@ -30,6 +30,13 @@ pub struct PackedParam {
     unpacker: Box<dyn Unpack>,
 }
 
+impl PackedParam {
+    /// The same by its number in an outer graph; none if that does not release it.
+    pub fn of_outer(self, number: &dyn Fn(usize) -> Option<usize>) -> Option<PackedParam> {
+        Some(PackedParam { input: number(self.input)?, ..self })
+    }
+}
+
 impl Plan {
     /// The parameters that went into packings which can be undone, and that no step reads as they
     /// are.

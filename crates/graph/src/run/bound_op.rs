@@ -3,12 +3,13 @@
 use super::cached_op::{Binding, CachedOp, with_device};
 use super::call_options::CallOptions;
 use super::inputs::InputSource;
+use super::late::settle;
 use super::plan_cache::CallSignature;
 use super::program::Program;
 use crate::compile::interrupt::Interrupter;
 use crate::symbol::first_names;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_tensor::{Context, DType, NDArray, ParameterSet, TensorType};
+use mxrt_tensor::{Context, DType, LateArray, NDArray, ParameterSet, TensorType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -95,6 +96,10 @@ impl BoundOp {
         options: &CallOptions,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        if self.op.is_late() {
+            let late = self.call_late(data, options, interrupter)?;
+            return settle(self.op.engine(), &late, outputs).map_err(|error| with_device(error, data));
+        }
         let made = self.check(data).and_then(|()| {
             let program = match self.known(data) {
                 Some(program) => program,
@@ -103,6 +108,18 @@ impl BoundOp {
             self.op.start(program, &self.binding, data, outputs, options)
         });
         made.map_err(|error| with_device(error, data))
+    }
+
+    /// The same for a graph that [is late](CachedOp::is_late): returns before it has run.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn call_late(
+        &self,
+        data: &[&NDArray],
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<SmallVec<[LateArray; 2]>, OpError> {
+        let start = |()| self.op.start_late(&self.binding, data, self.all_types(data), options, interrupter);
+        self.check(data).and_then(start).map_err(|error| with_device(error, data))
     }
 
     /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet,
@@ -114,7 +131,7 @@ impl BoundOp {
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-        if data.len() != self.data.len() {
+        if data.len() != self.data.len() || self.op.is_late() {
             return None;
         }
         let program = match self.known(data) {

@@ -5,6 +5,7 @@ use super::call_options::CallOptions;
 use super::execute::{PlanRequest, RunSite};
 use super::explain::explain;
 use super::inputs::{CallInputs, InputSource};
+use super::late::{LateGraph, settle};
 use super::on_device;
 use super::plan_cache::{CacheStats, CallSignature, PlanCache};
 use super::program::{BatchCursor, DividedBatch, GroupEnd, Program};
@@ -23,7 +24,7 @@ use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, reserve};
-use mxrt_ops::{ConvSignature, EnginePar, Inputs, Par, Precision, RandomState};
+use mxrt_ops::{ConvSignature, EnginePar, Inputs, Par, Precision, RandomKey, RandomState};
 use mxrt_tensor::{
     CallLaunch, CallProgress, Context, Interest, NDArray, ParameterSet, TensorMut, TensorType, launch_call,
 };
@@ -68,6 +69,8 @@ pub struct CachedOp {
     states: StateUpdates,
     /// the program is asked about types while a plan is built
     asks_program: bool,
+    /// its stages, if shapes follow from contents
+    pub(super) late: Option<Arc<LateGraph>>,
 }
 
 impl CachedOp {
@@ -94,11 +97,17 @@ impl CachedOp {
         mark_constants(&mut graph, flags)?;
         let states = StateUpdates::of(&mut graph)?;
         let graph = passes::run_all(graph, options.passes)?;
-        let name = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
+        let name: OpName = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
+        let late = LateGraph::new(engine, &name, &graph, options)?.map(Arc::new);
+        Ok(CachedOp { late, states, ..CachedOp::of_graph(engine, name, graph, options) })
+    }
+
+    /// A graph on which the passes that need no shapes have run.
+    pub(super) fn of_graph(engine: &'static Engine, name: OpName, graph: Graph, options: BuildOptions) -> CachedOp {
         let (params, data) = (0..graph.inputs.len()).partition(|i| graph.inputs[*i].constant);
         let asks_program = graph.nodes.iter().any(|node| matches!(node.op.inputs, Inputs::Computed { .. }));
         let unbound = Binding { sources: (0..graph.inputs.len()).map(InputSource::Data).collect(), params: None };
-        Ok(CachedOp {
+        CachedOp {
             engine,
             name,
             graph,
@@ -111,9 +120,10 @@ impl CachedOp {
             building: BuildTurn::default(),
             divisions: Mutex::default(),
             shared: SharedPlans::default(),
-            states,
+            states: StateUpdates::default(),
             asks_program,
-        })
+            late: None,
+        }
     }
 
     /// Uses this stream for random operators instead of one of its own.
@@ -133,7 +143,8 @@ impl CachedOp {
     }
 
     /// Runs the graph on these inputs, in `list_inputs()` order. Returns the results before they
-    /// are computed.
+    /// are computed, but for a graph that [is late](CachedOp::is_late), whose results have no shape
+    /// before: [`CachedOp::call_late`] does not wait for these.
     ///
     /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in
     /// the results and raised when they are read.
@@ -157,8 +168,12 @@ impl CachedOp {
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let made =
-            self.prepare(inputs).and_then(|program| self.start(program, &self.unbound, inputs, outputs, options));
+        let made = match self.is_late() {
+            true => self.call_late(inputs, options).and_then(|late| settle(self.engine, &late, outputs)),
+            false => {
+                self.prepare(inputs).and_then(|program| self.start(program, &self.unbound, inputs, outputs, options))
+            }
+        };
         made.map_err(|error| with_device(error, inputs))
     }
 
@@ -170,6 +185,9 @@ impl CachedOp {
 
     /// The plan for these input types.
     pub fn plan(&self, inputs: &[TensorType]) -> Result<PlanReport, OpError> {
+        if let Some(late) = &self.late {
+            return late.report(inputs);
+        }
         Ok(self.program_of_all(inputs)?.report())
     }
 
@@ -181,6 +199,10 @@ impl CachedOp {
     /// The distinct convolutions of the plan for these input types, for measuring their methods
     /// ([`mxrt_ops::measure`]).
     pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
+        if let Some(late) = &self.late {
+            let Some((first, of_first)) = late.first() else { return Ok(Vec::new()) };
+            return first.convolutions(&of_first.iter().map(|i| inputs[*i].clone()).collect::<Vec<_>>());
+        }
         let mut signatures: Vec<ConvSignature> =
             self.program_of_all(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
         signatures.sort_unstable();
@@ -195,7 +217,25 @@ impl CachedOp {
 
     /// State of the plan cache.
     pub fn stats(&self) -> CacheStats {
-        self.plans.stats()
+        match &self.late {
+            Some(late) => late.segments().fold(self.plans.stats(), |all, segment| all.with(segment.stats())),
+            None => self.plans.stats(),
+        }
+    }
+
+    /// The graph.
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// What calls are called in messages.
+    pub(super) fn name(&self) -> &OpName {
+        &self.name
+    }
+
+    /// A piece of the random stream.
+    pub(super) fn draw(&self) -> RandomKey {
+        self.random.draw()
     }
 
     /// The engine that runs it.
@@ -485,7 +525,7 @@ impl CachedOp {
         let wanted: SmallVec<[Interest; 2]> = call.outputs.iter().filter_map(|a| a.interest()).collect();
         launch_call(self.engine, call, move |part| {
             let inputs = CallInputs { sources: &sources, arrays: part.inputs };
-            let site = HostSite { par: EnginePar(part.ctx), inputs: &inputs, wanted: &wanted };
+            let site = HostSite::new(EnginePar(part.ctx), &inputs, &wanted);
             run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
         });
         Ok(())
@@ -528,18 +568,24 @@ impl Binding {
     }
 
     /// Where a call with these arrays runs.
-    fn context(&self, data: &[&NDArray]) -> Context {
+    pub(super) fn context(&self, data: &[&NDArray]) -> Context {
         let bound = || self.params.as_ref()?.arrays().first();
         data.first().copied().or_else(bound).map_or_else(Context::default, NDArray::context)
     }
 }
 
 /// An op of the host.
-struct HostSite<'a, 'o> {
+pub(super) struct HostSite<'a, 'o> {
     par: EnginePar<'a, 'o>,
     inputs: &'a CallInputs<'a>,
     /// the results, where the call may be cancelled by dropping them
     wanted: &'a [Interest],
+}
+
+impl<'a, 'o> HostSite<'a, 'o> {
+    pub(super) fn new(par: EnginePar<'a, 'o>, inputs: &'a CallInputs<'a>, wanted: &'a [Interest]) -> Self {
+        HostSite { par, inputs, wanted }
+    }
 }
 
 impl RunSite for HostSite<'_, '_> {
@@ -573,7 +619,7 @@ impl RunSite for HostSite<'_, '_> {
     }
 }
 
-fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
+pub(super) fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
     if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
         return Ok(());
     }

@@ -32,6 +32,20 @@ pub struct CacheStats {
     pub max_bytes: usize,
 }
 
+impl CacheStats {
+    /// Both caches together; each may keep as much as one.
+    pub(super) fn with(self, other: CacheStats) -> CacheStats {
+        CacheStats {
+            plans: self.plans + other.plans,
+            built: self.built + other.built,
+            evicted: self.evicted + other.evicted,
+            plan_bytes: self.plan_bytes + other.plan_bytes,
+            constant_bytes: self.constant_bytes + other.constant_bytes,
+            ..self
+        }
+    }
+}
+
 /// Programs by signature: by the types of the parameters, then by those of the data. A
 /// [`super::BoundOp`] names the former by the pointer that it was given, so that a look-up costs
 /// the same however many parameters there are.

@@ -145,6 +145,39 @@ pub(crate) fn infer_with_outputs(
     inputs: &[TensorType],
     outputs: &[TensorType],
 ) -> Result<SmallVec<[TensorType; 2]>, OpError> {
+    let known = outputs.iter().map(|t| (PartialShape::from(&t.shape), Some(t.dtype)));
+    infer_outputs(def, attrs, inputs, known)?.complete()
+}
+
+/// Types of the outputs where their shapes are known, because the operator has looked at the
+/// contents of its inputs.
+pub(crate) fn infer_with_shapes(
+    def: &OpDef,
+    attrs: &Attrs,
+    inputs: &[TensorType],
+    shapes: &[Shape],
+) -> Result<SmallVec<[TensorType; 2]>, OpError> {
+    infer_outputs(def, attrs, inputs, shapes.iter().map(|shape| (PartialShape::from(shape), None)))?.complete()
+}
+
+/// Fails where the inputs of an operator do not fit, whatever is known of its outputs.
+pub(crate) fn check_inputs(def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -> Result<(), OpError> {
+    infer_outputs(def, attrs, inputs, std::iter::empty()).map(drop)
+}
+
+/// What is known around one node with complete inputs.
+struct InferredOutputs {
+    inputs: SmallVec<[PartialShape; 4]>,
+    shapes: SmallVec<[PartialShape; 2]>,
+    dtypes: SmallVec<[Option<DType>; 2]>,
+}
+
+fn infer_outputs(
+    def: &OpDef,
+    attrs: &Attrs,
+    inputs: &[TensorType],
+    known: impl Iterator<Item = (PartialShape, Option<DType>)>,
+) -> Result<InferredOutputs, OpError> {
     let n = def.num_outputs(attrs);
     if n > MAX_OUTPUTS {
         let message = format!("{} would make {n} outputs; at most {MAX_OUTPUTS} are possible", def.name);
@@ -152,21 +185,24 @@ pub(crate) fn infer_with_outputs(
     }
     let mut in_shapes: SmallVec<[PartialShape; 4]> = inputs.iter().map(|t| PartialShape::from(&t.shape)).collect();
     let mut in_dtypes: SmallVec<[Option<DType>; 4]> = inputs.iter().map(|t| Some(t.dtype)).collect();
-    let mut out_shapes: SmallVec<[PartialShape; 2]> =
-        (0..n).map(|i| outputs.get(i).map_or(PartialShape::UNKNOWN, |t| PartialShape::from(&t.shape))).collect();
-    let mut out_dtypes: SmallVec<[Option<DType>; 2]> = (0..n).map(|i| outputs.get(i).map(|t| t.dtype)).collect();
-    (def.infer_shape)(&mut Shapes { attrs, inputs: &mut in_shapes, outputs: &mut out_shapes })?;
-    (def.infer_dtype)(&mut DTypes { attrs, inputs: &mut in_dtypes, outputs: &mut out_dtypes })?;
-    out_shapes
-        .iter()
-        .zip(&out_dtypes)
-        .map(|(shape, dtype)| match (shape.complete(), *dtype) {
+    let (mut shapes, mut dtypes): (SmallVec<[PartialShape; 2]>, SmallVec<[Option<DType>; 2]>) = known.take(n).unzip();
+    shapes.resize(n, PartialShape::UNKNOWN);
+    dtypes.resize(n, None);
+    (def.infer_shape)(&mut Shapes { attrs, inputs: &mut in_shapes, outputs: &mut shapes })?;
+    (def.infer_dtype)(&mut DTypes { attrs, inputs: &mut in_dtypes, outputs: &mut dtypes })?;
+    Ok(InferredOutputs { inputs: in_shapes, shapes, dtypes })
+}
+
+impl InferredOutputs {
+    fn complete(self) -> Result<SmallVec<[TensorType; 2]>, OpError> {
+        let types = self.shapes.iter().zip(&self.dtypes).map(|(shape, dtype)| match (shape.complete(), *dtype) {
             (Some(shape), Some(dtype)) => Ok(TensorType { dtype, shape }),
             (None, _) => Err(shape_error(format!(
                 "the output shape cannot be told from the input shapes {}: only {shape} is known",
-                in_shapes.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", ")
+                self.inputs.iter().map(|s| s.to_string()).collect::<Vec<_>>().join(", ")
             ))),
             (_, None) => Err(type_error("the output dtype cannot be told from the inputs; give dtype".to_owned())),
-        })
-        .collect()
+        });
+        types.collect()
+    }
 }

@@ -12,8 +12,8 @@ pub(crate) use axes::{Dims, checked_product, extents, resolve_axes, resolve_axis
 pub(crate) use errors::{
     kernel_error, not_implemented, shape_error, type_error, unsupported_dtype, value_error, wrong_arity,
 };
-pub(crate) use infer::infer_with_outputs;
 pub use infer::{DTypes, MAX_OUTPUTS, Shapes, infer_types};
+pub(crate) use infer::{check_inputs, infer_with_outputs, infer_with_shapes};
 pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs, ObjectParser};
 pub use op_def::{Bind, Inputs, OpDef, Outputs};
 pub use registry::{Registry, registry};

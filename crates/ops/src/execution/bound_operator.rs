@@ -255,6 +255,12 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
     }
 }
 
+/// Fails where a call does not have the inputs that its operator takes, on one context.
+pub(super) fn check_call(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], context: Context) -> Result<(), OpError> {
+    check_numbers(def, attrs, inputs.len(), None)?;
+    check_context(inputs, None, context)
+}
+
 fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {
     if let Some(elsewhere) = given.unwrap_or(&[]).iter().find(|a| a.context().device() != context.device()) {
         let message = format!(

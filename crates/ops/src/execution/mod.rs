@@ -6,6 +6,7 @@ mod cost;
 mod elements;
 mod invoke;
 mod kernel;
+mod late;
 mod operator_cache;
 mod par;
 mod random_stream;
@@ -19,6 +20,7 @@ pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,
     kernel_fn,
 };
+pub use late::{invoke_late, run_late};
 pub use operator_cache::{BoundOperatorCache, CallAttrs};
 pub use par::{DevicePar, EnginePar};
 pub use random_stream::{RandomKey, RandomState};

@@ -1,6 +1,7 @@
 //! Elements found by number: taking, picking, scattering, sorting.
 
 pub mod batch_take;
+pub mod boolean_mask;
 pub mod gather_nd;
 pub mod index_array;
 pub mod index_copy;

@@ -63,7 +63,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
 }
 
 /// What `truths` accepts, asked before anything runs.
-fn check_truths(dtype: DType) -> Result<(), OpError> {
+pub(super) fn check_truths(dtype: DType) -> Result<(), OpError> {
     dispatch!(dtype, all, C => {
         let _ = C::ZERO;
         Ok(())
@@ -71,7 +71,7 @@ fn check_truths(dtype: DType) -> Result<(), OpError> {
 }
 
 /// Which elements are not 0, as bytes: the kernel is compiled for these alone.
-fn truths<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [u8]>, OpError> {
+pub(super) fn truths<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [u8]>, OpError> {
     if matches!(array.dtype, DType::U8 | DType::Bool) {
         return Ok(Cow::Borrowed(array.bytes()));
     }

@@ -11,5 +11,5 @@ mod rows_tests;
 pub use elementwise::{Elementwise, ElementwiseProgram, MAX_PROGRAM_STEPS, OperandBroadcast, StepInput, program_step};
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
-pub use rewrites::{ConcatenatedInput, Rewrites};
+pub use rewrites::{ConcatenatedInput, LateShapes, Rewrites};
 pub(crate) use rows::{is_within_rows, rows_of_data};

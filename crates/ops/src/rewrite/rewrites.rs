@@ -3,6 +3,8 @@
 use super::{BlockedForm, Elementwise};
 use crate::definition::Attrs;
 use crate::execution::{Kernel, Signature};
+use mxrt_engine::OpError;
+use mxrt_tensor::{Shape, TensorRef};
 use std::ops::Range;
 
 /// An input of an operator that only concatenates its inputs.
@@ -58,7 +60,14 @@ pub struct Rewrites {
     /// All inputs fit the output's bytes. Those that need `merge` come after the ones that they
     /// share bytes with.
     pub concatenation: fn(&Attrs, &Signature<'_>) -> Option<Vec<ConcatenatedInput>>,
+    /// For an operator whose outputs have shapes that follow from the contents of its inputs: what
+    /// these are. Inference leaves unknown what depends on contents. `bind` is called with the true
+    /// shapes, when the inputs are there. Plans end at such an operator: see the graph crate.
+    pub late_shapes: Option<LateShapes>,
 }
+
+/// Shapes of all outputs from the contents of the inputs.
+pub type LateShapes = fn(&Attrs, &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError>;
 
 impl Rewrites {
     /// No rewrite at all; the fields that a definition does not set.
@@ -68,5 +77,6 @@ impl Rewrites {
         blocked_form: |_, _| None,
         row_wise: |_, _, _| false,
         concatenation: |_, _| None,
+        late_shapes: None,
     };
 }

@@ -4,7 +4,8 @@ use super::abi::{self, Device, ElementType, Managed, ManagedVersioned, Tensor};
 use crate::devices::number_of;
 use crate::ndarray::NDArrayBase;
 use crate::{errors, runtime};
-use mxrt_tensor::{ConsumerStream, NDArray, Shared};
+use mxrt_engine::Engine;
+use mxrt_tensor::{ConsumerStream, Context, NDArray, Shared};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -122,17 +123,17 @@ fn capsule<M: Form>(py: Python<'_>, shared: Shared, device: Device, flags: u64) 
 
 /// DLPack's kind and number of the device of an array. No device that this build has is known to
 /// others.
-fn device(array: &NDArray) -> Device {
-    match array.context().device() {
+fn device(engine: &'static Engine, context: Context) -> Device {
+    match context.device() {
         None => Device { kind: abi::CPU, number: 0 },
-        Some(device) => Device { kind: abi::EXTENSION, number: number_of(array.engine(), device) },
+        Some(device) => Device { kind: abi::EXTENSION, number: number_of(engine, device) },
     }
 }
 
 /// DLPack's kind and number of the device an array lives on.
 #[pyfunction]
 pub(crate) fn dlpack_device(array: &NDArrayBase) -> (i32, i32) {
-    let device = device(&array.array);
+    let device = device(array.engine(), array.context());
     (device.kind, device.number)
 }
 
@@ -173,13 +174,13 @@ pub(crate) fn export_dlpack<'py>(
     writable: bool,
     copied: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let array = &array.array;
+    let array = array.array(py)?;
     let consumer = consumer(stream, array)?;
     let shared = runtime::wait(py, |poll| match consumer {
         None => array.share(writable, poll),
         Some(stream) => array.share_on(stream, writable, poll),
     })?;
-    let device = device(array);
+    let device = device(array.engine(), array.context());
     if wants_version(max_version) {
         let flags = if writable { 0 } else { abi::READ_ONLY } | if copied { abi::COPIED } else { 0 };
         return capsule::<ManagedVersioned>(py, shared, device, flags);
