@@ -194,6 +194,10 @@ mutants-check: $(STAMPS)/venv ## whether the lists of mutants still fit the sour
 soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour
 	MXRT_TEST_SECONDS=$$(($(or $(SECONDS),3600) + 600)) MXRT_SOAK_SECONDS=$(or $(SECONDS),3600) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
+.PHONY: random-operators
+random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## 100,000 random calls of operators against references in float64 (two minutes)
+	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
+
 .PHONY: soak-scenarios
 soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (eight minutes)
 	MXRT_SIM_SEEDS=$(call count,10000,480) cargo test -q -p mxrt-sim --locked --tests
@@ -266,6 +270,7 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) fuzz
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
+	$(MAKE) random-operators
 	$(MAKE) exits
 	$(MAKE) forks
 	$(MAKE) crowd

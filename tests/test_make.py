@@ -182,6 +182,7 @@ def test_another_python_makes_the_environment_again_and_none_keeps_it(make, tmp_
         ("soak", "MXRT_SOAK_SECONDS=3600", "MXRT_SOAK_SECONDS=6"),
         ("soak-scenarios", "MXRT_SIM_SEEDS=10000", "MXRT_SIM_SEEDS=125"),
         ("soak-devices", "--seeds 100", "--seeds 1"),
+        ("random-operators", "MXRT_RANDOM_CASES=100000", "MXRT_RANDOM_CASES=5000"),
         ("exits", "MXRT_EXITS=1000", "MXRT_EXITS=2"),
         ("forks", "MXRT_FORKS=143", "MXRT_FORKS=1"),
         ("crowd", "MXRT_CROWD=300", "MXRT_CROWD=6"),

@@ -179,9 +179,7 @@ class Namespace:
                     function = self.make(operator, name, self.module)
                     setattr(sys.modules[self.module], name, function)
                     return function
-        from ._training_operators import is_training
-
-        if any(map(is_training, _namespaces.candidates(self.section, name))):
+        if any(map(_mxrt.belongs_to_training, _namespaces.candidates(self.section, name))):
             raise no_training_attribute(f"{self.module}.{name}")
         text = f"module '{self.module}' has no attribute '{name}'"
         raise AttributeError(text if name.startswith("__") else text + self._about(name))

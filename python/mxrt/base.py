@@ -172,6 +172,8 @@ class MXNetNotImplementedError(MXNetError, NotImplementedError):
 class TrainingNotSupportedError(MXNetNotImplementedError):
     """A call that belongs to training: mxrt runs models, it does not train them."""
 
+    kind = "training"
+
 
 class MXNetMemoryError(MXNetError, MemoryError):
     """There is no memory for an array."""

@@ -36,7 +36,7 @@ pub use crate::custom::{
 };
 pub use crate::definition::{
     AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes,
-    infer_types, registry,
+    belongs_to_training, infer_types, registry, training_message,
 };
 pub use crate::execution::{
     BoundOperatorCache, CallAttrs, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelOptions, Packing,

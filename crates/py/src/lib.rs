@@ -69,7 +69,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::notify::{next_notices, notify_when_ready};
     #[pymodule_export]
-    use crate::operator::{Operator, get_operator, invoke, operator_names};
+    use crate::operator::{Operator, belongs_to_training, get_operator, invoke, operator_names};
     #[pymodule_export]
     use crate::profiler::{
         profiler_events, profiler_finish, profiler_now, profiler_switch, profiler_thread, profiler_totals,

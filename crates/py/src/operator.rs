@@ -3,7 +3,7 @@
 use crate::ndarray::{NDArrayBase, wrap, wrap_late};
 use crate::runtime::{self, Runtime};
 use crate::{convert, errors};
-use mxrt_engine::OpError;
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
 use mxrt_tensor::{Context, LateArray, NDArray};
 use pyo3::exceptions::PyTypeError;
@@ -77,8 +77,11 @@ impl Operator {
 
 pub(crate) fn find(name: &str) -> Result<&'static OpDef, OpError> {
     registry().get(name).filter(|def| !def.internal).ok_or_else(|| {
+        if mxrt_ops::belongs_to_training(name) {
+            return OpError::new(FailureKind::Training, mxrt_ops::training_message(name));
+        }
         let message = format!("Operator {name} is not registered: this build of mxrt does not have it");
-        OpError::new(mxrt_engine::FailureKind::NotImplemented, message)
+        OpError::new(FailureKind::NotImplemented, message)
     })
 }
 
@@ -86,6 +89,12 @@ pub(crate) fn find(name: &str) -> Result<&'static OpDef, OpError> {
 #[pyfunction]
 pub(crate) fn get_operator(name: &str) -> Option<Operator> {
     find(name).ok().map(|def| Operator { def })
+}
+
+/// Whether an operator belongs to training; those that compute gradients do.
+#[pyfunction]
+pub(crate) fn belongs_to_training(name: &str) -> bool {
+    mxrt_ops::belongs_to_training(name)
 }
 
 /// The names of all operators, aliases included.

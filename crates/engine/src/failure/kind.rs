@@ -60,6 +60,8 @@ failure_kinds! {
     Index: "index", "MXNetIndexError", "IndexError", "IndexError";
     /// The feature does not exist.
     NotImplemented: "not_implemented", "MXNetNotImplementedError", "NotImplementedError", "NotImplementedError";
+    /// It belongs to training.
+    Training: "training", "TrainingNotSupportedError", "NotImplementedError", "NotImplementedError";
     /// No memory.
     Memory: "memory", "MXNetMemoryError", "MemoryError", "MXNetError";
     /// The operator panicked.

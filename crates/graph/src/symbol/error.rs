@@ -1,7 +1,7 @@
 //! What can go wrong with a graph.
 
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::OpDef;
+use mxrt_ops::{OpDef, belongs_to_training, training_message};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -62,6 +62,9 @@ impl From<GraphError> for OpError {
         let kind = match &error {
             GraphError::Op(e) => return e.clone(),
             GraphError::Json(_) => FailureKind::Data,
+            GraphError::UnknownOperators(list) if list.iter().any(|one| belongs_to_training(&one.op)) => {
+                FailureKind::Training
+            }
             GraphError::UnknownOperators(_) => FailureKind::NotImplemented,
             GraphError::UnknownArgument { .. } | GraphError::Value(_) | GraphError::TooLarge { .. } => {
                 FailureKind::Value
@@ -84,7 +87,10 @@ fn describe_unknown(list: &[UnknownOperator]) -> String {
     for (i, one) in list.iter().take(MAX_LISTED).enumerate() {
         let separator = if i == 0 { "" } else { "; " };
         let nodes = if one.count == 1 { "1 node uses it".to_owned() } else { format!("{} nodes use it", one.count) };
-        let _ = write!(text, "{separator}Operator {} is not registered (node '{}', {nodes})", one.op, one.node);
+        let _ = match belongs_to_training(&one.op) {
+            true => write!(text, "{separator}node '{}', {nodes}: {}", one.node, training_message(&one.op)),
+            false => write!(text, "{separator}Operator {} is not registered (node '{}', {nodes})", one.op, one.node),
+        };
     }
     if list.len() > MAX_LISTED {
         let _ = write!(text, "; and {} more operators", list.len() - MAX_LISTED);

@@ -18,7 +18,7 @@ pub struct Regions {
 
 /// Samples along an axis of a bin that a region may have: more would be a mistake in its
 /// coordinates.
-const MOST_SAMPLES: f64 = 4096.0;
+pub(super) const MOST_SAMPLES: f64 = 4096.0;
 
 impl Regions {
     fn check<T>(&self, x: &[T], regions: &[T], channels: usize, out: &[T]) {
@@ -30,7 +30,7 @@ impl Regions {
 
     /// The image of a region; `None` for a negative number, which stands for a region to be left
     /// out.
-    fn image<T: Element>(&self, region: &[T]) -> Result<Option<usize>, KernelError> {
+    pub(super) fn image<T: Element>(&self, region: &[T]) -> Result<Option<usize>, KernelError> {
         let image = region[0].to_i64();
         match usize::try_from(image) {
             Err(_) => Ok(None),
@@ -40,7 +40,7 @@ impl Regions {
     }
 
     /// Runs `body(region, channel, plane of the output)` for all planes.
-    fn planes<T: Element>(
+    pub(super) fn planes<T: Element>(
         &self,
         par: &dyn Par,
         channels: usize,

@@ -7,6 +7,7 @@ mod infer;
 mod op_def;
 mod registry;
 mod signature;
+mod training;
 
 pub(crate) use axes::{Dims, checked_product, extents, resolve_axes, resolve_axis};
 pub(crate) use errors::{
@@ -17,3 +18,4 @@ pub(crate) use infer::{check_inputs, infer_with_outputs, infer_with_shapes};
 pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs, ObjectParser};
 pub use op_def::{Bind, Inputs, OpDef, Outputs};
 pub use registry::{Registry, registry};
+pub use training::{belongs_to_training, training_message};

@@ -4,6 +4,7 @@
 mod bound_operator;
 mod cost;
 mod elements;
+mod half;
 mod invoke;
 mod kernel;
 mod late;
@@ -15,6 +16,7 @@ pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streamin
 pub(crate) use elements::{
     check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
 };
+pub(crate) use half::bind_through_single;
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,

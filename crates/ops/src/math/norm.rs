@@ -1,9 +1,10 @@
 //! `norm`: length of vectors.
 
-use super::reduce::{bind_reduction, left_shape, reduced_axes};
+use super::reduce::{Reduced, bind_reduction, left_shape, reduced_axes};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::reduce::Reduction;
+use mxrt_kernels::Element;
+use mxrt_kernels::reduce::{Reduction, reduce};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -18,7 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             "out_dtype",
             AttrKind::DType(&["None", "float16", "float32", "float64", "int32", "int64", "int8"]),
             "None",
-            "dtype of the result; only that of the input.",
+            "dtype of the result; that of the input if not given.",
         ),
         AttrDef::new("keepdims", AttrKind::Bool, "False", "Keep reduced axes with size 1."),
     ],
@@ -26,6 +27,10 @@ pub static OPS: &[OpDef] = &[OpDef {
         let Some(dims) = shapes.dims(0) else { return Ok(()) };
         let reduced = reduced_axes(shapes.attrs, dims.len())?;
         shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
+    },
+    infer_dtype: |dtypes| match dtypes.attrs.opt_dtype("out_dtype") {
+        Some(dtype) => dtypes.set_output(0, dtype),
+        None => dtypes.all_same(),
     },
     bind,
     ..OpDef::BASE
@@ -37,8 +42,37 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         2 => Reduction::L2,
         other => return Err(value_error(format!("ord must be 1 or 2, got {other}"))),
     };
-    if attrs.opt_dtype("out_dtype").is_some_and(|d| d != signature.inputs[0].dtype) {
-        return Err(not_implemented("out_dtype must be the dtype of the input; convert with astype"));
+    let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from == to { bind_reduction(reduction, reduced, signature) } else { bind_wide(reduction, reduced, signature) }
+}
+
+/// Computes in double precision and rounds to another dtype.
+fn bind_wide(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if !to.is_float() && from.is_float() {
+        return Err(type_error(format!("out_dtype {to} cannot hold the norm of {from}; give a floating dtype")));
     }
-    bind_reduction(reduction, reduced_axes(attrs, signature.inputs[0].shape.len())?, signature)
+    dispatch!(from, numeric, T => dispatch!(to, numeric, U => Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (&call.inputs[0], elements_mut::<U>(&mut call.outputs[0])?);
+        let wide: Vec<f64> = elements::<T>(x)?.iter().map(|v| v.to_f64()).collect();
+        let mut sums = vec![0.0f64; out.len()];
+        reduce(call.par, reduction, &wide, x.shape, &reduced, &mut sums);
+        out.iter_mut().zip(sums).for_each(|(to, sum)| *to = U::from_f64(sum));
+        Ok(())
+    }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn the_result_may_have_another_dtype() {
+        let x = OpTest::new("norm").f32([2, 2], &[3.0, 4.0, 0.0, 1e30]).attr("axis", "1");
+        let y = x.attr("out_dtype", "float64").run();
+        assert_eq!(y.values::<f64>(), [5.0, f64::from(1e30f32)]);
+        let refused = OpTest::new("norm").f32([2], &[3.0, 4.0]).attr("out_dtype", "int32").error();
+        assert!(refused.message.contains("floating dtype"), "{}", refused.message);
+    }
 }

@@ -144,7 +144,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             Ok(Box::new(PackedRnn { layers, lstm, bytes, packed, multiply_adds }))
         }
         DType::F64 => Ok(Box::new(PlainRnn { layers, bytes, multiply_adds })),
-        other => Err(unsupported_dtype(other, "float32 and float64")),
+        DType::F16 => bind_through_single(attrs, signature, bind),
+        other => Err(unsupported_dtype(other, "float32, float64 and float16")),
     }
 }
 

@@ -127,6 +127,13 @@ fn infer_shape(shapes: &mut Shapes<'_>, modulated: bool) -> Result<(), OpError> 
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> Result<Box<dyn Kernel>, OpError> {
+    if signature.inputs[0].dtype == DType::F16 {
+        let bind: Bind = match modulated {
+            true => |attrs, signature| bind(attrs, signature, true),
+            false => |attrs, signature| bind(attrs, signature, false),
+        };
+        return bind_through_single(attrs, signature, bind);
+    }
     let (geometry, groups) = geometry(attrs)?;
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let windows = DeformableWindows {

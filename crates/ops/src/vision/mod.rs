@@ -10,6 +10,7 @@ pub mod multibox;
 pub mod multibox_target;
 pub mod proposal;
 pub mod roi;
+pub mod roi_turned;
 pub mod sampler;
 pub mod upsampling;
 

@@ -6,12 +6,12 @@ use mxrt_engine::OpError;
 use mxrt_kernels::vision::roi::{PositionSensitivePool, Regions, RoiAlign, roi_max_pool};
 use mxrt_tensor::PartialShape;
 
-const SCALE: AttrDef = AttrDef::required(
+pub(super) const SCALE: AttrDef = AttrDef::required(
     "spatial_scale",
     AttrKind::FloatIn(0.0, 1.0),
     "Pixels of data for a unit of the coordinates of rois.",
 );
-const POOLED: AttrDef = AttrDef::required("pooled_size", AttrKind::Shape, "Rows and columns of the output.");
+pub(super) const POOLED: AttrDef = AttrDef::required("pooled_size", AttrKind::Shape, "Rows and columns of the output.");
 
 const DATA_AND_ROIS: OpDef = OpDef {
     inputs: Inputs::Fixed(&["data", "rois"]),
@@ -84,7 +84,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-fn pooled_size(attrs: &Attrs) -> Result<[usize; 2], OpError> {
+pub(super) fn pooled_size(attrs: &Attrs) -> Result<[usize; 2], OpError> {
     match extents("pooled_size", attrs.ints("pooled_size"))?[..] {
         [rows, columns] if rows > 0 && columns > 0 => Ok([rows, columns]),
         _ => Err(value_error("pooled_size must be two positive numbers: (rows, columns)")),
@@ -98,7 +98,7 @@ fn region_shapes(shapes: &mut Shapes<'_>, channels: Option<usize>, [rows, column
     shapes.set_output(0, PartialShape::from_dims([count, channels, Some(rows), Some(columns)]))
 }
 
-fn regions(signature: &Signature<'_>, scale: f64) -> Result<Regions, OpError> {
+pub(super) fn regions(signature: &Signature<'_>, scale: f64) -> Result<Regions, OpError> {
     let ([data, ..], [out]) = (signature.inputs, signature.outputs) else { return Err(wrong_arity()) };
     let (data, out) = (&data.shape, &out.shape);
     if out.size() > 0 && data.size() == 0 {

@@ -13,6 +13,7 @@ use crate::run::inputs::{CallInputs, GraphInputs};
 use crate::run::program::{BatchCursor, GroupEnd};
 use crate::run::state_updates::push_copy;
 use mxrt_engine::memory::{Block, MemoryPool};
+use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope, WaitError};
 use mxrt_ops::{EnginePar, Par, RandomKey, run_late};
 use mxrt_tensor::{
