@@ -299,3 +299,21 @@ def test_a_loop_ends_when_its_results_are_dropped(mx: Any) -> None:
     time.sleep(0.1)
     del started
     mx.nd.waitall()
+
+
+def test_a_loop_without_room_fails_alone_and_the_next_call_goes_on(mx: Any) -> None:
+    width = 1 << 20
+    grown, last = mx.sym.contrib.foreach(
+        lambda row, s: (row, s + mx.sym.exp(row)), mx.sym.var("data"), mx.sym.var("init")
+    )
+    op = mx.nd.CachedOp(mx.sym.Group([grown, last]))
+    data, init = mx.nd.ones((3, width)), mx.nd.zeros((width,))
+    mx.nd.waitall()
+    mx.set_memory_limit(mx.runtime.info()["memory_in_use"] + (1 << 20))
+    try:
+        refused = op(data, init)
+        with pytest.raises(mx.base.MXNetMemoryError):
+            refused[1].asnumpy()
+    finally:
+        mx.set_memory_limit(None)
+    np.testing.assert_allclose(op(data, init)[1].asnumpy()[:2], [3 * np.e] * 2, rtol=1e-6)

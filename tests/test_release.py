@@ -266,3 +266,30 @@ print(json.dumps([text, answered, same(net, "dense_weight")]))
     )
     assert "limit" in text and str(16 * MIB) in text
     assert answered and same
+
+
+def test_weights_that_only_a_loop_reads_are_released_as_well(mx, tmp_path: Path) -> None:
+    loaded, packed, same, again = child(
+        tmp_path,
+        """
+def loop():
+    weight = mx.sym.var("dense_weight")
+    step = lambda row, s: (mx.sym.FullyConnected(row, weight, num_hidden=1024, no_bias=True), s)
+    y, _ = mx.sym.contrib.foreach(step, mx.sym.var("data"), [])
+    mx.nd.save(folder + "/loop-0000.params", {"arg:dense_weight": mx.nd.array(values["dense_weight"])})
+    y.save(folder + "/loop-symbol.json")
+    return mx.gluon.SymbolBlock.imports(folder + "/loop-symbol.json", ["data"], folder + "/loop-0000.params")
+
+rows = mx.nd.array(np.random.RandomState(2).rand(2, 1, 4096).astype("float32"))
+before = used()
+net = loop()
+loaded = used() - before
+answer = net(rows).asnumpy()
+packed = used() - before
+right = same(net, "dense_weight")
+print(json.dumps([loaded, packed, right, bool((net(rows).asnumpy() == answer).all())]))
+""",
+    )
+    assert loaded > 15 * MIB
+    assert packed < 1.25 * loaded, "one copy of the weights"
+    assert same and again

@@ -192,8 +192,8 @@ class Executor:
         """An executor for inputs of other shapes that shares the memory of all arrays that do not
         grow.
         """
-        arguments, _, aux = self._symbol.infer_shape(**kwargs)
-        if arguments is None:
+        arguments, _, aux = self._symbol.infer_shape_partial(**kwargs)
+        if not all(shape and 0 not in shape for shape in [*arguments, *aux]):
             raise ValueError("Insufficient argument shapes provided.")
         args = {
             name: self._resized(name, array, shape, name in kwargs or partial_shaping, allow_up_sizing)
