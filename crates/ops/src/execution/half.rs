@@ -65,7 +65,7 @@ impl Kernel for ThroughSingle {
                 let chosen: Vec<TensorRef<'_>> =
                     packing.inputs().iter().filter_map(|i| inputs.get(*i).copied()).collect();
                 let bytes = piece(&mut rest, packing.bytes())?;
-                packing.pack(&chosen, bytes)?;
+                packing.pack(call.par, &chosen, bytes)?;
                 Some(&*bytes)
             }
         };
