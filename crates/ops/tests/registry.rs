@@ -136,6 +136,8 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
         "BilinearSampler" => &[&[2, 4, 4, 4], &[2, 2, 3, 3]],
         "GridGenerator" => &[&[2, 2, 3, 3]],
         "ROIPooling" | "_contrib_ROIAlign" => &[&[2, 4, 4, 4], &[3, 5]],
+        "_contrib_RROIAlign" => &[&[2, 4, 4, 4], &[3, 6]],
+        "_contrib_DeformablePSROIPooling" => &[&[2, 1, 4, 4], &[3, 5], &[3, 2, 1, 1]],
         "_contrib_MultiBoxDetection" => &[&[2, 3, 4], &[2, 16], &[1, 4, 4]],
         "Correlation" => &[&[1, 2, 4, 4], &[1, 2, 4, 4]],
         "_contrib_MultiBoxTarget" => &[&[1, 3, 4], &[2, 2, 5], &[2, 2, 3]],
