@@ -270,7 +270,7 @@ impl Recurrent {
         let StepMemory { of_inputs, of_state, activated, state, cell, unprojected, outputs } = memory;
         let gates = self.batch * self.rows();
         for i in 0..self.steps {
-            let step = if at % self.directions() == 0 { i } else { self.steps - 1 - i };
+            let step = if at.is_multiple_of(self.directions()) { i } else { self.steps - 1 - i };
             weights.of_state(par, at, state, of_state);
             let of_inputs = &of_inputs[step * gates..][..gates];
             if self.projection.is_some() {

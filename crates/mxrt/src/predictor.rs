@@ -209,7 +209,7 @@ impl Predictor {
         let place = self.place(name)?;
         let tensor = self.inputs[place].tensor.clone();
         let array = NDArray::from_bytes(self.model.engine, self.model.context, tensor, bytes)?;
-        let before = std::mem::replace(&mut self.state.lock().arrays[place], Some(array));
+        let before = self.state.lock().arrays[place].replace(array);
         drop(before);
         Ok(())
     }

@@ -140,8 +140,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     match dtype {
         DType::F32 => {
             let (lstm, layers) = (layers.cell == Cell::Lstm, PackedRecurrent::new(layers, signature.options.isa));
-            let packed = layers.packed_len().and_then(|n| n.checked_mul(size_of::<f32>())).ok_or_else(too_large)?;
-            Ok(Box::new(PackedRnn { layers, lstm, bytes, packed, multiply_adds }))
+            let packed_bytes =
+                layers.packed_len().and_then(|n| n.checked_mul(size_of::<f32>())).ok_or_else(too_large)?;
+            Ok(Box::new(PackedRnn { layers, lstm, workspace_bytes: bytes, packed_bytes, multiply_adds }))
         }
         DType::F64 => Ok(Box::new(PlainRnn { layers, bytes, multiply_adds })),
         DType::F16 => bind_through_single(attrs, signature, bind),
@@ -178,22 +179,22 @@ impl<'a, 'o, T: Float> Operands<'a, 'o, T> {
 struct PackedRnn {
     layers: PackedRecurrent,
     lstm: bool,
-    bytes: usize,
-    packed: usize,
+    workspace_bytes: usize,
+    packed_bytes: usize,
     multiply_adds: u64,
 }
 
 impl Kernel for PackedRnn {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let packed = packed_elements(call.packed.ok_or_else(wrong_arity)?, self.packed / size_of::<f32>())?;
-        let workspace = scratch::<f32>(call.workspace, self.bytes / size_of::<f32>())?;
+        let packed = packed_elements(call.packed.ok_or_else(wrong_arity)?, self.packed_bytes / size_of::<f32>())?;
+        let workspace = scratch::<f32>(call.workspace, self.workspace_bytes / size_of::<f32>())?;
         let Operands { x, state, cell, out } = Operands::of(self.lstm, call.inputs, call.outputs)?;
         self.layers.run(call.par, x, packed, state, cell, out, workspace);
         Ok(())
     }
 
     fn workspace(&self) -> usize {
-        self.bytes
+        self.workspace_bytes
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
@@ -219,12 +220,12 @@ impl Packing for PackedRnn {
     }
 
     fn bytes(&self) -> usize {
-        self.packed
+        self.packed_bytes
     }
 
     fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [parameters] = inputs else { return Err(wrong_arity()) };
-        self.layers.pack(par, elements(parameters)?, scratch(out, self.packed / size_of::<f32>())?);
+        self.layers.pack(par, elements(parameters)?, scratch(out, self.packed_bytes / size_of::<f32>())?);
         Ok(())
     }
 

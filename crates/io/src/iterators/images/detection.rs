@@ -217,7 +217,7 @@ impl Detection {
 enum Fit {
     Force,
     Shrink,
-    Fit,
+    Inside,
 }
 
 /// Crops that must hold some of the objects.
@@ -274,7 +274,7 @@ impl Changes {
             fit: match parameters.str("resize_mode") {
                 "force" => Fit::Force,
                 "shrink" => Fit::Shrink,
-                _ => Fit::Fit,
+                _ => Fit::Inside,
             },
             colours,
             mirror: float("rand_mirror_prob"),
@@ -309,7 +309,7 @@ impl Changes {
         let size = match self.fit {
             Fit::Force => to,
             Fit::Shrink if from[0] <= to[0] && from[1] <= to[1] => return Ok(image),
-            Fit::Shrink | Fit::Fit => [0, 1].map(|i| ((ratio * from[i] as f32) as usize).min(to[i])),
+            Fit::Shrink | Fit::Inside => [0, 1].map(|i| ((ratio * from[i] as f32) as usize).min(to[i])),
         };
         resized(&image, size, self.choice, random)
     }
