@@ -44,8 +44,11 @@ struct Spelling {
     version: usize,
 }
 
+/// An operator, its attributes and the number of its inputs.
+type Layer = (&'static str, &'static [(&'static str, &'static str)], usize);
+
 /// Operators that networks are made of, with attributes that fit images of 4 channels.
-const LAYERS: [(&str, &[(&str, &str)], usize); 22] = [
+const LAYERS: [Layer; 22] = [
     ("Activation", &[("act_type", "relu")], 1),
     ("Activation", &[("act_type", "tanh")], 1),
     ("elemwise_add", &[], 2),
@@ -159,8 +162,7 @@ fn network(choices: &mut Choices<'_>, layers: usize, depth: usize, variables: &[
     while choices.once_in(4) {
         file.heads.push(earlier(choices, &values));
     }
-    let mut spelling = || Spelling { attrs: choices.below(4), entries: choices.below(2), version: choices.below(6) };
-    file.spelling = spelling();
+    file.spelling = Spelling { attrs: choices.below(4), entries: choices.below(2), version: choices.below(6) };
     file
 }
 
