@@ -156,14 +156,28 @@ fn each_of_many_results_costs_the_same() {
     assert_eq!(out.len(), RESULTS + 1);
 }
 
+/// How often building the first plan asks whether to go on.
+fn asked(symbol: &Symbol, shape: &[usize]) -> usize {
+    let op = bound(symbol);
+    let rows = array_of(engine(), &Shape::new(shape), [0.0; 6].into_iter());
+    let mut asked = 0;
+    let mut count = || {
+        asked += 1;
+        true
+    };
+    op.call_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::by(&mut count)).expect("it is built");
+    asked
+}
+
 #[test]
 fn building_the_graph_inside_a_loop_is_given_up_too() {
     let one = apply("_ones", "one", &[("shape", "(2,)")], &[]);
-    let op = bound(&loop_over(&one, 40_000));
+    let inside = loop_over(&one, 60_000);
+    let (alone, in_loop) = (asked(&sines(&var("data"), 60_000), &[2]), asked(&inside, &[3, 2]));
+    assert!(3 * in_loop >= alone, "{in_loop} times inside of a loop, {alone} times outside");
+    let op = bound(&inside);
     let rows = array_of(engine(), &Shape::new(&[3, 2]), [0.0; 6].into_iter());
-    let asked = AtomicUsize::new(0);
-    // The outer graph has three nodes: building it alone asks once.
-    let mut stop = || asked.fetch_add(1, Ordering::Relaxed) < 1;
+    let mut stop = || false;
     let error = op
         .call_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::by(&mut stop))
         .expect_err("it is given up");
@@ -179,4 +193,11 @@ fn a_bound_on_nodes_names_both_numbers_and_counts_inner_graphs() {
     assert!(load(None).is_ok() && load(Some(nodes)).is_ok());
     let error = load(Some(nodes - 1)).expect_err("it is too large").to_string();
     assert!(error.contains(&format!("has {nodes} nodes and the limit is {}", nodes - 1)), "{error}");
+    // Nodes of inner graphs count: the loop has three of its own, and its body six.
+    let one = apply("_ones", "one", &[("shape", "(2,)")], &[]);
+    let text = loop_over(&one, 3).to_json();
+    let load = |max_nodes| Symbol::load_json_with(&text, LoadOptions { max_nodes, ..LoadOptions::default() });
+    assert!(load(Some(9)).is_ok());
+    let error = load(Some(8)).expect_err("it is too large").to_string();
+    assert!(error.contains("has 9 nodes and the limit is 8"), "{error}");
 }

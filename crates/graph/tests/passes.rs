@@ -102,6 +102,14 @@ fn merge_equal_computes_the_same_thing_once() {
 }
 
 #[test]
+fn merge_equal_leaves_nodes_with_other_attributes() {
+    let (half, third) = (scalar("_mul_scalar", "0.5", &var("x")), scalar("_mul_scalar", "0.3", &var("x")));
+    let before = graph(&apply("elemwise_add", "sum", &[], &[&half, &third]));
+    let (text, nodes) = (before.to_string(), before.nodes.len());
+    assert_eq!((run_graph("merge_equal", before).nodes.len(), nodes), (3, 3), "{text}");
+}
+
+#[test]
 fn drop_dead_removes_what_nobody_reads() {
     let mut before = graph(&relu("a", &relu("b", &var("x"))));
     before.outputs = vec![before.nodes[1].inputs[0]];
