@@ -18,6 +18,11 @@ extern "C" {
 /* The version of mxrt itself. */
 MXNET_DLL const char *MXRTGetVersion(void);
 
+/* Ends an asynchronous function of the engine: on_complete is what the function was given. error
+ * null: the function did its work; otherwise the text becomes the failure of the arrays that it
+ * writes. From any thread, once. */
+MXNET_DLL int MXRTEngineComplete(void *on_complete, const char *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -72,22 +72,8 @@ absent! {
         MXProfileAdjustCounter MXProfileCreateCounter MXProfileCreateDomain MXProfileCreateEvent
         MXProfileCreateFrame MXProfileCreateTask MXProfileDestroyHandle MXProfileDurationStart
         MXProfileDurationStop MXProfileSetCounter MXProfileSetMarker;
-    "the profiler; in Python, mx.profiler has it":
-        MXAggregateProfileStatsPrint MXAggregateProfileStatsPrintEx MXDumpProcessProfile
-        MXDumpProfile MXProcessProfilePause MXProfilePause MXSetProcessProfilerConfig
-        MXSetProcessProfilerState MXSetProfilerConfig MXSetProfilerState;
-    "data iterators; in Python, mx.io has them":
-        MXDataIterBeforeFirst MXDataIterCreateIter MXDataIterFree MXDataIterGetData
-        MXDataIterGetIndex MXDataIterGetIterInfo MXDataIterGetLabel MXDataIterGetPadNum
-        MXDataIterNext MXListDataIters;
-    "files of records; in Python, mx.recordio has them":
-        MXRecordIOReaderCreate MXRecordIOReaderFree MXRecordIOReaderReadRecord
-        MXRecordIOReaderSeek MXRecordIOReaderTell MXRecordIOWriterCreate MXRecordIOWriterFree
-        MXRecordIOWriterTell MXRecordIOWriterWriteRecord;
     "making and changing symbols; in Python, mx.sym has it":
         MXSymbolRemoveAmpCast NNSymbolListInputVariables;
-    "the engine; in Python, mx.engine has it":
-        MXEnginePushAsyncND MXEnginePushSyncND;
     "settings of the process, which mxrt reads from the environment once":
         MXCachedOpRegisterOpHook MXGetEnv MXSetEnv;
 }

@@ -1,7 +1,10 @@
 //! The objects that C callers hold through handles.
 
 use crate::border::Error;
+use crate::engine::Pending;
+use crate::iterators::Iteration;
 use crate::predict::NDList;
+use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use mxrt::ForkSafeRwLock as RwLock;
 use mxrt::{CachedOp, Executor, NDArray, Predictor};
@@ -19,6 +22,10 @@ pub type SymbolHandle = *mut c_void;
 pub type CachedOpHandle = *mut c_void;
 /// Handle of an operator's definition.
 pub type OpHandle = *mut c_void;
+/// Handle of a data iterator.
+pub type DataIterHandle = *mut c_void;
+/// Handle of a file of records.
+pub type RecordIOHandle = *mut c_void;
 /// Handle of an executor.
 pub type ExecutorHandle = *mut c_void;
 /// Handle of a predictor.
@@ -94,6 +101,10 @@ held! {
     Predictor, "a Predictor", 4;
     NDList, "an NDList", 5;
     Executor, "an Executor", 6;
+    Pending, "a function to be completed", 7;
+    Iteration, "a data iterator", 8;
+    Writer, "a writer of records", 9;
+    Reader, "a reader of records", 10;
 }
 
 /// The objects of one kind.
@@ -166,9 +177,22 @@ pub(crate) fn free_unset(handle: *mut c_void) -> bool {
 
 /// Removes an object. Work that uses it goes on.
 pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
+    take::<T>(handle).map(drop)
+}
+
+/// Removes an object and returns it.
+pub(crate) fn take<T: Held>(handle: *mut c_void) -> Result<Arc<T>, Error> {
     let number = handle.addr();
     let object = T::table().shard(number).write().remove(&number);
-    object.map(drop).ok_or_else(|| unknown::<T>(number))
+    object.ok_or_else(|| unknown::<T>(number))
+}
+
+/// Removes all objects of a kind.
+pub(crate) fn drain<T: Held>() {
+    for shard in &T::table().0 {
+        let objects = std::mem::take(&mut *shard.write());
+        drop(objects);
+    }
 }
 
 fn unknown<T: Held>(number: usize) -> Error {

@@ -19,14 +19,18 @@ static ALLOCATOR: mxrt::reserve::ReservingAllocator = mxrt::reserve::ReservingAl
 mod absent;
 mod border;
 mod cached_op;
+mod engine;
 mod executor;
 mod handles;
+mod iterators;
 mod ndarray;
 mod operators;
 mod params;
 mod pointers;
 mod predict;
 mod process;
+mod profiler;
+mod records;
 mod returned;
 mod runtime;
 mod symbol;
@@ -37,16 +41,21 @@ mod views;
 pub use absent::*;
 pub use border::{MXGetLastError, NNAPISetLastError, NNGetLastError};
 pub use cached_op::*;
+pub use engine::*;
 pub use executor::*;
 pub use handles::{
-    CachedOpHandle, ExecutorHandle, NDArrayHandle, NDListHandle, OpHandle, PredictorHandle, SymbolHandle,
+    CachedOpHandle, DataIterHandle, ExecutorHandle, NDArrayHandle, NDListHandle, OpHandle, PredictorHandle,
+    RecordIOHandle, SymbolHandle,
 };
+pub use iterators::*;
 pub use ndarray::*;
 pub use operators::*;
 pub use params::*;
 pub use pointers::MonitorCallback;
 pub use predict::*;
 pub use process::*;
+pub use profiler::*;
+pub use records::*;
 pub use runtime::*;
 pub use symbol::*;
 pub use symbol_infer::*;

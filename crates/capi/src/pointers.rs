@@ -158,3 +158,48 @@ impl StaticTexts {
         std::ptr::with_exposed_provenance_mut(self.0)
     }
 }
+
+/// The argument of a function of the caller, which is freed when this is dropped.
+pub(crate) struct ExternalParam {
+    address: usize,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+impl ExternalParam {
+    pub(crate) fn new(param: *mut c_void, deleter: Option<unsafe extern "C" fn(*mut c_void)>) -> ExternalParam {
+        ExternalParam { address: param.expose_provenance(), deleter }
+    }
+}
+
+impl Drop for ExternalParam {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.deleter {
+            // SAFETY: the caller promises a function that frees its argument, from any thread.
+            unsafe { deleter(std::ptr::with_exposed_provenance_mut(self.address)) };
+        }
+    }
+}
+
+/// A function of the caller that the engine runs.
+#[derive(Clone, Copy)]
+pub(crate) enum ExternalFunction {
+    Sync(unsafe extern "C" fn(*mut c_void, *mut c_void)),
+    Async(unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void)),
+}
+
+impl ExternalFunction {
+    /// Calls it with its argument; `on_complete` ends an asynchronous one.
+    pub(crate) fn call(self, on_complete: *mut c_void, param: &ExternalParam) {
+        /// What functions are given as the context of their run: memory to point to.
+        static RUN_CONTEXT: [u64; 16] = [0; 16];
+        let context = RUN_CONTEXT.as_ptr().cast_mut().cast::<c_void>();
+        let param = std::ptr::with_exposed_provenance_mut(param.address);
+        // SAFETY: the caller promises functions of these types that may be called from any thread.
+        unsafe {
+            match self {
+                ExternalFunction::Sync(function) => function(context, param),
+                ExternalFunction::Async(function) => function(context, on_complete, param),
+            }
+        }
+    }
+}

@@ -85,8 +85,10 @@ c_functions! {
         Ok(())
     }
 
-    /// Waits for all pending work. The library stays usable; the end of the process needs no call.
+    /// Fails asynchronous functions that were not completed, and waits for all pending work. The
+    /// library stays usable; the end of the process needs no call.
     fn MXNotifyShutdown() {
+        crate::engine::drop_pending();
         // Failures stay with their arrays; a program that ends does not ask for them.
         let _ = engine()?.wait_all();
         Ok(())

@@ -20,6 +20,7 @@ struct ReturnBuffers {
     states: Vec<*mut c_void>,
     grads: Vec<*mut c_void>,
     bytes: Vec<u8>,
+    index: Vec<u64>,
     storage_types: Vec<c_int>,
     texts: Texts,
     text: CString,
@@ -79,6 +80,14 @@ pub(crate) fn shape_i64(shape: Vec<i64>) -> Result<*const i64, Error> {
     keep(|buffers| {
         buffers.shape_i64 = shape;
         buffers.shape_i64.as_ptr()
+    })
+}
+
+/// Stores numbers of rows.
+pub(crate) fn index(index: Vec<u64>) -> Result<*mut u64, Error> {
+    keep(|buffers| {
+        buffers.index = index;
+        buffers.index.as_mut_ptr()
     })
 }
 

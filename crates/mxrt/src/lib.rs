@@ -30,7 +30,7 @@ pub mod settings;
 
 pub use mxrt_engine::{
     Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex, ForkSafeRwLock, MAX_CORES,
-    OpError, PushSite, RequestScope, WaitError, memory, profile, reserve,
+    OnComplete, OpError, PushSite, RequestScope, WaitError, memory, profile, reserve,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
@@ -45,7 +45,8 @@ pub use mxrt_ops::{
     RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
 };
 pub use mxrt_tensor::{
-    Context, DType, DeviceType, Element, Launch, NDArray, PartialShape, ReadGuard, Shape, TensorRef, TensorType, launch,
+    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Shape, TensorRef,
+    TensorType, launch,
 };
 pub use predictor::{Predictor, PredictorInputs};
 pub use settings::Settings;

@@ -64,6 +64,16 @@ MXNET_DLL int MXAutogradIsTraining(bool *curr);
 MXNET_DLL int MXIsNumpyShape(int *curr);
 MXNET_DLL int MXSetIsNumpyShape(int is_np_shape, int *prev);
 MXNET_DLL int MXStorageEmptyCache(int dev_type, int dev_id);
+MXNET_DLL int MXEnginePushAsyncND(EngineAsyncFunc async_func, void *func_param,
+    EngineFuncParamDeleter deleter, ContextHandle ctx_handle, NDArrayHandle *const_nds_handle,
+    int num_const_nds, NDArrayHandle *mutable_nds_handle, int num_mutable_nds,
+    EngineFnPropertyHandle prop_handle MXNET_DEFAULT(NULL), int priority MXNET_DEFAULT(0),
+    const char *opr_name MXNET_DEFAULT(NULL), bool wait MXNET_DEFAULT(false));
+MXNET_DLL int MXEnginePushSyncND(EngineSyncFunc sync_func, void *func_param,
+    EngineFuncParamDeleter deleter, ContextHandle ctx_handle, NDArrayHandle *const_nds_handle,
+    int num_const_nds, NDArrayHandle *mutable_nds_handle, int num_mutable_nds,
+    EngineFnPropertyHandle prop_handle MXNET_DEFAULT(NULL), int priority MXNET_DEFAULT(0),
+    const char *opr_name MXNET_DEFAULT(NULL));
 MXNET_DLL int MXGetGPUMemoryInformation(int dev, int *free_mem, int *total_mem);
 MXNET_DLL int MXAutogradMarkVariables(uint32_t num_var, NDArrayHandle *var_handles,
     uint32_t *reqs_array, NDArrayHandle *grad_handles);
@@ -225,6 +235,10 @@ MXNET_DLL int MXInvokeCachedOp(CachedOpHandle handle, int num_inputs, NDArrayHan
     int *num_outputs, NDArrayHandle **outputs);
 MXNET_DLL int MXInvokeCachedOpEx(CachedOpHandle handle, int num_inputs, NDArrayHandle *inputs,
     int *num_outputs, NDArrayHandle **outputs, const int **out_stypes);
+MXNET_DLL int MXInvokeCachedOpEX(CachedOpHandle handle, int num_inputs, NDArrayHandle *inputs,
+    int *num_outputs, NDArrayHandle **outputs, const int **out_stypes,
+    bool thread_safe MXNET_DEFAULT(false));
+MXNET_DLL int MXFreeCachedOpEX(CachedOpHandle handle, bool thread_safe MXNET_DEFAULT(false));
 
 /* ---- executors ---- */
 
@@ -309,6 +323,47 @@ MXNET_DLL int MXExecutorSimpleBindEx64(SymbolHandle symbol_handle, int dev_type,
     NDArrayHandle **updated_shared_buffer_handle_list, uint32_t *num_in_args,
     NDArrayHandle **in_args, NDArrayHandle **arg_grads, uint32_t *num_aux_states,
     NDArrayHandle **aux_states, ExecutorHandle shared_exec_handle, ExecutorHandle *out);
+
+/* ---- data iterators and recordio ---- */
+
+MXNET_DLL int MXListDataIters(uint32_t *out_size, DataIterCreator **out_array);
+MXNET_DLL int MXDataIterCreateIter(DataIterCreator handle, uint32_t num_param, const char **keys,
+    const char **vals, DataIterHandle *out);
+MXNET_DLL int MXDataIterGetIterInfo(DataIterCreator creator, const char **name,
+    const char **description, uint32_t *num_args, const char ***arg_names,
+    const char ***arg_type_infos, const char ***arg_descriptions);
+MXNET_DLL int MXDataIterFree(DataIterHandle handle);
+MXNET_DLL int MXDataIterNext(DataIterHandle handle, int *out);
+MXNET_DLL int MXDataIterBeforeFirst(DataIterHandle handle);
+MXNET_DLL int MXDataIterGetData(DataIterHandle handle, NDArrayHandle *out);
+MXNET_DLL int MXDataIterGetIndex(DataIterHandle handle, uint64_t **out_index, uint64_t *out_size);
+MXNET_DLL int MXDataIterGetPadNum(DataIterHandle handle, int *pad);
+MXNET_DLL int MXDataIterGetLabel(DataIterHandle handle, NDArrayHandle *out);
+MXNET_DLL int MXRecordIOWriterCreate(const char *uri, RecordIOHandle *out);
+MXNET_DLL int MXRecordIOWriterFree(RecordIOHandle handle);
+MXNET_DLL int MXRecordIOWriterWriteRecord(RecordIOHandle handle, const char *buf, size_t size);
+MXNET_DLL int MXRecordIOWriterTell(RecordIOHandle handle, size_t *pos);
+MXNET_DLL int MXRecordIOReaderCreate(const char *uri, RecordIOHandle *out);
+MXNET_DLL int MXRecordIOReaderFree(RecordIOHandle handle);
+MXNET_DLL int MXRecordIOReaderReadRecord(RecordIOHandle handle, char const **buf, size_t *size);
+MXNET_DLL int MXRecordIOReaderSeek(RecordIOHandle handle, size_t pos);
+MXNET_DLL int MXRecordIOReaderTell(RecordIOHandle handle, size_t *pos);
+
+/* ---- profiler ---- */
+
+MXNET_DLL int MXSetProcessProfilerConfig(int num_params, const char *const *keys,
+    const char *const *vals, KVStoreHandle kvstoreHandle);
+MXNET_DLL int MXSetProcessProfilerState(int state, int profile_process,
+    KVStoreHandle kvStoreHandle);
+MXNET_DLL int MXDumpProcessProfile(int finished, int profile_process, KVStoreHandle kvStoreHandle);
+MXNET_DLL int MXAggregateProfileStatsPrintEx(const char **out_str, int reset, int format,
+    int sort_by, int ascending);
+MXNET_DLL int MXProcessProfilePause(int paused, int profile_process, KVStoreHandle kvStoreHandle);
+MXNET_DLL int MXSetProfilerConfig(int num_params, const char *const *keys, const char *const *vals);
+MXNET_DLL int MXSetProfilerState(int state);
+MXNET_DLL int MXDumpProfile(int finished);
+MXNET_DLL int MXAggregateProfileStatsPrint(const char **out_str, int reset);
+MXNET_DLL int MXProfilePause(int paused);
 
 #ifdef __cplusplus
 }

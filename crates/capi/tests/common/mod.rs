@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod header;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,6 +38,14 @@ pub fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
     let output = command.args(arguments).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     (output.status.success(), text.into_owned())
+}
+
+/// Runs a program without arguments in a directory.
+pub fn run_in(program: &Path, directory: &Path) -> (bool, String) {
+    let mut command = Command::new(program);
+    let output = command.current_dir(directory).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), format!("{} {text}", output.status))
 }
 
 /// A directory that is removed when it is dropped.
