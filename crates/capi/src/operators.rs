@@ -73,7 +73,8 @@ fn describe(def: &OpDef) -> Info {
             def.possible_inputs().iter().map(|name| of(name)).collect()
         }
     };
-    let attrs = def.attrs.iter().filter(|attr| Some(attr.name) != counted);
+    // Wrappers are generated from the names: `**kwargs` stands for attributes of any name.
+    let attrs = def.attrs.iter().filter(|attr| Some(attr.name) != counted && !attr.name.starts_with('*'));
     args.extend(attrs.map(|attr| (attr.name.to_owned(), type_text(attr), attr.doc.to_owned())));
     Info {
         name: StaticText::new(def.name),
@@ -95,7 +96,9 @@ pub(crate) fn type_text(attr: &AttrDef) -> String {
     };
     let Some(default) = attr.default else { return format!("{kind}, required") };
     match attr.kind {
-        AttrKind::Bool => format!("{kind}, optional, default={}", u8::from(matches!(default, "True" | "true" | "1"))),
+        AttrKind::Bool | AttrKind::OptBool if default != "None" => {
+            format!("{kind}, optional, default={}", u8::from(matches!(default, "True" | "true" | "1")))
+        }
         AttrKind::Float | AttrKind::FloatIn(..) => format!("{kind}, optional, default={default}"),
         AttrKind::Shape | AttrKind::SparseShape | AttrKind::Floats => {
             let inner = default.trim_matches(['(', ')', '[', ']']).trim_end_matches(',').replace(' ', "");

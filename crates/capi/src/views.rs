@@ -60,8 +60,8 @@ fn at(handle: NDArrayHandle, index: i64) -> Result<NDArray, Error> {
 /// The shape that the operator `Reshape` gives, with its codes 0, -1, -2, -3 and -4.
 fn reshape(handle: NDArrayHandle, dims: &[i64], reverse: bool) -> Result<NDArray, Error> {
     let array = get::<NDArray>(handle)?;
-    let numbers: Vec<String> = dims.iter().map(i64::to_string).collect();
-    let shape = format!("({},)", numbers.join(","));
+    let numbers: String = dims.iter().map(|dim| format!("{dim},")).collect();
+    let shape = format!("({numbers})");
     let def = by_name("Reshape")?;
     let attrs = def.parse_attrs([("shape", shape.as_str()), ("reverse", if reverse { "True" } else { "False" })])?;
     let made = infer_types(def, &attrs, &[array.tensor_type()])?;

@@ -76,7 +76,7 @@ fn attempts(function: &Declaration) -> String {
         if is_handle(kind) && !kind.starts_with("const ") && kind != "ContextHandle" && kind != "EngineFnPropertyHandle"
         {
             let own = HANDLES.iter().find(|(known, _)| *known == kind).map_or("", |(_, variable)| *variable);
-            for wrong in ["NULL", "&scratch[8]", "(void *)17", "array", "symbol", "predictor", "op", "gone"] {
+            for wrong in ["NULL", "(void *)(space + 8)", "(void *)3", "array", "symbol", "predictor", "op", "gone"] {
                 if wrong != own {
                     writeln!(text, "    REFUSED({}, \"{name}\");", call(function, i, wrong)).expect("written");
                 }
@@ -134,8 +134,9 @@ static DataIterCreator creator;
 
 static const char *MODEL =
     "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
-    "{\"op\": \"relu\", \"name\": \"y\", \"inputs\": [[0, 0, 0]]}],"
-    "\"arg_nodes\": [0], \"heads\": [[1, 0, 0]]}";
+    "{\"op\": \"null\", \"name\": \"w\", \"inputs\": []},"
+    "{\"op\": \"elemwise_add\", \"name\": \"y\", \"inputs\": [[0, 0, 0],[1,0,0]]}],"
+    "\"arg_nodes\": [0,1], \"heads\": [[2, 0, 0]]}";
 
 static char *file;
 static int file_size;
@@ -147,8 +148,9 @@ static void make(void) {
     uint32_t number;
     WORKS(MXNDArrayCreate(one, 1, 1, 0, 0, &array));
     WORKS(MXSymbolCreateFromJSON(MODEL, &symbol));
+    NDArrayHandle both[2]; both[0]=array; both[1]=array;
     WORKS(MXCreateCachedOp(symbol, &cached_op));
-    WORKS(MXExecutorBind(symbol, 1, 0, 1, &array, NULL, NULL, 0, NULL, &executor));
+    WORKS(MXExecutorBind(symbol, 1, 0, 2, both, NULL, NULL, 0, NULL, &executor));
     if (!file) {
         WORKS(MXNDArraySave("bad_input.params", 1, &array, names));
         file = content("bad_input.params", &file_size);

@@ -357,8 +357,8 @@ fn input_dtypes(model: &Model, names: &[String]) -> Vec<(String, DType)> {
 }
 
 fn tuple(positions: &[usize]) -> String {
-    let numbers: Vec<String> = positions.iter().map(usize::to_string).collect();
-    format!("({},)", numbers.join(","))
+    let numbers: String = positions.iter().map(|position| format!("{position},")).collect();
+    format!("({numbers})")
 }
 
 impl std::fmt::Debug for Predictor {
