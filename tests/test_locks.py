@@ -17,7 +17,11 @@ NEW_QUEUE = "renewed: a child has a queue of its own after a reset"
 NEW_TURN = "renewed: a child waits for no turn of its parent"
 #: File, what it uses, and why no child finds it locked.
 LOCKS = {
+    ("crates/capi/src/engine.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/handles.rs", "ForkSafeRwLock"): GATE,
+    ("crates/capi/src/iterators.rs", "ForkSafeMutex"): GATE,
+    ("crates/capi/src/profiler.rs", "ForkSafeMutex"): GATE,
+    ("crates/capi/src/records.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/symbol.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/control_flow/compile.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/memory/constants.rs", "ForkSafeMutex"): GATE,
