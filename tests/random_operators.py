@@ -154,6 +154,8 @@ def along(out: int, size: int, corners: bool) -> Array:
     shares = np.zeros((out, size))
     for i in range(out):
         at = i * (size - 1) / max(out - 1, 1) if corners else max((i + 0.5) * size / out - 0.5, 0.0)
+        # A single pixel is the first one, as in MXNet.
+        at = at if out > 1 else 0.0
         low = min(int(at), size - 1)
         shares[i, low] += 1 - (at - low)
         shares[i, min(low + 1, size - 1)] += at - low
