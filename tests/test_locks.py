@@ -34,6 +34,7 @@ LOCKS = {
     ("crates/graph/src/run/build_turn.rs", "std::sync::Condvar"): NEW_TURN,
     ("crates/graph/src/run/cached_op.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/executor.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/late/mod.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/plan_cache.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/symbol/node.rs", "ForkSafeRwLock"): GATE,
     ("crates/io/src/iterators/prefetch.rs", "ForkSafeMutex"): GATE,
