@@ -2,32 +2,24 @@
 
 use super::build_turn::BuildTurn;
 use super::call_options::CallOptions;
-use super::execute::{PlanRequest, RunSite};
 use super::explain::explain;
-use super::inputs::{CallInputs, InputSource};
+use super::inputs::InputSource;
 use super::late::{LateGraph, settle};
-use super::on_device;
 use super::plan_cache::{CacheStats, CallSignature, PlanCache};
-use super::program::{BatchCursor, DividedBatch, GroupEnd, Program};
+use super::program::{DividedBatch, Program};
 use super::rows::{self, Division};
-use super::state_updates::{StateUpdates, push_copy};
+use super::state_updates::StateUpdates;
 use crate::compile::build::{BuildOptions, Plan, SharedPlans};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use crate::ir::Graph;
-use crate::memory::constants::allocate;
-use crate::memory::release::{self, PackedParam};
 use crate::passes;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::ForkSafeMutex as Mutex;
-use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::profile::ProfiledOp;
-use mxrt_engine::{Cost, Engine, EngineKind, Failure, FailureKind, OpError, OpName, RequestScope, reserve};
-use mxrt_ops::{ConvSignature, EnginePar, Inputs, Par, Precision, RandomKey, RandomState};
-use mxrt_tensor::{
-    CallLaunch, CallProgress, Context, Interest, NDArray, ParameterSet, TensorMut, TensorType, launch_call,
-};
+use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, reserve};
+use mxrt_ops::{ConvSignature, Inputs, Precision, RandomKey, RandomState};
+use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,8 +44,8 @@ pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
 /// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at
 /// the same time.
 pub struct CachedOp {
-    engine: &'static Engine,
-    name: OpName,
+    pub(super) engine: &'static Engine,
+    pub(super) name: OpName,
     graph: Graph,
     /// positions of the inputs that are parameters, and of the others
     params: Vec<usize>,
@@ -61,12 +53,12 @@ pub struct CachedOp {
     /// every input is an array of the call
     pub(super) unbound: Binding,
     options: BuildOptions,
-    random: Arc<RandomState>,
+    pub(super) random: Arc<RandomState>,
     plans: PlanCache,
     building: BuildTurn,
     divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
     shared: SharedPlans,
-    states: StateUpdates,
+    pub(super) states: StateUpdates,
     /// the program is asked about types while a plan is built
     asks_program: bool,
     /// its stages, if shapes follow from contents
@@ -400,154 +392,6 @@ impl CachedOp {
         divisions.insert(single, division);
         Ok(division)
     }
-
-    pub(super) fn results(
-        &self,
-        program: &Program,
-        context: Context,
-        options: &CallOptions,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let make = |t: &TensorType| {
-            let array = NDArray::new(self.engine, context, t.clone())?;
-            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
-        };
-        program.outputs().iter().map(make).collect()
-    }
-
-    /// Pushes a call whose inputs have been looked at.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn start(
-        &self,
-        program: Arc<Program>,
-        binding: &Binding,
-        data: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        if program.suspends() {
-            return self.start_suspending(program, binding, data, outputs, options);
-        }
-        let results = match outputs {
-            None => self.results(&program, binding.context(data), options)?,
-            Some(outputs) => {
-                fits(outputs, program.outputs())?;
-                outputs.iter().map(|a| (*a).clone()).collect()
-            }
-        };
-        self.push_program(program, binding, data, &results, options)?;
-        Ok(results)
-    }
-
-    /// The same for programs with operators of the program. Results that the caller has made are
-    /// copied: gates may stand in front of them.
-    #[cfg_attr(debug_assertions, track_caller)]
-    fn start_suspending(
-        &self,
-        program: Arc<Program>,
-        binding: &Binding,
-        data: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        if let Some(outputs) = outputs {
-            fits(outputs, &program.outputs()[..self.num_outputs()])?;
-        }
-        let mut results = self.results(&program, binding.context(data), options)?;
-        self.states.in_order(|| {
-            self.push_program(program, binding, data, &results, options)?;
-            self.states.push(self.engine, &results[self.num_outputs()..], |input| binding.array(input, data));
-            Ok::<(), OpError>(())
-        })?;
-        results.truncate(self.num_outputs());
-        let Some(outputs) = outputs else { return Ok(results) };
-        for (result, output) in results.iter().zip(outputs) {
-            push_copy(self.engine, result, output);
-        }
-        Ok(outputs.iter().map(|a| (*a).clone()).collect())
-    }
-
-    #[cfg_attr(debug_assertions, track_caller)]
-    fn push_program(
-        &self,
-        program: Arc<Program>,
-        binding: &Binding,
-        data: &[&NDArray],
-        results: &[NDArray],
-        options: &CallOptions,
-    ) -> Result<(), OpError> {
-        let engine = self.engine;
-        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
-        let call = CallLaunch {
-            params: binding.params.as_ref(),
-            priority: options.priority,
-            deadline: options.deadline,
-            in_parts: program.suspends() || program.yields(engine.cores()),
-            ..CallLaunch::new(self.name.clone(), data, &outputs, Cost::of(program.cost_ns()))
-        };
-        let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
-        self.push(&program, &binding.sources, call, move |request, outs| {
-            Ok(match of_op.run_group(engine, &mut cursor, request, outs)? {
-                GroupEnd::Again => CallProgress::Again,
-                GroupEnd::Suspended(begin) => CallProgress::Suspended(begin),
-                GroupEnd::Done(missing) => CallProgress::Done(missing),
-            })
-        })
-    }
-
-    #[cfg_attr(debug_assertions, track_caller)]
-    fn push<F>(
-        &self,
-        program: &Program,
-        sources: &Arc<[InputSource]>,
-        call: CallLaunch<'_>,
-        mut run: F,
-    ) -> Result<(), OpError>
-    where
-        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
-    {
-        // What fails in here names the request.
-        let _request = RequestScope::begin();
-        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
-        let context = call.context();
-        if let Some(elsewhere) = call.outputs.iter().find(|a| a.context().device() != context.device()) {
-            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
-            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
-        }
-        if let Some(device) = context.device() {
-            if program.suspends() {
-                let message =
-                    format!("Custom: operators of the program run on the cpu, but the inputs are on {context}");
-                return Err(OpError::new(FailureKind::NotImplemented, message).op("CachedOp"));
-            }
-            return on_device::push(self.engine, device, &call, program, sources, random, run);
-        }
-        let sources = sources.clone();
-        let wanted: SmallVec<[Interest; 2]> = call.outputs.iter().filter_map(|a| a.interest()).collect();
-        launch_call(self.engine, call, move |part| {
-            let inputs = CallInputs { sources: &sources, arrays: part.inputs };
-            let site = HostSite::new(EnginePar(part.ctx), &inputs, &wanted);
-            run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
-        });
-        Ok(())
-    }
-
-    /// Pushes a request for these inputs whose steps are timed: `run` runs them.
-    pub(super) fn push_measured<F>(
-        &self,
-        program: &Program,
-        inputs: &[&NDArray],
-        run: F,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError>
-    where
-        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
-    {
-        let results = self.results(program, self.unbound.context(inputs), &CallOptions::default())?;
-        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
-        let call = CallLaunch::new(self.name.clone(), inputs, &outputs, Cost::Large);
-        self.push(program, &self.unbound.sources, call, run)?;
-        drop(outputs);
-        Ok(results)
-    }
 }
 
 /// Which inputs of a graph are arrays of every call, and where the others come from.
@@ -560,7 +404,7 @@ pub(super) struct Binding {
 
 impl Binding {
     /// The array of an input in a call with this data.
-    fn array<'a>(&'a self, input: usize, data: &[&'a NDArray]) -> Option<&'a NDArray> {
+    pub(super) fn array<'a>(&'a self, input: usize, data: &[&'a NDArray]) -> Option<&'a NDArray> {
         match *self.sources.get(input)? {
             InputSource::Data(i) => data.get(i).copied(),
             InputSource::Param(i) => self.params.as_ref()?.arrays().get(i),
@@ -572,61 +416,6 @@ impl Binding {
         let bound = || self.params.as_ref()?.arrays().first();
         data.first().copied().or_else(bound).map_or_else(Context::default, NDArray::context)
     }
-}
-
-/// An op of the host.
-pub(super) struct HostSite<'a, 'o> {
-    par: EnginePar<'a, 'o>,
-    inputs: &'a CallInputs<'a>,
-    /// the results, where the call may be cancelled by dropping them
-    wanted: &'a [Interest],
-}
-
-impl<'a, 'o> HostSite<'a, 'o> {
-    pub(super) fn new(par: EnginePar<'a, 'o>, inputs: &'a CallInputs<'a>, wanted: &'a [Interest]) -> Self {
-        HostSite { par, inputs, wanted }
-    }
-}
-
-impl RunSite for HostSite<'_, '_> {
-    fn par(&self) -> &dyn Par {
-        &self.par
-    }
-
-    fn memory(&self) -> &'static MemoryPool {
-        self.par.0.engine().memory()
-    }
-
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        run(allocate(self.memory(), bytes)?.as_mut_slice());
-        Ok(())
-    }
-
-    fn failure(&self, error: OpError) -> Failure {
-        self.par.0.failure(error)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        !self.wanted.is_empty() && self.wanted.iter().all(Interest::is_lost)
-    }
-
-    fn profiled(&self) -> Option<ProfiledOp> {
-        self.par.0.profiled()
-    }
-
-    fn packed(&self, params: Vec<PackedParam>) {
-        release::push_release(self.par.0.engine(), self.inputs, params);
-    }
-}
-
-pub(super) fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
-    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
-        return Ok(());
-    }
-    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
-    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
-    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
-    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
 }
 
 impl std::fmt::Debug for CachedOp {

@@ -10,6 +10,7 @@ mod explain;
 pub(crate) mod inputs;
 mod invoke;
 mod late;
+mod launch;
 mod measure;
 mod on_device;
 mod plan_cache;

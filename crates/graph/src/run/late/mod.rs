@@ -9,7 +9,7 @@
 //! A call is one op of the engine ([`call`]). It runs the stages in order: a segment looks its
 //! program up by the types that its inputs have by then, and writes its results into memory that
 //! lasts until their last reader; a late operator looks at contents, is bound to the true types and
-//! runs. The results are [`LateArray`]s: the call returns at once, and who needs a shape waits.
+//! runs. The results are [`LateArray`]s: the call returns at once, and what asks for a shape waits.
 //!
 //! | question | answer |
 //! | --- | --- |

@@ -1,0 +1,224 @@
+//! From a program and arrays to an op of the engine, and where it runs on the host.
+
+use super::cached_op::{Binding, CachedOp};
+use super::call_options::CallOptions;
+use super::execute::{PlanRequest, RunSite};
+use super::inputs::{CallInputs, InputSource};
+use super::on_device;
+use super::program::{BatchCursor, GroupEnd, Program};
+use super::state_updates::push_copy;
+use crate::memory::constants::allocate;
+use crate::memory::release::{self, PackedParam};
+use mxrt_engine::memory::MemoryPool;
+use mxrt_engine::profile::ProfiledOp;
+use mxrt_engine::{Cost, Failure, FailureKind, OpError, RequestScope};
+use mxrt_ops::{EnginePar, Par};
+use mxrt_tensor::{CallLaunch, CallProgress, Context, Interest, NDArray, TensorMut, TensorType, launch_call};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl CachedOp {
+    /// Arrays for the results of a program.
+    pub(super) fn results(
+        &self,
+        program: &Program,
+        context: Context,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let make = |t: &TensorType| {
+            let array = NDArray::new(self.engine, context, t.clone())?;
+            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
+        };
+        program.outputs().iter().map(make).collect()
+    }
+
+    /// Pushes a call whose inputs have been looked at.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn start(
+        &self,
+        program: Arc<Program>,
+        binding: &Binding,
+        data: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        if program.suspends() {
+            return self.start_suspending(program, binding, data, outputs, options);
+        }
+        let results = match outputs {
+            None => self.results(&program, binding.context(data), options)?,
+            Some(outputs) => {
+                fits(outputs, program.outputs())?;
+                outputs.iter().map(|a| (*a).clone()).collect()
+            }
+        };
+        self.push_program(program, binding, data, &results, options)?;
+        Ok(results)
+    }
+
+    /// The same for programs with operators of the program. Results that the caller has made are
+    /// copied: gates may stand in front of them.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn start_suspending(
+        &self,
+        program: Arc<Program>,
+        binding: &Binding,
+        data: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        if let Some(outputs) = outputs {
+            fits(outputs, &program.outputs()[..self.num_outputs()])?;
+        }
+        let mut results = self.results(&program, binding.context(data), options)?;
+        self.states.in_order(|| {
+            self.push_program(program, binding, data, &results, options)?;
+            self.states.push(self.engine, &results[self.num_outputs()..], |input| binding.array(input, data));
+            Ok::<(), OpError>(())
+        })?;
+        results.truncate(self.num_outputs());
+        let Some(outputs) = outputs else { return Ok(results) };
+        for (result, output) in results.iter().zip(outputs) {
+            push_copy(self.engine, result, output);
+        }
+        Ok(outputs.iter().map(|a| (*a).clone()).collect())
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn push_program(
+        &self,
+        program: Arc<Program>,
+        binding: &Binding,
+        data: &[&NDArray],
+        results: &[NDArray],
+        options: &CallOptions,
+    ) -> Result<(), OpError> {
+        let engine = self.engine;
+        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+        let call = CallLaunch {
+            params: binding.params.as_ref(),
+            priority: options.priority,
+            deadline: options.deadline,
+            in_parts: program.suspends() || program.yields(engine.cores()),
+            ..CallLaunch::new(self.name.clone(), data, &outputs, Cost::of(program.cost_ns()))
+        };
+        let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
+        self.push(&program, &binding.sources, call, move |request, outs| {
+            Ok(match of_op.run_group(engine, &mut cursor, request, outs)? {
+                GroupEnd::Again => CallProgress::Again,
+                GroupEnd::Suspended(begin) => CallProgress::Suspended(begin),
+                GroupEnd::Done(missing) => CallProgress::Done(missing),
+            })
+        })
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn push<F>(
+        &self,
+        program: &Program,
+        sources: &Arc<[InputSource]>,
+        call: CallLaunch<'_>,
+        mut run: F,
+    ) -> Result<(), OpError>
+    where
+        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
+    {
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
+        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
+        let context = call.context();
+        if let Some(elsewhere) = call.outputs.iter().find(|a| a.context().device() != context.device()) {
+            let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
+            return Err(OpError::new(FailureKind::Device, message).op("CachedOp"));
+        }
+        if let Some(device) = context.device() {
+            if program.suspends() {
+                let message =
+                    format!("Custom: operators of the program run on the cpu, but the inputs are on {context}");
+                return Err(OpError::new(FailureKind::NotImplemented, message).op("CachedOp"));
+            }
+            return on_device::push(self.engine, device, &call, program, sources, random, run);
+        }
+        let sources = sources.clone();
+        let wanted: SmallVec<[Interest; 2]> = call.outputs.iter().filter_map(|a| a.interest()).collect();
+        launch_call(self.engine, call, move |part| {
+            let inputs = CallInputs { sources: &sources, arrays: part.inputs };
+            let site = HostSite::new(EnginePar(part.ctx), &inputs, &wanted);
+            run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
+        });
+        Ok(())
+    }
+
+    /// Pushes a request for these inputs whose steps are timed: `run` runs them.
+    pub(super) fn push_measured<F>(
+        &self,
+        program: &Program,
+        inputs: &[&NDArray],
+        run: F,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError>
+    where
+        F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
+    {
+        let results = self.results(program, self.unbound.context(inputs), &CallOptions::default())?;
+        let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
+        let call = CallLaunch::new(self.name.clone(), inputs, &outputs, Cost::Large);
+        self.push(program, &self.unbound.sources, call, run)?;
+        drop(outputs);
+        Ok(results)
+    }
+}
+
+/// An op of the host.
+pub(super) struct HostSite<'a, 'o> {
+    par: EnginePar<'a, 'o>,
+    inputs: &'a CallInputs<'a>,
+    /// the results, where the call may be cancelled by dropping them
+    wanted: &'a [Interest],
+}
+
+impl<'a, 'o> HostSite<'a, 'o> {
+    pub(super) fn new(par: EnginePar<'a, 'o>, inputs: &'a CallInputs<'a>, wanted: &'a [Interest]) -> Self {
+        HostSite { par, inputs, wanted }
+    }
+}
+
+impl RunSite for HostSite<'_, '_> {
+    fn par(&self) -> &dyn Par {
+        &self.par
+    }
+
+    fn memory(&self) -> &'static MemoryPool {
+        self.par.0.engine().memory()
+    }
+
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        run(allocate(self.memory(), bytes)?.as_mut_slice());
+        Ok(())
+    }
+
+    fn failure(&self, error: OpError) -> Failure {
+        self.par.0.failure(error)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        !self.wanted.is_empty() && self.wanted.iter().all(Interest::is_lost)
+    }
+
+    fn profiled(&self) -> Option<ProfiledOp> {
+        self.par.0.profiled()
+    }
+
+    fn packed(&self, params: Vec<PackedParam>) {
+        release::push_release(self.par.0.engine(), self.inputs, params);
+    }
+}
+
+pub(super) fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
+    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
+        return Ok(());
+    }
+    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
+    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
+    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
+}
