@@ -36,9 +36,9 @@ if [ "$action" = run ]; then
   "${build[@]}" --release --target "$host" --target-dir "$target_dir/fuzz"
   programs=$target_dir/fuzz/$host/release
 else
-  # Nothing is counted, so what the tests were built with does.
-  "${build[@]}" --target-dir "$target_dir"
-  programs=$target_dir/debug
+  # Nothing is counted here, and little is computed.
+  "${build[@]}" --target-dir "$target_dir/fuzz-replay"
+  programs=$target_dir/fuzz-replay/debug
 fi
 
 # seeds TARGET: the files of the tests that the target begins with.
