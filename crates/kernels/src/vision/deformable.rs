@@ -79,8 +79,8 @@ impl DeformableWindows {
         });
     }
 
-    /// The columns of one image as panels that [`Sgemm`] multiplies with: for each of `parts` groups
-    /// of channels the panels that its [`Sgemm::pack`] would make of `[channels * taps, windows]`.
+    /// The columns of one image as panels that [`Sgemm`](crate::gemm::Sgemm) multiplies with: for
+    /// each of `parts` groups of channels what its `pack` would make of `[channels * taps, windows]`.
     /// Operands as for [`gather`](Self::gather), with the same values. Images have fewer than 2^32
     /// pixels.
     ///
