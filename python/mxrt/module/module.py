@@ -114,8 +114,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._monitored: list[Executor] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        of_process = {"_op": None, "_lender": None, "_bound": None, "_outputs": None, "_mine": None, "_monitored": []}
-        return {**super().__getstate__(), **of_process}
+        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine"))
+        return {**super().__getstate__(), **none, "_monitored": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
