@@ -32,6 +32,12 @@ def test_info_says_what_a_report_needs(mx) -> None:
         assert word in result.stdout
 
 
+def test_a_reader_that_has_enough_is_no_error(mx) -> None:
+    program = f"{sys.executable} -u -m mxrt info | true; echo ${{PIPESTATUS[0]}}"
+    result = run(["bash", "-c", program])
+    assert (result.stdout.strip(), result.stderr) == ("141", "")
+
+
 def test_info_answers_a_bad_variable_with_a_line(mx) -> None:
     result = mxrt("info", env={"MXRT_CORES": "0"})
     assert result.returncode == 1
