@@ -72,8 +72,10 @@ absent! {
         MXProfileAdjustCounter MXProfileCreateCounter MXProfileCreateDomain MXProfileCreateEvent
         MXProfileCreateFrame MXProfileCreateTask MXProfileDestroyHandle MXProfileDurationStart
         MXProfileDurationStop MXProfileSetCounter MXProfileSetMarker;
-    "making and changing symbols; in Python, mx.sym has it":
+    "casts of mixed precision and the variables of a symbol as handles; in Python, mx.sym has them":
         MXSymbolRemoveAmpCast NNSymbolListInputVariables;
     "settings of the process, which mxrt reads from the environment once":
-        MXCachedOpRegisterOpHook MXGetEnv MXSetEnv;
+        MXGetEnv MXSetEnv;
+    "hooks on the operators of a callable graph; MXExecutorSetMonitorCallback has them":
+        MXCachedOpRegisterOpHook;
 }
