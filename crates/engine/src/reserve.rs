@@ -38,6 +38,8 @@ static PIECES: Pieces = Pieces {
 /// Pieces are powers of two, from 64 bytes on.
 const CLASSES: usize = (LARGEST.ilog2() - SMALLEST.ilog2() + 1) as usize;
 const SMALLEST: usize = 64;
+/// Largest alignment of a piece: that of two lines of a cache, which is what keeps counters apart.
+const ALIGNED: usize = 128;
 
 /// Which pieces of the region are free. The lock is held for a few instructions, and only where the
 /// system refuses memory.
@@ -82,7 +84,7 @@ fn is_reserved(ptr: *mut u8) -> bool {
 /// Bytes of the piece for a layout, and its class; none for what the reserve does not serve.
 fn piece_for(layout: Layout) -> Option<(usize, usize)> {
     let bytes = layout.size().max(layout.align()).max(SMALLEST).next_power_of_two();
-    (bytes <= LARGEST && layout.align() <= SMALLEST).then(|| (bytes, (bytes.ilog2() - SMALLEST.ilog2()) as usize))
+    (bytes <= LARGEST && layout.align() <= ALIGNED).then(|| (bytes, (bytes.ilog2() - SMALLEST.ilog2()) as usize))
 }
 
 #[cold]
@@ -96,12 +98,13 @@ fn take(layout: Layout) -> *mut u8 {
             pieces.free[class] = unsafe { piece.cast::<*mut u8>().read() };
             return piece;
         }
-        if pieces.begun + bytes > RESERVE {
+        let begin = pieces.begun.next_multiple_of(bytes.min(ALIGNED));
+        if begin + bytes > RESERVE {
             return null_mut();
         }
-        // SAFETY: the piece lies inside the region. It is a multiple of 64, and so is what is before.
-        let piece = unsafe { region().add(pieces.begun) };
-        pieces.begun += bytes;
+        // SAFETY: the piece lies inside the region.
+        let piece = unsafe { region().add(begin) };
+        pieces.begun = begin + bytes;
         piece
     })
 }
@@ -240,6 +243,12 @@ mod tests {
             assert!((0..100).all(|i| zeroed.add(i).read() == 0), "also in a piece that was used");
             allocator.dealloc(grown, layout(5000));
             allocator.dealloc(zeroed, layout(100));
+            let small = allocator.alloc(layout(16));
+            let apart = Layout::new::<crossbeam_utils::CachePadded<[u64; 40]>>();
+            let padded = allocator.alloc(apart);
+            assert!(!padded.is_null() && padded.addr().is_multiple_of(apart.align()), "{apart:?}");
+            allocator.dealloc(padded, apart);
+            allocator.dealloc(small, layout(16));
         }
     }
 
