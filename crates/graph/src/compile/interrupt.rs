@@ -10,18 +10,25 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 /// code of the user.
 pub struct Interrupter<'a> {
     poll: Option<&'a mut dyn FnMut() -> bool>,
+    pause: Duration,
     asked: Instant,
 }
 
 impl<'a> Interrupter<'a> {
     /// Never gives up.
     pub fn never() -> Interrupter<'a> {
-        Interrupter { poll: None, asked: Instant::now() }
+        Interrupter { poll: None, pause: PAUSE, asked: Instant::now() }
     }
 
     /// Gives up when the hook returns false. It is called about twenty times a second.
     pub fn by(poll: &'a mut dyn FnMut() -> bool) -> Interrupter<'a> {
-        Interrupter { poll: Some(poll), asked: Instant::now() }
+        Interrupter::every(PAUSE, poll)
+    }
+
+    /// Gives up when the hook returns false. It is called when so much time has passed since the
+    /// last call.
+    pub fn every(pause: Duration, poll: &'a mut dyn FnMut() -> bool) -> Interrupter<'a> {
+        Interrupter { poll: Some(poll), pause, asked: Instant::now() }
     }
 
     /// Whether there is a hook.
@@ -32,7 +39,7 @@ impl<'a> Interrupter<'a> {
     /// An error of kind `Cancelled` when it is time to give up.
     pub(crate) fn check(&mut self) -> Result<(), OpError> {
         let Some(poll) = &mut self.poll else { return Ok(()) };
-        if self.asked.elapsed() < PAUSE {
+        if self.asked.elapsed() < self.pause {
             return Ok(());
         }
         let go_on = poll();
