@@ -7,13 +7,10 @@ use super::FlowKind;
 use super::capture::InnerSource;
 use super::compile::{ControlFlow, InnerPlan};
 use crate::memory::constants::{ConstSet, ValueKey};
-use crate::memory::release::PackedParam;
-use crate::run::execute::{PlanRequest, RunSite};
+use crate::run::execute::{NestedSite, PlanRequest, RunSite};
 use crate::run::inputs::GraphInputs;
-use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{Par, RandomKey};
+use mxrt_ops::RandomKey;
 use mxrt_tensor::{DType, TensorMut, TensorRef, TensorType};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -34,7 +31,7 @@ type Places<'a> = SmallVec<[&'a mut [u8]; 4]>;
 struct Running<'a> {
     flow: &'a ControlFlow,
     request: &'a PlanRequest<'a>,
-    site: InnerSite<'a>,
+    site: NestedSite<'a>,
     inputs: &'a [TensorRef<'a>],
     /// by graph
     consts: SmallVec<[Arc<ConstSet>; 3]>,
@@ -60,7 +57,7 @@ impl ControlFlow {
             (rest, at) = (tail, range.end);
         }
         let condition = places.pop().ok_or_else(misplaced)?;
-        let site = InnerSite { outer: request.site, inner: None };
+        let site = NestedSite { outer: request.site, released: &|_| None };
         let mut running = Running { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena };
         running.constants()?;
         let (stacked, states) = outputs.split_at_mut(self.stacked);
@@ -81,7 +78,11 @@ impl<'a> Running<'a> {
     fn constants(&mut self) -> Result<(), OpError> {
         for inner in &self.flow.plans {
             let inputs = self.inner_inputs(inner, 0, &[]);
-            let site = InnerSite { outer: self.request.site, inner: Some(inner) };
+            let released = |input: usize| match inner.sources.get(input)? {
+                InnerSource::Constant(i) => inner.own_params.contains(i).then_some(*i),
+                _ => None,
+            };
+            let site = NestedSite { outer: self.request.site, released: &released };
             let request = PlanRequest { site: &site, inputs: &inputs, random: &[] };
             self.consts.push(inner.plan.constants(&request));
         }
@@ -304,47 +305,5 @@ impl GraphInputs for InnerInputs<'_> {
 
     fn params_key(&self) -> Option<(u64, u64)> {
         self.outer.params_key()
-    }
-}
-
-/// Where inner plans run.
-struct InnerSite<'a> {
-    outer: &'a dyn RunSite,
-    /// the plan that packs
-    inner: Option<&'a InnerPlan>,
-}
-
-impl RunSite for InnerSite<'_> {
-    fn par(&self) -> &dyn Par {
-        self.outer.par()
-    }
-
-    fn memory(&self) -> &'static MemoryPool {
-        self.outer.memory()
-    }
-
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        self.outer.with_arena(bytes, run)
-    }
-
-    fn failure(&self, error: OpError) -> Failure {
-        self.outer.failure(error)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.outer.is_cancelled()
-    }
-
-    fn profiled(&self) -> Option<ProfiledOp> {
-        self.outer.profiled()
-    }
-
-    fn packed(&self, params: Vec<PackedParam>) {
-        let Some(inner) = self.inner else { return };
-        let outer = |input: usize| match inner.sources.get(input)? {
-            InnerSource::Constant(i) => inner.own_params.contains(i).then_some(*i),
-            _ => None,
-        };
-        self.outer.packed(params.into_iter().filter_map(|param| param.of_outer(&outer)).collect());
     }
 }

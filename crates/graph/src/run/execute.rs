@@ -48,6 +48,43 @@ pub trait RunSite: Sync {
     fn packed(&self, params: Vec<PackedParam>);
 }
 
+/// Where plans within a request run: the graphs of a loop, the segments of a graph in stages.
+pub(crate) struct NestedSite<'a> {
+    pub outer: &'a dyn RunSite,
+    /// by input of the plan within: the input of the outer graph whose raw weights may go with it
+    pub released: &'a (dyn Fn(usize) -> Option<usize> + Sync),
+}
+
+impl RunSite for NestedSite<'_> {
+    fn par(&self) -> &dyn Par {
+        self.outer.par()
+    }
+
+    fn memory(&self) -> &'static MemoryPool {
+        self.outer.memory()
+    }
+
+    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
+        self.outer.with_arena(bytes, run)
+    }
+
+    fn failure(&self, error: OpError) -> Failure {
+        self.outer.failure(error)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.outer.is_cancelled()
+    }
+
+    fn profiled(&self) -> Option<ProfiledOp> {
+        self.outer.profiled()
+    }
+
+    fn packed(&self, params: Vec<PackedParam>) {
+        self.outer.packed(params.into_iter().filter_map(|param| param.of_outer(self.released)).collect());
+    }
+}
+
 /// Results that could not be computed, by number, and why.
 pub type MissingResults = Vec<(usize, Failure)>;
 

@@ -5,18 +5,16 @@ use super::{LateGraph, LateStage, MAX_CHECKED};
 use crate::compile::interrupt::Interrupter;
 use crate::ir::{PartialType, describe, infer_inputs};
 use crate::memory::constants::{ValueKey, allocate};
-use crate::memory::release::PackedParam;
 use crate::run::cached_op::{Binding, CachedOp};
 use crate::run::call_options::CallOptions;
-use crate::run::execute::{PlanRequest, RunSite};
+use crate::run::execute::{NestedSite, PlanRequest};
 use crate::run::inputs::{CallInputs, GraphInputs};
 use crate::run::launch::{HostSite, fits};
 use crate::run::program::{BatchCursor, GroupEnd};
 use crate::run::state_updates::push_copy;
-use mxrt_engine::memory::{Block, MemoryPool};
-use mxrt_engine::profile::ProfiledOp;
+use mxrt_engine::memory::Block;
 use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope, WaitError};
-use mxrt_ops::{EnginePar, Par, RandomKey, run_late};
+use mxrt_ops::{EnginePar, RandomKey, run_late};
 use mxrt_tensor::{
     CallLaunch, CallProgress, Interest, LateArray, NDArray, TensorMut, TensorRef, TensorType, launch_call,
 };
@@ -227,7 +225,12 @@ impl LateGraph {
     ) -> Result<Vec<HeldValue>, OpError> {
         let types = inputs.all_types();
         let program = op.program(&types, &(0..types.len()).collect::<Vec<_>>(), &mut Interrupter::never())?;
-        let site = StageSite { outer: request.site, sources: inputs.sources, read_once: &self.read_once };
+        // Raw weights that another stage reads as well stay.
+        let released = |input: usize| match *inputs.sources.get(input)? {
+            ValueSource::Input(i) => self.read_once.contains(&i).then_some(i),
+            ValueSource::Held(_) => None,
+        };
+        let site = NestedSite { outer: request.site, released: &released };
         let random: SmallVec<[RandomKey; 2]> = match request.random.first() {
             Some(key) => (0..program.random_draws() as u64).map(|draw| key.inner((s as u64) << 32 | draw)).collect(),
             None => SmallVec::new(),
@@ -368,47 +371,5 @@ impl GraphInputs for StageInputs<'_> {
 
     fn params_key(&self) -> Option<(u64, u64)> {
         self.outer.params_key()
-    }
-}
-
-/// Where segments run.
-struct StageSite<'a> {
-    outer: &'a dyn RunSite,
-    sources: &'a [ValueSource],
-    read_once: &'a std::collections::HashSet<usize>,
-}
-
-impl RunSite for StageSite<'_> {
-    fn par(&self) -> &dyn Par {
-        self.outer.par()
-    }
-
-    fn memory(&self) -> &'static MemoryPool {
-        self.outer.memory()
-    }
-
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        self.outer.with_arena(bytes, run)
-    }
-
-    fn failure(&self, error: OpError) -> Failure {
-        self.outer.failure(error)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.outer.is_cancelled()
-    }
-
-    fn profiled(&self) -> Option<ProfiledOp> {
-        self.outer.profiled()
-    }
-
-    /// Raw weights that another stage reads as well stay.
-    fn packed(&self, params: Vec<PackedParam>) {
-        let outer = |input: usize| match self.sources.get(input)? {
-            ValueSource::Input(i) => self.read_once.contains(i).then_some(*i),
-            ValueSource::Held(_) => None,
-        };
-        self.outer.packed(params.into_iter().filter_map(|param| param.of_outer(&outer)).collect());
     }
 }
