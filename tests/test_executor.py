@@ -324,3 +324,86 @@ def test_keywords_that_are_no_shapes_are_ignored_by_simple_bind(mx) -> None:
     assert [array.shape for array in executor.arg_arrays] == [(2, 3), (2, 3), (2,)]
     with pytest.raises(mx.base.MXNetError, match="cannot decide shapes"):
         symbol.simple_bind(mx.cpu(), data=3)
+
+
+def two_groups(mx):
+    with mx.AttrScope(ctx_group="first"):
+        first = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, no_bias=True, name="a")
+    with mx.AttrScope(ctx_group="second"):
+        return mx.sym.FullyConnected(first, num_hidden=2, no_bias=True, name="b")
+
+
+def test_groups_of_nodes_are_placed_on_contexts_of_the_cpu(mx) -> None:
+    contexts = {"first": mx.cpu(1), "second": mx.cpu(2)}
+    executor = two_groups(mx).simple_bind(mx.cpu(0), group2ctx=contexts, data=(2, 4))
+    placed = {name: array.context for name, array in executor.arg_dict.items()}
+    assert placed == {"data": mx.cpu(1), "a_weight": mx.cpu(1), "b_weight": mx.cpu(2)}
+    for array in executor.arg_arrays[1:]:
+        array[:] = 2
+    assert executor.forward(data=mx.nd.ones((2, 4)))[0].asnumpy().tolist() == [[48, 48]] * 2
+    executor.arg_dict["b_weight"][:] = 1
+    assert executor.reshape(data=(1, 4)).forward()[0].asnumpy().tolist() == [[24, 24]]
+    given = {"data": mx.nd.ones((1, 4)), "a_weight": mx.nd.ones((3, 4), ctx=mx.cpu(1)), "b_weight": mx.nd.ones((2, 3))}
+    bound = two_groups(mx).bind(mx.cpu(), given, group2ctx=contexts)
+    assert bound.forward()[0].asnumpy().tolist() == [[12, 12]]
+
+
+def test_groups_that_cannot_be_placed_are_refused_by_name(mx, sim) -> None:
+    def bind(**contexts) -> None:
+        two_groups(mx).simple_bind(mx.cpu(), group2ctx=contexts, data=(2, 4))
+
+    with pytest.raises(mx.base.MXNetError, match="not found for group second of node 'b.*group2ctx has first"):
+        bind(first=mx.cpu(1))
+    with pytest.raises(mx.base.MXNetDeviceError, match=r"group 'second'.*gpu\(7\)"):
+        bind(first=mx.cpu(1), second=mx.gpu(7))
+    with pytest.raises(NotImplementedError, match=r"group 'second' is on sim\(0\).*bound to cpu\(0\)"):
+        bind(first=mx.cpu(1), second=sim)
+    with pytest.raises(TypeError, match="'first' must be a Context"):
+        bind(first="cpu", second=mx.cpu())
+    # A graph without groups needs none of the contexts.
+    (mx.sym.var("x") + 1).bind(mx.cpu(), [mx.nd.ones(1)], group2ctx={"other": mx.gpu(7)}).forward()
+
+
+def test_a_module_places_groups_when_it_is_bound(mx) -> None:
+    def run(group2ctxs, contexts=None) -> list:
+        module = mx.mod.Module(two_groups(mx), label_names=None, context=contexts, group2ctxs=group2ctxs)
+        module.bind([("data", (2, 4))], for_training=False)
+        module.init_params(mx.init.One())
+        module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))]), is_train=False)
+        return module.get_outputs()[0].asnumpy().tolist()
+
+    cpus = [mx.cpu(0), mx.cpu(1)]
+    assert run({"first": mx.cpu(0), "second": [mx.cpu(1)]}) == [[12, 12]] * 2
+    assert run([{"first": one, "second": one} for one in cpus], cpus) == [[12, 12]] * 2
+    with pytest.raises(AssertionError, match="length of group2ctxs should be 1"):
+        run([{}, {}])
+    with pytest.raises(AssertionError, match=r"group2ctxs\[second\] should be 1 or 1"):
+        run({"first": mx.cpu(), "second": cpus})
+    with pytest.raises(mx.base.MXNetDeviceError, match="group 'second'"):
+        run({"first": mx.cpu(), "second": mx.gpu(7)})
+    buckets = mx.mod.BucketingModule(lambda key: (two_groups(mx), ["data"], None), 1, group2ctxs={"first": mx.cpu()})
+    with pytest.raises(mx.base.MXNetError, match="not found for group second"):
+        buckets.bind([("data", (2, 4))], for_training=False)
+
+
+def test_outputs_taken_before_the_first_run_get_the_results_of_later_ones(mx) -> None:
+    executor = (mx.sym.var("x") * 2).simple_bind(mx.cpu(), x=(3, 2))
+    early = executor.outputs[0]
+    assert early.asnumpy().tolist() == [[0, 0]] * 3
+    first = executor.forward(x=mx.nd.ones((3, 2)))[0]
+    assert early.asnumpy().tolist() == [[2, 2]] * 3
+    executor.forward(x=mx.nd.full((3, 2), 5))
+    assert early.asnumpy().tolist() == [[10, 10]] * 3 and first.asnumpy().tolist() == [[2, 2]] * 3
+
+
+def test_an_executor_that_has_not_run_shows_what_a_reshaped_one_computed(mx) -> None:
+    executor = (mx.sym.var("x") * 2).simple_bind(mx.cpu(), x=(3, 2))
+    smaller = executor.reshape(x=(2, 2))
+    smaller.forward(x=mx.nd.ones((2, 2)))
+    assert executor.outputs[0].asnumpy().tolist() == [[2, 2], [2, 2], [0, 0]]
+    larger = executor.reshape(allow_up_sizing=True, x=(4, 2))
+    larger.forward(x=mx.nd.ones((4, 2)))
+    assert executor.outputs[0].asnumpy().tolist() == [[2, 2], [2, 2], [0, 0]]
+    own = executor.forward(x=mx.nd.full((3, 2), 4))[0]
+    smaller.forward(x=mx.nd.ones((2, 2)))
+    assert own.asnumpy().tolist() == [[8, 8]] * 3

@@ -122,6 +122,45 @@ def test_only_one_of_several_threads_initialises(mx) -> None:
     assert all(array is held[0] for array in held)
 
 
+@pytest.mark.parametrize("kind", ["known", "deferred", "eager", "one", "rewritten"])
+def test_an_initializer_may_wait_for_another_thread_that_uses_blocks(mx, kind: str) -> None:
+    began, done = threading.Event(), threading.Event()
+
+    class Waiting(mx.init.Initializer):
+        def _init_weight(self, name, arr) -> None:
+            began.set()
+            assert done.wait(20), "the other thread stands still while an initializer runs"
+            arr[:] = 1
+
+    x = mx.nd.ones((2, 3))
+    net = mx.gluon.nn.Dense(4, in_units=3 if kind in ("known", "one") else 0, use_bias=False)
+    net.hybridize(kind != "eager")
+
+    def initialise() -> np.ndarray:
+        if kind == "one":
+            net.weight.initialize(Waiting())
+        else:
+            net.initialize(Waiting())
+        if kind == "rewritten":
+            net.optimize_for(x, backend="MKLDNN")
+        return net(x).asnumpy()
+
+    def use_others() -> np.ndarray:
+        assert began.wait(20)
+        other = mx.gluon.nn.Dense(4, use_bias=False)
+        other.hybridize()
+        other.initialize(mx.init.One())
+        made = other(x).asnumpy()
+        other.cast("float32")
+        other.collect_params().reset_ctx(mx.cpu())
+        done.set()
+        return made
+
+    made = {}
+    in_threads(2, lambda number: made.update({number: initialise() if number == 0 else use_others()}))
+    assert len(made) == 2 and all((result == 3).all() for result in made.values())
+
+
 def test_blocks_are_exported_while_others_forget_their_graph(mx, tmp_path) -> None:
     class Forgetful(mx.gluon.nn.Dense):
         """Loses its graph whenever that was read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _mxrt
+from ._groups import places
 from ._locks import fork_safe_lock
 from ._watch import Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
@@ -28,7 +30,9 @@ __all__ = ["Executor"]
 class Executor:
     """Runs a symbol on arrays that stay with it.
 
-    Every ``forward`` makes new output arrays, so earlier results are never overwritten.
+    Every ``forward`` makes new output arrays, so earlier results are never overwritten. Only the
+    arrays that ``outputs`` gives before the first ``forward`` are: they get the results of each
+    one, and of executors that ``reshape`` made of this one, as far as they fit.
     """
 
     arg_dict: dict[str, NDArray]
@@ -42,9 +46,12 @@ class Executor:
         args: dict[str, NDArray],
         aux: dict[str, NDArray],
         grads: Mapping[str, NDArray | None] | None = None,
+        groups: Mapping[str, Context] | None = None,
     ) -> None:
         self._symbol = symbol
         self._ctx = ctx
+        # Contexts of the nodes that group2ctx places; their arrays are copied for a call.
+        self._groups = groups or {}
         self.arg_dict = args
         self.aux_dict = aux
         self.grad_dict = {name: (grads or {}).get(name) for name in args}
@@ -58,6 +65,12 @@ class Executor:
         # The arrays that the last call held, and the graph with them.
         self._bound: tuple[list[NDArray | None], _mxrt.BoundOp] | None = None
         self._outputs: list[NDArray] | None = None
+        # What `outputs` was before the first forward; programs may have kept these arrays.
+        self._early: list[NDArray] | None = None
+        # The executor that this one was reshaped from, and the last results of one that was
+        # reshaped from this one, until this one has its own.
+        self._origin: Callable[[], Executor | None] = _nobody
+        self._lent: list[NDArray] = []
         self._lock = fork_safe_lock()
         # What a thread computed is what it gets from `outputs`, whatever others do meanwhile.
         self._mine = threading.local()
@@ -79,16 +92,33 @@ class Executor:
 
     @property
     def outputs(self) -> list[NDArray]:
-        """The results of the last ``forward``; zeros before the first."""
+        """The results of the last ``forward``; before the first zeros, which get the results of
+        every later one.
+        """
         mine: list[NDArray] | None = getattr(self._mine, "outputs", None)
         if mine is not None:
             return mine
-        if self._outputs is None:
-            zeros = self._zeros()
-            with self._lock:  # another thread may have run the graph meanwhile
-                if self._outputs is None:
-                    self._outputs = zeros
-        return self._outputs
+        return self._outputs or self._early_outputs()
+
+    def _early_outputs(self) -> list[NDArray]:
+        found = self._early
+        if found is not None:
+            return found
+        zeros = self._zeros()
+        _copy_into(zeros, self._lent)
+        with self._lock:  # another thread may have run the graph meanwhile
+            if self._outputs is not None:
+                return self._outputs
+            if self._early is None:
+                self._early = zeros
+            return self._early
+
+    def _share(self, outputs: list[NDArray]) -> None:
+        """Takes the results of an executor that was reshaped from this one."""
+        if self._early is not None:
+            _copy_into(self._early, outputs)
+        elif self._outputs is None:
+            self._lent = outputs
 
     def _zeros(self) -> list[NDArray]:
         _, shapes, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in self.arg_dict.items()})
@@ -112,10 +142,16 @@ class Executor:
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
-        made = self._bind(given)(*[given[n] for n in self._names if n in given])
+        made = self._bind(given)(*[self._here(given[n]) for n in self._names if n in given])
         outputs = made if isinstance(made, list) else [made]
         with self._lock:
             self._mine.outputs = self._outputs = outputs
+        self._lent = []
+        if self._early is not None:
+            _copy_into(self._early, outputs)
+        origin = self._origin()
+        if origin is not None:
+            origin._share(outputs)
         self.show()
         return outputs
 
@@ -137,13 +173,17 @@ class Executor:
 
     def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp:
         """The graph with the arrays that are not given."""
-        arrays = [None if name in given else self._held(name) for name in self._names]
+        arrays = [None if name in given else self._here(self._held(name)) for name in self._names]
         last = self._bound
         if last is not None and all(a is b for a, b in zip(last[0], arrays, strict=True)):
             return last[1]
         bound = self._op.bind(arrays)
         self._bound = (arrays, bound)
         return bound
+
+    def _here(self, array: NDArray) -> NDArray:
+        """An array that group2ctx may have put on another context."""
+        return array.as_in_context(self._ctx) if self._groups else array
 
     def _held(self, name: str) -> NDArray:
         return self.arg_dict[name] if name in self.arg_dict else self.aux_dict[name]
@@ -207,7 +247,9 @@ class Executor:
             name: array if array is None else self._resized(name, array, args[name].shape, True, allow_up_sizing)
             for name, array in self.grad_dict.items()
         }
-        return Executor(self._symbol, self._ctx, args, states, grads)
+        made = Executor(self._symbol, self._ctx, args, states, grads, self._groups)
+        made._origin = weakref.ref(self)
+        return made
 
     def _resized(self, name: str, array: NDArray, shape: tuple[int, ...], may_change: bool, may_grow: bool) -> NDArray:
         if array.shape == shape:
@@ -255,6 +297,17 @@ class Executor:
         return self._op.sym
 
 
+def _copy_into(held: list[NDArray], made: list[NDArray]) -> None:
+    """Writes results to the beginning of other arrays, where they fit."""
+    for target, result in zip(held, made, strict=False):
+        if result.size <= target.size and result.dtype == target.dtype:
+            target._view(0, list(result.shape))._assign(result)
+
+
+def _nobody() -> None:
+    """In place of a reference to an executor."""
+
+
 def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:
     if isinstance(given, Mapping):
         for name in names:
@@ -275,13 +328,16 @@ def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:
     return found
 
 
-def bind(symbol: Symbol, ctx: Context, args: Any, aux_states: Any, args_grad: Any = None) -> Executor:
+def bind(
+    symbol: Symbol, ctx: Context, args: Any, aux_states: Any, args_grad: Any = None, group2ctx: Any = None
+) -> Executor:
     """An executor over given arrays."""
     if not isinstance(ctx, Context):
         raise TypeError("Context type error")
     arguments = _by_name(args, symbol.list_arguments(), "args")
     states = _by_name(aux_states or {}, symbol.list_auxiliary_states(), "aux_states")
-    return Executor(symbol, ctx, arguments, states, _gradients(args_grad, list(arguments)))
+    groups = places(symbol, ctx, group2ctx)
+    return Executor(symbol, ctx, arguments, states, _gradients(args_grad, list(arguments)), groups)
 
 
 def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
@@ -293,10 +349,13 @@ def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
     return dict(zip(names, given, strict=True))
 
 
-def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any]) -> Executor:
-    """An executor over new arrays. Of the keywords those are shapes that are tuples or lists, and
-    the others are ignored, as in MXNet.
+def simple_bind(
+    symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any], group2ctx: Any = None
+) -> Executor:
+    """An executor over new arrays, on the contexts of their groups. Of the keywords those are
+    shapes that are tuples or lists, and the others are ignored, as in MXNet.
     """
+    groups = places(symbol, ctx, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
     arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)
@@ -314,6 +373,7 @@ def simple_bind(symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: 
 
     def zeros(names: list[str], shapes: list[Any], types: list[Any]) -> dict[str, NDArray]:
         rows = zip(names, shapes, types, strict=True)
-        return {name: empty(shape, ctx, dtype_name(dtype)) for name, shape, dtype in rows}
+        return {name: empty(shape, groups.get(name, ctx), dtype_name(dtype)) for name, shape, dtype in rows}
 
-    return Executor(symbol, ctx, zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types))
+    arguments, states = zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types)
+    return Executor(symbol, ctx, arguments, states, groups=groups)

@@ -194,6 +194,5 @@ def finish_deferred(symbol: Symbol, params: Mapping[str, Parameter], arrays: Map
     unknown = [parameter.name for parameter in waiting if not parameter.shape_known]
     if unknown:
         raise MXNetValueError(f"{start} It does not follow from the inputs for {', '.join(unknown)}")
-    with parameters.publishing:
-        for parameter in waiting:
-            parameter._finish_deferred()
+    for parameter in waiting:
+        parameter._finish_deferred()

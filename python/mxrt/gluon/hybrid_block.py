@@ -193,6 +193,9 @@ class HybridBlock(Block, PlanMethods):
 
     def _compile(self, args: tuple[Any, ...]) -> CompiledGraph:
         """The compiled graph, made if there is none."""
+        if self._backend is not None and any(one._deferred is not None for one in self.collect_params().values()):
+            # Initializers may be code of the program: they run without a lock.
+            self._finish_deferred(args)
         with _tracing:
             found = self._compiled
             if found is not None:
@@ -260,8 +263,6 @@ class HybridBlock(Block, PlanMethods):
         """
         named = _named(traced, args)
         order = traced.out.list_inputs()
-        if any(name in params and params[name]._deferred is not None for name in order):
-            self._finish_deferred(args, traced)
         context = next(iter(named.values())).context
         values = {**named, **{name: params[name].data(context) for name in order if name in params}}
         aux = {name: values.pop(name) for name in traced.out.list_auxiliary_states() if name in values}
@@ -303,9 +304,9 @@ class HybridBlock(Block, PlanMethods):
         )
         self._compile((x, *args))
 
-    def _finish_deferred(self, args: tuple[Any, ...], traced: Traced | None = None) -> None:
+    def _finish_deferred(self, args: tuple[Any, ...]) -> None:
         """Gives parameters that waited for the shapes of the inputs their values."""
-        traced = traced or self._graph_of(args)
+        traced = self._graph_of(args)
         finish_deferred(traced.out, self.collect_params()._params, _named(traced, args))
 
     def _graph_of(self, args: tuple[Any, ...]) -> Traced:

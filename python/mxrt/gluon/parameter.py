@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NoReturn
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -70,6 +71,15 @@ def contexts_of(ctx: Any) -> list[Context]:
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:
     """Whether every extent of a shape is known."""
     return bool(shape) and all(n > 0 for n in shape or ())
+
+
+class _First(NamedTuple):
+    """What a parameter begins with: initializer, default initializer and contexts, and the value if
+    its shape is known.
+    """
+
+    deferred: tuple[Any, Any, list[Context]]
+    value: NDArray | None
 
 
 class Parameter:
@@ -305,41 +315,56 @@ class Parameter:
         is a context or a list of them; each gets a copy. A parameter that has a value keeps it
         unless `force_reinit` is set.
         """
+        initialize_all([self], init, ctx, default_init, force_reinit)
+
+    def _first(self, init: Any, ctx: Any, default_init: Any, force_reinit: bool) -> _First | None:
+        """What the parameter begins with, computed and not published; None if it has a value that
+        it keeps.
+        """
+        if self._arrays and not force_reinit:
+            return None
         default_init = Uniform() if default_init is None else default_init
         chosen = init if init is not None else self.init if self.init is not None else default_init
-        contexts = contexts_of(ctx)
-        with publishing:
-            if not self._arrays or force_reinit:
-                self._begin(chosen, default_init, contexts)
-                return
-        warnings.warn(
-            f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
-            stacklevel=2,
-        )
-
-    def _begin(self, chosen: Any, default_init: Any, contexts: list[Context]) -> None:
-        """Makes the first value, or notes how it is to be made."""
+        deferred = (chosen, default_init, contexts_of(ctx))
         if self.shape_known:
-            self._make(chosen, default_init, contexts)
-            return
+            return _First(deferred, self._made(chosen, default_init))
         if not self._allow_deferred_init:
             raise MXNetValueError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self._shape}."
             )
+        return _First(deferred, None)
+
+    def _begin(self, first: _First, force_reinit: bool) -> bool:
+        """Publishes what the parameter begins with; False if another thread was faster."""
+        if self._arrays and not force_reinit:
+            return False
+        if first.value is not None:
+            self._publish(first.value.astype(dtype_name(self.dtype), copy=False), first.deferred[2], True)
+            return True
         with _Publish():
             self._arrays = {}
-            self._deferred = (chosen, default_init, contexts)
+            self._deferred = first.deferred
+        return True
 
-    def _make(self, init: Any, default_init: Any, contexts: list[Context]) -> None:
+    def _made(self, init: Any, default_init: Any) -> NDArray:
+        """A first value. Initializers may be code of the program, so no lock may be held."""
         value = zeros(self._shape, cpu(), self.dtype)
         _fill(self.name, value, init, default_init)
-        self._publish(value, contexts, True)
+        return value
 
     def _finish_deferred(self) -> None:
-        """Makes the value of a parameter whose shape has become known."""
-        with publishing:  # of several threads that found no value one makes it
-            if self._deferred is not None and self.shape_known:
-                self._make(*self._deferred)
+        """Makes the value of a parameter whose shape has become known. Of several threads that
+        found no value the first to have made it publishes its own.
+        """
+        while (deferred := self._deferred) is not None and self.shape_known:
+            init, default_init, _ = deferred
+            value = self._made(init, default_init)
+            with publishing:
+                now = self._deferred
+                # Contexts and element type may have changed meanwhile, the initializer must not.
+                if now is not None and now[0] is init and now[1] is default_init and value.shape == self._shape:
+                    self._publish(value.astype(dtype_name(self.dtype), copy=False), now[2], True)
+                    return
 
     def _finish_deferred_init(self) -> None:
         """As MXNet calls it; a shape that is still unknown is an error."""
@@ -407,6 +432,22 @@ class Parameter:
 
     def zero_grad(self) -> None:
         """Nothing to do: there are no gradients."""
+
+
+def initialize_all(
+    parameters: Iterable[Parameter], init: Any, ctx: Any, default_init: Any, force_reinit: bool
+) -> None:
+    """Gives parameters their first values: a call of a block sees all of them or none. The
+    arguments are those of :meth:`Parameter.initialize`.
+    """
+    made = [(one, one._first(init, ctx, default_init, force_reinit)) for one in parameters]
+    with publishing:
+        ignored = [one.name for one, first in made if first is None or not one._begin(first, force_reinit)]
+    for name in ignored:
+        warnings.warn(
+            f"Parameter '{name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+            stacklevel=3,
+        )
 
 
 def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:

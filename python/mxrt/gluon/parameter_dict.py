@@ -13,7 +13,7 @@ from ..context import Context
 from ..ndarray import NDArray
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
-from .parameter import Constant, Parameter, contexts_of, publishing
+from .parameter import Constant, Parameter, contexts_of, initialize_all, publishing
 
 __all__ = ["ParameterDict", "ParameterMismatchError"]
 
@@ -143,9 +143,7 @@ class ParameterDict:
         """
         if verbose and hasattr(init, "set_verbosity"):
             init.set_verbosity(verbose=verbose)
-        with publishing:
-            for parameter in self._params.values():
-                parameter.initialize(None, ctx, init, force_reinit)
+        initialize_all(list(self._params.values()), None, ctx, init, force_reinit)
 
     def reset_ctx(self, ctx: Any) -> None:
         """Moves every parameter to other contexts."""

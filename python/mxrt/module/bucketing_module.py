@@ -37,7 +37,8 @@ class BucketingModule(BaseModule):
     context : context or contexts, see :class:`Module`
     state_names : inputs that keep their values from call to call
     work_load_list : how much of a batch each context gets
-    fixed_param_names, group2ctxs, compression_params : accepted, as in MXNet
+    group2ctxs : contexts of groups of nodes, see :class:`Module`
+    fixed_param_names, compression_params : accepted, as in MXNet
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class BucketingModule(BaseModule):
             "context": context,
             "work_load_list": work_load_list,
             "state_names": state_names,
+            "group2ctxs": group2ctxs,
         }
         self._buckets: dict[Any, Module] = {}
         self._lock = fork_safe_lock()

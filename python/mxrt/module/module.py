@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import ndarray as nd
+from .._groups import groups_of_contexts, places
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
 from ..executor import Executor
@@ -54,7 +55,9 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     With a list of contexts, each gets a part of every batch, divided by `work_load_list` (evenly
     without one), and the results are put together. All contexts of the CPU share one memory, and
     their arrays are on the first of them. Arguments named in `state_names` keep their value from
-    one ``forward`` to the next: see ``set_states``.
+    one ``forward`` to the next: see ``set_states``. `group2ctxs` gives groups of nodes contexts of
+    their own, see :meth:`mxrt.sym.Symbol.bind`: contexts by group, or lists with one for each
+    context of the module, or a list of dictionaries. It is checked by ``bind``.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._states: list[list[NDArray]] = []
         # For every output the arrays of all contexts.
         self._outputs: list[list[NDArray]] | None = None
+        self._group2ctxs = group2ctxs
         self._output_axes = batch_axes(symbol) if len(contexts) > 1 else []
         self._mine = threading.local()
         self._monitored: list[Executor] = []
@@ -242,6 +246,10 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             return
         if for_training or inputs_need_grad:
             raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
+        for context, groups in zip(
+            self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
+        ):
+            places(self._symbol, context, groups)
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True

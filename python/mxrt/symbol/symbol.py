@@ -209,10 +209,13 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     ) -> Executor:
         """An executor over the given arrays: a dictionary, or a list in the order of
         ``list_arguments()``.
+
+        `group2ctx` gives groups of nodes, named by the attribute ``ctx_group``, contexts of their
+        own. All contexts of the CPU compute together; other devices than `ctx` are refused.
         """
         from ..executor import bind
 
-        return bind(self, ctx, args, aux_states, args_grad)
+        return bind(self, ctx, args, aux_states, args_grad, group2ctx)
 
     def simple_bind(
         self,
@@ -226,10 +229,13 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         shared_buffer: Any = None,
         **kwargs: Any,
     ) -> Executor:
-        """An executor over new arrays of zeros, of the shapes that follow from those given."""
+        """An executor over new arrays of zeros, of the shapes that follow from those given.
+
+        Arrays of groups that `group2ctx` has a context for are on that one; see :meth:`bind`.
+        """
         from ..executor import simple_bind
 
-        return simple_bind(self, ctx, type_dict or {}, kwargs)
+        return simple_bind(self, ctx, type_dict or {}, kwargs, group2ctx)
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """The outputs for these arrays."""

@@ -1,0 +1,94 @@
+"""Groups of nodes, named by the attribute ``ctx_group``, and the contexts that a program gives
+them by ``group2ctx``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _mxrt
+from .base import MXNetDeviceError, MXNetNotImplementedError, MXNetTypeError, MXNetValueError
+from .context import Context
+
+if TYPE_CHECKING:
+    from .symbol import Symbol
+
+__all__ = ["groups_of_contexts", "places"]
+
+
+def places(symbol: Symbol, ctx: Context, group2ctx: Any) -> dict[str, Context]:
+    """The contexts of the nodes that belong to a group, by the names of the nodes.
+
+    Parameters
+    ----------
+    ctx : where the symbol is bound
+    group2ctx : contexts by the names of groups; None or an empty dictionary is no grouping
+
+    Raises
+    ------
+    MXNetTypeError : not a dictionary of contexts
+    MXNetValueError (a ValueError) : a group of the graph that has no context
+    MXNetDeviceError : a context whose device is absent
+    MXNetNotImplementedError : a context on another device than `ctx`
+    """
+    if not group2ctx:
+        return {}
+    if not isinstance(group2ctx, Mapping):
+        raise MXNetTypeError(f"group2ctx: expected a dictionary of contexts by group, got {type(group2ctx).__name__}")
+    for group, context in group2ctx.items():
+        if not isinstance(context, Context):
+            raise MXNetTypeError(f"group2ctx: '{group}' must be a Context, got {type(context).__name__}")
+    attributes = symbol.attr_dict()
+    of_nodes = {name: own["__ctx_group__"] for name, own in attributes.items() if "__ctx_group__" in own}
+    for name, group in of_nodes.items():
+        if group not in group2ctx:
+            raise MXNetValueError(
+                f"group2ctx: The device assignment not found for group {group} of node '{name}'; group2ctx has "
+                f"{', '.join(group2ctx)}"
+            )
+    for group in dict.fromkeys(of_nodes.values()):
+        _check(group, group2ctx[group], ctx)
+    return {name: group2ctx[group] for name, group in of_nodes.items()}
+
+
+def _check(group: str, context: Context, ctx: Context) -> None:
+    if context._is_host() and ctx._is_host():
+        return
+    if not context._is_host():
+        try:
+            _mxrt.device_stats(context._device)
+        except MXNetDeviceError as error:
+            raise MXNetDeviceError(f"group2ctx: group '{group}': {error}") from None
+    if context != ctx:
+        raise MXNetNotImplementedError(
+            f"group2ctx: group '{group}' is on {context} and the graph is bound to {ctx}. One graph runs on one "
+            "device: bind it there without group2ctx, or divide the graph"
+        )
+
+
+def groups_of_contexts(group2ctxs: Any, count: int) -> list[Any]:
+    """What a Module is given, as one `group2ctx` for each of its `count` contexts: a list of them,
+    or a dictionary whose values are a context, or a list of one or `count` contexts.
+    """
+    if group2ctxs is None:
+        return [None] * count
+    if isinstance(group2ctxs, Mapping):
+        of_groups = {group: _repeated(group, given, count) for group, given in group2ctxs.items()}
+        return [{group: given[place] for group, given in of_groups.items()} for place in range(count)]
+    if not isinstance(group2ctxs, (list, tuple)):
+        raise AssertionError(
+            "group2ctxs should be list of dict of str to context, or dict of str to context or list of context"
+        )
+    if len(group2ctxs) != count:
+        raise AssertionError(f"length of group2ctxs should be {count}")
+    return list(group2ctxs)
+
+
+def _repeated(group: str, given: Any, count: int) -> Sequence[Any]:
+    contexts = [given] if isinstance(given, Context) else list(given)
+    if len(contexts) == 1:
+        return contexts * count
+    if len(contexts) != count:
+        raise AssertionError(f"length of group2ctxs[{group}] should be {count} or 1")
+    return contexts
