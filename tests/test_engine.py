@@ -310,6 +310,32 @@ def test_the_trace_is_a_chrome_trace(mx, profiler, tmp_path) -> None:
     assert starts and starts == {e["id"] for e in events if e["ph"] == "f"}
 
 
+def test_the_profile_shows_the_time_in_python_operators(mx, profiler, tmp_path, monkeypatch) -> None:
+    class Doubled(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux) -> None:
+            with profiler.Event("inside"):
+                self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Doubled()
+
+    monkeypatch.setitem(mx.operator._CUSTOM, "profiled", Prop)
+    mx.nd.Custom(mx.nd.ones(3), op_type="profiled").wait_to_read()
+    profiler.set_state("run")
+    mx.nd.Custom(mx.nd.ones(3), op_type="profiled").wait_to_read()
+    graph = mx.sym.Custom(mx.sym.var("data"), op_type="profiled")
+    graph.bind(mx.cpu(), [mx.nd.ones(3)]).forward()[0].wait_to_read()
+    times = json.loads(profiler.dumps(format="json"))["Time"]["Custom Operator"]
+    profiler.dump()
+    assert list(times) == ["profiled::pure_python"] and times["profiled::pure_python"]["Count"] == 2
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    outside, inside = ([e for e in events if e["name"] == name] for name in ("profiled::pure_python", "inside"))
+    for around, within in zip(outside, inside, strict=True):
+        assert around["cat"] == "Custom Operator" and around["tid"] == within["tid"]
+        assert around["ts"] <= within["ts"] and within["dur"] <= around["dur"]
+
+
 def test_the_trace_shows_requests_and_threads_by_their_names(mx, profiler, tmp_path) -> None:
     op = mx.nd.CachedOp(mx.sym.var("data") * 2)
     x = mx.nd.ones((2, 3))

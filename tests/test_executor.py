@@ -352,7 +352,7 @@ def test_groups_that_cannot_be_placed_are_refused_by_name(mx, sim) -> None:
     def bind(**contexts) -> None:
         two_groups(mx).simple_bind(mx.cpu(), group2ctx=contexts, data=(2, 4))
 
-    with pytest.raises(mx.base.MXNetError, match="not found for group second of node 'b.*group2ctx has first"):
+    with pytest.raises(mx.base.MXNetError, match=r"not found for group second of node 'b.*group2ctx has first"):
         bind(first=mx.cpu(1))
     with pytest.raises(mx.base.MXNetDeviceError, match=r"group 'second'.*gpu\(7\)"):
         bind(first=mx.cpu(1), second=mx.gpu(7))

@@ -19,6 +19,7 @@ from . import _mxrt
 from ._locks import fork_safe_lock
 from .base import MXNetTypeError, MXNetValueError, dtype_class, dtype_name
 from .context import cpu
+from .profiler import Domain, Task
 
 if TYPE_CHECKING:
     from .operator import CustomOp, CustomOpProp
@@ -27,6 +28,8 @@ __all__ = ["Adapter", "make"]
 
 # Signatures for which operators are kept: one for each that a model is called with.
 _SIGNATURES = 32
+# Where profiles show the time in the Python code of operators.
+_DOMAIN = Domain("Custom Operator")
 
 
 class Adapter:
@@ -89,7 +92,10 @@ class Adapter:
                 shapes = [list(array.shape) for array in arrays]
                 codes = [_mxrt.dtype_code(array._dtype_name) for array in arrays]
                 operator = self.prop.create_operator(cpu(), shapes, codes)
-            operator.forward(is_train=False, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states)
+            with Task(_DOMAIN, f"{self.op_type}::pure_python"):
+                operator.forward(
+                    is_train=False, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states
+                )
             for array in (*outputs, *states):
                 array.wait_to_read()
         self._put(key, operator)

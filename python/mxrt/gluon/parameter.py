@@ -434,9 +434,7 @@ class Parameter:
         """Nothing to do: there are no gradients."""
 
 
-def initialize_all(
-    parameters: Iterable[Parameter], init: Any, ctx: Any, default_init: Any, force_reinit: bool
-) -> None:
+def initialize_all(parameters: Iterable[Parameter], init: Any, ctx: Any, default_init: Any, force_reinit: bool) -> None:
     """Gives parameters their first values: a call of a block sees all of them or none. The
     arguments are those of :meth:`Parameter.initialize`.
     """
