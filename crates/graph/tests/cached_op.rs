@@ -264,6 +264,20 @@ fn plans_are_given_up_when_they_hold_too_many_bytes() {
     assert!(op.stats().plan_bytes > 1000, "{:?}", op.stats());
 }
 
+#[test]
+fn the_plan_unused_for_longest_is_given_up_first() {
+    let limit = CacheLimit { plans: 3, ..CacheLimit::default() };
+    let options = BuildOptions { cache: limit, ..BuildOptions::default() };
+    let op = CachedOp::compile(engine(), &conv_net(), &CachedOpFlags::default(), options).expect("the symbol compiles");
+    let built_by = |batch: usize| {
+        let before = op.stats().built;
+        call_with_own_parameters(&op, batch);
+        op.stats().built - before
+    };
+    assert_eq!([1, 2, 3, 1, 4].map(built_by), [1, 1, 1, 0, 1]);
+    assert_eq!([1, 3, 4, 2].map(built_by), [0, 0, 0, 1], "the plan of two rows went");
+}
+
 /// Two layers on images of any size, with room for 1.5 times their weights beside the packings of
 /// one plan.
 struct AnySize {

@@ -110,6 +110,13 @@ fn merge_equal_leaves_nodes_with_other_attributes() {
 }
 
 #[test]
+fn merge_equal_leaves_nodes_that_draw() {
+    let draw = |name: &str| apply("_random_uniform", name, &[("shape", "(2,)")], &[]);
+    let before = graph(&apply("elemwise_sub", "difference", &[], &[&draw("a"), &draw("b")]));
+    assert_eq!(run_graph("merge_equal", before).nodes.len(), 3);
+}
+
+#[test]
 fn drop_dead_removes_what_nobody_reads() {
     let mut before = graph(&relu("a", &relu("b", &var("x"))));
     before.outputs = vec![before.nodes[1].inputs[0]];
