@@ -39,6 +39,26 @@ def test_ndarrayiter_may_discard_the_last_batch_and_carries_labels(mx) -> None:
     assert [batch.label[0].asnumpy().tolist() for batch in iterator] == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_sparse_matrices_are_refused_with_what_to_do(mx) -> None:
+    class Matrix:
+        """As those of scipy."""
+
+        format, nnz, shape = "csr", 1, (2, 2)
+
+        def toarray(self) -> np.ndarray:
+            return np.eye(2)
+
+    with pytest.raises(NotImplementedError, match=r"NDArrayIter: 'words'.*'csr'.*toarray\(\)"):
+        mx.io.NDArrayIter({"words": Matrix()}, np.zeros(2), 1)
+    for make in (mx.nd.array, mx.nd.sparse.array, mx.nd.sparse.csr_matrix, mx.nd.sparse.CSRNDArray):
+        with pytest.raises(NotImplementedError, match="storage type 'csr'"):
+            make(Matrix())
+    with pytest.raises(NotImplementedError, match="'row_sparse'"):
+        mx.nd.ones((2, 2)).tostype("row_sparse")
+    assert not isinstance(mx.nd.ones(1), mx.nd.sparse.BaseSparseNDArray)
+    assert mx.nd.sparse.zeros("default", (2, 1)).asnumpy().tolist() == [[0], [0]]
+
+
 def test_datadesc_is_a_name_and_a_shape(mx) -> None:
     desc = mx.io.DataDesc("data", (4, 3), "float32")
     name, shape = desc

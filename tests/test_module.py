@@ -307,3 +307,88 @@ def test_random_initial_values_have_the_dtype_of_the_parameter(mx) -> None:
     whole = mx.nd.zeros((50,), dtype="int64")
     mx.nd.random.randint(5, 9, out=whole)
     assert set(whole.asnumpy().tolist()) <= {5, 6, 7, 8}
+
+
+class Numbered:
+    """Makes iterators whose batches hold their number, and which note what they were asked."""
+
+    def __init__(self, mx, count: int, reuse: bool = False, broken: int | None = None) -> None:
+        self.events: list[str] = []
+        kept = mx.nd.zeros((1, 2)), mx.nd.zeros((1, 2))
+
+        class Iterator(mx.io.DataIter):
+            provide_data = (mx.io.DataDesc("data", (1, 2)),)
+            provide_label = (mx.io.DataDesc("label", (1, 2)),)
+            number = 0
+
+            def reset(iterator) -> None:
+                iterator.number = 0
+
+            def next(iterator):
+                number = iterator.number
+                iterator.number += 1
+                self.events.append(f"read {number}")
+                if number == broken:
+                    raise OSError(f"batch {number} is broken")
+                if number == count:
+                    raise StopIteration
+                data, label = kept if reuse else (mx.nd.zeros((1, 2)), mx.nd.zeros((1, 2)))
+                data[:], label[:] = number, number
+                return mx.io.DataBatch([data], [label], 0)
+
+        self.iterator = Iterator(1)
+        net = mx.sym.LinearRegressionOutput(mx.sym.var("data"), mx.sym.var("label"))
+        self.module = mx.mod.Module(net, label_names=["label"])
+        self.module.bind(Iterator.provide_data, Iterator.provide_label, for_training=False)
+        self.module.init_params()
+
+
+def label_is_output(label, output) -> float:
+    """A metric: 1 where the label is what was computed."""
+    return float((label == output).all())
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+@pytest.mark.parametrize("way", ["score", "iter_predict"])
+def test_the_next_batch_is_read_while_one_is_computed(mx, way: str, reuse: bool) -> None:
+    run = Numbered(mx, 4, reuse)
+    if way == "score":
+        metric = mx.metric.np(label_is_output)
+        done = lambda param: run.events.append(f"done {param.nbatch}")  # noqa: E731
+        assert run.module.score(run.iterator, metric, batch_end_callback=done)[0][1] == 1
+    else:
+        for outputs, number, batch in run.module.iter_predict(run.iterator):
+            run.events.append(f"done {number}")
+            assert outputs[0].asnumpy()[0, 0] == batch.label[0].asnumpy()[0, 1] == number
+    # The second batch shows whether each has arrays of its own; if not, a batch that is read
+    # overwrites the one before.
+    ahead = "read 0, done 0, read 1, read 2, done 1, read 3, done 2, read 4, done 3"
+    in_turn = "read 0, done 0, read 1, done 1, read 2, done 2, read 3, done 3, read 4"
+    assert ", ".join(run.events) == (in_turn if reuse else ahead)
+
+
+@pytest.mark.parametrize("broken", [0, 1, 2, 3])
+def test_a_batch_that_cannot_be_read_fails_behind_those_before_it(mx, broken: int) -> None:
+    run = Numbered(mx, 4, broken=broken)
+    done = []
+    with pytest.raises(OSError, match=f"batch {broken} is broken"):
+        for outputs, _, _ in run.module.iter_predict(run.iterator):
+            done.append(outputs[0].asnumpy()[0, 0])
+    assert done == list(range(broken))
+    scored = []
+    with pytest.raises(OSError, match=f"batch {broken} is broken"):
+        run.module.score(
+            run.iterator, mx.metric.np(label_is_output), batch_end_callback=lambda param: scored.append(param.nbatch)
+        )
+    assert scored == list(range(broken))
+
+
+def test_no_more_batches_are_read_than_by_mxnet(mx) -> None:
+    for read in (
+        lambda run: run.module.score(run.iterator, mx.metric.np(label_is_output), num_batch=2),
+        lambda run: run.module.predict(run.iterator, num_batch=2),
+        lambda run: list(run.module.iter_predict(run.iterator, num_batch=2)),
+    ):
+        run = Numbered(mx, 9)
+        read(run)
+        assert run.events == ["read 0", "read 1", "read 2"]

@@ -102,6 +102,61 @@ def damaged(folder: Path, tmp_path: Path, mx, wrong: dict[int, bytes]) -> str:
     return path
 
 
+@pytest.mark.parametrize("kind", ["ImageRecordIter", "ImageRecordIter_v1"])
+def test_a_mean_image_is_made_where_there_is_none(mx, here: Path, tmp_path: Path, kind: str) -> None:
+    arguments = {"path_imgrec": "png.rec", "data_shape": (3, 16, 16), "scale": 0.5, "mean_r": 3, "std_g": 2}
+    plain = getattr(mx.io, kind)(batch_size=5, **arguments).next().data[0].asnumpy()
+    path = tmp_path / "mean.bin"
+    # Batches that the five images do not fill; the mean is of what MXNet subtracts it from later.
+    mean_of = getattr(mx.io, kind)(batch_size=2, mean_img=str(path), **arguments)
+    saved = mx.nd.load(str(path))
+    assert list(saved) == ["mean_img"]
+    mean = saved["mean_img"].asnumpy()
+    np.testing.assert_allclose(mean, plain.mean(axis=0), rtol=1e-6)
+    first = mean_of.next().data[0].asnumpy()
+    deviations = np.array([1, 2, 1], np.float32)[:, None, None]
+    unscaled = plain[:2] * deviations / 0.5 + np.array([3, 0, 0], np.float32)[:, None, None]
+    np.testing.assert_allclose(first, (unscaled - mean) / deviations * 0.5, rtol=1e-5, atol=1e-4)
+    path.write_bytes(b"damaged")
+    with pytest.raises(mx.base.MXNetError, match=r"mean\.bin"):
+        getattr(mx.io, kind)(batch_size=2, mean_img=str(path), **arguments)
+
+
+def test_a_mean_image_that_cannot_be_made_is_an_error(mx, here: Path, tmp_path: Path) -> None:
+    arguments = {"data_shape": (3, 16, 16), "batch_size": 2}
+    (tmp_path / "none.rec").write_bytes(b"")
+    with pytest.raises(mx.base.MXNetError, match=r"mean\.bin.*no image"):
+        mx.io.ImageRecordIter(path_imgrec=str(tmp_path / "none.rec"), mean_img=tmp_path / "mean.bin", **arguments)
+    with pytest.raises(mx.base.MXNetError, match="absent"):
+        mx.io.ImageRecordIter(path_imgrec="png.rec", mean_img=tmp_path / "absent" / "mean.bin", **arguments)
+    with pytest.raises(mx.base.MXNetError, match="mean_img"):
+        mx.io.MNISTIter(image="images", label="digits", mean_img="mean.bin")
+    assert not Path("mean.bin").exists()
+
+
+def test_parameters_without_effect_in_mxnet_have_none(mx, here: Path) -> None:
+    images = {"path_imgrec": "png.rec", "data_shape": (3, 16, 16), "batch_size": 2}
+    plain = mx.io.ImageRecordIter(**images).next().data[0].asnumpy()
+    assert (mx.io.ImageRecordIter(and_mirror=True, **images).next().data[0].asnumpy() == plain).all()
+    for name in ("data_shape", "input_shape"):
+        digits = mx.io.MNISTIter(image="images", label="digits", batch_size=2, **{name: (1, 28, 28)})
+        assert len(digits.next().data) == 1
+    assert "input_shape" in mx.io.MNISTIter.__doc__
+    with pytest.raises(mx.base.MXNetError, match="rand_miror"):
+        mx.io.ImageRecordIter(rand_miror=True, **images)
+
+
+def test_small_integers_are_mirrored_as_in_mxnet(mx, here: Path) -> None:
+    images = {"path_imgrec": "png.rec", "data_shape": (3, 16, 16), "batch_size": 2}
+    plain = mx.io.ImageRecordUInt8Iter(**images).next().data[0].asnumpy()
+    mirrored = mx.io.ImageRecordUInt8Iter(mirror=True, mean_r=9, **images).next().data[0]
+    assert mirrored.dtype == np.uint8 and (mirrored.asnumpy() == plain[..., ::-1]).all()
+    less = mx.io.ImageRecordInt8Iter(mean_r=100, scale=0.5, **images).next().data[0]
+    wanted = plain.astype(int)
+    wanted[:, 0] -= 100
+    assert less.dtype == np.int8 and (less.asnumpy() == wanted.clip(-128, 127)).all()
+
+
 def test_a_damaged_image_is_raised_behind_the_batches_before_it(mx, folder: Path, tmp_path: Path) -> None:
     path = damaged(folder, tmp_path, mx, {5: b"\xff\xd8 no picture"})
     iterator = mx.io.ImageRecordIter(path_imgrec=path, data_shape=(3, 16, 16), batch_size=2, preprocess_threads=3)

@@ -166,15 +166,19 @@ class FeedForward:
 
         With `return_data` also data and labels.
         """
+        from .module._reading import ReadingAhead
+
         batches = self._iterator(X)
         if reset:
             batches.reset()
         module = self._module(batches)
         parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-        for number, batch in enumerate(batches):
+        reading = ReadingAhead(batches)
+        for number, batch in enumerate(reading):
             if number == num_batch:
                 break
             module.forward(batch, is_train=False)
+            reading.read_ahead()
             rows = batch.data[0].shape[0] - (batch.pad or 0)
             for part, arrays in zip(parts, (module.get_outputs(), batch.data, batch.label or []), strict=True):
                 part.append([array[:rows].asnumpy() for array in arrays])
@@ -191,15 +195,18 @@ class FeedForward:
     ) -> Any:
         """The value of a metric over the batches of an iterator."""
         from .metric import create
+        from .module._reading import ReadingAhead
 
         batches, metric = self._iterator(X), create(eval_metric)
         if reset:
             batches.reset()
         module = self._module(batches)
-        for number, batch in enumerate(batches):
+        reading = ReadingAhead(batches)
+        for number, batch in enumerate(reading):
             if number == num_batch:
                 break
             module.forward(batch, is_train=False)
+            reading.read_ahead()
             metric.update(batch.label, module.get_outputs())
             if batch_end_callback is not None:
                 callbacks = batch_end_callback if isinstance(batch_end_callback, list) else [batch_end_callback]

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _mxrt
 from ..base import MXNetValueError, dtype_class
 from ..ndarray import NDArray, array
+from ..ndarray.ndarray import is_sparse, sparse_refused
 
 __all__ = ["DataBatch", "DataDesc", "DataIter", "MXDataIter", "NDArrayIter", "ResizeIter"]
 
@@ -194,6 +195,8 @@ def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
         if isinstance(value, NDArray):
             found.append((name, value.asnumpy()))
             continue
+        if is_sparse(value):
+            raise sparse_refused(f"NDArrayIter: '{name}'", str(value.format))
         try:
             found.append((name, np.asarray(value, dtype=np.float32)))
         except (TypeError, ValueError):

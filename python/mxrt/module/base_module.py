@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..base import no_training
 from ..io import DataBatch, DataIter
 from ..model import BatchEndParam
 from ..ndarray import NDArray
+from ._reading import ReadingAhead
 
 __all__ = ["BaseModule"]
 
@@ -54,16 +55,18 @@ class BaseModule:
 
     def _batches(
         self, eval_data: DataIter, num_batch: int | None, reset: bool, progress: bool
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Any, Callable[[], None]]]:
+        """Number and batch, and a function that reads the next batch while this one is computed."""
         from .._progress import Progress
 
         if reset:
             eval_data.reset()
+        batches = ReadingAhead(eval_data)
         with Progress("batches", num_batch, shown=progress) as bar:
-            for number, batch in enumerate(eval_data):
+            for number, batch in enumerate(batches):
                 if number == num_batch:
                     return
-                yield number, batch
+                yield number, batch, batches.read_ahead
                 bar.step()
 
     def iter_predict(
@@ -77,10 +80,15 @@ class BaseModule:
     ) -> Iterator[tuple[list[NDArray], int, Any]]:
         """Outputs, number and batch, for every batch; rows that only fill a batch up are left
         out. `progress` shows a count on a terminal.
+
+        The next batch is read while one is computed, so that `eval_data` itself may be a batch
+        ahead; what reading it raises, is raised when it is its turn.
         """
-        for number, batch in self._batches(eval_data, num_batch, reset, progress):
+        for number, batch, read_ahead in self._batches(eval_data, num_batch, reset, progress):
             self.forward(batch, is_train=False)
-            yield self._without_pad(batch), number, batch
+            outputs = self._without_pad(batch)
+            read_ahead()
+            yield outputs, number, batch
 
     def _without_pad(self, batch: Any) -> list[NDArray]:
         pad = getattr(batch, "pad", None) or 0
@@ -117,7 +125,7 @@ class BaseModule:
         if not isinstance(eval_data, DataIter):
             raise ValueError("eval_data must be of type NDArray or DataIter")
         lists = []
-        for _, batch in self._batches(eval_data, num_batch, reset, progress):
+        for _, batch, _ in self._batches(eval_data, num_batch, reset, progress):
             self.forward(batch, is_train=False)
             lists.append([out.copy() for out in self._without_pad(batch)])
         if not lists or not merge_batches:
@@ -144,16 +152,18 @@ class BaseModule:
 
         `eval_metric` is one, or what ``mx.metric.create`` takes. The callbacks, functions or lists
         of them, get ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``: after every batch, and
-        at the end. `progress` shows a count of batches on a terminal.
+        at the end. `progress` shows a count of batches on a terminal. The next batch is read while
+        one is computed.
         """
         from ..metric import create
 
         metric = create(eval_metric)
         metric.reset()
         count = 0
-        for number, batch in self._batches(eval_data, num_batch, reset, progress):
+        for number, batch, read_ahead in self._batches(eval_data, num_batch, reset, progress):
             self.prepare(batch, sparse_row_id_fn)
             self.forward(batch, is_train=False)
+            read_ahead()
             if isinstance(batch, list):
                 self.update_metric(metric, [one.label for one in batch], pre_sliced=True)
             else:

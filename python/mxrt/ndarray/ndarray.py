@@ -223,7 +223,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         if stype == "default":
             return self.copy()
         if stype in ("csr", "row_sparse"):
-            raise MXNetNotImplementedError(f"arrays of storage type '{stype}' are not part of this build of mxrt")
+            raise sparse_refused("tostype", stype)
         raise MXNetValueError(f"Invalid Input: '{stype}', valid values are: {{'csr', 'default', 'row_sparse'}}")
 
     def __copy__(self) -> NDArray:
@@ -438,6 +438,19 @@ def _empty(shape: tuple[int, ...], ctx: Context | str | None, dtype: str) -> NDA
     return made
 
 
+def sparse_refused(what: str, stype: str) -> MXNetNotImplementedError:
+    """The error for what needs a sparse array."""
+    return MXNetNotImplementedError(
+        f"{what}: arrays of storage type '{stype}' are not part of this build of mxrt, which stores every array "
+        "densely; pass a dense array, such as mx.nd.array(x.toarray()) of a matrix of scipy"
+    )
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse matrix, such as those of scipy."""
+    return hasattr(value, "toarray") and hasattr(value, "nnz") and hasattr(value, "format")
+
+
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """A new array with the values of `source_array`: a list, number, numpy array or NDArray.
 
@@ -459,6 +472,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
             raise MXNetTypeError(
                 f"array: a numpy array of dtype {source_array.dtype} has no numbers: {error}"
             ) from None
+    elif is_sparse(source_array):
+        raise sparse_refused("array", str(source_array.format))
     else:
         try:
             values = np.array(source_array, dtype=name, order="C")
