@@ -1,47 +1,49 @@
 //! The border to C: results become return codes, and panics stop here.
 
-use mxrt::{GraphError, OpError, WaitError};
+use crate::pointers::put;
+use mxrt::{FailureKind, GraphError, OpError, WaitError};
 use mxrt::{io::DataError, params::ParamsError};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// An error as a C caller sees it: MXNet's name for its kind, and the message.
+/// An error as a C caller sees it: its kind, for which MXNet has a name, and the message.
 pub(crate) struct Error {
-    class: &'static str,
+    kind: FailureKind,
     message: String,
 }
 
 impl Error {
     /// An invalid argument.
     pub(crate) fn value(message: impl Into<String>) -> Error {
-        Error { class: "ValueError", message: message.into() }
+        Error { kind: FailureKind::Value, message: message.into() }
     }
 
     /// A function that there is not.
     pub(crate) fn absent(message: impl Into<String>) -> Error {
-        Error { class: "NotImplementedError", message: message.into() }
+        Error { kind: FailureKind::NotImplemented, message: message.into() }
     }
 
-    /// An error without a class of its own.
+    /// An error without a kind of its own.
     pub(crate) fn plain(message: impl Into<String>) -> Error {
-        Error { class: "MXNetError", message: message.into() }
+        Error { kind: FailureKind::Operator, message: message.into() }
     }
 }
 
 impl From<OpError> for Error {
     fn from(error: OpError) -> Error {
-        Error { class: error.kind.c_class(), message: error.to_string() }
+        Error { kind: error.kind, message: error.to_string() }
     }
 }
 
 impl From<WaitError> for Error {
     fn from(error: WaitError) -> Error {
-        let class = match &error {
-            WaitError::Failed(failure) => failure.kind().c_class(),
-            _ => "MXNetError",
+        let kind = match &error {
+            WaitError::Failed(failure) => failure.kind(),
+            WaitError::Closed => FailureKind::Shutdown,
+            _ => FailureKind::Operator,
         };
-        Error { class, message: error.to_string() }
+        Error { kind, message: error.to_string() }
     }
 }
 
@@ -63,8 +65,17 @@ impl From<DataError> for Error {
     }
 }
 
+/// What a thread can ask about its last error.
+#[derive(Default)]
+struct LastError {
+    /// with MXNet's name for the kind in front
+    text: CString,
+    kind: CString,
+    message: CString,
+}
+
 thread_local! {
-    static LAST_ERROR: RefCell<CString> = RefCell::new(CString::default());
+    static LAST_ERROR: RefCell<LastError> = RefCell::default();
 }
 
 /// Runs the body of a C function. Returns 0, or -1 with the error stored for `MXGetLastError`.
@@ -75,7 +86,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
             let message = format!("mxrt panicked, which is a fault of mxrt: {}", text.unwrap_or("no message"));
-            Error { class: "InternalError", message }
+            Error { kind: FailureKind::Panic, message }
         }
     };
     remember(&error);
@@ -101,22 +112,40 @@ macro_rules! c_functions {
 pub(crate) use c_functions;
 
 fn remember(error: &Error) {
-    let text: String = format!("{}: {}", error.class, error.message).replace('\0', "\\0");
+    let message = error.message.replace('\0', "\\0");
+    let text = format!("{}: {message}", error.kind.c_class());
+    store(&text, error.kind, &message);
+}
+
+fn store(text: &str, kind: FailureKind, message: &str) {
+    let c_text = |text: &str| CString::new(text).unwrap_or_default();
+    let error = LastError { text: c_text(text), kind: c_text(kind.name()), message: c_text(message) };
     // A thread that is ending has no caller that could ask.
-    let _ = LAST_ERROR.try_with(|last| {
-        if let (Ok(mut last), Ok(text)) = (last.try_borrow_mut(), CString::new(text)) {
-            *last = text;
-        }
-    });
+    let _ = LAST_ERROR.try_with(|last| last.try_borrow_mut().map(|mut last| *last = error));
+}
+
+/// Part of this thread's last error; empty when there was none.
+fn last(part: impl FnOnce(&LastError) -> *const c_char) -> *const c_char {
+    const NOTHING: &CStr = c"";
+    let pointer = LAST_ERROR.try_with(|last| last.try_borrow().map(|last| part(&last)));
+    pointer.ok().and_then(Result::ok).unwrap_or(NOTHING.as_ptr())
 }
 
 /// The message of this thread's last error; empty when there was none. Valid until the thread's
 /// next error.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXGetLastError() -> *const c_char {
-    const NOTHING: &CStr = c"";
-    let pointer = LAST_ERROR.try_with(|last| last.try_borrow().map(|last| last.as_ptr()));
-    pointer.ok().and_then(Result::ok).unwrap_or(NOTHING.as_ptr())
+    last(|error| error.text.as_ptr())
+}
+
+c_functions! {
+    /// The kind of this thread's last error, such as `shape`, and its message without the name of a
+    /// class in front. Both are empty when there was none, and valid until the thread's next error.
+    fn MXRTGetLastError(out_kind: *mut *const c_char, out_message: *mut *const c_char) {
+        let (kind, message) = (last(|error| error.kind.as_ptr()), last(|error| error.message.as_ptr()));
+        put(out_kind, kind, "out_kind")?;
+        put(out_message, message, "out_message")
+    }
 }
 
 /// As `MXGetLastError`.
@@ -130,11 +159,7 @@ pub extern "C" fn NNGetLastError() -> *const c_char {
 pub unsafe extern "C" fn NNAPISetLastError(msg: *const c_char) {
     // SAFETY: the caller promises a text.
     let Ok(message) = (unsafe { crate::pointers::text(msg, "msg") }) else { return };
-    let _ = LAST_ERROR.try_with(|last| {
-        if let (Ok(mut last), Ok(text)) = (last.try_borrow_mut(), CString::new(message)) {
-            *last = text;
-        }
-    });
+    store(message, FailureKind::Operator, message);
 }
 
 #[cfg(test)]

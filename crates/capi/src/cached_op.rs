@@ -6,8 +6,8 @@ use crate::pointers::{count, list, put, read, text};
 use crate::returned;
 use crate::runtime::runtime;
 use crate::symbol;
-use mxrt::{CachedOp, CachedOpFlags, NDArray, OpError};
-use std::ffi::{c_char, c_int};
+use mxrt::{CachedOp, CachedOpFlags, CallOptions, NDArray, OpError};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 /// # Safety
@@ -91,6 +91,39 @@ pub(crate) fn report<'a>(results: impl Iterator<Item = &'a NDArray> + Clone) -> 
     }
 }
 
+/// Runs `call` on the arrays that the caller has for the results, or returns new ones; `num_outputs`
+/// and `outputs` as for `MXInvokeCachedOp`. Returns the number of results.
+///
+/// # Safety
+/// As for `MXInvokeCachedOp`.
+pub(crate) unsafe fn deliver<R: IntoIterator<Item = NDArray>>(
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+    call: impl FnOnce(Option<&[&NDArray]>) -> Result<R, Error>,
+) -> Result<usize, Error> {
+    // SAFETY: the caller promises a pointer, null or to `*num_outputs` handles.
+    let given = unsafe { read(outputs, "outputs")? };
+    if !given.is_null() {
+        // SAFETY: the caller promises a number.
+        let number = count(unsafe { read(num_outputs, "num_outputs")? }, "num_outputs")?;
+        // SAFETY: the caller promises as many handles.
+        let outputs = all::<NDArray>(unsafe { list(given.cast_const(), number, "outputs")? })?;
+        call(Some(&borrow(&outputs)))?;
+        return Ok(number);
+    }
+    // SAFETY: the caller promises a place for the number. It is tried before there are handles to
+    // lose.
+    unsafe { put(num_outputs, 0, "num_outputs")? };
+    let results: Vec<*mut c_void> = call(None)?.into_iter().map(hold).collect();
+    let number = results.len();
+    let handles = returned::handles(results)?;
+    // SAFETY: as above.
+    unsafe { put(num_outputs, number as c_int, "num_outputs")? };
+    // SAFETY: the caller promises a place for the pointer.
+    unsafe { put(outputs, handles, "outputs")? };
+    Ok(number)
+}
+
 /// # Safety
 /// As for `MXInvokeCachedOp`. Returns the number of outputs.
 unsafe fn invoke(
@@ -103,29 +136,13 @@ unsafe fn invoke(
     let op = get::<CachedOp>(handle)?;
     // SAFETY: the caller promises `num_inputs` handles.
     let inputs = all::<NDArray>(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
-    // SAFETY: the caller promises a pointer, null or to `*num_outputs` handles.
-    let given = unsafe { read(outputs, "outputs")? };
-    if !given.is_null() {
-        // SAFETY: the caller promises a number.
-        let number = count(unsafe { read(num_outputs, "num_outputs")? }, "num_outputs")?;
-        // SAFETY: the caller promises as many handles.
-        let outputs = all::<NDArray>(unsafe { list(given.cast_const(), number, "outputs")? })?;
-        op.call_into(&borrow(&inputs), &borrow(&outputs))?;
-        report(outputs.iter().map(|array| &**array))?;
-        return Ok(number);
-    }
-    // SAFETY: the caller promises a place for the number. It is tried before there are handles to
-    // lose.
-    unsafe { put(num_outputs, 0, "num_outputs")? };
-    let results = op.call(&borrow(&inputs))?;
-    report(results.iter())?;
-    let number = results.len();
-    let handles = returned::handles(results.into_iter().map(hold).collect())?;
-    // SAFETY: as above.
-    unsafe { put(num_outputs, number as c_int, "num_outputs")? };
-    // SAFETY: the caller promises a place for the pointer.
-    unsafe { put(outputs, handles, "outputs")? };
-    Ok(number)
+    let call = |outputs: Option<&[&NDArray]>| {
+        let made = op.call_with(&borrow(&inputs), outputs, &CallOptions::default())?;
+        report(made.iter())?;
+        Ok(made)
+    };
+    // SAFETY: contract.
+    unsafe { deliver(num_outputs, outputs, call) }
 }
 
 /// Calls a graph. Returns at once; the results are computed in the background.

@@ -3,6 +3,7 @@
 use crate::border::Error;
 use crate::engine::Pending;
 use crate::iterators::Iteration;
+use crate::model::Model;
 use crate::predict::NDList;
 use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
@@ -32,6 +33,8 @@ pub type ExecutorHandle = *mut c_void;
 pub type PredictorHandle = *mut c_void;
 /// Handle of a list of arrays of a file.
 pub type NDListHandle = *mut c_void;
+/// Handle of a model with its parameters.
+pub type ModelHandle = *mut c_void;
 
 /// Parts of a table, so that threads that look up different objects do not contend.
 const SHARDS: usize = 16;
@@ -105,6 +108,7 @@ held! {
     Iteration, "a data iterator", 8;
     Writer, "a writer of records", 9;
     Reader, "a reader of records", 10;
+    Model, "a model", 11;
 }
 
 /// The objects of one kind.

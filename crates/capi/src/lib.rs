@@ -22,7 +22,9 @@ mod cached_op;
 mod engine;
 mod executor;
 mod handles;
+mod images;
 mod iterators;
+mod model;
 mod ndarray;
 mod operators;
 mod params;
@@ -30,6 +32,7 @@ mod pointers;
 mod predict;
 mod process;
 mod profiler;
+mod readiness;
 mod records;
 mod returned;
 mod runtime;
@@ -39,15 +42,17 @@ mod symbol_make;
 mod views;
 
 pub use absent::*;
-pub use border::{MXGetLastError, NNAPISetLastError, NNGetLastError};
+pub use border::{MXGetLastError, MXRTGetLastError, NNAPISetLastError, NNGetLastError};
 pub use cached_op::*;
 pub use engine::*;
 pub use executor::*;
 pub use handles::{
-    CachedOpHandle, DataIterHandle, ExecutorHandle, NDArrayHandle, NDListHandle, OpHandle, PredictorHandle,
-    RecordIOHandle, SymbolHandle,
+    CachedOpHandle, DataIterHandle, ExecutorHandle, ModelHandle, NDArrayHandle, NDListHandle, OpHandle,
+    PredictorHandle, RecordIOHandle, SymbolHandle,
 };
+pub use images::*;
 pub use iterators::*;
+pub use model::*;
 pub use ndarray::*;
 pub use operators::*;
 pub use params::*;
@@ -55,6 +60,7 @@ pub use pointers::MonitorCallback;
 pub use predict::*;
 pub use process::*;
 pub use profiler::*;
+pub use readiness::*;
 pub use records::*;
 pub use runtime::*;
 pub use symbol::*;

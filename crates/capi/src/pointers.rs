@@ -129,6 +129,33 @@ impl Monitor {
     }
 }
 
+/// A function of the caller for an array that is ready: `data`, then null twice, or kind and message
+/// of the failure.
+pub type MXRTReadyCallback = Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char)>;
+
+/// Such a function with the pointer that the caller wants back.
+pub(crate) struct OnReady {
+    function: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char),
+    data: usize,
+}
+
+impl OnReady {
+    pub(crate) fn new(callback: MXRTReadyCallback, data: *mut c_void) -> Option<OnReady> {
+        callback.map(|function| OnReady { function, data: data.expose_provenance() })
+    }
+
+    /// Calls the function: without a failure, or with kind and message of one.
+    pub(crate) fn call(self, failure: Option<(&str, &str)>) {
+        let c_text = |text: &str| CString::new(text.replace('\0', "\\0")).unwrap_or_default();
+        let texts = failure.map(|(kind, message)| (c_text(kind), c_text(message)));
+        let of = |text: Option<&CString>| text.map_or(std::ptr::null(), |text| text.as_ptr());
+        let (kind, message) = (of(texts.as_ref().map(|t| &t.0)), of(texts.as_ref().map(|t| &t.1)));
+        // SAFETY: the caller promises a function of this type that may be called with its pointer
+        // from any thread.
+        unsafe { (self.function)(std::ptr::with_exposed_provenance_mut(self.data), kind, message) };
+    }
+}
+
 /// Text that lives as long as the process.
 #[derive(Clone, Copy)]
 pub(crate) struct StaticText(usize);

@@ -36,6 +36,14 @@ fn rows(array: &NDArray) -> Result<(usize, usize), Error> {
     }
 }
 
+/// # Safety
+/// `shape` is null or points to `ndim` extents.
+unsafe fn extents(shape: *const i64, ndim: c_int) -> Result<Shape, Error> {
+    // SAFETY: contract.
+    let dims = unsafe { list(shape, count(ndim, "ndim")?, "shape")? };
+    dims.iter().map(|dim| count(*dim, "shape")).collect()
+}
+
 fn slice(handle: NDArrayHandle, begin: i64, end: i64) -> Result<NDArray, Error> {
     let array = get::<NDArray>(handle)?;
     let (row, number) = rows(&array)?;
@@ -90,10 +98,24 @@ c_functions! {
         out: *mut NDArrayHandle,
     ) {
         let _ = delay_alloc;
-        let dims = list(shape, count(ndim, "ndim")?, "shape")?;
-        let shape = dims.iter().map(|dim| count(*dim, "shape")).collect::<Result<Shape, Error>>()?;
-        let tensor = TensorType { dtype: element_type(dtype)?, shape };
+        let tensor = TensorType { dtype: element_type(dtype)?, shape: extents(shape, ndim)? };
         give(NDArray::new(engine()?, context(dev_type, dev_id)?, tensor)?, out)
+    }
+
+    /// An array with a copy of `size` bytes: its elements, row-major.
+    fn MXRTNDArrayFromData(
+        data: *const c_void,
+        size: usize,
+        shape: *const i64,
+        ndim: c_int,
+        dev_type: c_int,
+        dev_id: c_int,
+        dtype: c_int,
+        out: *mut NDArrayHandle,
+    ) {
+        let tensor = TensorType { dtype: element_type(dtype)?, shape: extents(shape, ndim)? };
+        let bytes = list(data.cast::<u8>(), size, "data")?;
+        give(NDArray::from_bytes(engine()?, context(dev_type, dev_id)?, tensor, bytes)?, out)
     }
 
     /// The entries `slice_begin .. slice_end` of the first axis, over the same memory.

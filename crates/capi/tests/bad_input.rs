@@ -7,13 +7,14 @@ use common::{Directory, compile};
 use std::fmt::Write;
 
 /// Kinds of handles, and the variable of the program that holds a good one.
-const HANDLES: [(&str, &str); 9] = [
+const HANDLES: [(&str, &str); 10] = [
     ("NDArrayHandle", "array"),
     ("SymbolHandle", "symbol"),
     ("CachedOpHandle", "cached_op"),
     ("ExecutorHandle", "executor"),
     ("PredictorHandle", "predictor"),
     ("NDListHandle", "list"),
+    ("ModelHandle", "model"),
     ("AtomicSymbolCreator", "op"),
     ("OpHandle", "op"),
     ("DataIterCreator", "creator"),
@@ -107,6 +108,7 @@ static CachedOpHandle cached_op;
 static ExecutorHandle executor;
 static PredictorHandle predictor;
 static NDListHandle list;
+static ModelHandle model;
 static OpHandle op;
 static DataIterCreator creator;
 #define scratch ((void *)space)
@@ -159,6 +161,7 @@ static void make(void) {
     }
     WORKS(MXPredCreate(MODEL, file, file_size, 1, 0, 1, keys, ends, one, &predictor));
     WORKS(MXNDListCreate(file, file_size, &list, &number));
+    WORKS(MXRTModelCreate(MODEL, file, (size_t)file_size, 1, keys, 1, 0, 0, NULL, NULL, &model));
     WORKS(NNGetOpHandle("relu", &op));
     WORKS(MXListDataIters(&number, &creators));
     creator = creators[0];
@@ -168,10 +171,10 @@ static void make(void) {
 static void fresh(void) {
     int code;
     uint32_t number;
-    const char *text;
+    const char *text, **names;
     memset(space, 0, sizeof space);
     if (MXNDArrayGetDType(array, &code) || MXSymbolGetNumOutputs(symbol, &number) || MXExecutorPrint(executor, &text) ||
-        MXPredGetOutputType(predictor, 0, &code))
+        MXPredGetOutputType(predictor, 0, &code) || MXRTModelListInputs(model, &number, &names))
         make();
 }
 

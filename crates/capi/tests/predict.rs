@@ -2,18 +2,13 @@
 
 mod common;
 
-use common::{Directory, compile_test, file, run};
+use common::{Directory, compile_test, digits, run};
 
 #[test]
 fn a_c_program_predicts_on_every_kind_of_engine() {
     let directory = Directory::new("predict-api");
     let program = compile_test("predict_api", &directory);
-    let arguments = [
-        file("tests/models/digits_cnn/digits_cnn-symbol.json"),
-        file("tests/models/digits_cnn/digits_cnn-0000.params"),
-        file("crates/capi/tests/recorded/digits_b3_in.f32"),
-        file("crates/capi/tests/recorded/digits_b3_out.f32"),
-    ];
+    let arguments = digits();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     for kind in ["ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine"] {
         let (success, text) = run(&program, &arguments, &[("MXNET_ENGINE_TYPE", kind)]);

@@ -31,6 +31,16 @@ pub fn compile(source: &Path, to: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Compiles a C++17 program with every warning an error.
+pub fn compile_cpp(source: &Path, to: &Path) {
+    let mut cxx = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
+    cxx.args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-o"]).arg(to).arg(source);
+    cxx.arg("-I").arg(repository().join("crates/capi/include"));
+    cxx.arg("-L").arg(library()).args(["-lmxrt_capi", "-lpthread"]);
+    let output = cxx.output().expect("a C++ compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Runs a program. Returns whether it ended well, and what it wrote.
 pub fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(program);
@@ -75,4 +85,22 @@ pub fn compile_test(name: &str, directory: &Directory) -> PathBuf {
     let program = directory.0.join(name);
     compile(&repository().join(format!("crates/capi/tests/programs/{name}.c")), &program);
     program
+}
+
+/// Compiles a C++ program of `tests/programs`.
+pub fn compile_test_cpp(name: &str, directory: &Directory) -> PathBuf {
+    let program = directory.0.join(name);
+    compile_cpp(&repository().join(format!("crates/capi/tests/programs/{name}.cpp")), &program);
+    program
+}
+
+/// Files of a small network: symbol, parameters, raw float32 inputs (3, 1, 8, 8) and MXNet's
+/// outputs (3, 10).
+pub fn digits() -> [String; 4] {
+    [
+        file("tests/models/digits_cnn/digits_cnn-symbol.json"),
+        file("tests/models/digits_cnn/digits_cnn-0000.params"),
+        file("crates/capi/tests/recorded/digits_b3_in.f32"),
+        file("crates/capi/tests/recorded/digits_b3_out.f32"),
+    ]
 }

@@ -1,0 +1,56 @@
+//! `mxrt.hpp`, from C++17.
+
+mod common;
+
+use common::{Directory, compile_cpp, compile_test_cpp, digits, file, repository, run};
+use std::process::Command;
+
+#[test]
+fn a_cpp_program_gets_answers_exceptions_and_futures_from_many_threads() {
+    let directory = Directory::new("cpp-api");
+    let program = compile_test_cpp("cpp_api", &directory);
+    let arguments = digits();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    for kind in ["ThreadedEnginePerDevice", "ThreadedEngine"] {
+        let (success, text) = run(&program, &arguments, &[("MXNET_ENGINE_TYPE", kind)]);
+        assert!(success && text.contains(" checks"), "{kind}: {text}");
+    }
+}
+
+#[test]
+fn the_example_checks_the_answers_of_sixteen_threads() {
+    let directory = Directory::new("cpp-example");
+    let program = directory.0.join("multi_threaded_inference");
+    compile_cpp(&repository().join("examples/cpp/multi_threaded_inference.cpp"), &program);
+    let prefix = file("tests/models/digits_cnn/digits_cnn");
+    let arguments = [&prefix, "0", "--shape", "1,1,8,8", "--threads", "16", "--requests", "20"];
+    let (success, text) = run(&program, &arguments, &[]);
+    assert!(success && text.contains("16 threads, 320 requests, 0 wrong") && text.contains("p99"), "{text}");
+    let (success, text) = run(&program, &["none", "0"], &[]);
+    assert!(!success && text.contains("none-symbol.json"), "{text}");
+    let (success, text) = run(&program, &[&prefix, "1", "--shape", "1,1,8,8"], &[]);
+    assert!(!success && text.contains("gpu"), "{text}");
+}
+
+#[test]
+fn every_kind_of_failure_has_an_exception() {
+    let include = repository().join("crates/capi/include");
+    let header = std::fs::read_to_string(include.join("mxrt/error.hpp")).expect("the header");
+    for kind in mxrt::FailureKind::ALL {
+        assert!(header.contains(&format!("{{\"{}\", raise<", kind.name())), "{kind:?} has no row in mxrt/error.hpp");
+    }
+}
+
+#[test]
+fn each_header_compiles_alone() {
+    let directory = Directory::new("cpp-headers");
+    let source = directory.0.join("alone.cpp");
+    for header in ["mxrt.hpp", "mxrt/error.hpp", "mxrt/array.hpp", "mxrt/symbol_block.hpp"] {
+        std::fs::write(&source, format!("#include <{header}>\nint main() {{ return 0; }}\n")).expect("a file");
+        let mut compiler = Command::new("c++");
+        compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]);
+        compiler.args(["-fsyntax-only", "-I"]).arg(repository().join("crates/capi/include")).arg(&source);
+        let output = compiler.output().expect("a C++ compiler");
+        assert!(output.status.success(), "{header}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
