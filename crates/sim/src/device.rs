@@ -223,6 +223,10 @@ impl Device for SimDevice {
         Some(std::ptr::with_exposed_provenance_mut(ptr.0 as usize))
     }
 
+    fn host_addressable(&self) -> bool {
+        true
+    }
+
     fn foreign_stream(&self, number: u64) -> Result<StreamHandle, DeviceError> {
         let mut state = self.world.lock();
         match number {

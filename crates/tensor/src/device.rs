@@ -162,6 +162,9 @@ where
             return Err(OpError::new(FailureKind::Device, message));
         }
     }
+    if !engine.device(launch.device)?.backend().host_addressable() {
+        return Err(no_kernel(launch.name.as_str(), launch.device));
+    }
     let mut vars: SmallVec<[(&Var, Access); 8]> = inputs.iter().map(|a| (a.var(), Access::Read)).collect();
     vars.extend(outputs.iter().map(|(array, access)| (array.var(), *access)));
     let overlaps = |a: &NDArray, others: &[(&NDArray, Access)]| others.iter().any(|(o, _)| a.overlaps(o));
@@ -197,10 +200,16 @@ fn cost(engine: &'static Engine) -> Cost {
 }
 
 fn host(ctx: &DeviceCtx<'_>, ptr: DevicePtr) -> Result<Address, OpError> {
-    ctx.backend().host_pointer(ptr).map(Address).ok_or_else(|| {
-        let message = format!("{} has no kernel for {}; copy its inputs to cpu()", ctx.name(), ctx.device());
-        OpError::new(FailureKind::NotImplemented, message)
-    })
+    ctx.backend().host_pointer(ptr).map(Address).ok_or_else(|| no_kernel(ctx.name(), ctx.device()))
+}
+
+/// An operator of the host's on a device that cannot run it.
+fn no_kernel(name: &str, device: DeviceId) -> OpError {
+    let message = format!(
+        "{name} has no kernel for {device}; compute it on the CPU, with inputs moved there by \
+         as_in_context(mx.cpu())"
+    );
+    OpError::new(FailureKind::NotImplemented, message).device(device.to_string())
 }
 
 fn offset(address: Address, bytes: usize) -> Address {

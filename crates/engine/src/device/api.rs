@@ -13,6 +13,10 @@ pub trait Driver: Send + Sync + fmt::Debug {
     fn kind(&self) -> DeviceKind;
     /// How many there are; 0 where there is no hardware. Never fails.
     fn count(&self) -> usize;
+    /// Why there are none, in words, where more is known than that.
+    fn absence(&self) -> Option<String> {
+        None
+    }
     /// Opens a device; called once for each, when it is first used.
     fn open(&self, index: u16) -> Result<Arc<dyn Device>, DeviceError>;
 }
@@ -221,6 +225,11 @@ pub trait Device: Send + Sync {
 
     /// The host's address of device memory, if the host can use it.
     fn host_pointer(&self, ptr: DevicePtr) -> Option<*mut u8>;
+
+    /// Whether the host can use all of the device's memory, and so run its own kernels there.
+    fn host_addressable(&self) -> bool {
+        false
+    }
 
     /// A stream of another library, by the number that library gave: for exchanging arrays.
     fn foreign_stream(&self, number: u64) -> Result<StreamHandle, DeviceError>;

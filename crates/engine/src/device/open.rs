@@ -158,7 +158,10 @@ impl Engine {
         let count = driver.count();
         if usize::from(id.index()) >= count {
             let message = match count {
-                0 => format!("{id}: there is no device of kind {}; use cpu()", id.kind()),
+                0 => {
+                    let why = driver.absence().map_or(String::new(), |why| format!(": {why}"));
+                    format!("{id}: there is no device of kind {}{why}; use cpu()", id.kind())
+                }
                 1 => format!("{id}: invalid number, the only device of kind {} has number 0", id.kind()),
                 n => format!("{id}: invalid number, devices of kind {} have numbers below {n}", id.kind()),
             };

@@ -197,7 +197,12 @@ impl Enqueued {
         if self.outcome.get().is_some() {
             return;
         }
-        let Status { mut error, mut single, keep, timing, words } = std::mem::take(&mut *lock(&self.status));
+        let Status { mut error, mut single, mut keep, timing, words } = std::mem::take(&mut *lock(&self.status));
+        if lost.is_some() {
+            // A function of the host may be in the middle of using it. It holds this op, and what
+            // is kept goes with the op.
+            lock(&self.status).keep = std::mem::take(&mut keep);
+        }
         if lost.is_none() {
             let said = words.into_iter().filter_map(|word| word.error(self.name.as_str()));
             error = said.fold(error, |first, said| first.or(Some(said)));
