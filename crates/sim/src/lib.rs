@@ -9,7 +9,7 @@
 //!
 //! Calls can be made to fail ([`World::inject`]), and are recorded on demand;
 //! [`check`](check::check) derives from the record alone what was ordered, and reports what was
-//! not.
+//! not. [`RecordedDriver`] writes the same record of the devices of any driver.
 //!
 //! ```
 //! use mxrt_engine::{Access, Config, DeviceId, DeviceKind, Engine, EngineKind, OpSpec};
@@ -42,6 +42,7 @@ mod faults;
 mod log;
 mod memory;
 mod random;
+mod recorded;
 mod work;
 mod world;
 
@@ -49,6 +50,7 @@ pub use device::{SimDevice, SimDriver};
 pub use faults::{Call, Fault, classify};
 pub use log::{Knows, Log, LogEntry};
 pub use random::Random;
+pub use recorded::{Recorded, RecordedDriver, Recorder, Step};
 pub use world::World;
 
 use mxrt_engine::DeviceKind;

@@ -23,7 +23,7 @@ fn two_drivers(kind: EngineKind, mode: Mode) -> (Rig, World) {
     let worlds = (ours.world(), theirs.world());
     let drivers: Vec<Arc<dyn Driver>> = vec![ours, theirs];
     let engine = Engine::start(Config { kind, cores: Some(1), drivers, compute_streams: 5, ..Config::default() });
-    (Rig { engine: engine.unwrap(), world: worlds.0 }, worlds.1)
+    (Rig { engine: engine.unwrap(), world: worlds.0.into() }, worlds.1)
 }
 
 /// Runs a scenario with every seed; afterwards everything must be complete and, as each driver sees

@@ -78,7 +78,7 @@ fn restart_after_stop() {
         let drivers: Vec<Arc<dyn Driver>> = vec![driver.clone()];
         let kind = EngineKind::ThreadedAsync;
         let engine = Engine::start(Config { kind, cores: Some(1), drivers, ..Config::default() }).unwrap();
-        let rig = Rig { engine, world: driver.world() };
+        let rig = Rig { engine, world: driver.world().into() };
         let [x, y] = rig.cells();
         rig.op("write", 0, &[], &[&x], move |_| round);
         rig.op("read", 1, &[&x], &[&y], |v| v[0] + 1);

@@ -2,10 +2,13 @@
 //! the check of the record.
 #![allow(dead_code)]
 
+mod lab;
+
+pub use lab::Lab;
 use mxrt_engine::device::Driver;
 use mxrt_engine::*;
 use mxrt_sim::check::{Report, check};
-use mxrt_sim::{Mode, Random, SimConfig, SimDriver, World};
+use mxrt_sim::{Mode, Random, SimConfig, SimDriver};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -30,7 +33,7 @@ pub fn sim(index: u16) -> DeviceId {
 /// An engine over two simulated devices whose work is done by the thread that waits.
 pub struct Rig {
     pub engine: &'static Engine,
-    pub world: World,
+    pub world: Lab,
 }
 
 /// A variable and its value.
@@ -47,9 +50,15 @@ impl Cell {
 }
 
 pub fn rig_with(kind: EngineKind, config: SimConfig) -> Rig {
-    let driver = SimDriver::new(config);
-    let world = driver.world();
-    let drivers: Vec<Arc<dyn Driver>> = vec![driver];
+    let (driver, world): (Arc<dyn Driver>, Lab) = match lab::through_the_driver(&config) {
+        Some(found) => found,
+        None => {
+            let driver = SimDriver::new(config);
+            let world = driver.world().into();
+            (driver, world)
+        }
+    };
+    let drivers = vec![driver];
     let engine =
         Engine::start(Config { kind, cores: Some(1), drivers, compute_streams: 5, ..Config::default() }).unwrap();
     Rig { engine, world }
@@ -104,6 +113,7 @@ impl Rig {
     /// The scenario is over, with all its variables: nothing refers to an event or owns memory of a
     /// device.
     pub fn is_balanced(&self, seed: u64) {
+        self.world.settle(self.engine);
         let free: usize = [0, 1]
             .map(|index| {
                 self.engine.trim_device(sim(index)).unwrap();

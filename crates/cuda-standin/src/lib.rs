@@ -1,0 +1,235 @@
+//! The part of the CUDA driver that mxrt uses, over simulated devices (`crates/sim`), for tests on
+//! machines without a GPU. Streams run in threads of their own with random delays, and calls fail
+//! on demand. Its file is found through `LD_LIBRARY_PATH` under the names `libcuda.so` and
+//! `libcuda.so.1`.
+//!
+//! It is as strict as the driver's documentation: an event belongs to a device and cannot be
+//! recorded on a stream of another one; a function of the host that runs in a stream may call
+//! nothing; a forked child may call nothing; after the process began to end, every call fails.
+//!
+//! | variable | meaning |
+//! | --- | --- |
+//! | `STANDIN_DEVICES` | how many GPUs (1) |
+//! | `STANDIN_MEMORY_MB` | memory of each (4096) |
+//! | `STANDIN_MODE` | `threaded` (the default), or `scheduled`: nothing is done but by `mxrt_standin_step` |
+//! | `STANDIN_SEED`, `STANDIN_DELAY_US` | random delays, at most so long (0, 100) |
+//! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
+//! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
+//! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
+#![allow(non_snake_case)]
+
+mod state;
+
+use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
+use mxrt_sim::Call;
+use state::*;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+type Ptr = *mut c_void;
+
+/// Writes a result where the caller asked for it.
+fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
+    if to.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's variable, by the contract of every function of the driver.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Defines functions of the driver: each is a `Result` inside, and a number outside.
+macro_rules! api {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) $body:block)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of the CUDA driver.")]
+        ///
+        /// # Safety
+        /// Pointers are as the driver's documentation says.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> Code {
+            (|| -> Result<(), Code> { $body })().err().unwrap_or(0)
+        }
+    )*};
+}
+
+api! {
+    fn cuInit(_flags: c_uint) { start() }
+    fn cuDriverGetVersion(version: *mut c_int) { put(version, number("STANDIN_VERSION", 13000) as c_int) }
+    fn cuDeviceGetCount(count: *mut c_int) { put(count, driver()?.devices.len() as c_int) }
+    fn cuDeviceGet(device: *mut c_int, ordinal: c_int) {
+        driver()?.device(ordinal)?;
+        put(device, ordinal)
+    }
+    fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c_int) {
+        driver()?.device(device)?;
+        let text = c"simulated GPU".to_bytes_with_nul();
+        if (length as usize) < text.len() {
+            return Err(INVALID_VALUE);
+        }
+        // SAFETY: the caller's memory of that length.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), name, text.len()) };
+        Ok(())
+    }
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) {
+        driver()?.device(device)?;
+        // Threads of a block, multiprocessors, unified addresses, compute capability 9.0.
+        put(value, match attribute { 1 => 1024, 16 => 132, 41 => 1, 75 => 9, _ => 0 })
+    }
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) {
+        put(bytes, driver()?.device(device)?.total_memory())
+    }
+    fn cuDevicePrimaryCtxRetain(context: *mut Ptr, device: c_int) {
+        driver()?.device(device)?;
+        match number("STANDIN_CONTEXT", 0) {
+            0 => put(context, std::ptr::without_provenance_mut(device as usize + 1)),
+            code => Err(code as Code),
+        }
+    }
+    fn cuCtxGetCurrent(context: *mut Ptr) {
+        driver()?;
+        put(context, std::ptr::without_provenance_mut(CURRENT.get()))
+    }
+    fn cuCtxSetCurrent(context: Ptr) {
+        driver()?;
+        CURRENT.set(context.addr());
+        Ok(())
+    }
+    fn cuCtxSynchronize() { here()?.device.synchronize().map_err(|e| e.code) }
+    fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        here()?;
+        put(least, 0)?;
+        put(greatest, -5)
+    }
+
+    fn cuStreamCreateWithPriority(made: *mut Ptr, _flags: c_uint, _priority: c_int) {
+        let stream = here()?.device.new_stream(StreamKind::Compute).map_err(|e| e.code)?;
+        put(made, std::ptr::with_exposed_provenance_mut(stream.0 as usize))
+    }
+    fn cuStreamWaitEvent(at: Ptr, event: Ptr, _flags: c_uint) {
+        let (here, event) = (here()?, event.addr() as u64);
+        // An event that was never recorded is complete.
+        if !here.driver.event(event)?.recorded {
+            return Ok(());
+        }
+        here.device.stream_wait(here.stream(at.addr()), EventHandle(event), 0).map_err(|e| e.code)
+    }
+
+    fn cuEventCreate(made: *mut Ptr, flags: c_uint) {
+        let here = here()?;
+        let event = here.device.new_event(flags & 2 == 0).map_err(|e| e.code)?;
+        here.driver.set_event(event.0, Event { device: here.index, timing: flags & 2 == 0, recorded: false });
+        put(made, std::ptr::with_exposed_provenance_mut(event.0 as usize))
+    }
+    fn cuEventDestroy_v2(event: Ptr) {
+        let (driver, event) = (driver()?, event.addr() as u64);
+        let known = driver.forget_event(event)?;
+        driver.devices[known.device].free_event(EventHandle(event));
+        Ok(())
+    }
+    fn cuEventRecord(event: Ptr, at: Ptr) {
+        let (here, event) = (here()?, event.addr() as u64);
+        let known = here.driver.event(event)?;
+        if known.device != here.index {
+            return Err(INVALID_HANDLE);
+        }
+        here.device.record(here.stream(at.addr()), EventHandle(event), 0).map_err(|e| e.code)?;
+        here.driver.set_event(event, Event { recorded: true, ..known });
+        Ok(())
+    }
+    fn cuEventQuery(event: Ptr) {
+        let (driver, event) = (driver()?, event.addr() as u64);
+        let known = driver.event(event)?;
+        if !known.recorded || driver.devices[known.device].query(EventHandle(event)).map_err(|e| e.code)? {
+            return Ok(());
+        }
+        Err(NOT_READY)
+    }
+    fn cuEventElapsedTime(ms: *mut f32, from: Ptr, to: Ptr) {
+        let here = here()?;
+        let time = |event: Ptr| {
+            let event = event.addr() as u64;
+            let known = here.driver.event(event)?;
+            match known.timing && known.recorded {
+                true => here.device.time_of(EventHandle(event)).ok_or(NOT_READY),
+                false => Err(INVALID_HANDLE),
+            }
+        };
+        put(ms, ((time(to)? as f64 - time(from)? as f64) / 1e6) as f32)
+    }
+
+    fn cuMemAlloc_v2(made: *mut u64, bytes: usize) { put(made, here()?.device.alloc(bytes).map_err(|e| e.code)?.0) }
+    fn cuMemFree_v2(at: u64) {
+        let here = here()?;
+        // It waits for the device, as the driver's does.
+        here.device.synchronize().map_err(|e| e.code)?;
+        here.device.free(DevicePtr(at));
+        Ok(())
+    }
+    fn cuMemHostAlloc(made: *mut Ptr, bytes: usize, _flags: c_uint) {
+        let here = here()?;
+        let at = here.device.alloc_pinned(bytes).map_err(|e| e.code)?;
+        here.driver.set_pinned(at.expose_provenance(), here.index);
+        put(made, at.cast())
+    }
+    fn cuMemFreeHost(at: Ptr) {
+        let driver = driver()?;
+        let owner = driver.forget_pinned(at.addr())?;
+        driver.devices[owner].free_pinned(at.cast());
+        Ok(())
+    }
+    fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, at: Ptr) {
+        let here = here()?;
+        let (to, from) = (MemoryPlace::Device(DevicePtr(to)), MemoryPlace::Device(DevicePtr(from)));
+        here.copy(at.addr(), to, from, bytes)
+    }
+    fn cuMemsetD8Async(to: u64, value: u8, bytes: usize, at: Ptr) {
+        let here = here()?;
+        if value != 0 {
+            return Err(INVALID_VALUE);
+        }
+        let job = ClearJob { at: DevicePtr(to), bytes, tag: here.tag("clear") };
+        // SAFETY: the caller's promise to the driver.
+        unsafe { here.device.clear(here.stream(at.addr()), job) }.map_err(|e| e.code)
+    }
+    fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
+        let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
+        here()?.launch(at.addr(), "host function", move || {
+            // SAFETY: the caller's promise to the driver.
+            in_host_function(|| unsafe { function(std::ptr::with_exposed_provenance_mut(data)) });
+        })
+    }
+
+    // For the tests that load this library, by name.
+    fn mxrt_standin_fail(device: c_int, call: c_int, after: u64, code: Code) {
+        let call = *CALLS.get(call as usize).ok_or(INVALID_VALUE)?;
+        driver()?.fail(device as usize, call.1, after, code);
+        Ok(())
+    }
+    fn mxrt_standin_restart(seed: u64) {
+        driver()?.world.restart(seed);
+        Ok(())
+    }
+    fn mxrt_standin_step() { if driver()?.world.step() { Ok(()) } else { Err(NOT_READY) } }
+    fn mxrt_standin_pending(pieces: *mut usize) { put(pieces, driver()?.world.pending()) }
+    fn mxrt_standin_live_events(events: *mut usize) { put(events, driver()?.world.live_events()) }
+}
+
+/// Whether the host can address the memory of the GPUs.
+///
+/// # Safety
+/// None is needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mxrt_standin_host_memory() -> c_int {
+    number("STANDIN_HOST_MEMORY", 0) as c_int
+}
+
+/// The words of `STANDIN_FAULTS`, and the numbers of `mxrt_standin_fail`.
+pub(crate) const CALLS: [(&str, Call); 8] = [
+    ("launch", Call::Launch),
+    ("copy", Call::Copy),
+    ("record", Call::Record),
+    ("wait", Call::Wait),
+    ("query", Call::Query),
+    ("host_wait", Call::HostWait),
+    ("alloc", Call::Alloc),
+    ("execute", Call::Execute),
+];

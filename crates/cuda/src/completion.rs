@@ -1,0 +1,322 @@
+//! One thread for each device waits for events, so that threads of the program do not all ask the
+//! driver, which has no wait with a time limit. It also gives back what may not be given back where
+//! it is no longer needed: inside a function of the host that the driver calls.
+
+use crate::errors::{NOT_READY, check};
+use mxrt_engine::device::{Callback, DeviceError, ErrorClass, EventHandle, StreamHandle};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Pauses between two looks at the device, from the first on.
+const SHORTEST: Duration = Duration::from_micros(5);
+const LONGEST: Duration = Duration::from_micros(100);
+/// Errors of an event that may be this call's alone, before everything is given up.
+const TRIES: u32 = 3;
+
+/// The part of the driver that the thread needs.
+pub(crate) trait Asked: Send + 'static {
+    /// Called once, by the thread.
+    fn begin(&self) {}
+    /// The driver's answer for an event.
+    fn query(&self, event: EventHandle) -> i32;
+    /// Gives something back.
+    fn release(&self, garbage: Garbage);
+}
+
+/// What is given back by the thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Garbage {
+    Event(EventHandle),
+    Memory(u64),
+    /// Page-locked memory, by its address.
+    Pinned(usize),
+}
+
+/// What the thread has to do.
+#[derive(Default)]
+pub(crate) struct Completion {
+    list: Mutex<List>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct List {
+    /// Of each stream the events waited for, the oldest first: one that is not complete says that
+    /// those behind it are not, either.
+    streams: HashMap<StreamHandle, BTreeMap<Key, Pending>>,
+    garbage: Vec<Garbage>,
+    next: u64,
+}
+
+/// Number of the record in its stream, and of the wait.
+type Key = (u64, u64);
+
+struct Pending {
+    event: EventHandle,
+    callback: Callback,
+    errors: u32,
+}
+
+type Finished = (Callback, Result<(), DeviceError>);
+
+impl List {
+    fn is_empty(&self) -> bool {
+        self.garbage.is_empty() && self.streams.values().all(BTreeMap::is_empty)
+    }
+
+    /// Takes out what is complete or can never be known.
+    fn finished(&mut self, asked: &impl Asked) -> Vec<Finished> {
+        let mut done = Vec::new();
+        let mut lost = None;
+        for waits in self.streams.values_mut() {
+            while let (None, Some(mut first)) = (&lost, waits.first_entry()) {
+                match asked.query(first.get().event) {
+                    NOT_READY => break,
+                    0 => done.push((first.remove().callback, Ok(()))),
+                    code => {
+                        let error = check(code).err();
+                        let pending = first.get_mut();
+                        pending.errors += 1;
+                        let hopeless = pending.errors >= TRIES;
+                        lost = error.filter(|e| hopeless || e.class == ErrorClass::Lost);
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(error) = lost {
+            // What the driver refuses to say for ever is as good as lost.
+            let error = DeviceError { class: ErrorClass::Lost, ..error };
+            let rest = self.streams.values_mut().flat_map(std::mem::take);
+            done.extend(rest.map(|(_, pending)| (pending.callback, Err(error.clone()))));
+        }
+        done
+    }
+}
+
+/// The answer for a thread that waits.
+#[derive(Default)]
+struct Answer {
+    result: Mutex<Option<Result<(), DeviceError>>>,
+    arrived: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Completion {
+    /// Starts the thread; it ends with the last handle of this.
+    pub fn start(asked: impl Asked) -> std::io::Result<Arc<Completion>> {
+        let completion = Arc::new(Completion::default());
+        let served = completion.clone();
+        std::thread::Builder::new().name("mxrt-cuda".to_owned()).spawn(move || served.serve(&asked))?;
+        Ok(completion)
+    }
+
+    /// Calls back when a record is complete; `seq`: its number in its stream.
+    pub fn add(&self, stream: StreamHandle, seq: u64, event: EventHandle, callback: Callback) -> (StreamHandle, Key) {
+        let mut list = lock(&self.list);
+        list.next += 1;
+        let key = (seq, list.next);
+        let was_empty = list.is_empty();
+        list.streams.entry(stream).or_default().insert(key, Pending { event, callback, errors: 0 });
+        drop(list);
+        if was_empty {
+            self.more.notify_one();
+        }
+        (stream, key)
+    }
+
+    /// Waits until a record is complete, or for so long.
+    pub fn wait(
+        &self,
+        stream: StreamHandle,
+        seq: u64,
+        event: EventHandle,
+        patience: Duration,
+    ) -> Result<bool, DeviceError> {
+        let answer = Arc::new(Answer::default());
+        let other = answer.clone();
+        let callback = Box::new(move |result| {
+            *lock(&other.result) = Some(result);
+            other.arrived.notify_one();
+        });
+        let (stream, key) = self.add(stream, seq, event, callback);
+        let until = Instant::now() + patience;
+        let mut result = lock(&answer.result);
+        while result.is_none() {
+            let now = Instant::now();
+            if now >= until {
+                break;
+            }
+            let waited = answer.arrived.wait_timeout(result, until - now);
+            result = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if let Some(result) = result.take() {
+            return result.map(|()| true);
+        }
+        drop(result);
+        // The caller may give the event back after this: the thread must not look at it again.
+        if let Some(waits) = lock(&self.list).streams.get_mut(&stream) {
+            waits.remove(&key);
+        }
+        match lock(&answer.result).take() {
+            Some(result) => result.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives something back later, in the thread.
+    pub fn discard(&self, garbage: Garbage) {
+        lock(&self.list).garbage.push(garbage);
+        self.more.notify_one();
+    }
+
+    fn serve(&self, asked: &impl Asked) {
+        asked.begin();
+        let mut pause = SHORTEST;
+        loop {
+            let mut list = lock(&self.list);
+            while list.is_empty() {
+                list = self.more.wait(list).unwrap_or_else(PoisonError::into_inner);
+                pause = SHORTEST;
+            }
+            let garbage = std::mem::take(&mut list.garbage);
+            // Asked under the lock, so that no wait is given up meanwhile.
+            let finished = list.finished(asked);
+            drop(list);
+            garbage.into_iter().for_each(|piece| asked.release(piece));
+            if finished.is_empty() {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST);
+            } else {
+                pause = SHORTEST;
+                finished.into_iter().for_each(|(callback, result)| callback(result));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+    use std::sync::mpsc;
+
+    const STREAM: StreamHandle = StreamHandle(7);
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// A device that has done everything up to a number, and fails on demand.
+    #[derive(Default)]
+    struct Device {
+        done: AtomicU64,
+        error: AtomicI32,
+        asked: AtomicU64,
+        released: Mutex<Vec<Garbage>>,
+    }
+
+    impl Asked for Arc<Device> {
+        fn query(&self, event: EventHandle) -> i32 {
+            self.asked.fetch_add(1, SeqCst);
+            match self.error.load(SeqCst) {
+                0 if event.0 <= self.done.load(SeqCst) => 0,
+                0 => NOT_READY,
+                error => error,
+            }
+        }
+
+        fn release(&self, garbage: Garbage) {
+            lock(&self.released).push(garbage);
+        }
+    }
+
+    fn rig() -> (Arc<Device>, Arc<Completion>) {
+        let device = Arc::new(Device::default());
+        let completion = Completion::start(device.clone()).unwrap();
+        (device, completion)
+    }
+
+    fn add(completion: &Completion, numbers: impl Iterator<Item = u64>) -> mpsc::Receiver<(u64, Option<i32>)> {
+        let (send, receive) = mpsc::channel();
+        for number in numbers {
+            let send = send.clone();
+            let callback = move |result: Result<(), DeviceError>| {
+                send.send((number, result.err().map(|e| e.code))).unwrap();
+            };
+            completion.add(STREAM, number, EventHandle(number), Box::new(callback));
+        }
+        receive
+    }
+
+    #[test]
+    fn events_are_announced_in_the_order_of_their_stream() {
+        let (device, completion) = rig();
+        let said = add(&completion, (1..=100).rev());
+        device.done.store(60, SeqCst);
+        let first: Vec<u64> = (0..60).map(|_| said.recv_timeout(LONG).unwrap().0).collect();
+        assert_eq!(first, (1..=60).collect::<Vec<_>>());
+        assert!(said.try_recv().is_err(), "the others are not complete");
+        device.done.store(100, SeqCst);
+        assert!((61..=100).all(|n| said.recv_timeout(LONG).unwrap() == (n, None)));
+    }
+
+    #[test]
+    fn of_each_stream_only_the_oldest_event_is_asked_for() {
+        let device = Arc::new(Device::default());
+        let mut list = List::default();
+        for number in 1..=960 {
+            let callback: Callback = Box::new(|_| {});
+            let pending = Pending { event: EventHandle(number), callback, errors: 0 };
+            list.streams.entry(StreamHandle(number % 4)).or_default().insert((number, number), pending);
+        }
+        assert!(list.finished(&device).is_empty());
+        assert_eq!(device.asked.load(SeqCst), 4);
+    }
+
+    #[test]
+    fn a_lost_device_ends_all_waits_and_a_single_error_ends_none() {
+        let (device, completion) = rig();
+        let said = add(&completion, 1..=3);
+        device.error.store(700, SeqCst);
+        assert!((0..3).all(|_| said.recv_timeout(LONG).unwrap().1 == Some(700)));
+        let mut list = List::default();
+        let callback: Callback = Box::new(|_| {});
+        let pending = Pending { event: EventHandle(1), callback, errors: 0 };
+        list.streams.entry(STREAM).or_default().insert((1, 1), pending);
+        device.error.store(1, SeqCst);
+        assert!(list.finished(&device).is_empty() && list.finished(&device).is_empty());
+        device.error.store(0, SeqCst);
+        device.done.store(1, SeqCst);
+        assert!(list.finished(&device).iter().all(|(_, result)| result.is_ok()) && list.is_empty());
+    }
+
+    #[test]
+    fn an_event_that_the_driver_never_answers_for_is_lost() {
+        let (device, completion) = rig();
+        device.error.store(1, SeqCst);
+        let error = completion.wait(STREAM, 1, EventHandle(1), LONG).unwrap_err();
+        assert_eq!((error.class, error.code), (ErrorClass::Lost, 1));
+    }
+
+    #[test]
+    fn a_wait_that_was_given_up_is_not_asked_for_again() {
+        let (device, completion) = rig();
+        assert_eq!(completion.wait(STREAM, 1, EventHandle(1), Duration::from_millis(1)), Ok(false));
+        assert!(lock(&completion.list).is_empty());
+        device.done.store(1, SeqCst);
+        assert_eq!(completion.wait(STREAM, 1, EventHandle(1), LONG), Ok(true));
+    }
+
+    #[test]
+    fn what_is_discarded_is_given_back_by_the_thread() {
+        let (device, completion) = rig();
+        completion.discard(Garbage::Pinned(4));
+        completion.discard(Garbage::Event(EventHandle(1)));
+        let said = add(&completion, 1..=1);
+        device.done.store(1, SeqCst);
+        said.recv_timeout(LONG).unwrap();
+        assert_eq!(*lock(&device.released), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
+    }
+}

@@ -1,0 +1,383 @@
+//! One GPU. Numbers in the calls are those of the driver's headers.
+
+use crate::api::Api;
+use crate::completion::{Asked, Completion, Garbage};
+use crate::context::{Context, Current};
+use crate::driver::{attribute, memory, ordinal};
+use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
+use crate::fork;
+use cudarc::driver::sys::{CUevent, CUstream};
+use mxrt_engine::device::{
+    Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, ErrorClass, EventHandle, Kernel, MemoryPlace,
+    StreamHandle, StreamKind,
+};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A stream that does not wait for the default one.
+const NON_BLOCKING: c_uint = 1;
+/// An event without a time.
+const DISABLE_TIMING: c_uint = 2;
+/// Page-locked for every context, and not write-combined: the host reads it.
+const PORTABLE: c_uint = 1;
+/// The attribute that says whether the host and all GPUs share one space of addresses.
+const UNIFIED_ADDRESSING: c_int = 41;
+/// How long a thread that waits asks the driver itself.
+const SPIN: Duration = Duration::from_micros(50);
+/// Times are floats of milliseconds since a base, so far from it they are coarse.
+const BASE_AGE: Duration = Duration::from_secs(10);
+/// How long a new base is waited for; the old one serves until there is one.
+const BASE_PATIENCE: Duration = Duration::from_millis(5);
+
+thread_local!(static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) });
+
+/// A GPU that is in use. Its context is the primary one, which other libraries share.
+pub struct CudaDevice {
+    api: &'static Api,
+    context: Context,
+    total: usize,
+    /// Greatest priority of a stream.
+    greatest: c_int,
+    completion: Arc<Completion>,
+    /// The last record of each event: its stream, and its number there.
+    records: Mutex<HashMap<EventHandle, (StreamHandle, u64)>>,
+    next_record: AtomicU64,
+    began: Instant,
+    base_stream: StreamHandle,
+    base: Mutex<Base>,
+}
+
+/// An event that was complete at a known time.
+#[derive(Clone, Copy)]
+struct Base {
+    event: EventHandle,
+    at: Duration,
+}
+
+/// What the completion thread asks.
+struct Thread {
+    api: &'static Api,
+    context: Context,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn raw_event(event: EventHandle) -> CUevent {
+    std::ptr::with_exposed_provenance_mut(event.0 as usize)
+}
+
+fn raw_stream(stream: StreamHandle) -> CUstream {
+    std::ptr::with_exposed_provenance_mut(stream.0 as usize)
+}
+
+fn address(place: MemoryPlace) -> u64 {
+    match place {
+        MemoryPlace::Host(ptr) => ptr.expose_provenance() as u64,
+        MemoryPlace::Device(ptr) => ptr.0,
+    }
+}
+
+fn in_child() -> DeviceError {
+    DeviceError::new(ErrorClass::Lost, NOT_INITIALIZED, fork::CHILD)
+}
+
+impl Asked for Thread {
+    fn begin(&self) {
+        // SAFETY: numbers; without it the system may add 50 µs to each pause.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize) };
+        // SAFETY: a context lives as long as the process; this thread has no other user.
+        let _ = unsafe { (self.api.cuCtxSetCurrent)(self.context.0) };
+    }
+
+    fn query(&self, event: EventHandle) -> i32 {
+        // SAFETY: the caller of the wait keeps the event.
+        unsafe { (self.api.cuEventQuery)(raw_event(event)) }
+    }
+
+    fn release(&self, garbage: Garbage) {
+        // SAFETY: nothing refers to it any more; a lost device refuses, and that is all the same.
+        let _ = unsafe {
+            match garbage {
+                Garbage::Event(event) => (self.api.cuEventDestroy_v2)(raw_event(event)),
+                Garbage::Memory(at) => (self.api.cuMemFree_v2)(at),
+                Garbage::Pinned(at) => (self.api.cuMemFreeHost)(std::ptr::with_exposed_provenance_mut(at)),
+            }
+        };
+    }
+}
+
+impl CudaDevice {
+    /// Opens a GPU: retains its primary context for the rest of the process.
+    pub(crate) fn open(api: &'static Api, index: u16) -> Result<Arc<CudaDevice>, DeviceError> {
+        let ordinal = ordinal(api, index.into())?;
+        if attribute(api, UNIFIED_ADDRESSING, ordinal)? != 1 {
+            let message = "host and GPU have no common space of addresses here, which mxrt needs";
+            return Err(DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, message));
+        }
+        let total = memory(api, ordinal)?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: a variable for the result.
+        check(unsafe { (api.cuDevicePrimaryCtxRetain)(&mut context, ordinal) })?;
+        let context = Context(context);
+        let completion = Completion::start(Thread { api, context })
+            .map_err(|e| DeviceError::new(ErrorClass::Recoverable, 304, format!("no thread for the GPU: {e}")))?;
+        let (event, stream) = (EventHandle(0), StreamHandle(0));
+        let mut device = CudaDevice {
+            api,
+            context,
+            total,
+            greatest: 0,
+            completion,
+            records: Mutex::default(),
+            next_record: AtomicU64::new(1),
+            began: Instant::now(),
+            base_stream: stream,
+            base: Mutex::new(Base { event, at: Duration::ZERO }),
+        };
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: two numbers are written.
+        device.call(|api| unsafe { (api.cuCtxGetStreamPriorityRange)(&mut least, &mut greatest) })?;
+        device.greatest = greatest;
+        device.base_stream = device.new_stream(StreamKind::Compute)?;
+        let base = device.new_base(Duration::from_secs(30))?;
+        *lock(&device.base) = base;
+        Ok(Arc::new(device))
+    }
+
+    /// Calls the driver with this device's context, and leaves the thread as it was.
+    fn with<T>(&self, call: impl FnOnce(&Api) -> T) -> Result<T, DeviceError> {
+        if fork::in_child() {
+            return Err(in_child());
+        }
+        if IN_HOST_FUNCTION.get() && !self.api.host_memory {
+            let message = "a function that runs in a stream may not use the device";
+            return Err(DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, message));
+        }
+        let _current = Current::enter(self.api, self.context)?;
+        Ok(call(self.api))
+    }
+
+    /// The same for a call whose result is a code.
+    fn call(&self, call: impl FnOnce(&Api) -> i32) -> Result<(), DeviceError> {
+        check(self.with(call)?)
+    }
+
+    /// Gives something back: here, or in the thread where the driver may not be called.
+    fn give_back(&self, garbage: Garbage) {
+        if fork::in_child() {
+            return;
+        }
+        if IN_HOST_FUNCTION.get() {
+            return self.completion.discard(garbage);
+        }
+        let thread = Thread { api: self.api, context: self.context };
+        // It fails on a lost device alone, whose memory is gone.
+        let _ = self.with(|_| thread.release(garbage));
+    }
+
+    fn record_of(&self, event: EventHandle) -> Option<(StreamHandle, u64)> {
+        lock(&self.records).get(&event).copied()
+    }
+
+    /// Records an event and waits for it, so that its time is known.
+    fn new_base(&self, patience: Duration) -> Result<Base, DeviceError> {
+        let event = self.new_event(true)?;
+        self.record(self.base_stream, event, 0)?;
+        if !self.host_wait(event, patience)? {
+            // The record is still to come, so the event is not given back.
+            return Err(DeviceError::new(ErrorClass::Recoverable, NOT_READY, "the GPU is too busy for a time"));
+        }
+        Ok(Base { event, at: self.began.elapsed() })
+    }
+
+    /// A base that is not too old, if one can be had.
+    fn present_base(&self) -> Base {
+        let mut base = lock(&self.base);
+        if self.began.elapsed() - base.at > BASE_AGE
+            && !IN_HOST_FUNCTION.get()
+            && let Ok(new) = self.new_base(BASE_PATIENCE)
+        {
+            self.free_event(base.event);
+            *base = new;
+        }
+        *base
+    }
+}
+
+/// What the driver calls in a stream's turn.
+unsafe extern "C" fn run_kernel(data: *mut c_void) {
+    IN_HOST_FUNCTION.set(true);
+    // What a user's value does when it is dropped must not unwind into the driver.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: made by `launch`, and called once.
+        unsafe { Box::from_raw(data.cast::<Kernel>()) }.run();
+    }));
+    IN_HOST_FUNCTION.set(false);
+}
+
+impl Device for CudaDevice {
+    fn total_memory(&self) -> usize {
+        self.total
+    }
+
+    fn new_stream(&self, kind: StreamKind) -> Result<StreamHandle, DeviceError> {
+        let priority = if kind == StreamKind::Priority { self.greatest } else { 0 };
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: a variable for the result.
+        self.call(|api| unsafe { (api.cuStreamCreateWithPriority)(&mut stream, NON_BLOCKING, priority) })?;
+        Ok(StreamHandle(stream.expose_provenance() as u64))
+    }
+
+    fn new_event(&self, timing: bool) -> Result<EventHandle, DeviceError> {
+        let flags = if timing { 0 } else { DISABLE_TIMING };
+        let mut event = std::ptr::null_mut();
+        // SAFETY: a variable for the result.
+        self.call(|api| unsafe { (api.cuEventCreate)(&mut event, flags) })?;
+        Ok(EventHandle(event.expose_provenance() as u64))
+    }
+
+    fn free_event(&self, event: EventHandle) {
+        lock(&self.records).remove(&event);
+        self.give_back(Garbage::Event(event));
+    }
+
+    fn record(&self, stream: StreamHandle, event: EventHandle, _op: u64) -> Result<(), DeviceError> {
+        // SAFETY: handles of this device.
+        self.call(|api| unsafe { (api.cuEventRecord)(raw_event(event), raw_stream(stream)) })?;
+        // The caller holds the stream's lock, so numbers are in the order of the stream.
+        let number = self.next_record.fetch_add(1, Ordering::Relaxed);
+        lock(&self.records).insert(event, (stream, number));
+        Ok(())
+    }
+
+    fn stream_wait(&self, stream: StreamHandle, event: EventHandle, _op: u64) -> Result<(), DeviceError> {
+        // SAFETY: a stream of this device, an event of one of its driver.
+        self.call(|api| unsafe { (api.cuStreamWaitEvent)(raw_stream(stream), raw_event(event), 0) })
+    }
+
+    fn query(&self, event: EventHandle) -> Result<bool, DeviceError> {
+        // SAFETY: an event of this device that the caller keeps.
+        match self.with(|api| unsafe { (api.cuEventQuery)(raw_event(event)) })? {
+            NOT_READY => Ok(false),
+            code => check(code).map(|()| true),
+        }
+    }
+
+    fn host_wait(&self, event: EventHandle, patience: Duration) -> Result<bool, DeviceError> {
+        let begin = Instant::now();
+        loop {
+            if self.query(event)? {
+                return Ok(true);
+            }
+            match begin.elapsed() {
+                gone if gone >= patience => return Ok(false),
+                gone if gone >= SPIN => break,
+                _ => std::hint::spin_loop(),
+            }
+        }
+        // One that was never recorded is complete, and was found to be so.
+        let Some((stream, number)) = self.record_of(event) else { return self.query(event) };
+        self.completion.wait(stream, number, event, patience.saturating_sub(begin.elapsed()))
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        // SAFETY: no arguments.
+        self.call(|api| unsafe { (api.cuCtxSynchronize)() })
+    }
+
+    fn when_complete(&self, event: EventHandle, callback: Callback) {
+        if fork::in_child() {
+            // There is no thread that could call back later.
+            return callback(Err(in_child()));
+        }
+        let (stream, number) = self.record_of(event).unwrap_or((StreamHandle(0), 0));
+        self.completion.add(stream, number, event, callback);
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<DevicePtr, DeviceError> {
+        let mut at = 0;
+        // SAFETY: a variable for the result.
+        self.call(|api| unsafe { (api.cuMemAlloc_v2)(&mut at, bytes) })?;
+        Ok(DevicePtr(at))
+    }
+
+    fn free(&self, ptr: DevicePtr) {
+        self.give_back(Garbage::Memory(ptr.0));
+    }
+
+    fn alloc_pinned(&self, bytes: usize) -> Result<*mut u8, DeviceError> {
+        let mut at = std::ptr::null_mut();
+        // SAFETY: a variable for the result.
+        self.call(|api| unsafe { (api.cuMemHostAlloc)(&mut at, bytes, PORTABLE) })?;
+        Ok(at.cast())
+    }
+
+    fn free_pinned(&self, ptr: *mut u8) {
+        self.give_back(Garbage::Pinned(ptr.expose_provenance()));
+    }
+
+    unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError> {
+        let (to, from) = (address(job.to), address(job.from));
+        // SAFETY: contract of `Device::copy`; unified addresses say which memories these are.
+        self.call(|api| unsafe { (api.cuMemcpyAsync)(to, from, job.bytes, raw_stream(stream)) })
+    }
+
+    unsafe fn clear(&self, stream: StreamHandle, job: ClearJob) -> Result<(), DeviceError> {
+        // SAFETY: contract of `Device::clear`.
+        self.call(|api| unsafe { (api.cuMemsetD8Async)(job.at.0, 0, job.bytes, raw_stream(stream)) })
+    }
+
+    fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError> {
+        let data = Box::into_raw(Box::new(kernel));
+        // SAFETY: the function takes what `data` owns. Behind a lost device it never runs, and what
+        // was in flight is leaked.
+        let launched = self
+            .call(|api| unsafe { (api.cuLaunchHostFunc)(raw_stream(stream), Some(run_kernel), data.cast::<c_void>()) });
+        if launched.is_err() {
+            // SAFETY: the driver did not take it.
+            drop(unsafe { Box::from_raw(data) });
+        }
+        launched
+    }
+
+    fn host_pointer(&self, ptr: DevicePtr) -> Option<*mut u8> {
+        self.api.host_memory.then(|| std::ptr::with_exposed_provenance_mut(ptr.0 as usize))
+    }
+
+    fn host_addressable(&self) -> bool {
+        self.api.host_memory
+    }
+
+    fn foreign_stream(&self, number: u64) -> Result<StreamHandle, DeviceError> {
+        // 1 and 2 are the driver's own numbers of its default streams.
+        Ok(StreamHandle(number))
+    }
+
+    fn stream_number(&self, stream: StreamHandle) -> u64 {
+        stream.0
+    }
+
+    fn time_of(&self, event: EventHandle) -> Option<u64> {
+        let base = self.present_base();
+        let mut ms = 0.0f32;
+        // SAFETY: two timing events of this device.
+        self.call(|api| unsafe { (api.cuEventElapsedTime)(&mut ms, raw_event(base.event), raw_event(event)) }).ok()?;
+        let nanos = base.at.as_nanos() as f64 + f64::from(ms) * 1e6;
+        Some(nanos.max(0.0) as u64)
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

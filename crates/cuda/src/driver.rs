@@ -1,0 +1,147 @@
+//! Which GPUs there are, and why there are none.
+
+use crate::api::{Api, api, hidden};
+use crate::device::CudaDevice;
+use crate::errors::{NOT_INITIALIZED, check};
+use crate::fork;
+use mxrt_engine::DeviceKind;
+use mxrt_engine::device::{Device, DeviceError, Driver, ErrorClass};
+use std::ffi::{CStr, c_int};
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+/// The GPUs of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct CudaDriver {
+    enabled: bool,
+}
+
+/// What is known of the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverStatus {
+    /// The newest CUDA that it serves: 12040 for 12.4. `None`: there is no driver that can be used.
+    pub version: Option<i32>,
+    /// Its GPUs.
+    pub gpus: Vec<GpuFacts>,
+    /// Why there are no GPUs.
+    pub reason: Option<String>,
+}
+
+/// One GPU, as far as the driver tells without a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuFacts {
+    /// Its name.
+    pub name: String,
+    /// Its compute capability: (9, 0).
+    pub capability: (i32, i32),
+    /// Bytes of its memory.
+    pub memory: usize,
+}
+
+impl CudaDriver {
+    /// All GPUs; not enabled: none, and the driver is never opened.
+    pub fn new(enabled: bool) -> Arc<CudaDriver> {
+        Arc::new(CudaDriver { enabled })
+    }
+
+    /// How many there are, or why there are none.
+    pub fn find(&self) -> Result<usize, String> {
+        static COUNT: OnceLock<Result<usize, String>> = OnceLock::new();
+        if !self.enabled {
+            return Err("GPUs are switched off by MXRT_CUDA=0".to_owned());
+        }
+        // A child that was forked later may ask how many there are, without the driver.
+        if let Some(known) = COUNT.get() {
+            return known.clone();
+        }
+        let found = api().and_then(count);
+        if !fork::in_child() {
+            let _ = COUNT.set(found.clone());
+        }
+        found
+    }
+}
+
+fn count(api: &'static Api) -> Result<usize, String> {
+    let mut count = 0;
+    // SAFETY: one number is written.
+    match check(unsafe { (api.cuDeviceGetCount)(&mut count) }) {
+        Ok(()) if count > 0 => Ok(count as usize),
+        Ok(()) => Err(hidden().unwrap_or_else(|| "the driver finds no GPU".to_owned())),
+        Err(error) => Err(format!("the driver cannot count GPUs: {}", error.message)),
+    }
+}
+
+impl Driver for CudaDriver {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::GPU
+    }
+
+    fn count(&self) -> usize {
+        self.find().unwrap_or(0)
+    }
+
+    fn absence(&self) -> Option<String> {
+        self.find().err()
+    }
+
+    fn open(&self, index: u16) -> Result<Arc<dyn Device>, DeviceError> {
+        let refused = |why: String| DeviceError::new(ErrorClass::Recoverable, NOT_INITIALIZED, why);
+        self.find().map_err(refused)?;
+        Ok(CudaDevice::open(api().map_err(refused)?, index)?)
+    }
+}
+
+/// What is known of driver and GPUs; opens the driver, but makes no context.
+pub fn status(driver: &CudaDriver) -> DriverStatus {
+    let found = driver.find();
+    let api = if driver.enabled { api().ok() } else { None };
+    let version = api.map(version);
+    let gpus = match (&found, api) {
+        (Ok(count), Some(api)) => (0..*count).filter_map(|i| facts(api, i as c_int).ok()).collect(),
+        _ => Vec::new(),
+    };
+    DriverStatus { version, gpus, reason: found.err() }
+}
+
+fn version(api: &Api) -> i32 {
+    let mut version = 0;
+    // SAFETY: one number is written.
+    let _ = unsafe { (api.cuDriverGetVersion)(&mut version) };
+    version
+}
+
+/// The driver's handle of a GPU.
+pub(crate) fn ordinal(api: &Api, index: c_int) -> Result<c_int, DeviceError> {
+    let mut ordinal = 0;
+    // SAFETY: one number is written.
+    check(unsafe { (api.cuDeviceGet)(&mut ordinal, index) })?;
+    Ok(ordinal)
+}
+
+/// A property by its number in the driver's headers.
+pub(crate) fn attribute(api: &Api, number: c_int, ordinal: c_int) -> Result<c_int, DeviceError> {
+    let mut value = 0;
+    // SAFETY: one number is written.
+    check(unsafe { (api.cuDeviceGetAttribute)(&mut value, number, ordinal) })?;
+    Ok(value)
+}
+
+/// Bytes of a GPU's memory.
+pub(crate) fn memory(api: &Api, ordinal: c_int) -> Result<usize, DeviceError> {
+    let mut bytes = 0;
+    // SAFETY: one number is written.
+    check(unsafe { (api.cuDeviceTotalMem_v2)(&mut bytes, ordinal) })?;
+    Ok(bytes)
+}
+
+fn facts(api: &Api, index: c_int) -> Result<GpuFacts, DeviceError> {
+    const CAPABILITY: [c_int; 2] = [75, 76];
+    let ordinal = ordinal(api, index)?;
+    let mut name = [0u8; 128];
+    // SAFETY: at most so many bytes are written, the last of them zero.
+    check(unsafe { (api.cuDeviceGetName)(name.as_mut_ptr().cast(), name.len() as c_int, ordinal) })?;
+    let name = CStr::from_bytes_until_nul(&name).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let [major, minor] = CAPABILITY.map(|number| attribute(api, number, ordinal));
+    Ok(GpuFacts { name, capability: (major?, minor?), memory: memory(api, ordinal)? })
+}

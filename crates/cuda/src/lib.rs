@@ -1,0 +1,30 @@
+//! CUDA devices: the engine's [`Device`](mxrt_engine::device::Device) over the functions of the
+//! CUDA driver.
+//!
+//! Nothing of CUDA is needed to build this crate or to load a program with it. The driver's library
+//! is opened by the first question about GPUs ([`CudaDriver`]), and every reason why there is no
+//! GPU is a text ([`status`]). Counting GPUs makes no context, so a process may fork after it.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `api.rs` | the driver's functions by name, with results as numbers |
+//! | `context.rs` | a call with the device's context, and the caller's put back |
+//! | `device.rs` | streams, events, memory, copies |
+//! | `completion.rs` | the thread that waits for events |
+//! | `errors.rs` | what the driver's numbers mean |
+//! | `fork.rs` | whether this process is a child of the one that opened the driver |
+//! | `library.rs` | the optional libraries: path and version |
+
+mod api;
+mod completion;
+mod context;
+mod device;
+mod driver;
+mod errors;
+mod fork;
+mod library;
+
+pub use device::CudaDevice;
+pub use driver::{CudaDriver, DriverStatus, GpuFacts, status};
+pub use errors::{classify, error_name};
+pub use library::{LibraryStatus, libraries};

@@ -1,0 +1,146 @@
+//! The optional libraries of CUDA: where they are, and which version. Nothing of mxrt needs them
+//! yet; `mxrt doctor` names them.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+/// What was found of a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryStatus {
+    /// NVRTC, cuBLASLt or cuDNN.
+    pub name: &'static str,
+    /// The file that the process uses.
+    pub path: Option<String>,
+    /// Its version in words.
+    pub version: Option<String>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+struct Library {
+    name: &'static str,
+    /// Names of the file, the newest first.
+    files: &'static [&'static str],
+    version: fn(&dyn Fn(&CStr) -> *mut c_void) -> Option<String>,
+}
+
+static LIBRARIES: [Library; 3] = [
+    Library { name: "NVRTC", files: &["libnvrtc.so.13", "libnvrtc.so.12"], version: nvrtc_version },
+    Library {
+        name: "cuBLASLt",
+        files: &["libcublasLt.so.13", "libcublasLt.so.12"],
+        version: |find| number(find(c"cublasLtGetVersion"), [10_000, 100]),
+    },
+    Library {
+        name: "cuDNN",
+        files: &["libcudnn.so.9"],
+        version: |find| number(find(c"cudnnGetVersion"), [10_000, 100]),
+    },
+];
+
+fn nvrtc_version(find: &dyn Fn(&CStr) -> *mut c_void) -> Option<String> {
+    let function = find(c"nvrtcVersion");
+    if function.is_null() {
+        return None;
+    }
+    // SAFETY: the signature in the library's header.
+    let function: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int = unsafe { std::mem::transmute(function) };
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: two numbers are written.
+    let result = unsafe { function(&mut major, &mut minor) };
+    (result == 0).then(|| format!("{major}.{minor}"))
+}
+
+/// The version of a library that returns one number.
+fn number(function: *mut c_void, [major, minor]: [usize; 2]) -> Option<String> {
+    if function.is_null() {
+        return None;
+    }
+    // SAFETY: the signature in the libraries' headers.
+    let function: unsafe extern "C" fn() -> usize = unsafe { std::mem::transmute(function) };
+    // SAFETY: no arguments.
+    let version = unsafe { function() };
+    Some(format!("{}.{}.{}", version / major, version % major / minor, version % minor))
+}
+
+/// Looks for all libraries: in these folders first, then where the system looks. Opens them, which
+/// stays so until the process ends.
+pub fn libraries(folders: &[String]) -> Vec<LibraryStatus> {
+    LIBRARIES.iter().map(|library| library.find(folders)).collect()
+}
+
+impl Library {
+    fn find(&self, folders: &[String]) -> LibraryStatus {
+        let in_folders =
+            folders.iter().flat_map(|folder| self.files.iter().map(move |file| format!("{folder}/{file}")));
+        let present = in_folders.filter(|path| std::path::Path::new(path).exists());
+        let mut reason = None;
+        for name in present.chain(self.files.iter().map(|file| (*file).to_owned())) {
+            match open(&name) {
+                Ok(handle) => {
+                    let find = |symbol: &CStr| {
+                        // SAFETY: the library is open.
+                        unsafe { libc::dlsym(handle, symbol.as_ptr()) }
+                    };
+                    let version = (self.version)(&find);
+                    let reason = version.is_none().then(|| format!("{name} does not say its version"));
+                    return LibraryStatus { name: self.name, path: Some(path_of(handle, &name)), version, reason };
+                }
+                Err(why) => reason = reason.or(Some(why)),
+            }
+        }
+        LibraryStatus { name: self.name, path: None, version: None, reason }
+    }
+}
+
+fn open(name: &str) -> Result<*mut c_void, String> {
+    let file = CString::new(name).map_err(|_| format!("{name:?} is no name of a file"))?;
+    // SAFETY: opening a library runs its initialisers, as in every program that uses it.
+    let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    if !handle.is_null() {
+        return Ok(handle);
+    }
+    // SAFETY: the text is this thread's until its next call.
+    let text: *const c_char = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return Err(format!("{name} cannot be opened"));
+    }
+    // SAFETY: as above.
+    Err(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// The file that a name led to.
+fn path_of(handle: *mut c_void, name: &str) -> String {
+    /// The request of `dlinfo` for the entry of a library in the list of the linker.
+    const LINK_MAP: c_int = 2;
+    /// How that entry begins.
+    #[repr(C)]
+    struct LinkMap {
+        address: usize,
+        name: *const c_char,
+    }
+    unsafe extern "C" {
+        fn dlinfo(handle: *mut c_void, request: c_int, answer: *mut c_void) -> c_int;
+    }
+    let mut map: *const LinkMap = std::ptr::null();
+    // SAFETY: the library is open; a variable for the result.
+    let result = unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) };
+    if result != 0 || map.is_null() {
+        return name.to_owned();
+    }
+    // SAFETY: the entry and its name live as long as the library is open.
+    unsafe { CStr::from_ptr((*map).name) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_has_a_reason_and_what_is_there_a_path() {
+        for found in libraries(&["/no/such/folder".to_owned()]) {
+            assert_eq!(found.path.is_some(), found.reason.is_none(), "{found:?}");
+        }
+        let handle = open("libc.so.6").unwrap();
+        assert!(path_of(handle, "?").starts_with('/') && open("libno-such.so.1").unwrap_err().contains("libno-such"));
+    }
+}
