@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ROOT, zoo_artifacts
+from support import DEVICE_KIND, ROOT, zoo_artifacts
 
 TABLES: list[str] = []
 
@@ -24,8 +24,8 @@ def mx():
 
 @pytest.fixture
 def sim(mx):
-    """A simulated device."""
-    return mx.sim(0)
+    """A simulated device, or a GPU where MXRT_TEST_DEVICES says so."""
+    return mx.Context(DEVICE_KIND, 0)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -31,6 +32,8 @@ DIGITS = MODELS / "digits_cnn"
 # Kinds of engine.
 ASYNC = ["ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync"]
 KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
+# The devices of test_device*.py: simulated ones, or GPUs, which test_cuda.py asks for.
+DEVICE_KIND = os.environ.get("MXRT_TEST_DEVICES", "sim")
 
 
 # For the code of a child: the most memory it has held, in KiB. `ru_maxrss` would begin with what
@@ -46,9 +49,15 @@ def run_python(
     code: str, *args: object, timeout: float = 60, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Runs `code` in a child; one that takes longer than `timeout` fails the test with the stacks
-    of its threads.
+    of its threads. Where tests run on GPUs `mx.sim(i)` is `mx.gpu(i)`, and what needs the controls
+    of simulated devices is skipped.
     """
-    return run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, args)], timeout, env)
+    code = textwrap.dedent(code)
+    if DEVICE_KIND != "sim":
+        if "mx.testing" in code or any(name.startswith("MXRT_SIM_") for name in env or ()):
+            pytest.skip("needs the controls of simulated devices")
+        code = re.sub(r"\bsim\((?=\w)", f"{DEVICE_KIND}(", code)
+    return run([sys.executable, "-X", "faulthandler", "-c", code, *map(str, args)], timeout, env)
 
 
 def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -76,6 +85,19 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
             out, err = child.communicate()
         pytest.fail(f"no end after {timeout:g} s: {' '.join(command)[:300]}\n{out[-2000:]}\n{err[-6000:]}")
     return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+def standin() -> dict[str, str]:
+    """Variables for a child with the stand-in for the CUDA driver, which is built if it is not."""
+    command = ["cargo", "build", "--quiet", "--locked", "-p", "mxrt-cuda-standin"]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=600)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    folder = WORK / "standin"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("libcuda.so", "libcuda.so.1"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(target / "debug" / "libmxrt_standin.so")
+    return {"LD_LIBRARY_PATH": str(folder), "STANDIN_DEVICES": "2"}
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from support import ASYNC, run_python
+from support import ASYNC, DEVICE_KIND, run_python
 
 
 def test_a_failure_on_the_device_is_the_hosts_exception(mx, sim) -> None:
@@ -28,7 +28,7 @@ def test_a_failure_on_the_device_is_the_hosts_exception(mx, sim) -> None:
     for error in raised:
         assert (error.op, error.shapes, error.dtypes) == ("take", ((4, 2), (2,)), ("float32", "float32"))
     assert {str(error) for error in raised[:3]} == {str(error) for error in raised[3:]}
-    assert [error.device for error in raised] == ["cpu(0)"] * 3 + ["sim(0)"] * 3
+    assert [error.device for error in raised] == ["cpu(0)"] * 3 + [f"{DEVICE_KIND}(0)"] * 3
     mx.nd.waitall()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import ASYNC, DIGITS, MODELS, ROOT, last_json, run, run_python
+from support import ASYNC, DEVICE_KIND, DIGITS, MODELS, ROOT, last_json, run, run_python
 
 SMALL_MODELS = sorted(path.parent.name for path in MODELS.glob("*/meta.json"))
 
@@ -32,7 +32,8 @@ def test_models_give_the_hosts_bits_whatever_the_order(mx, kind: str) -> None:
     there = [model for model in found["models"] if "calls" in model]
     assert {model["model"] for model in there} >= {"digits_cnn", "half_cnn", "module_mlp", "transformer", "wide_deep"}
     for model in there:
-        assert model["calls"] >= 4 * 8 and model["nodes"] > 0 and model["pairs"] > 100, model
+        assert model["calls"] >= 4 * 8 and model["nodes"] > 0, model
+        assert model["pairs"] > 100 or DEVICE_KIND != "sim", model
         assert model["violations"] == [], model
 
 
@@ -53,6 +54,8 @@ def test_sixteen_threads_share_the_memory_of_a_device(mx) -> None:
 
 def test_an_engine_that_forgot_its_events_would_be_noticed(mx) -> None:
     """The same run on devices that ignore waits: wrong values, or work that nothing orders."""
+    if DEVICE_KIND != "sim":
+        pytest.skip("needs the controls of simulated devices")
     command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "5", "transformer"]
     done = run(command, 120, {"MXNET_ENGINE_TYPE": ASYNC[0], "MXRT_SIM_IGNORE_WAITS": "1"})
     assert done.returncode != 0 or last_json(done)["models"][0]["violations"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ASYNC, last_json, run_python
+from support import ASYNC, DEVICE_KIND, last_json, run_python
 
 
 @pytest.mark.parametrize("kind", ASYNC)
@@ -68,9 +68,10 @@ def test_the_profile_shows_what_devices_did_and_when(mx, tmp_path: Path) -> None
         env={"MXNET_ENGINE_TYPE": ASYNC[0]},
     )
     text, device, names, spans, lanes = last_json(done)
-    assert "device\n====" in text and "dot @sim(0)" in text
-    assert device["dot @sim(0)"]["Count"] == 3 and 0 < device["dot @sim(0)"]["Min"] <= device["dot @sim(0)"]["Avg"]
-    assert {"sim(0)", "sim(1)"} <= set(names)
+    assert "device\n====" in text and f"dot @{DEVICE_KIND}(0)" in text
+    dot = device[f"dot @{DEVICE_KIND}(0)"]
+    assert dot["Count"] == 3 and 0 < dot["Min"] <= dot["Avg"]
+    assert {f"{DEVICE_KIND}(0)", f"{DEVICE_KIND}(1)"} <= set(names)
     dots = [span for span in spans if span["name"] == "dot"]
-    assert len(dots) == 3 and all(lanes[str(span["pid"])] == "sim(0)" and span["dur"] > 0 for span in dots)
+    assert len(dots) == 3 and all(lanes[str(span["pid"])] == f"{DEVICE_KIND}(0)" and span["dur"] > 0 for span in dots)
     assert all(span["args"]["submitted_us"] <= span["ts"] and not span["args"]["failed"] for span in dots)

@@ -39,6 +39,7 @@ COMMANDS = (
         "mxrt.tune",
     ),
     Command("im2rec", "lists of images, and files of records made of them, as MXNet's tool", "mxrt.im2rec"),
+    Command("doctor", "GPUs: what was found, and what is missing and why", "mxrt._doctor"),
     Command("info", "versions, processor, engine and settings, for a report", "mxrt._info"),
 )
 

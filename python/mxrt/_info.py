@@ -10,6 +10,7 @@ import sys
 import numpy
 
 from . import __version__, _mxrt
+from ._doctor import gpu_rows
 from .base import MXNetError
 
 
@@ -52,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
             ("cores", f"{facts['cores']} used, {os.cpu_count()} in the machine"),
             ("engine", facts["engine"]),
             ("operators", str(facts["operators"])),
+            *gpu_rows(),
         ]
     rows += _set_variables()
     for key, value in rows:

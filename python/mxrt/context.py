@@ -148,7 +148,11 @@ def cpu_pinned(device_id: int = 0) -> Context:
 
 
 def gpu(device_id: int = 0) -> Context:
-    """A GPU context. This build has no driver for GPUs; ``MXRT_SIM_GPUS=2`` simulates two."""
+    """A GPU context, for arrays and copies: no operator has a kernel for GPUs yet.
+
+    ``MXRT_SIM_GPUS=2`` simulates two GPUs, which run all operators on the CPU. Without a GPU the
+    first array raises ``mx.base.MXNetDeviceError``, which says why; so does ``mxrt doctor``.
+    """
     return Context("gpu", device_id)
 
 
@@ -162,7 +166,11 @@ def sim(device_id: int = 0) -> Context:
 
 
 def num_gpus() -> int:
-    """How many GPUs there are: none, but for those that ``MXRT_SIM_GPUS`` simulates."""
+    """How many GPUs there are; 0 without a driver. Opens the CUDA driver, but uses no GPU.
+    ``MXRT_SIM_GPUS`` simulates some.
+
+    A process may fork after this, but its children cannot use GPUs then.
+    """
     return _mxrt.device_count("gpu")
 
 

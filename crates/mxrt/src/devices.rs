@@ -1,5 +1,7 @@
 //! The kinds of devices beside the CPU: one row each.
 
+use mxrt_cuda::CudaDriver;
+pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries};
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::Driver;
 use mxrt_sim::{Mode, SimConfig, SimDriver};
@@ -14,14 +16,49 @@ struct Row {
 /// A new device is a crate that implements `Driver` and `Device`, and a row here.
 static DEVICES: &[Row] = &[
     Row { kind: DeviceKind::SIM, driver: |s| s.sim.driver(DeviceKind::SIM, s.sim.devices) },
-    Row { kind: DeviceKind::GPU, driver: |s| s.sim.driver(DeviceKind::GPU, s.sim.gpus) },
+    Row { kind: DeviceKind::GPU, driver: gpus },
 ];
 
+/// The GPUs: simulated ones where they were asked for, else those of the CUDA driver.
+fn gpus(settings: &DeviceSettings) -> Arc<dyn Driver> {
+    match settings.sim.gpus {
+        0 => CudaDriver::new(settings.cuda),
+        simulated => settings.sim.driver(DeviceKind::GPU, simulated),
+    }
+}
+
 /// The settings of devices.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct DeviceSettings {
     /// of simulated devices
     pub sim: SimSettings,
+    /// whether the CUDA driver is looked for when a GPU is first asked for
+    pub cuda: bool,
+}
+
+impl Default for DeviceSettings {
+    fn default() -> Self {
+        DeviceSettings { sim: SimSettings::default(), cuda: true }
+    }
+}
+
+impl DeviceSettings {
+    /// What is known of driver and GPUs. Opens the driver, but uses no GPU.
+    pub fn gpu_status(&self) -> DriverStatus {
+        match self.sim.gpus {
+            0 => mxrt_cuda::status(&CudaDriver::new(self.cuda)),
+            n => {
+                let reason = Some(format!("GPUs are simulated (MXRT_SIM_GPUS={n})"));
+                DriverStatus { version: None, gpus: Vec::new(), reason }
+            }
+        }
+    }
+
+    /// The kinds whose devices are simulated.
+    pub fn simulated(&self) -> impl Iterator<Item = DeviceKind> {
+        let gpus = (self.sim.gpus > 0).then_some(DeviceKind::GPU);
+        [DeviceKind::SIM].into_iter().chain(gpus)
+    }
 }
 
 /// Simulated devices: they compute on the CPU, later, in other threads, in any order that events

@@ -28,18 +28,51 @@ pub(crate) fn device(py: Python<'_>, (name, number): (&str, i32)) -> PyResult<De
     found.map_err(|e| errors::from_op(py, &e))
 }
 
-/// DLPack's numbers of the devices that it has no kind for: all of this process, one kind behind
-/// the other.
+/// DLPack's numbers of the devices that it has no kind for: all simulated ones of this process, one
+/// kind behind the other.
 fn numbered(engine: &'static Engine) -> impl Iterator<Item = DeviceId> {
-    devices::kinds().flat_map(|kind| (0..engine.device_count(kind)).map(move |i| DeviceId::new(kind, i as u16)))
+    let kinds: Vec<DeviceKind> = runtime::environment().map_or(Vec::new(), |s| s.devices.simulated().collect());
+    kinds.into_iter().flat_map(|kind| (0..engine.device_count(kind)).map(move |i| DeviceId::new(kind, i as u16)))
 }
 
-pub(crate) fn number_of(engine: &'static Engine, device: DeviceId) -> i32 {
-    numbered(engine).position(|d| d == device).map_or(-1, |number| number as i32)
+/// `None`: it is a GPU of CUDA's, which DLPack knows.
+pub(crate) fn number_of(engine: &'static Engine, device: DeviceId) -> Option<i32> {
+    numbered(engine).position(|d| d == device).map(|number| number as i32)
 }
 
 pub(crate) fn with_number(engine: &'static Engine, number: i32) -> Option<DeviceId> {
     numbered(engine).nth(usize::try_from(number).ok()?)
+}
+
+/// The GPU that another library of CUDA calls by this number.
+pub(crate) fn gpu_with_number(number: i32) -> Option<DeviceId> {
+    let simulated = runtime::environment().is_ok_and(|s| s.devices.simulated().any(|kind| kind == DeviceKind::GPU));
+    let number = u16::try_from(number).ok().filter(|_| !simulated)?;
+    Some(DeviceId::new(DeviceKind::GPU, number))
+}
+
+/// What is known of driver and GPUs, for `mxrt info` and `mxrt doctor`: the version of CUDA that the
+/// driver serves, of each GPU name, compute capability and bytes of memory, and why there are none.
+/// Uses no GPU.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(crate) fn gpu_status(py: Python<'_>) -> PyResult<(Option<i32>, Vec<(String, (i32, i32), usize)>, Option<String>)> {
+    let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
+    let found = py.detach(|| settings.devices.gpu_status());
+    let gpus = found.gpus.into_iter().map(|gpu| (gpu.name, gpu.capability, gpu.memory)).collect();
+    Ok((found.version, gpus, found.reason))
+}
+
+/// The optional libraries of CUDA, looked for in these folders first: name, path, version, and why
+/// there is none. Opens them.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(crate) fn gpu_libraries(
+    py: Python<'_>,
+    folders: Vec<String>,
+) -> Vec<(&'static str, Option<String>, Option<String>, Option<String>)> {
+    let found = py.detach(|| devices::libraries(&folders));
+    found.into_iter().map(|l| (l.name, l.path, l.version, l.reason)).collect()
 }
 
 /// How many devices of a kind there are. Does not start the engine.
@@ -47,7 +80,8 @@ pub(crate) fn with_number(engine: &'static Engine, number: i32) -> Option<Device
 pub(crate) fn device_count(py: Python<'_>, name: &str) -> PyResult<usize> {
     let kind = kind(name).map_err(|e| errors::from_op(py, &e))?;
     let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
-    Ok(settings.engine.drivers.iter().find(|driver| driver.kind() == kind).map_or(0, |driver| driver.count()))
+    let driver = settings.engine.drivers.iter().find(|driver| driver.kind() == kind);
+    Ok(py.detach(|| driver.map_or(0, |driver| driver.count())))
 }
 
 /// Memory of a device, in bytes.

@@ -51,7 +51,9 @@ mod _mxrt {
         next_custom_call, take_custom_call,
     };
     #[pymodule_export]
-    use crate::devices::{device_count, device_kinds, device_stats, set_device_limit, trim_device};
+    use crate::devices::{
+        device_count, device_kinds, device_stats, gpu_libraries, gpu_status, set_device_limit, trim_device,
+    };
     #[pymodule_export]
     use crate::dlpack::{dlpack_device, export_dlpack, import_dlpack, share_numpy};
     #[pymodule_export]

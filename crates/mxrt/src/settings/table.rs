@@ -33,6 +33,7 @@ pub(super) enum Wrong {
 const CPU: &str = "Threads and memory";
 const MODELS: &str = "Models";
 const OPERATORS: &str = "Engine";
+const GPUS: &str = "GPUs";
 const SIM: &str = "Simulated devices";
 
 /// What [`super::Settings::from_environment`] reads, in this order.
@@ -217,6 +218,21 @@ pub static SETTINGS: &[Setting] = &[
         subject: MODELS,
         read: |to, text| {
             to.settings.plans.kernel.tuned = Some(tuned(text).map_err(because)?);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_CUDA",
+        expects: "0 or 1",
+        default: "1",
+        doc: "0: the CUDA driver is never opened, and there are no GPUs.",
+        subject: GPUS,
+        read: |to, text| {
+            to.settings.devices.cuda = match text {
+                "0" => false,
+                "1" => true,
+                _ => return Err(Wrong::Unexpected),
+            };
             Ok(())
         },
     },

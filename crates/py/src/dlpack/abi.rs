@@ -22,6 +22,8 @@ pub const COPIED: u64 = 2;
 
 /// Memory of the host.
 pub const CPU: i32 = 1;
+/// Memory of a GPU of CUDA's.
+pub const CUDA: i32 = 2;
 /// Memory of the host that is page-locked for CUDA.
 pub const CUDA_HOST: i32 = 3;
 /// Devices that DLPack gives no number of their own.

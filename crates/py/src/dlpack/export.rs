@@ -121,12 +121,15 @@ fn capsule<M: Form>(py: Python<'_>, shared: Shared, device: Device, flags: u64) 
     }
 }
 
-/// DLPack's kind and number of the device of an array. No device that this build has is known to
-/// others.
+/// DLPack's kind and number of the device of an array. Simulated devices are known to no other
+/// library.
 fn device(engine: &'static Engine, context: Context) -> Device {
     match context.device() {
         None => Device { kind: abi::CPU, number: 0 },
-        Some(device) => Device { kind: abi::EXTENSION, number: number_of(engine, device) },
+        Some(device) => match number_of(engine, device) {
+            Some(number) => Device { kind: abi::EXTENSION, number },
+            None => Device { kind: abi::CUDA, number: device.index().into() },
+        },
     }
 }
 

@@ -128,6 +128,7 @@ fn place(device: Device) -> PyResult<Option<DeviceId>> {
     }
     let known = match device.kind {
         abi::EXTENSION => devices::with_number(runtime::runtime()?.engine, device.number),
+        abi::CUDA => devices::gpu_with_number(device.number),
         _ => None,
     };
     known.map(Some).ok_or_else(|| {

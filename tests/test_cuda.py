@@ -1,0 +1,187 @@
+"""GPUs, on a machine without one: children find a stand-in for the CUDA driver
+(crates/cuda-standin), or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from support import ASYNC, ROOT, mxrt, run, run_python, standin
+
+pytestmark = pytest.mark.skipif("MXRT_TEST_DEVICES" in os.environ, reason="the others of this run are children of it")
+
+# Where the host can address the memory of the stand-in, its operators run there.
+HOST_MEMORY = {"STANDIN_HOST_MEMORY": "1", "STANDIN_DELAY_US": "20"}
+
+
+@pytest.fixture(scope="session")
+def gpus() -> dict[str, str]:
+    """Variables for a child that finds two GPUs."""
+    return standin()
+
+
+def test_the_cpu_needs_nothing_of_cuda(mx, gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx
+
+        def libraries():
+            with open("/proc/self/maps") as maps:
+                return sorted({line.split()[-1] for line in maps if "libcuda" in line or "libmxrt_standin" in line})
+
+        x = mx.nd.ones((2, 2))
+        assert (mx.nd.dot(x, x) + 1).asnumpy().tolist() == [[3, 3], [3, 3]]
+        net = mx.sym.exp(mx.sym.var("x")).bind(mx.cpu(), {"x": x}).forward()
+        y = mx.nd.from_dlpack(x.__dlpack__()) + mx.nd.ones((2, 2), ctx=mx.sim(0)).as_in_context(mx.cpu())
+        mx.runtime.Features(), mx.runtime.info(), mx.nd.waitall()
+        before = libraries()
+        count = mx.num_gpus()
+        print(before, count, len(libraries()))
+        """,
+        env=gpus,
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[] 2 1", 0, "")
+
+
+def test_memory_and_copies(mx, gpus) -> None:
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        values = np.random.default_rng(1).integers(0, 255, (5 << 20) + 3).astype(np.float32)
+        there = mx.nd.array(values, ctx=mx.gpu(0))
+        other = there[1:].as_in_context(mx.gpu(1))
+        assert np.array_equal(other.asnumpy(), values[1:]) and other.context == mx.gpu(1)
+        assert np.array_equal(there.as_in_context(mx.sim(0)).asnumpy(), values)
+        assert mx.nd.zeros((2, 2), ctx=mx.gpu(0)).asnumpy().tolist() == [[0, 0], [0, 0]]
+        free, total = mx.context.gpu_memory_info(0)
+        assert total == 64 << 20 and total - free >= values.nbytes
+        assert there.__dlpack_device__() == (2, 0) and other.__dlpack_device__() == (2, 1)
+        print("done")
+        """,
+        env={**gpus, "STANDIN_MEMORY_MB": "64"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")
+
+
+@pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
+def test_an_operator_without_a_kernel_fails_at_the_call(kind: str, gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx
+        x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.gpu(1))
+        net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.var("data")), mx.sym.var("data"))
+        calls = {"_plus_scalar": lambda: x + 1, "softmax": lambda: mx.nd.softmax(x), "": lambda: net(x)}
+        for name, call in calls.items():
+            try:
+                call()
+                print("not raised", name)
+            except mx.base.MXNetNotImplementedError as error:
+                text = str(error)
+                assert f"{name} has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
+        mx.nd.waitall()
+        print((x.as_in_context(mx.cpu()) + 1).asnumpy().tolist())
+        """,
+        env={**gpus, "MXNET_ENGINE_TYPE": kind},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[[2.0, 3.0], [4.0, 5.0]]", 0, "")
+
+
+def test_doctor_says_what_is_there_and_why_something_is_not(mx, gpus) -> None:
+    done = mxrt("doctor", env=gpus)
+    assert done.returncode == 0, done.stderr
+    assert "serves CUDA 13.0" in done.stdout and "gpu(1)        simulated GPU, compute capability 9.0" in done.stdout
+    for library in ("NVRTC", "cuBLASLt", "cuDNN"):
+        assert library in done.stdout
+    for env, words in (
+        ({**gpus, "CUDA_VISIBLE_DEVICES": ""}, "none: all GPUs are hidden by CUDA_VISIBLE_DEVICES=''"),
+        ({**gpus, "MXRT_CUDA": "0"}, "none: GPUs are switched off by MXRT_CUDA=0"),
+        ({**gpus, "STANDIN_INIT": "100"}, "none: the driver finds no GPU"),
+        ({"MXRT_SIM_GPUS": "2"}, "none: GPUs are simulated (MXRT_SIM_GPUS=2)"),
+    ):
+        for command in ("doctor", "info"):
+            assert words in mxrt(command, env=env).stdout, (command, env)
+    assert "gpu(0)" in mxrt("info", env=gpus).stdout
+
+
+def test_a_process_that_counted_gpus_may_fork(gpus) -> None:
+    done = run_python(
+        """
+        import os, mxrt as mx
+        mx.nd.ones((2,)).wait_to_read()
+        count = mx.num_gpus()
+        child = os.fork()
+        if child == 0:
+            good = (mx.nd.ones((2,)) + 1).asnumpy().tolist() == [2, 2] and mx.num_gpus() == count
+            try:
+                mx.nd.array([1, 2], ctx=mx.gpu(0))
+                good = False
+            except mx.base.MXNetDeviceError as error:
+                good = good and "before this process was forked" in str(error) and "spawn" in str(error)
+            os._exit(0 if good else 3)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), mx.nd.array([1, 2], ctx=mx.gpu(0)).asnumpy().tolist())
+        """,
+        env=gpus,
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("0 [1.0, 2.0]", 0, "")
+
+
+def test_a_child_that_was_forked_before_may_use_gpus(gpus) -> None:
+    done = run_python(
+        """
+        import os, mxrt as mx
+        mx.nd.ones((2,)).wait_to_read()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if mx.nd.array([1, 2], ctx=mx.gpu(1)).asnumpy().tolist() == [1, 2] else 3)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """,
+        env=gpus,
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("0", 0, "")
+
+
+def test_a_consumers_stream_may_be_dead_and_its_capsule_late(gpus) -> None:
+    done = run_python(
+        """
+        import gc, mxrt as mx
+        x = mx.nd.array([1, 2, 3], ctx=mx.gpu(0))
+        try:
+            (x.as_in_context(mx.gpu(1))).__dlpack__(stream=0x7F5A00001234)
+            print("accepted")
+        except mx.base.MXNetDeviceError as error:
+            assert "gpu(1)" in str(error) and "400" in str(error), error
+        held = [x.__dlpack__(stream=stream) for stream in (None, 1, 2, -1)]
+        before = mx.gpu(0).memory_info()["in_use"]
+        del x
+        mx.nd.waitall()
+        assert mx.gpu(0).memory_info()["in_use"] == before
+        del held
+        gc.collect()
+        mx.nd.waitall()
+        assert mx.gpu(0).memory_info()["in_use"] < before
+        last = mx.nd.array([1], ctx=mx.gpu(0)).__dlpack__()
+        print("done")
+        """,
+        env={**gpus, "STANDIN_DELAY_US": "50000", "MXNET_ENGINE_TYPE": ASYNC[0]},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ASYNC)
+def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kind: str, gpus) -> None:
+    """Their kernels are the host's, and run as functions in the streams of the driver."""
+    files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange", "device_models"]
+    left_out = "full_size or update_of_all or sixteen"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
+    command += [str(ROOT / "tests" / f"test_{name}.py") for name in files]
+    command += ["-k", f"not ({left_out})" if kind == ASYNC[0] else f"not ({left_out} or hosts_bits)"]
+    env = {**gpus, **HOST_MEMORY, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": kind}
+    env |= {"PYTEST_XDIST_WORKER": f"gpu-{kind}", "PYTEST_ADDOPTS": ""}
+    done = run(command, 590, env)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "passed" in done.stdout
