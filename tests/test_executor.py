@@ -407,3 +407,24 @@ def test_an_executor_that_has_not_run_shows_what_a_reshaped_one_computed(mx) -> 
     own = executor.forward(x=mx.nd.full((3, 2), 4))[0]
     smaller.forward(x=mx.nd.ones((2, 2)))
     assert own.asnumpy().tolist() == [[8, 8]] * 3
+
+
+def test_a_graph_is_described_as_by_mxnet(mx) -> None:
+    norm = mx.sym.BatchNorm(mx.sym.var("a"), name="bn", fix_gamma=False)
+    lines = mx.sym.Group([norm[0], mx.sym.relu(norm[0], name="r")]).debug_str().splitlines()
+    assert lines[:3] == ["Symbol Outputs:", "\toutput[0]=bn(0)", "\toutput[1]=r(0)"]
+    assert lines[3:8] == [
+        f"Variable:{name}" for name in ("a", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var")
+    ]
+    assert lines[8:11] == ["-" * 20, "Op:BatchNorm, Name=bn", "Inputs:"]
+    assert lines[11] == "\targ[0]=a(0) version=0" and lines[15] == "\targ[4]=bn_moving_var(0) version=1"
+    assert lines[16:] == ["Attrs:", "\tfix_gamma=False", "-" * 20, "Op:relu, Name=r", "Inputs:", "\targ[0]=bn(0)"]
+    assert mx.sym.var("a").debug_str() == "Variable:a\n"
+
+
+def test_a_reshape_that_changes_other_arrays_is_refused(mx) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    executor = symbol.simple_bind(mx.cpu(), data=(2, 3))
+    for kind in (AssertionError, mx.base.MXNetError):
+        with pytest.raises(kind, match="partial_shaping=True"):
+            executor.reshape(data=(2, 2))

@@ -323,3 +323,26 @@ def test_files_that_are_not_local_are_fetched_by_fsspec(mx, csv: Path, monkeypat
     assert not os.path.exists(copies)
     with pytest.raises(mx.base.MXNetError, match=r"'memory://missing.csv' cannot be fetched: FileNotFoundError"):
         mx.io.CSVIter("memory://missing.csv", (2, 2), batch_size=2)
+
+
+def test_an_iterator_of_a_program_defines_what_its_batches_have(mx) -> None:
+    class Twice(mx.io.DataIter):
+        left = 2
+
+        def iter_next(self) -> bool:
+            self.left -= 1
+            return self.left >= 0
+
+        def getdata(self):
+            return [mx.nd.ones((1, 2))]
+
+    batches = list(Twice(1))
+    assert [batch.data[0].shape for batch in batches] == [(1, 2)] * 2
+    assert [(batch.label, batch.pad, batch.index) for batch in batches] == [(None, None, None)] * 2
+    assert list(mx.io.DataIter()) == []
+
+
+def test_an_ndarrayiter_says_where_it_is(mx) -> None:
+    rows = mx.io.NDArrayIter({"a": np.zeros((5, 2)), "b": np.zeros((5, 1))}, np.arange(5), batch_size=2)
+    assert rows.num_source == 3 and [values.shape for values in rows.data_list] == [(5, 2), (5, 1), (5,)]
+    assert [rows.cursor, *[rows.cursor for _ in rows]] == [-2, 0, 2, 4]

@@ -111,3 +111,9 @@ def test_what_cannot_be_a_metric_is_refused(mx) -> None:
         mx.metric.MAE().update([mx.nd.zeros(1), mx.nd.zeros(1)], [mx.nd.zeros(1)])
     with pytest.raises(ValueError, match="binary"):
         mx.metric.F1().update(mx.nd.array([0, 1, 2]), mx.nd.zeros((3, 2)))
+
+
+def test_text_of_a_metric_shows_plain_numbers(mx) -> None:
+    metric = mx.metric.np(lambda label, pred: np.float64(0.5), name="half")
+    metric.update([mx.nd.zeros(1)], [mx.nd.zeros(1)])
+    assert str(metric) == "EvalMetric: {'half': 0.5}"

@@ -392,3 +392,18 @@ def test_no_more_batches_are_read_than_by_mxnet(mx) -> None:
         run = Numbered(mx, 9)
         read(run)
         assert run.events == ["read 0", "read 1", "read 2"]
+
+
+def test_attributes_that_programs_read_are_those_of_mxnet(mx, module) -> None:
+    net = mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax")
+    other = mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)], fixed_param_names=["data"])
+    assert other._context == [mx.cpu(0), mx.cpu(0)] and other._fixed_param_names == ["data"]
+    buckets = mx.mod.BucketingModule(lambda key: (net, ["data"], ["softmax_label"]), 3)
+    buckets.bind([("data", (1, 3))], [("softmax_label", (1,))], for_training=False)
+    assert buckets._curr_bucket_key == 3
+    buckets.switch_bucket(2, [("data", (1, 2))], [("softmax_label", (1,))])
+    assert buckets._curr_bucket_key == 2
+    with pytest.warns(DeprecationWarning):
+        old = mx.model.FeedForward(net, epoch_size=4, learning_rate=0.1)
+    assert old.epoch_size == 4 and old.kwargs == {"learning_rate": 0.1} and old.optimizer == "sgd"
+    assert isinstance(old.initializer, mx.init.Uniform)

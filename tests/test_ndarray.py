@@ -345,3 +345,11 @@ def test_zipfian_draws_follow_their_distribution(mx) -> None:
     drawn, expected, of_drawn = symbol.eval(true=true)
     np.testing.assert_allclose(expected.asnumpy(), want[[3, 0]], rtol=1e-12)
     np.testing.assert_allclose(of_drawn.asnumpy(), want[drawn.asnumpy()], rtol=1e-12)
+
+
+def test_a_histogram_over_all_values_is_that_of_numpy(mx) -> None:
+    found = mx.nd.histogram(mx.nd.array([0, 1, 1, 4]), 2)
+    assert isinstance(found, tuple) and [part.dtype for part in found] == [np.float32, np.float32]
+    assert [part.asnumpy().tolist() for part in found] == [[3, 1], [0, 2, 4]]
+    counts, edges = mx.nd.histogram(mx.nd.array([0, 1, 1, 4]), 2, range=(0, 2))
+    assert counts.asnumpy().tolist() == [1, 2] and edges.asnumpy().tolist() == [0, 1, 2]

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["Executor"]
 
 
+class UnspecifiedShapeError(MXNetShapeError, AssertionError):
+    """``reshape`` would change the shape of an array that it was not told of."""
+
+
 class Executor:
     """Runs a symbol on arrays that stay with it.
 
@@ -255,7 +259,7 @@ class Executor:
         if array.shape == shape:
             return array
         if not may_change:
-            raise AssertionError(
+            raise UnspecifiedShapeError(
                 f"Shape of unspecified array arg:{name} changed. This can cause the new executor to not share "
                 "parameters with the old one. Please check for error in network. If this is intended, set "
                 "partial_shaping=True to suppress this warning."

@@ -110,6 +110,8 @@ class FeedForward:
         begin_epoch: int = 0,
         **kwargs: Any,
     ) -> None:
+        from .initializer import Uniform
+
         warnings.warn(
             "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
             DeprecationWarning,
@@ -119,6 +121,10 @@ class FeedForward:
         self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx or [cpu()])
         self.num_epoch = num_epoch
         self.begin_epoch = begin_epoch
+        self.epoch_size = epoch_size
+        self.optimizer = optimizer
+        self.initializer = Uniform(0.01) if initializer is None else initializer
+        self.kwargs = kwargs
         self.numpy_batch_size = numpy_batch_size
         arguments = set(symbol.list_arguments())
         # Files of whole networks may be used for parts of them.

@@ -11,8 +11,17 @@ from typing import Any, NoReturn
 from ..base import MXNetNotImplementedError, no_training
 from ..context import Context
 from ..ndarray import NDArray, array, slice_axis
+from .parameter import shape_is_known
 
-__all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_and_load", "split_data"]
+__all__ = [
+    "check_sha1",
+    "clip_global_norm",
+    "download",
+    "replace_file",
+    "shape_is_known",
+    "split_and_load",
+    "split_data",
+]
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:

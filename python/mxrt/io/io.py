@@ -101,25 +101,27 @@ class DataIter:
     def __next__(self) -> DataBatch:
         return self.next()
 
+    # As in MXNet, a subclass defines what its batches have; the others are None.
+
     def iter_next(self) -> bool:
         """Goes to the next batch; whether there is one."""
-        raise NotImplementedError
+        return False
 
     def getdata(self) -> Any:
         """Data of the current batch."""
-        raise NotImplementedError
+        return None
 
     def getlabel(self) -> Any:
         """Labels of the current batch."""
-        raise NotImplementedError
+        return None
 
     def getindex(self) -> Any:
         """Numbers of the samples of the current batch."""
         return None
 
-    def getpad(self) -> int:
+    def getpad(self) -> int | None:
         """How many samples of the current batch only fill it up."""
-        raise NotImplementedError
+        return None
 
 
 class _BatchHolder(DataIter):
@@ -254,6 +256,23 @@ class NDArrayIter(DataIter):
             DataDesc(name, (self.batch_size, *values.shape[1:]), values.dtype.type, self.layout)
             for name, values in arrays
         ]
+
+    # Names of MXNet that programs read.
+
+    @property
+    def data_list(self) -> list[np.ndarray[Any, Any]]:
+        """The arrays of data, and of labels."""
+        return [values for _, values in [*self.data, *self.label]]
+
+    @property
+    def num_source(self) -> int:
+        """How many arrays there are."""
+        return len(self.data) + len(self.label)
+
+    @property
+    def cursor(self) -> int:
+        """The first row of the current batch; ``-batch_size`` before the first one."""
+        return self._cursor - self.batch_size
 
     @property
     def provide_data(self) -> list[DataDesc]:

@@ -75,7 +75,10 @@ class EvalMetric:
         self.reset()
 
     def __str__(self) -> str:
-        return f"EvalMetric: {dict(self.get_name_value())}"
+        plain = {
+            name: value.item() if isinstance(value, numpy.generic) else value for name, value in self.get_name_value()
+        }
+        return f"EvalMetric: {plain}"
 
     def get_config(self) -> dict[str, Any]:
         """What ``create`` needs to make the metric again."""

@@ -22,7 +22,7 @@ class ContextMethods:
     _symbol: Symbol
     _arguments: list[str]
     _contexts: list[Context]
-    _context: Context
+    _first_context: Context
     _work_loads: list[float]
     _state_names: list[str]
     # For every state the arrays of all contexts.
@@ -41,7 +41,7 @@ class ContextMethods:
     def _parts(self, inputs: dict[str, NDArray]) -> list[dict[str, NDArray]]:
         """The inputs of every context."""
         if len(self._contexts) == 1:
-            return [{name: array.as_in_context(self._context) for name, array in inputs.items()}]
+            return [{name: array.as_in_context(self._first_context) for name, array in inputs.items()}]
         axes = {name: self._axis(name) for name in inputs}
         return [
             {name: part_of(array, axes[name], part, context) for name, array in inputs.items()}

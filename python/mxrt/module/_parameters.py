@@ -24,7 +24,7 @@ class ParameterMethods:
     """Methods of :class:`mxrt.mod.Module` for arguments other than inputs, and auxiliary states."""
 
     _symbol: Symbol
-    _context: Context
+    _first_context: Context
     _arguments: list[str]
     _data_names: list[str]
     _label_names: list[str]
@@ -91,7 +91,7 @@ class ParameterMethods:
                 need = shapes.get(name) or ()
                 if need and not _fits(need, value.shape):
                     wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
-                taken[name] = value.copyto(self._context)
+                taken[name] = value.copyto(self._first_context)
         if wrong or (missing and not allow_missing):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
@@ -150,7 +150,7 @@ class ParameterMethods:
                 return held[name]
         if not shape or 0 in shape:
             raise MXNetShapeError(f"the shape of '{name}' is not known, so that it cannot be left out; give its value")
-        return nd.zeros(shape, ctx=self._context)
+        return nd.zeros(shape, ctx=self._first_context)
 
     def init_params(
         self,
@@ -185,7 +185,7 @@ class ParameterMethods:
                 continue
             if not shape or 0 in shape:
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
-            given[name] = nd.empty(shape, ctx=self._context)
+            given[name] = nd.empty(shape, ctx=self._first_context)
             make(InitDesc(name, attrs.get(name)), given[name])
         self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
 

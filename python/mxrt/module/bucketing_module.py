@@ -172,6 +172,11 @@ class BucketingModule(BaseModule):
         return self._module
 
     @property
+    def _curr_bucket_key(self) -> Any:
+        module = getattr(self._mine, "module", self._current)
+        return next((key for key, one in list(self._buckets.items()) if one is module), None)
+
+    @property
     def _module(self) -> Module:
         """The module that this thread used last."""
         found: Module | None = getattr(self._mine, "module", self._current)

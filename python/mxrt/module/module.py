@@ -77,7 +77,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         contexts = [context] if isinstance(context, Context) else list(context or [cpu()])
         host = next((one for one in contexts if one._is_host()), None)
         self._contexts: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
-        self._context: Context = self._contexts[0]
+        self._first_context: Context = self._contexts[0]
         self._work_loads = list(work_load_list or [1] * len(contexts))
         if len(self._work_loads) != len(contexts):
             raise MXNetValueError(
@@ -113,6 +113,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         # For every output the arrays of all contexts.
         self._outputs: list[list[NDArray]] | None = None
         self._group2ctxs = group2ctxs
+        self._fixed_param_names = list(fixed_param_names or [])
         self._output_axes = batch_axes(symbol) if len(contexts) > 1 else []
         self._mine = threading.local()
         self._monitored: list[Executor] = []
@@ -156,6 +157,12 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         return module
 
     # ---- what it is ------------------------------------------------------------------------------
+
+    # Names of MXNet that programs read.
+
+    @property
+    def _context(self) -> list[Context]:
+        return self._contexts
 
     @property
     def symbol(self) -> Symbol:
@@ -332,7 +339,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         for description in self._data_shapes:
             value = found.get(description.name)
             if isinstance(value, np.ndarray):
-                value = nd.array(value, self._context, description.dtype)
+                value = nd.array(value, self._first_context, description.dtype)
             if not isinstance(value, NDArray):
                 raise MXNetTypeError(
                     f"Module.forward: input '{description.name}': got {type(value).__name__}, wanted an NDArray or a "

@@ -220,14 +220,19 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
 
 
 def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Any:
-    """Counts of values per bin, and the edges of the bins."""
+    """Counts of values per bin, and the edges of the bins.
+
+    With a number of `bins` and no `range`, from the smallest to the largest value, counts are
+    float32.
+    """
     _check_array(a, "histogram", "a")
     if isinstance(bins, NDArray):
         return _mxrt.invoke("_histogram", (a, bins))
     if not isinstance(bins, (int, np.integer)):
         raise ValueError("bins argument should be either an integer or an NDArray")
     if range is None:
-        range = (a.min().asscalar(), a.max().asscalar())
+        # MXNet leaves this to numpy, and its results have these types then.
+        return tuple(array(part) for part in np.histogram(a.asnumpy(), int(bins)))
     limits = (float(range[0]), float(range[1]))
     return _mxrt.invoke("_histogram", (a,), {"bin_cnt": int(bins), "range": limits})
 

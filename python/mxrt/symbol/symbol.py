@@ -108,8 +108,10 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
             self._set_one_attr(key, value)
 
     def debug_str(self) -> str:
-        """The graph as text, one operator a line."""
-        return self._text()
+        """The graph as text, as MXNet writes it."""
+        from ._files import described
+
+        return described(self.tojson(remove_amp_cast=False))
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
         """Writes the graph to a file, as MXNet 1.9.1 does; see :meth:`tojson`."""
