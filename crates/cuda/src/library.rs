@@ -16,11 +16,14 @@ pub struct LibraryStatus {
     pub reason: Option<String>,
 }
 
+/// Looks a function of a library up by its name; null if there is none.
+type Find<'a> = &'a dyn Fn(&CStr) -> *mut c_void;
+
 struct Library {
     name: &'static str,
     /// Names of the file, the newest first.
     files: &'static [&'static str],
-    version: fn(&dyn Fn(&CStr) -> *mut c_void) -> Option<String>,
+    version: fn(Find<'_>) -> Option<String>,
 }
 
 static LIBRARIES: [Library; 3] = [
@@ -37,7 +40,7 @@ static LIBRARIES: [Library; 3] = [
     },
 ];
 
-fn nvrtc_version(find: &dyn Fn(&CStr) -> *mut c_void) -> Option<String> {
+fn nvrtc_version(find: Find<'_>) -> Option<String> {
     let function = find(c"nvrtcVersion");
     if function.is_null() {
         return None;

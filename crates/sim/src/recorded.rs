@@ -66,7 +66,7 @@ impl RecorderState {
         let used = tag.accesses.iter().filter_map(|access| access.memory).chain(memory.iter().copied());
         for ptr in used {
             let block = self.blocks.range(..=ptr.0).next_back();
-            if !block.is_some_and(|(start, bytes)| ptr.0 < start + (*bytes).max(1) as u64) {
+            if block.is_none_or(|(start, bytes)| ptr.0 >= start + (*bytes).max(1) as u64) {
                 self.log.push(LogEntry::BadMemory { tag: tag.clone(), ptr });
             }
         }
