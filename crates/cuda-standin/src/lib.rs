@@ -46,7 +46,8 @@ macro_rules! api {
         /// Pointers are as the driver's documentation says.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> Code {
-            (|| -> Result<(), Code> { $body })().err().unwrap_or(0)
+            let body = || -> Result<(), Code> { $body };
+            body().err().unwrap_or(0)
         }
     )*};
 }
