@@ -21,6 +21,7 @@ LOCKS = {
     ("crates/capi/src/handles.rs", "ForkSafeRwLock"): GATE,
     ("crates/capi/src/iterators.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/profiler.rs", "ForkSafeMutex"): GATE,
+    ("crates/capi/src/profiler_objects.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/records.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/symbol.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/control_flow/compile.rs", "ForkSafeMutex"): GATE,

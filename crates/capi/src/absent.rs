@@ -57,7 +57,7 @@ absent! {
     "sparse arrays":
         MXNDArrayCreateSparseEx MXNDArrayCreateSparseEx64 MXNDArrayGetAuxNDArray
         MXNDArrayGetAuxType MXNDArrayGetDataNDArray MXNDArraySyncCheckFormat;
-    "memory shared between processes":
+    "memory shared between processes; MXNDArraySaveRawBytes gives bytes to be sent":
         MXNDArrayCreateFromSharedMem MXNDArrayCreateFromSharedMemEx MXNDArrayGetSharedMemHandle;
     "passes over graphs of NNVM":
         NNAddControlDeps NNGraphApplyPasses NNGraphCreate NNGraphFree NNGraphGetJSONAttr
@@ -66,14 +66,8 @@ absent! {
         MXCustomOpRegister;
     "functions of MXNet's time before operators; MXImperativeInvoke calls operators by name":
         MXFuncDescribe MXFuncGetInfo MXFuncInvoke MXFuncInvokeEx MXGetFunction MXListFunctions;
-    "exchange of arrays by DLPack; in Python, mx.nd.from_dlpack has it":
-        MXNDArrayCallDLPackDeleter MXNDArrayFromDLPack MXNDArrayFromDLPackEx MXNDArrayToDLPack;
-    "recording with objects of the calling program; MXSetProfilerState records operators":
-        MXProfileAdjustCounter MXProfileCreateCounter MXProfileCreateDomain MXProfileCreateEvent
-        MXProfileCreateFrame MXProfileCreateTask MXProfileDestroyHandle MXProfileDurationStart
-        MXProfileDurationStop MXProfileSetCounter MXProfileSetMarker;
-    "casts of mixed precision and the variables of a symbol as handles; in Python, mx.sym has them":
-        MXSymbolRemoveAmpCast NNSymbolListInputVariables;
+    "the variables of a symbol as handles; NNSymbolListInputNames has their names":
+        NNSymbolListInputVariables;
     "settings of the process, which mxrt reads from the environment once":
         MXGetEnv MXSetEnv;
     "hooks on the operators of a callable graph; MXExecutorSetMonitorCallback has them":

@@ -24,6 +24,11 @@ impl Error {
         Error { kind: FailureKind::NotImplemented, message: message.into() }
     }
 
+    /// An error of another kind.
+    pub(crate) fn of_kind(kind: FailureKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into() }
+    }
+
     /// An error without a kind of its own.
     pub(crate) fn plain(message: impl Into<String>) -> Error {
         Error { kind: FailureKind::Operator, message: message.into() }

@@ -5,6 +5,7 @@ use crate::engine::Pending;
 use crate::iterators::Iteration;
 use crate::model::Model;
 use crate::predict::NDList;
+use crate::profiler_objects::ProfileObject;
 use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use mxrt::ForkSafeRwLock as RwLock;
@@ -86,6 +87,14 @@ macro_rules! held {
             }
         })*
 
+        /// What a handle stands for, if it is one and was not freed.
+        pub(crate) fn kind_of(handle: *mut c_void) -> Option<&'static str> {
+            $(if <$type>::table().has(handle.addr()) {
+                return Some($name);
+            })*
+            None
+        }
+
         /// What handles with this code stand for.
         fn name_of(code: usize) -> Option<&'static str> {
             match code {
@@ -109,6 +118,7 @@ held! {
     Writer, "a writer of records", 9;
     Reader, "a reader of records", 10;
     Model, "a model", 11;
+    ProfileObject, "an object of the profiler", 12;
 }
 
 /// The objects of one kind.
@@ -121,6 +131,10 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
+    fn has(&self, number: usize) -> bool {
+        self.shard(number).read().contains_key(&number)
+    }
+
     fn shard(&self, number: usize) -> &RwLock<HashMap<usize, Arc<T>>> {
         &self.0[number / STEP % SHARDS]
     }

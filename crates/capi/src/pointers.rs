@@ -3,7 +3,8 @@
 
 use crate::border::Error;
 use crate::handles::hold;
-use mxrt::{NDArray, WatchCallback};
+use mxrt::dlpack::{CPU, Device, ElementType, Managed, Tensor};
+use mxrt::{Context, Engine, NDArray, Shared, TensorType, WatchCallback};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::Arc;
 
@@ -229,4 +230,109 @@ impl ExternalFunction {
             }
         }
     }
+}
+
+/// What a tensor of another library says of itself: the tensor, its extents and its strides.
+///
+/// # Safety
+/// `managed` points to a `DLManagedTensor`, whose parts stay while the result is used.
+pub(crate) unsafe fn tensor<'a>(managed: *mut Managed) -> Result<(Tensor, &'a [i64], Option<&'a [i64]>), Error> {
+    // SAFETY: the caller promises a tensor.
+    let tensor = unsafe { read(managed, "dlpack")? }.tensor;
+    let ndim = count(tensor.ndim, "ndim of the tensor")?;
+    // SAFETY: the tensor has one extent for each axis.
+    let extents = unsafe { list(tensor.shape, ndim, "shape of the tensor")? };
+    // SAFETY: as above, unless there are no strides.
+    let strides = if tensor.strides.is_null() { None } else { Some(unsafe { list(tensor.strides, ndim, "strides")? }) };
+    Ok((tensor, extents, strides))
+}
+
+/// A tensor of another library. Its deleter is called when this is dropped, in any thread.
+pub(crate) struct Foreign {
+    managed: usize,
+    /// of a tensor whose struct does not stay
+    copy: bool,
+}
+
+impl Foreign {
+    /// Takes a tensor over. `transient`: its struct does not stay.
+    ///
+    /// # Safety
+    /// `managed` points to a `DLManagedTensor` whose deleter is not called by other code.
+    pub(crate) unsafe fn take(managed: *mut Managed, transient: bool) -> Foreign {
+        let managed = match transient {
+            // SAFETY: contract.
+            true => Box::into_raw(Box::new(unsafe { managed.read() })),
+            false => managed,
+        };
+        Foreign { managed: managed.expose_provenance(), copy: transient }
+    }
+
+    /// An array in the memory of the tensor.
+    ///
+    /// # Safety
+    /// As for [`NDArray::from_shared`], until the deleter is called.
+    pub(crate) unsafe fn share(
+        self,
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        start: *mut u8,
+    ) -> Result<NDArray, Error> {
+        // SAFETY: contract; the owner calls the deleter when it is dropped.
+        Ok(unsafe { NDArray::from_shared(engine, context, tensor, (start, true), Box::new(self))? })
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let managed: *mut Managed = std::ptr::with_exposed_provenance_mut(self.managed);
+        // SAFETY: the tensor was taken over, so that its deleter is called here alone. A copy of the
+        // struct is ours.
+        unsafe {
+            if let Some(delete) = (*managed).deleter {
+                delete(managed);
+            }
+            if self.copy {
+                drop(Box::from_raw(managed));
+            }
+        }
+    }
+}
+
+/// A tensor for another library, and what it needs. The first field is the one that crosses.
+#[repr(C)]
+struct Exported {
+    managed: Managed,
+    shared: Shared,
+    shape: Box<[i64]>,
+    strides: Box<[i64]>,
+}
+
+/// # Safety
+/// `managed` is what [`export`] returned, and is not used any more.
+unsafe extern "C" fn delete(managed: *mut Managed) {
+    // SAFETY: contract; the struct is laid out as in C, so its address is that of its first field.
+    drop(unsafe { Box::from_raw(managed.cast::<Exported>()) });
+}
+
+/// Gives memory away.
+pub(crate) fn export(shared: Shared) -> *mut Managed {
+    let array = shared.array();
+    let shape: Box<[i64]> = array.shape().iter().map(|n| *n as i64).collect();
+    let strides: Box<[i64]> = array.shape().strides().iter().map(|n| *n as i64).collect();
+    let tensor = Tensor {
+        data: shared.address().cast(),
+        device: Device { kind: CPU, number: 0 },
+        ndim: shape.len() as i32,
+        dtype: ElementType::of(array.dtype()),
+        shape: std::ptr::null_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    let managed = Managed { tensor, context: std::ptr::null_mut(), deleter: Some(delete) };
+    let mut exported = Box::new(Exported { managed, shared, shape, strides });
+    exported.managed.tensor.shape = exported.shape.as_mut_ptr();
+    exported.managed.tensor.strides = exported.strides.as_mut_ptr();
+    Box::into_raw(exported).cast()
 }

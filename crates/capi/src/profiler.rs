@@ -57,16 +57,20 @@ fn dump(finished: c_int) -> Result<(), Error> {
         profile::set_on(false);
         engine()?.wait_for_devices(&mut || true)?;
     }
-    let body = profile::snapshot(finished != 0).trace_events().join(",\n");
+    let mut events = profile::snapshot(finished != 0).trace_events();
+    events.extend(crate::profiler_objects::events(finished != 0));
+    let body = events.join(",\n");
     let content = format!("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{body}\n]}}\n");
     let file = FILE.lock().clone();
     Ok(mxrt::io::write_file(file, content.as_bytes()).map_err(mxrt::io::DataError::from)?)
 }
 
-/// Times by operator, in milliseconds. `sort_by`: 0 total, 1 average, 2 shortest, 3 longest, 4
-/// number.
+/// Times by operator, then by domain of the program's own objects, in milliseconds. `sort_by`: 0
+/// total, 1 average, 2 shortest, 3 longest, 4 number.
 fn table(reset: bool, sort_by: c_int, ascending: bool) -> Result<String, Error> {
-    let mut rows = profile::snapshot(reset).totals();
+    if !(0..=4).contains(&sort_by) {
+        return Err(Error::value(format!("the argument sort_by is {sort_by}; expected 0 to 4")));
+    }
     let key = |total: &profile::Total| match sort_by {
         1 => total.total / total.count as f64,
         2 => total.min,
@@ -74,20 +78,20 @@ fn table(reset: bool, sort_by: c_int, ascending: bool) -> Result<String, Error> 
         4 => total.count as f64,
         _ => total.total,
     };
-    if !(0..=4).contains(&sort_by) {
-        return Err(Error::value(format!("the argument sort_by is {sort_by}; expected 0 to 4")));
-    }
-    rows.sort_by(|a, b| if ascending { key(a).total_cmp(&key(b)) } else { key(b).total_cmp(&key(a)) });
-    let mut text = String::from("\nProfile Statistics:\noperator\n=================\n");
-    text += &format!(
-        "{:<25}{:>16} {:>16} {:>16} {:>16} {:>16}\n",
-        "Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)"
-    );
-    for row in rows {
-        let (total, min, max) = (row.total / 1e3, row.min / 1e3, row.max / 1e3);
-        let average = total / row.count as f64;
-        let (name, number) = (row.name, row.count);
-        text += &format!("{name:<25}{number:>16} {total:>16.4} {min:>16.4} {max:>16.4} {average:>16.4}\n");
+    let mut text = String::from("\nProfile Statistics:\n");
+    let operators = ("operator".to_owned(), profile::snapshot(reset).totals());
+    for (title, mut rows) in std::iter::once(operators).chain(crate::profiler_objects::totals(reset)) {
+        rows.sort_by(|a, b| if ascending { key(a).total_cmp(&key(b)) } else { key(b).total_cmp(&key(a)) });
+        text += &format!(
+            "{title}\n=================\n{:<25}{:>16} {:>16} {:>16} {:>16} {:>16}\n",
+            "Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)"
+        );
+        for row in rows {
+            let (total, min, max) = (row.total / 1e3, row.min / 1e3, row.max / 1e3);
+            let average = total / row.count as f64;
+            let (name, number) = (row.name, row.count);
+            text += &format!("{name:<25}{number:>16} {total:>16.4} {min:>16.4} {max:>16.4} {average:>16.4}\n");
+        }
     }
     Ok(text)
 }

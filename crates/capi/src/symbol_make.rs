@@ -168,6 +168,11 @@ fn copy(symbol: SymbolHandle) -> Result<SymbolCell, Error> {
 }
 
 c_functions! {
+    /// A copy whose operators read what `amp_cast` and `amp_multicast` would convert.
+    fn MXSymbolRemoveAmpCast(sym_handle: SymbolHandle, ret_sym_handle: *mut SymbolHandle) {
+        give(of(sym_handle)?.without_amp_casts(), ret_sym_handle)
+    }
+
     /// An operator with these attributes, which `MXSymbolCompose` gives its inputs.
     fn MXSymbolCreateAtomicSymbol(
         creator: OpHandle,

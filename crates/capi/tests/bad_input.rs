@@ -7,7 +7,7 @@ use common::{Directory, compile};
 use std::fmt::Write;
 
 /// Kinds of handles, and the variable of the program that holds a good one.
-const HANDLES: [(&str, &str); 10] = [
+const HANDLES: [(&str, &str); 11] = [
     ("NDArrayHandle", "array"),
     ("SymbolHandle", "symbol"),
     ("CachedOpHandle", "cached_op"),
@@ -15,6 +15,7 @@ const HANDLES: [(&str, &str); 10] = [
     ("PredictorHandle", "predictor"),
     ("NDListHandle", "list"),
     ("ModelHandle", "model"),
+    ("ProfileHandle", "domain"),
     ("AtomicSymbolCreator", "op"),
     ("OpHandle", "op"),
     ("DataIterCreator", "creator"),
@@ -109,6 +110,7 @@ static ExecutorHandle executor;
 static PredictorHandle predictor;
 static NDListHandle list;
 static ModelHandle model;
+static ProfileHandle domain;
 static OpHandle op;
 static DataIterCreator creator;
 #define scratch ((void *)space)
@@ -162,6 +164,7 @@ static void make(void) {
     WORKS(MXPredCreate(MODEL, file, file_size, 1, 0, 1, keys, ends, one, &predictor));
     WORKS(MXNDListCreate(file, file_size, &list, &number));
     WORKS(MXRTModelCreate(MODEL, file, (size_t)file_size, 1, keys, 1, 0, 0, NULL, NULL, &model));
+    WORKS(MXProfileCreateDomain("domain", &domain));
     WORKS(NNGetOpHandle("relu", &op));
     WORKS(MXListDataIters(&number, &creators));
     creator = creators[0];

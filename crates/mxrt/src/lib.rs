@@ -45,8 +45,8 @@ pub use mxrt_ops::{
     RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
 };
 pub use mxrt_tensor::{
-    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Shape, TensorRef,
-    TensorType, launch,
+    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Shape, Shared, TensorRef,
+    TensorType, dlpack, launch,
 };
 pub use predictor::{Predictor, PredictorInputs};
 pub use settings::Settings;

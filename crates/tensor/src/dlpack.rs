@@ -1,6 +1,7 @@
 //! What DLPack lays down: <https://dmlc.github.io/dlpack/latest/c_api.html>, version 1.0.
+#![allow(missing_docs, reason = "the names are those of DLPack, which says what fields mean")]
 
-use mxrt_tensor::DType;
+use crate::DType;
 use std::ffi::{CStr, c_void};
 
 /// Name of a capsule before a consumer takes it.
@@ -22,6 +23,8 @@ pub const COPIED: u64 = 2;
 
 /// Memory of the host.
 pub const CPU: i32 = 1;
+/// Memory of a GPU of CUDA's.
+pub const CUDA: i32 = 2;
 /// Memory of the host that is page-locked for CUDA.
 pub const CUDA_HOST: i32 = 3;
 /// Devices that DLPack gives no number of their own.
@@ -47,6 +50,7 @@ pub struct ElementType {
 /// An array. The first element is `byte_offset` bytes behind `data`; strides count elements, null
 /// stands for row-major.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Tensor {
     pub data: *mut c_void,
     pub device: Device,
@@ -59,6 +63,7 @@ pub struct Tensor {
 
 /// What a capsule named `dltensor` points to.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Managed {
     pub tensor: Tensor,
     pub context: *mut c_void,

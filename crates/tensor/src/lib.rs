@@ -8,6 +8,7 @@ pub mod attrs;
 mod context;
 mod derived;
 mod device;
+pub mod dlpack;
 mod dtype;
 mod exchange;
 mod external;

@@ -93,6 +93,16 @@ MXNET_DLL int MXNDArrayCreate(const uint32_t *shape, uint32_t ndim, int dev_type
 MXNET_DLL int MXNDArrayCreateEx(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
     int delay_alloc, int dtype, NDArrayHandle *out);
 MXNET_DLL int MXNDArrayLoadFromRawBytes(const void *buf, size_t size, NDArrayHandle *out);
+/* DLPack (dlpack.h, DLManagedTensor): arrays shared with other libraries. MXNDArrayToDLPack waits for
+ * the array; the consumer calls the deleter of the tensor once, and what it writes is not ordered with
+ * operators. MXNDArrayFromDLPack takes the tensor: its deleter is called when no thread uses the array
+ * any more. transient_handle: the struct itself may be gone when the function returns. A tensor that
+ * no consumer has taken is freed by MXNDArrayCallDLPackDeleter. */
+MXNET_DLL int MXNDArrayToDLPack(NDArrayHandle handle, DLManagedTensorHandle *out_dlpack);
+MXNET_DLL int MXNDArrayFromDLPack(DLManagedTensorHandle dlpack, NDArrayHandle *out_handle);
+MXNET_DLL int MXNDArrayFromDLPackEx(DLManagedTensorHandle dlpack, const bool transient_handle,
+    NDArrayHandle *out_handle);
+MXNET_DLL int MXNDArrayCallDLPackDeleter(DLManagedTensorHandle dlpack);
 MXNET_DLL int MXNDArraySaveRawBytes(NDArrayHandle handle, size_t *out_size, const char **out_buf);
 MXNET_DLL int MXNDArraySave(const char *fname, uint32_t num_args, NDArrayHandle *args,
     const char **keys);
@@ -173,6 +183,8 @@ MXNET_DLL int MXSymbolListArguments(SymbolHandle symbol, uint32_t *out_size,
 MXNET_DLL int MXSymbolListOutputs(SymbolHandle symbol, uint32_t *out_size,
     const char ***out_str_array);
 MXNET_DLL int MXSymbolGetNumOutputs(SymbolHandle symbol, uint32_t *output_count);
+/* The operators read what amp_cast and amp_multicast would convert. */
+MXNET_DLL int MXSymbolRemoveAmpCast(SymbolHandle sym_handle, SymbolHandle *ret_sym_handle);
 MXNET_DLL int MXSymbolGetInternals(SymbolHandle symbol, SymbolHandle *out);
 MXNET_DLL int MXSymbolGetChildren(SymbolHandle symbol, SymbolHandle *out);
 MXNET_DLL int MXSymbolGetOutput(SymbolHandle symbol, uint32_t index, SymbolHandle *out);
@@ -364,6 +376,20 @@ MXNET_DLL int MXSetProfilerState(int state);
 MXNET_DLL int MXDumpProfile(int finished);
 MXNET_DLL int MXAggregateProfileStatsPrint(const char **out_str, int reset);
 MXNET_DLL int MXProfilePause(int paused);
+/* What the program records itself. It is written by MXDumpProfile, and the times of tasks, frames and
+ * events are in the table. */
+MXNET_DLL int MXProfileCreateDomain(const char *domain, ProfileHandle *out);
+MXNET_DLL int MXProfileCreateTask(ProfileHandle domain, const char *task_name, ProfileHandle *out);
+MXNET_DLL int MXProfileCreateFrame(ProfileHandle domain, const char *frame_name, ProfileHandle *out);
+MXNET_DLL int MXProfileCreateEvent(const char *event_name, ProfileHandle *out);
+MXNET_DLL int MXProfileCreateCounter(ProfileHandle domain, const char *counter_name, ProfileHandle *out);
+MXNET_DLL int MXProfileDestroyHandle(ProfileHandle frame_handle);
+MXNET_DLL int MXProfileDurationStart(ProfileHandle duration_handle);
+MXNET_DLL int MXProfileDurationStop(ProfileHandle duration_handle);
+MXNET_DLL int MXProfileSetCounter(ProfileHandle counter_handle, uint64_t value);
+MXNET_DLL int MXProfileAdjustCounter(ProfileHandle counter_handle, int64_t value);
+/* scope: global, process, thread or task. */
+MXNET_DLL int MXProfileSetMarker(ProfileHandle domain, const char *instant_marker_name, const char *scope);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,24 @@ pub fn library() -> PathBuf {
     found.unwrap_or_else(|| panic!("libmxrt_capi.so is in none of {directories:?}")).to_path_buf()
 }
 
+/// The words of a variable: scripts/sanitize_c.sh sets flags of the compiler, or a program that runs
+/// the others.
+fn words(variable: &str) -> Vec<String> {
+    std::env::var(variable).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// A command that runs a program.
+fn runner(program: &Path) -> Command {
+    match words("MXRT_TEST_RUNNER").split_first() {
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
 /// Compiles a program with every warning an error.
 pub fn compile(source: &Path, to: &Path) {
     let mut cc = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
@@ -26,7 +44,7 @@ pub fn compile(source: &Path, to: &Path) {
     // Function pointers of different types: never compared and never called.
     cc.arg("-Wno-cast-function-type").arg("-I").arg(repository().join("crates/capi/include"));
     cc.arg("-L").arg(library()).args(["-lmxrt_capi", "-lpthread"]);
-    cc.args(["-lm"]);
+    cc.args(["-lm"]).args(words("MXRT_TEST_CFLAGS"));
     let output = cc.output().expect("a C compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -36,14 +54,14 @@ pub fn compile_cpp(source: &Path, to: &Path) {
     let mut cxx = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
     cxx.args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-o"]).arg(to).arg(source);
     cxx.arg("-I").arg(repository().join("crates/capi/include"));
-    cxx.arg("-L").arg(library()).args(["-lmxrt_capi", "-lpthread"]);
+    cxx.arg("-L").arg(library()).args(["-lmxrt_capi", "-lpthread"]).args(words("MXRT_TEST_CFLAGS"));
     let output = cxx.output().expect("a C++ compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Runs a program. Returns whether it ended well, and what it wrote.
 pub fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (bool, String) {
-    let mut command = Command::new(program);
+    let mut command = runner(program);
     command.envs(environment.iter().copied());
     let output = command.args(arguments).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -52,7 +70,7 @@ pub fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
 
 /// Runs a program without arguments in a directory.
 pub fn run_in(program: &Path, directory: &Path) -> (bool, String) {
-    let mut command = Command::new(program);
+    let mut command = runner(program);
     let output = command.current_dir(directory).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     (output.status.success(), format!("{} {text}", output.status))

@@ -344,9 +344,30 @@ static void process(void) {
     WORKS(MXNotifyShutdown());
 }
 
+/* Casts of mixed precision are left out; the symbol itself stays. */
+static void casts(void) {
+    static const char *text =
+        "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
+        "{\"op\": \"amp_cast\", \"name\": \"half\", \"attrs\": {\"dtype\": \"float16\"}, \"inputs\": [[0, 0, 0]]},"
+        "{\"op\": \"amp_cast\", \"name\": \"back\", \"attrs\": {\"dtype\": \"float32\"}, \"inputs\": [[1, 0, 0]]},"
+        "{\"op\": \"relu\", \"name\": \"y\", \"inputs\": [[2, 0, 0]]}],"
+        "\"arg_nodes\": [0], \"heads\": [[3, 0, 0]]}";
+    SymbolHandle with, without;
+    const char *json;
+    WORKS(MXSymbolCreateFromJSON(text, &with));
+    WORKS(MXSymbolRemoveAmpCast(with, &without));
+    WORKS(MXSymbolSaveToJSON(without, &json));
+    CHECK(!strstr(json, "amp_cast") && strstr(json, "relu") && strstr(json, "\"x\""));
+    WORKS(MXSymbolSaveToJSON(with, &json));
+    CHECK(strstr(json, "amp_cast"));
+    WORKS(MXSymbolFree(with));
+    WORKS(MXSymbolFree(without));
+}
+
 int main(void) {
     operators();
     symbols();
+    casts();
     executors();
     views();
     process();

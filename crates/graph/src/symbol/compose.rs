@@ -20,6 +20,24 @@ impl Symbol {
         Symbol::from_entries(self.outputs().iter().map(|e| moved(e, &copies)).collect())
     }
 
+    /// A copy whose operators read what `amp_cast` and `amp_multicast` would convert. Outputs of the
+    /// symbol that are made by these stay, as in MXNet.
+    pub fn without_amp_casts(&self) -> Symbol {
+        let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
+        for node in self.topo() {
+            // Inputs come before the nodes that read them, so a cast reads no other cast.
+            let source = |e: &NodeEntry| {
+                let read = moved(e, &copies);
+                let casts = read.node.op.is_some_and(|op| matches!(op.name, "amp_cast" | "amp_multicast"));
+                read.node.inputs.get(read.index).filter(|_| casts).cloned().unwrap_or(read)
+            };
+            let inputs = node.inputs.iter().map(source).collect();
+            let deps = node.control_deps.iter().map(|d| copies[&Arc::as_ptr(d)].clone()).collect();
+            copies.insert(Arc::as_ptr(&node), node.with_inputs(node.name.clone(), inputs, deps));
+        }
+        Symbol::from_entries(self.outputs().iter().map(|e| moved(e, &copies)).collect())
+    }
+
     /// The nodes whose attribute `__subgraph_name__` is `name`, as a graph of their own, and what
     /// they read from outside: each such value is a variable of the new graph, with the name of the
     /// output that it stands for.

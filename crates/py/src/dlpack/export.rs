@@ -1,10 +1,10 @@
 //! Giving arrays away.
 
-use super::abi::{self, Device, ElementType, Managed, ManagedVersioned, Tensor};
 use crate::devices::number_of;
 use crate::ndarray::NDArrayBase;
 use crate::{errors, runtime};
 use mxrt_engine::Engine;
+use mxrt_tensor::dlpack::{self as abi, Device, ElementType, Managed, ManagedVersioned, Tensor};
 use mxrt_tensor::{ConsumerStream, Context, NDArray, Shared};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;

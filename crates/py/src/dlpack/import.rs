@@ -1,10 +1,10 @@
 //! Taking arrays of other libraries.
 
-use super::abi::{self, Device, Managed, ManagedVersioned, Tensor};
 use crate::exit::PythonCall;
 use crate::ndarray::wrap;
 use crate::{convert, devices, errors, runtime};
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError};
+use mxrt_tensor::dlpack::{self as abi, Device, Managed, ManagedVersioned, Tensor};
 use mxrt_tensor::{Context, DeviceImport, NDArray, Shape, TensorType};
 use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};

@@ -1,9 +1,8 @@
 //! DLPack: arrays shared with other libraries without copying.
 //!
 //! `export` makes the capsule that another library takes, `import` takes one. What crosses is in
-//! `abi`.
+//! [`mxrt_tensor::dlpack`].
 
-mod abi;
 mod export;
 mod import;
 

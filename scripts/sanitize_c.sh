@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The C and C++ programs of the tests of the C interface under a checker of memory.
+#
+#   scripts/sanitize_c.sh address    compiled with AddressSanitizer and UndefinedBehaviorSanitizer
+#   scripts/sanitize_c.sh memcheck   some of them under valgrind
+#
+# The checkers watch the memory that the library gives to programs and takes from them, and all of
+# what programs do with it. First a mistake made on purpose must be found. Where the compiler has no
+# sanitizer, or there is no valgrind, the script says so and ends with status 0.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kind=${1:?address or memcheck}
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/canary.c" <<'EOF'
+#include <stdlib.h>
+int main(void) {
+  volatile int *memory = malloc(16);
+  free((void *)memory);
+  return memory[1] & 1;
+}
+EOF
+printf 'int main(void) { return 0; }\n' >"$work/empty.c"
+tests=()
+
+case $kind in
+address)
+  flags="-fsanitize=address,undefined -fno-sanitize-recover=all -g"
+  # shellcheck disable=SC2086 # flags are words
+  "${CC:-cc}" $flags "$work/empty.c" -o "$work/empty" 2>/dev/null || {
+    echo "skip: this C compiler has no AddressSanitizer"
+    exit 0
+  }
+  # shellcheck disable=SC2086
+  "${CC:-cc}" -w $flags "$work/canary.c" -o "$work/canary"
+  # What an engine holds lives as long as the process.
+  export MXRT_TEST_CFLAGS=$flags ASAN_OPTIONS="detect_leaks=0 detect_stack_use_after_return=1"
+  says='heap-use-after-free'
+  ;;
+memcheck)
+  command -v valgrind >/dev/null || {
+    echo "skip: valgrind is not installed"
+    exit 0
+  }
+  "${CC:-cc}" -w -g "$work/canary.c" -o "$work/canary"
+  export MXRT_TEST_RUNNER="valgrind -q --error-exitcode=66 --fair-sched=yes"
+  says='Invalid read'
+  tests=(--test exchange --test predict)
+  ;;
+*)
+  echo "unknown: $kind; known: address, memcheck"
+  exit 1
+  ;;
+esac
+
+status=0
+# shellcheck disable=SC2086 # a command and its arguments
+${MXRT_TEST_RUNNER:-} "$work/canary" >"$work/log" 2>&1 || status=$?
+if [ $status -eq 0 ] || ! grep -q "$says" "$work/log"; then
+  cat "$work/log"
+  echo "$kind: the mistake made on purpose was NOT found (status $status)"
+  exit 1
+fi
+echo "$kind: the mistake made on purpose is found"
+cargo test -q --locked -p mxrt-capi "${tests[@]:---tests}"
+echo "$kind: the programs are clean"
