@@ -31,26 +31,18 @@ PREFERRED = ("MIT", "APACHE", "LICENSE", "COPYING", "UNLICENSE", "ZLIB", "BSD")
 
 def crates() -> list[dict[str, Any]]:
     """The crates of others that end up in the shared library, by name and version."""
-    command = ["cargo", "metadata", "--format-version=1", "--locked", "--manifest-path", str(ROOT / "Cargo.toml")]
-    command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
-    data = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    packages = {package["id"]: package for package in data["packages"]}
-    nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
-    waiting = [identity for identity, package in packages.items() if package["name"] == "mxrt-py"]
-    seen = set(waiting)
-    while waiting:
-        for dependency in nodes[waiting.pop()]["deps"]:
-            linked = any(kind["kind"] is None for kind in dependency["dep_kinds"])
-            if linked and dependency["pkg"] not in seen and not is_macro(packages[dependency["pkg"]]):
-                seen.add(dependency["pkg"])
-                waiting.append(dependency["pkg"])
-    others = [packages[identity] for identity in seen if packages[identity]["source"] is not None]
-    return sorted(others, key=lambda package: (package["name"], package["version"]))
+    manifest = ["--locked", "--manifest-path", str(ROOT / "Cargo.toml")]
+    data = json.loads(run("metadata", "--format-version=1", *manifest))
+    packages = {(package["name"], package["version"]): package for package in data["packages"]}
+    # Without what runs in the compiler, and with the features of the library, not those of tests.
+    kinds = ["--edges", "normal,no-proc-macro", "--target", "x86_64-unknown-linux-gnu"]
+    lines = run("tree", "--package", "mxrt-py", "--prefix", "none", "--format", "{p}", *kinds, *manifest).splitlines()
+    linked = {(name, version.removeprefix("v")) for name, version in (line.split()[:2] for line in lines)}
+    return [packages[key] for key in sorted(linked) if packages[key]["source"] is not None]
 
 
-def is_macro(package: dict[str, Any]) -> bool:
-    """Whether a crate runs in the compiler and leaves nothing of itself."""
-    return any("proc-macro" in target["kind"] for target in package["targets"])
+def run(*command: str) -> str:
+    return subprocess.run(["cargo", *command], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def title(package: dict[str, Any]) -> str:

@@ -47,6 +47,7 @@ LOCKS = {
     ("crates/py/src/custom.rs", "ForkSafeMutex"): GATE,
     ("crates/tensor/src/array.rs", "ForkSafeMutex"): GATE,
     ("crates/tensor/src/derived.rs", "ForkSafeMutex"): GATE,
+    ("crates/tensor/src/ready.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/measure.rs", "parking_lot::Mutex"): OP,
     ("crates/graph/src/run/on_device.rs", "parking_lot::Mutex"): OP,
     ("crates/graph/src/run/program.rs", "parking_lot::Mutex"): OP,

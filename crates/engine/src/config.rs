@@ -1,6 +1,7 @@
 //! What an engine is started with.
 
 use crate::device::{COMPUTE_STREAMS, Driver};
+use crate::failure::{FailureKind, OpError};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -116,6 +117,16 @@ pub enum EngineError {
     /// The handlers that make forking safe could not be installed.
     #[error("starting an engine: the fork handlers could not be installed (error code {0})")]
     ForkHandlers(i32),
+}
+
+impl From<EngineError> for OpError {
+    fn from(error: EngineError) -> OpError {
+        let kind = match &error {
+            EngineError::ForkHandlers(_) => FailureKind::Memory,
+            _ => FailureKind::Value,
+        };
+        OpError::new(kind, error.to_string())
+    }
 }
 
 /// More cores than this are an input error, not a machine.

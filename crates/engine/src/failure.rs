@@ -38,6 +38,19 @@ pub struct Details {
     pub request: Option<u64>,
     /// What the program that computes it had to say, such as an exception of Python.
     pub cause: Option<Cause>,
+    /// The input of a model that is to blame, where one is.
+    pub input: Option<WrongInput>,
+}
+
+/// An input of a model that does not fit it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongInput {
+    /// Its name.
+    pub name: String,
+    /// What was passed, such as a shape or an element type; `None`: nothing was.
+    pub got: Option<String>,
+    /// What fits; `None` where the model has no such input.
+    pub wanted: Option<String>,
 }
 
 /// An object of the host program that says why something failed. Clones are the same object.
@@ -59,6 +72,13 @@ impl Details {
             (Some(op), None) => Some(op.to_owned()),
             (Some(op), Some(node)) => Some(format!("{op} '{node}'")),
         }
+    }
+
+    /// The message behind operator and node, unless it names them itself.
+    pub fn full_message(&self) -> String {
+        let Some(subject) = self.subject() else { return self.message.clone() };
+        let named = self.message.starts_with(&subject) || self.message.contains(&format!(". {subject}: "));
+        if named { self.message.clone() } else { format!("{subject}: {}", self.message) }
     }
 }
 
@@ -88,6 +108,7 @@ impl OpError {
             pushed_at: None,
             request: None,
             cause: None,
+            input: None,
         };
         OpError(Box::new(Reason { details, inherited: None }))
     }
@@ -134,9 +155,20 @@ impl OpError {
         self
     }
 
+    /// Names the input of a model that is to blame.
+    pub fn input(mut self, input: WrongInput) -> Self {
+        self.0.details.input = Some(input);
+        self
+    }
+
     /// The failure this error passes on, if it is not a new one.
     pub fn inherited(&self) -> Option<&Failure> {
         self.0.inherited.as_ref()
+    }
+
+    /// The event to hand on: the inherited one, or a new one.
+    pub fn to_failure(&self) -> Failure {
+        self.inherited().cloned().unwrap_or_else(|| Failure::new(self.0.details.clone()))
     }
 
     /// The failure to keep, with what the error left open.
@@ -170,6 +202,13 @@ impl fmt::Display for OpError {
 }
 
 impl std::error::Error for OpError {}
+
+impl From<Details> for OpError {
+    /// A new error with these parts.
+    fn from(details: Details) -> Self {
+        OpError(Box::new(Reason { details, inherited: None }))
+    }
+}
 
 impl From<Failure> for OpError {
     /// Passes an inherited failure on unchanged: dependants then report the original event.
@@ -320,6 +359,22 @@ pub enum WaitError {
     /// The engine was closed while waiting.
     #[error("the engine was closed before the result was ready")]
     Closed,
+}
+
+impl From<WaitError> for OpError {
+    /// The failure of an awaited value is passed on. Several become one error of the first one's
+    /// kind.
+    fn from(error: WaitError) -> OpError {
+        let kind = match &error {
+            WaitError::Failed(failure) => return failure.clone().into(),
+            WaitError::Failures(list, 0) if list.len() == 1 => return list[0].clone().into(),
+            WaitError::Failures(list, _) => list.first().map_or(FailureKind::Operator, Failure::kind),
+            WaitError::InsideOp => FailureKind::Operator,
+            WaitError::Interrupted => FailureKind::Cancelled,
+            WaitError::Closed => FailureKind::Shutdown,
+        };
+        OpError::new(kind, error.to_string())
+    }
 }
 
 fn list_failures(list: &[Failure], more: u64) -> String {

@@ -78,7 +78,7 @@ pub use ctx::{OnComplete, RunCtx};
 pub use device::{DeviceCtx, DevicePtr, DeviceStats, KernelCtx, MemoryPlace};
 pub use dump::dump_on_sigusr1;
 pub use engine::Engine;
-pub use failure::{Cause, Details, Failure, FailureKind, OpError, WaitError};
+pub use failure::{Cause, Details, Failure, FailureKind, OpError, WaitError, WrongInput};
 pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};

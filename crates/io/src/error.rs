@@ -105,3 +105,9 @@ impl From<DataError> for OpError {
         OpError::new(kind, error.to_string())
     }
 }
+
+impl From<FileError> for OpError {
+    fn from(error: FileError) -> OpError {
+        DataError::from(error).into()
+    }
+}

@@ -4,6 +4,7 @@ use mxrt_cuda::CudaDriver;
 pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries};
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::Driver;
+#[cfg(feature = "sim")]
 use mxrt_sim::{Mode, SimConfig, SimDriver};
 use std::sync::Arc;
 
@@ -15,20 +16,22 @@ struct Row {
 
 /// A new device is a crate that implements `Driver` and `Device`, and a row here.
 static DEVICES: &[Row] = &[
+    #[cfg(feature = "sim")]
     Row { kind: DeviceKind::SIM, driver: |s| s.sim.driver(DeviceKind::SIM, s.sim.devices) },
     Row { kind: DeviceKind::GPU, driver: gpus },
 ];
 
 /// The GPUs: simulated ones where they were asked for, else those of the CUDA driver.
 fn gpus(settings: &DeviceSettings) -> Arc<dyn Driver> {
-    match settings.sim.gpus {
-        0 => CudaDriver::new(settings.cuda),
-        simulated => settings.sim.driver(DeviceKind::GPU, simulated),
+    #[cfg(feature = "sim")]
+    if settings.sim.gpus > 0 {
+        return settings.sim.driver(DeviceKind::GPU, settings.sim.gpus);
     }
+    CudaDriver::new(settings.cuda)
 }
 
 /// The settings of devices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSettings {
     /// of simulated devices
     pub sim: SimSettings,
@@ -45,7 +48,7 @@ impl Default for DeviceSettings {
 impl DeviceSettings {
     /// What is known of driver and GPUs. Opens the driver, but uses no GPU.
     pub fn gpu_status(&self) -> DriverStatus {
-        match self.sim.gpus {
+        match self.simulated_gpus() {
             0 => mxrt_cuda::status(&CudaDriver::new(self.cuda)),
             n => {
                 let reason = Some(format!("GPUs are simulated (MXRT_SIM_GPUS={n})"));
@@ -56,14 +59,18 @@ impl DeviceSettings {
 
     /// The kinds whose devices are simulated.
     pub fn simulated(&self) -> impl Iterator<Item = DeviceKind> {
-        let gpus = (self.sim.gpus > 0).then_some(DeviceKind::GPU);
-        [DeviceKind::SIM].into_iter().chain(gpus)
+        let gpus = (self.simulated_gpus() > 0).then_some(DeviceKind::GPU);
+        cfg!(feature = "sim").then_some(DeviceKind::SIM).into_iter().chain(gpus)
+    }
+
+    fn simulated_gpus(&self) -> usize {
+        if cfg!(feature = "sim") { self.sim.gpus } else { 0 }
     }
 }
 
 /// Simulated devices: they compute on the CPU, later, in other threads, in any order that events
-/// allow.
-#[derive(Clone, Debug)]
+/// allow. Without the feature `sim` there are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimSettings {
     /// number of devices `sim(i)`
     pub devices: usize,
@@ -116,6 +123,7 @@ impl Default for SimSettings {
     }
 }
 
+#[cfg(feature = "sim")]
 impl SimSettings {
     fn driver(&self, kind: DeviceKind, devices: usize) -> Arc<dyn Driver> {
         let seed = self.seed;

@@ -1,14 +1,116 @@
-//! mxrt for Rust programs: MXNet models, answered from any number of threads.
+//! Runs models of Apache MXNet for inference, from any number of threads.
+//!
+//! ```
+//! # fn main() -> Result<(), mxrt::Error> {
+//! # let json = r#"{"nodes": [{"op": "null", "name": "data", "inputs": []},
+//! #                          {"op": "relu", "name": "y", "inputs": [[0, 0, 0]]}],
+//! #                "arg_nodes": [0], "heads": [[1, 0, 0]]}"#;
+//! # let model = mxrt::Model::builder()
+//! #     .from_symbol(mxrt::Symbol::load_json(json)?.symbol, Default::default())?;
+//! # #[cfg(any())]
+//! let model = mxrt::Model::load("resnet18", 0)?; // resnet18-symbol.json, resnet18-0000.params
+//! let y = model.run([("data", ([2, 2], &[1.0f32, -2.0, 3.0, -4.0]))])?;
+//! assert_eq!(y[0].to_vec::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Loading
+//!
+//! [`Model::load`] takes the prefix and the epoch of the two files that `net.export` and
+//! `mx.model.save_checkpoint` write, of any version of MXNet up to 1.9.1. [`Model::load_bytes`]
+//! takes their contents. [`Model::inputs`] and [`Model::outputs`] give names, shapes and element
+//! types. Variables of the graph that the file of parameters does not name are the inputs; those
+//! whose name ends in `label` may be left out, as they count while training only.
+//!
+//! [`Model::builder`] chooses threads, memory limit, precision, device and more:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), mxrt::Error> {
+//! use mxrt::{Model, Precision};
+//!
+//! let model = Model::builder().threads(8).precision(Precision::Bf16).inputs(["data"]).load("resnet18", 0)?;
+//! println!("{model:?}"); // Model(data: float32 of any shape -> ...)
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Environment variables count only with [`ModelBuilder::from_environment`].
+//!
+//! # Threads
+//!
+//! [`Model`] is `Send`, `Sync` and cheap to clone, and [`Model::run`] takes `&self`. Any number of
+//! threads call one model, or many, at the same time and with inputs of different shapes. At most as
+//! many requests compute at a time as there are cores, first come first served; a lone request is
+//! split over idle cores. Results do not depend on the number of threads: their bits are equal.
+//!
+//! ```
+//! # fn serve(model: &mxrt::Model, images: &[Vec<f32>]) {
+//! std::thread::scope(|scope| {
+//!     for image in images {
+//!         scope.spawn(|| model.run([("data", ([1, 3, 224, 224], image))]));
+//!     }
+//! });
+//! # }
+//! ```
+//!
+//! Under load, [`CallOptions`] say which call goes first, and from when on an answer is of no use:
+//! [`Model::run_with`].
+//!
+//! # Futures
+//!
+//! [`Model::run_async`] begins a call and returns a future, for tokio or any other executor. No
+//! thread waits for it. Dropping the future cancels a call that has not started.
+//!
+//! ```
+//! # async fn ask(model: &mxrt::Model, image: &mxrt::NDArray) -> Result<(), mxrt::Error> {
+//! let options = mxrt::CallOptions::default().within(std::time::Duration::from_millis(100));
+//! let y = model.run_async_with([("data", image)], &options)?.await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Arrays that operators compute in the background are futures by [`NDArray::ready`], take callbacks
+//! by [`NDArray::on_ready`], and say by [`NDArray::is_ready`] whether they are there.
+//!
+//! # Errors
+//!
+//! [`Error`] is the error of every function of a model, and all others of this crate convert into
+//! it. It has a [kind](Error::kind), the [operator](Error::operator) and the [node](Error::node)
+//! that failed, and, where an input does not fit, its [name](Error::input), what was
+//! [passed](Error::got) and what is [wanted](Error::wanted). Nothing that a file or an input can
+//! contain makes this crate panic; a panic of an operator is an error of kind
+//! [`Panic`](ErrorKind::Panic) of the calls that depend on it.
+//!
+//! # Operators of the program
+//!
+//! [`register_operator`] gives nodes of the operator `Custom` a meaning: a type that implements
+//! [`Operator`], or a closure. They run as steps of plans, beside the others.
+//!
+//! # Performance
+//!
+//! * The first call with new shapes builds a plan, which takes milliseconds, and packs the weights.
+//!   [`Model::plan`] builds it beforehand and shows it: steps, kernels, memory, estimated times.
+//!   Models keep 64 plans each ([`ModelBuilder::plan_cache`]).
+//! * An input that is passed more than once is best made once, by [`Model::array`]. Slices are copied
+//!   at each call, which is little beside most models.
+//! * [`NDArray::read`] looks at a result without a copy.
+//! * Many threads with one request each beat one thread with batches where requests arrive one by
+//!   one; a large batch is divided over the cores by itself.
+//! * Models with equal choices share an engine, and with it the cores. Two engines compete for them.
+//!
+//! # Below models
 //!
 //! A model is a [`Symbol`] (its `-symbol.json`) and parameters (its `.params`, see [`params`]). A
-//! [`CachedOp`] makes the symbol callable; it is `Send + Sync`, and calling it returns [`NDArray`]s
-//! at once, which are computed in the background and waited for when they are read. All of them
-//! belong to an [`Engine`].
+//! [`CachedOp`] makes the symbol callable with arrays for all inputs; a [`BoundOp`] holds the
+//! parameters. Calls return [`NDArray`]s at once, which are computed in the background by an
+//! [`Engine`] and waited for when they are read.
 //!
 //! ```
 //! use mxrt::{CachedOp, CachedOpFlags, Config, Context, DType, Engine};
 //! use mxrt::{NDArray, Symbol, TensorType};
 //!
+//! # fn main() -> Result<(), mxrt::Error> {
 //! let engine = Engine::start(Config::default())?;
 //! let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []},
 //!                          {"op": "relu", "name": "y", "inputs": [[0, 0, 0]]}],
@@ -17,20 +119,48 @@
 //! let x = NDArray::from_slice(engine, Context::cpu(0), [2, 2], &[1.0f32, -2.0, 3.0, -4.0])?;
 //! let y = model.call(&[&x])?;
 //! assert_eq!(y[0].read()?.tensor().as_slice::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! `examples/rust/serve.rs` in the repository loads a model from its files and serves it from
-//! several threads.
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `ndarray` | arrays of that crate as inputs, and `to_ndarray` for results |
+//! | `half` | the types `f16` and `bf16` |
+//! | `serde` | [`PlanReport`] implements `Serialize` |
+//! | `tracing` | a span `mxrt.request` for each call, and an event at its end |
+//! | `sim` | simulated devices |
 #![forbid(unsafe_code)]
 
 pub mod devices;
+mod error;
+mod model;
+mod network;
+mod operators;
 mod predictor;
 pub mod settings;
+mod trace;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(feature = "ndarray")]
+pub use model::to_ndarray;
+pub use model::{Input, Model, ModelBuilder, Outputs, Pending, ValueInfo};
+
+pub use error::{Error, ErrorKind};
+#[cfg(feature = "half")]
+pub use half::{bf16, f16};
+pub use operators::{Operator, OperatorAttrs, register_operator};
 
 pub use mxrt_engine::{
-    Config, Cost, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex, ForkSafeRwLock, MAX_CORES,
-    OnComplete, OpError, PushSite, RequestScope, WaitError, memory, profile, reserve,
+    Config, Cost, Details, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex, ForkSafeRwLock,
+    MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError, WrongInput, memory, profile, reserve,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
@@ -45,8 +175,8 @@ pub use mxrt_ops::{
     RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
 };
 pub use mxrt_tensor::{
-    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Shape, Shared, TensorRef,
-    TensorType, dlpack, launch,
+    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready, Shape, Shared,
+    TensorMut, TensorRef, TensorType, dlpack, launch,
 };
 pub use predictor::{Predictor, PredictorInputs};
 pub use settings::Settings;

@@ -1,9 +1,10 @@
 //! [`Predictor`]: a symbol, parameters and the shapes of the inputs.
 
+use crate::network::{Network, Site};
 use crate::params::Params;
 use crate::{
-    BoundOp, BuildOptions, CachedOp, CachedOpFlags, Context, DType, Engine, FailureKind, NDArray, OpError,
-    PartialShape, Shape, Symbol, TensorType, Watch, WatchCallback,
+    BuildOptions, Context, DType, Engine, FailureKind, NDArray, OpError, PartialShape, Shape, Symbol, TensorType,
+    Watch, WatchCallback,
 };
 use crate::{CallOptions, ForkSafeMutex as Mutex};
 use std::collections::{HashMap, HashSet};
@@ -18,15 +19,10 @@ pub struct PredictorInputs {
     pub dtypes: Vec<(String, DType)>,
 }
 
-/// What predictors of one model share: the graph with its parameters.
+/// What predictors of one model share.
 struct Model {
-    engine: &'static Engine,
-    symbol: Symbol,
-    options: BuildOptions,
-    context: Context,
-    params: HashMap<String, NDArray>,
+    network: Network,
     dtypes: Vec<(String, DType)>,
-    bound: BoundOp,
     /// operators and variables
     nodes: usize,
 }
@@ -84,46 +80,21 @@ impl Predictor {
         context: Context,
         options: BuildOptions,
     ) -> Result<Predictor, OpError> {
-        let (arguments, states) = (symbol.list_arguments(), symbol.list_auxiliary_states());
-        let Params::Named(named) = params else {
-            return Err(bad("the parameters have no names: Invalid param file format".to_owned()));
-        };
         let declared: HashSet<&str> = inputs.shapes.iter().map(|(name, _)| name.as_str()).collect();
-        let (arguments, states): (HashSet<&String>, HashSet<&String>) =
-            (arguments.iter().collect(), states.iter().collect());
-        let mut params = HashMap::new();
-        for (name, array) in named {
-            let found = match name.split_once(':') {
-                Some(("arg", name)) => arguments.get(&name.to_owned()).copied(),
-                Some(("aux", name)) => states.get(&name.to_owned()).copied(),
-                _ => None,
-            };
-            if let Some(name) = found.filter(|name| !declared.contains(name.as_str())) {
-                let here = if array.context() == context { array } else { array.copy_to_context(context)? };
-                params.insert(name.clone(), here);
-            }
-        }
-        let names = symbol.list_inputs();
-        let (of_data, of_params): (Vec<usize>, Vec<usize>) =
-            (0..names.len()).partition(|i| !params.contains_key(&names[*i]));
-        let (data_indices, param_indices) = (tuple(&of_data), tuple(&of_params));
-        let flags = [("data_indices", data_indices.as_str()), ("param_indices", param_indices.as_str())];
-        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, options)?;
-        let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
-        let bound = BoundOp::new(Arc::new(op), &arrays)?;
-        let (nodes, dtypes) = (symbol.topo().len(), inputs.dtypes);
-        let model = Model { engine, symbol, options, context, params, dtypes, bound, nodes };
+        let nodes = symbol.topo().len();
+        let network = Network::bind(Site { engine, context, options }, symbol, params, &declared)?;
+        let model = Model { network, dtypes: inputs.dtypes, nodes };
         Predictor::of(Arc::new(model), inputs.shapes)
     }
 
     fn of(model: Arc<Model>, shapes: Vec<(String, Shape)>) -> Result<Predictor, OpError> {
-        let (names, arguments, states) =
-            (model.symbol.list_inputs(), model.symbol.list_arguments(), model.symbol.list_auxiliary_states());
+        let network = &model.network;
+        let arguments = network.symbol.list_arguments();
         let mut seen = HashSet::new();
         for (name, _) in &shapes {
-            if !arguments.contains(name) || model.params.contains_key(name) {
+            if !arguments.contains(name) || network.params.contains_key(name) {
                 let free: Vec<&str> =
-                    arguments.iter().filter(|a| !model.params.contains_key(*a)).map(String::as_str).collect();
+                    arguments.iter().filter(|a| !network.params.contains_key(*a)).map(String::as_str).collect();
                 return Err(bad(format!("cannot find input key {name}: the inputs are {}", free.join(", "))));
             }
             if !seen.insert(name) {
@@ -132,28 +103,17 @@ impl Predictor {
         }
         let known: Vec<(String, PartialShape)> =
             shapes.iter().map(|(name, shape)| (name.clone(), PartialShape::from_zero_unknown(shape))).collect();
-        let found = model.symbol.infer_shape(&known, false)?;
-        let of_name: HashMap<&str, &PartialShape> =
-            arguments.iter().chain(&states).map(String::as_str).zip(found.args.iter().chain(&found.aux)).collect();
-        let dtypes = input_dtypes(&model, &names);
-        let types = model.symbol.infer_type(&dtypes, false)?;
-        let type_of: HashMap<&str, DType> = arguments
-            .iter()
-            .chain(&states)
-            .map(String::as_str)
-            .zip(types.args.iter().chain(&types.aux))
-            .filter_map(|(name, dtype)| Some((name, (*dtype)?)))
-            .collect();
+        let types = network.infer(&known, &model.input_dtypes())?;
         let mut inputs = Vec::new();
-        for name in &names {
-            let shape = of_name.get(name.as_str()).and_then(|shape| shape.complete());
-            let Some(shape) = shape else {
+        for name in &network.names {
+            let found = types.variables.get(name);
+            let Some(shape) = found.and_then(|found| found.shape.complete()) else {
                 let message = format!("the shapes of the inputs are not enough to get the shape of '{name}'");
                 return Err(OpError::new(FailureKind::Shape, message).op("Predictor"));
             };
-            let dtype = type_of.get(name.as_str()).copied().unwrap_or(DType::F32);
+            let dtype = found.and_then(|found| found.dtype).unwrap_or(DType::F32);
             let tensor = TensorType { dtype, shape };
-            match model.params.get(name) {
+            match network.params.get(name) {
                 Some(param) if param.shape() != &tensor.shape => {
                     let message = format!(
                         "the parameter '{name}' has the shape {}, but the shapes of the inputs ask for {}",
@@ -169,7 +129,10 @@ impl Predictor {
         if let Some(lost) = inputs.iter().find(|input| !input.declared && !input.name.ends_with("label")) {
             return Err(bad(format!("'{}' is neither a parameter nor among the input keys", lost.name)));
         }
-        let outputs = model.plan(&inputs, &names, &found.outs, &types.outs)?;
+        model.check_plan(&inputs)?;
+        let unknown = || bad("the shapes and types of the outputs depend on the values of the inputs".to_owned());
+        let outputs = types.outputs.iter().map(|output| output.complete().ok_or_else(unknown));
+        let outputs = outputs.collect::<Result<_, _>>()?;
         let state = model.empty(&inputs)?;
         Ok(Predictor { model, shapes, inputs, outputs, state: Mutex::new(state) })
     }
@@ -208,7 +171,7 @@ impl Predictor {
     pub fn set_input(&self, name: &str, bytes: &[u8]) -> Result<(), OpError> {
         let place = self.place(name)?;
         let tensor = self.inputs[place].tensor.clone();
-        let array = NDArray::from_bytes(self.model.engine, self.model.context, tensor, bytes)?;
+        let array = NDArray::from_bytes(self.model.network.engine, self.model.network.context, tensor, bytes)?;
         let before = self.state.lock().arrays[place].replace(array);
         drop(before);
         Ok(())
@@ -223,14 +186,15 @@ impl Predictor {
     /// input that was never set is an error.
     pub fn forward(&self) -> Result<(), OpError> {
         let (arrays, watcher) = self.ready()?;
-        let made = self.model.bound.call_with(&arrays.iter().collect::<Vec<_>>(), None, &CallOptions::default())?;
-        self.model.engine.report_at_call(made.iter().map(NDArray::var))?;
+        let made =
+            self.model.network.bound.call_with(&arrays.iter().collect::<Vec<_>>(), None, &CallOptions::default())?;
+        self.model.network.engine.report_at_call(made.iter().map(NDArray::var))?;
         let before = self.state.lock().outputs.replace(made.into_iter().collect());
         drop(before);
         let Some(watcher) = watcher else { return Ok(()) };
         let array_of = |name: &str| match self.inputs.iter().position(|input| input.name == name) {
             Some(place) => Some(arrays[place].clone()),
-            None => self.model.params.get(name).cloned(),
+            None => self.model.network.params.get(name).cloned(),
         };
         watcher.watch.run(&array_of, &mut |name, array| (watcher.monitor)(name, array))
     }
@@ -295,11 +259,11 @@ impl Predictor {
     /// with those of operators' inputs; None ends that. The graph is then computed a second time,
     /// operator by operator.
     pub fn set_monitor(&self, monitor: Option<Arc<WatchCallback>>, all: bool) -> Result<(), OpError> {
-        let model = &self.model;
+        let network = &self.model.network;
         let watcher = match monitor {
             None => None,
             Some(monitor) => {
-                let watch = Watch::new(model.engine, &model.symbol, model.options, all)?;
+                let watch = Watch::new(network.engine, &network.symbol, network.options, all)?;
                 Some(Watcher { watch: Arc::new(watch), monitor })
             }
         };
@@ -310,55 +274,30 @@ impl Predictor {
 }
 
 impl Model {
-    /// Builds the plan, which checks everything that inference leaves open, and gives the types of
-    /// the outputs.
-    fn plan(
-        &self,
-        inputs: &[Input],
-        names: &[String],
-        shapes: &[PartialShape],
-        dtypes: &[Option<DType>],
-    ) -> Result<Vec<TensorType>, OpError> {
-        let of_input: HashMap<&str, &TensorType> = inputs.iter().map(|i| (i.name.as_str(), &i.tensor)).collect();
-        let types: Vec<TensorType> = names
-            .iter()
-            .map(|name| match (of_input.get(name.as_str()), self.params.get(name)) {
-                (Some(tensor), _) => (*tensor).clone(),
-                (None, Some(array)) => array.tensor_type(),
-                (None, None) => TensorType::new(DType::F32, &[][..]),
-            })
-            .collect();
-        self.bound.op().plan(&types)?;
-        let outputs = shapes.iter().zip(dtypes).map(|(shape, dtype)| {
-            let unknown = || bad("the shapes and types of the outputs depend on the values of the inputs".to_owned());
-            Ok(TensorType { shape: shape.complete().ok_or_else(unknown)?, dtype: dtype.ok_or_else(unknown)? })
-        });
-        outputs.collect()
+    /// Builds the plan, which checks everything that inference leaves open.
+    fn check_plan(&self, inputs: &[Input]) -> Result<(), OpError> {
+        let free = inputs.iter().map(|i| (i.name.as_str(), i.tensor.clone())).collect();
+        self.network.bound.op().plan(&self.network.all_types(&free)).map(drop)
+    }
+
+    /// Types of all variables, as MXNet's predictor knows them: of the parameters, as given, or
+    /// float32.
+    fn input_dtypes(&self) -> Vec<(String, DType)> {
+        let given: HashMap<&str, DType> = self.dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
+        let of = |name: &String| match self.network.params.get(name) {
+            Some(array) => array.dtype(),
+            None => given.get(name.as_str()).copied().unwrap_or(DType::F32),
+        };
+        self.network.names.iter().map(|name| (name.clone(), of(name))).collect()
     }
 
     fn empty(&self, inputs: &[Input]) -> Result<State, OpError> {
         let arrays = inputs.iter().map(|input| match input.declared {
             true => Ok(None),
-            false => NDArray::new(self.engine, self.context, input.tensor.clone()).map(Some),
+            false => NDArray::new(self.network.engine, self.network.context, input.tensor.clone()).map(Some),
         });
         Ok(State { arrays: arrays.collect::<Result<_, OpError>>()?, ..State::default() })
     }
-}
-
-/// Types of all variables, as MXNet's predictor knows them: of the parameters, as given, or
-/// float32.
-fn input_dtypes(model: &Model, names: &[String]) -> Vec<(String, DType)> {
-    let given: HashMap<&str, DType> = model.dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
-    let of = |name: &String| match model.params.get(name) {
-        Some(array) => array.dtype(),
-        None => given.get(name.as_str()).copied().unwrap_or(DType::F32),
-    };
-    names.iter().map(|name| (name.clone(), of(name))).collect()
-}
-
-fn tuple(positions: &[usize]) -> String {
-    let numbers: String = positions.iter().map(|position| format!("{position},")).collect();
-    format!("({numbers})")
 }
 
 impl std::fmt::Debug for Predictor {

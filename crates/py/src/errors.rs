@@ -7,14 +7,6 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 
-/// What is being done, in front of what went wrong. Messages that name it themselves stay as they
-/// are.
-fn full_message(details: &Details) -> String {
-    let Some(subject) = details.subject() else { return details.message.clone() };
-    let named = details.message.starts_with(&subject) || details.message.contains(&format!(". {subject}: "));
-    if named { details.message.clone() } else { format!("{subject}: {}", details.message) }
-}
-
 /// Calls a class of `mxrt.base`.
 fn make<'py>(
     py: Python<'py>,
@@ -44,7 +36,7 @@ fn object<'py>(py: Python<'py>, details: &Details) -> PyResult<Bound<'py, PyAny>
     facts.set_item("device", details.device.as_deref())?;
     facts.set_item("pushed_at", details.pushed_at.as_deref())?;
     facts.set_item("request", details.request)?;
-    let exception = make(py, details.kind.python_class(), (full_message(details),), Some(&facts))?;
+    let exception = make(py, details.kind.python_class(), (details.full_message(),), Some(&facts))?;
     if let Some(cause) = custom::cause(py, details) {
         exception.setattr("__cause__", cause)?;
     }
@@ -55,7 +47,7 @@ fn raise(py: Python<'_>, details: &Details) -> PyErr {
     match object(py, details) {
         Ok(exception) => PyErr::from_value(exception),
         // Only while the interpreter ends can mxrt.base be out of reach.
-        Err(_) => PyRuntimeError::new_err(full_message(details)),
+        Err(_) => PyRuntimeError::new_err(details.full_message()),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::release::ReleaseState;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::Block;
-use mxrt_engine::{DeviceId, Engine, Failure, FailureKind, OpError, Var, WaitError};
+use mxrt_engine::{DeviceId, Engine, FailureKind, OpError, Var, WaitError};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Storage and its variable. The thread that touches the bytes holds a grant of the variable.
@@ -345,7 +345,13 @@ impl NDArray {
 
     /// A copy of the content as bytes, after waiting for it.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WaitError> {
-        copied(self.read()?.tensor().bytes()).map_err(|error| WaitError::Failed(Failure::new((*error).clone())))
+        copied(self.read()?.tensor().bytes()).map_err(|error| WaitError::Failed(error.to_failure()))
+    }
+
+    /// A copy of the elements, row-major, after waiting for them; an error of kind `Type` if they
+    /// have another type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, OpError> {
+        copied(self.read()?.tensor().as_slice()?)
     }
 }
 

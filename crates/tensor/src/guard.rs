@@ -1,7 +1,7 @@
 //! Reading an array from outside the engine.
 
 use crate::{Context, NDArray, TensorRef};
-use mxrt_engine::{Failure, OpError, WaitError};
+use mxrt_engine::{OpError, WaitError};
 
 /// The right to read an array: writers wait until it is dropped. An array on a device is read as a
 /// copy.
@@ -60,11 +60,7 @@ impl Source<'_> {
 
 /// A failure that is found outside of operators.
 fn failed(error: OpError) -> WaitError {
-    match error.inherited() {
-        Some(failure) => {
-            failure.mark_observed();
-            WaitError::Failed(failure.clone())
-        }
-        None => WaitError::Failed(Failure::new((*error).clone())),
-    }
+    let failure = error.to_failure();
+    failure.mark_observed();
+    WaitError::Failed(failure)
 }

@@ -6,7 +6,7 @@
 //! shape waits for that variable, and receives the failure of the operation if it has one.
 
 use crate::{Context, DType, NDArray, TensorType};
-use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var, WaitError};
+use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
 use std::sync::{Arc, OnceLock};
 
 /// An array that an operation makes, shape and all. Clones are handles of the same array.
@@ -88,7 +88,7 @@ impl LateArray {
         }
         self.get().ok_or_else(|| {
             let error = OpError::new(FailureKind::NotCompleted, "the operation ended without its result");
-            WaitError::Failed(Failure::new((*error).clone()))
+            WaitError::Failed(error.to_failure())
         })
     }
 }

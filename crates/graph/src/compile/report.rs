@@ -6,6 +6,7 @@ use std::fmt;
 
 /// What a step does, and what it took in several runs.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct StepReport {
     /// its operator
     pub op: &'static str,
@@ -38,6 +39,7 @@ impl StepReport {
 
 /// A batch that is run in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct BatchParts {
     /// rows of the batch
     pub rows: usize,
@@ -49,6 +51,7 @@ pub struct BatchParts {
 
 /// A plan as data; as text it has a line for every step. Of a batch in parts it is about one part.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PlanReport {
     /// types of the data, and how many parameters there are
     pub title: String,

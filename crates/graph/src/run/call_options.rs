@@ -15,6 +15,20 @@ pub struct CallOptions {
     pub cancel_on_drop: bool,
 }
 
+impl CallOptions {
+    /// The same with this priority.
+    pub fn priority(mut self, priority: i32) -> CallOptions {
+        self.priority = priority;
+        self
+    }
+
+    /// The same with a deadline so long from now. One that lies beyond the clock never comes.
+    pub fn within(mut self, wait: Duration) -> CallOptions {
+        self.deadline = Instant::now().checked_add(wait);
+        self
+    }
+}
+
 /// One option of a call.
 pub struct CallOption {
     /// the keyword
@@ -67,8 +81,7 @@ pub static CALL_OPTIONS: &[CallOption] = &[
         take: |to, value| {
             let seconds = if value.is_none() { None } else { Some(value.number()?) };
             let wait = seconds.map(Duration::try_from_secs_f64).transpose().map_err(|_| FailureKind::Value)?;
-            // What lies beyond the clock never comes.
-            to.deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
+            to.deadline = wait.and_then(|wait| to.within(wait).deadline);
             Ok(())
         },
     },

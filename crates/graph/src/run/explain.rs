@@ -6,7 +6,7 @@
 //! it, and what is wanted is the nearest type with which the whole graph is consistent.
 
 use crate::ir::{Graph, PartialType, Value, infer_inputs};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{FailureKind, OpError, WrongInput};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
 use std::cell::Cell;
 
@@ -36,13 +36,20 @@ pub(super) fn explain(mut error: OpError, graph: &Graph, types: &[TensorType], g
     }
     let is_data = |i: &usize| graph.inputs.get(*i).is_some_and(|input| !input.constant);
     let data: Vec<usize> = given.iter().copied().filter(is_data).collect();
-    let Some(words) = Search::new(graph, types, &error).words(&data) else { return error };
+    let Some(Finding { words, input }) = Search::new(graph, types, &error).finding(&data) else { return error };
+    error.input = input;
     let place = error.subject().map_or_else(String::new, |subject| format!("{subject}: "));
     let message = error.message.strip_prefix(&place).unwrap_or(&error.message);
     // What the node advises would change the model, not the input.
     let fact = message.split_once("; use astype(").map_or(message, |(fact, _)| fact);
     error.message = format!("{words}. {place}{fact}");
     error
+}
+
+/// What was found out.
+struct Finding {
+    words: String,
+    input: Option<WrongInput>,
 }
 
 /// What would make an input fit.
@@ -69,26 +76,32 @@ impl<'a> Search<'a> {
 
     /// Which of these inputs are to blame; None if parameters contradict each other or nothing was
     /// found out.
-    fn words(&self, data: &[usize]) -> Option<String> {
+    fn finding(&self, data: &[usize]) -> Option<Finding> {
         if self.consistent(&[]).is_some() {
             return None;
         }
         if self.kind == FailureKind::Type {
-            return self.dtype_words(data);
+            return self.of_dtypes(data);
         }
         let to_blame = |i: &usize| self.consistent(&[(*i, self.with_shape(*i, PartialShape::UNKNOWN))]).is_some();
         let mut blamed = data.iter().copied().filter(to_blame);
         if let Some((input, remedy)) = blamed.find_map(|i| Some((i, self.shape_remedy(i)?))) {
-            return Some(self.one(input, &self.types[input].shape, &remedy));
+            return Some(self.of_shape(input, remedy));
         }
         // The cause may be elsewhere: what was passed is said without a judgement.
         let passed: Vec<String> =
             data.iter().map(|i| format!("'{}' of shape {}", self.name(*i), self.types[*i].shape)).collect();
-        (!passed.is_empty()).then(|| format!("for input {}", passed.join(", ")))
+        (!passed.is_empty()).then(|| Finding { words: format!("for input {}", passed.join(", ")), input: None })
     }
 
-    fn one(&self, input: usize, got: &dyn std::fmt::Display, remedy: &Remedy) -> String {
-        format!("input '{}': got {got}, wanted {}: {}", self.name(input), remedy.wanted, remedy.advice)
+    fn of_shape(&self, input: usize, remedy: Remedy) -> Finding {
+        let (name, got, Remedy { wanted, advice }) = (self.name(input), &self.types[input].shape, remedy);
+        let words = format!("input '{name}': got {got}, wanted {wanted}: {advice}");
+        Finding { words, input: Some(self.wrong(input, got, wanted)) }
+    }
+
+    fn wrong(&self, input: usize, got: &dyn std::fmt::Display, wanted: String) -> WrongInput {
+        WrongInput { name: self.name(input).to_owned(), got: Some(got.to_string()), wanted: Some(wanted) }
     }
 
     fn name(&self, input: usize) -> &str {
@@ -118,7 +131,7 @@ impl<'a> Search<'a> {
 
     // ---- dtypes ---------------------------------------------------------------------------------
 
-    fn dtype_words(&self, data: &[usize]) -> Option<String> {
+    fn of_dtypes(&self, data: &[usize]) -> Option<Finding> {
         let unknown = |i: usize| PartialType { shape: (&self.types[i].shape).into(), dtype: None };
         let cast = |i: usize, dtype: DType| PartialType { dtype: Some(dtype), ..unknown(i) };
         let all: Vec<_> = data.iter().map(|i| (*i, unknown(*i))).collect();
@@ -137,7 +150,8 @@ impl<'a> Search<'a> {
         let names: Vec<String> = found.iter().map(|i| format!("'{}'", self.name(*i))).collect();
         let noun = if found.len() == 1 { "input" } else { "inputs" };
         let got = self.types[first].dtype;
-        Some(format!("{noun} {}: got {got}, wanted {dtype}: pass x.astype('{dtype}')", names.join(", ")))
+        let words = format!("{noun} {}: got {got}, wanted {dtype}: pass x.astype('{dtype}')", names.join(", "));
+        Some(Finding { words, input: Some(self.wrong(first, &got, dtype.to_string())) })
     }
 
     /// The element type that most inputs beside these have.

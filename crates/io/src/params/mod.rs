@@ -28,6 +28,13 @@ pub enum Params {
     Named(Vec<(String, NDArray)>),
 }
 
+impl Default for Params {
+    /// No arrays, which have names.
+    fn default() -> Params {
+        Params::Named(Vec::new())
+    }
+}
+
 impl Params {
     /// Number of arrays.
     pub fn len(&self) -> usize {

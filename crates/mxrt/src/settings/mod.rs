@@ -2,6 +2,7 @@
 
 mod table;
 
+pub(crate) use table::tuned;
 pub use table::{SETTINGS, Setting};
 
 use crate::devices::{self, DeviceSettings};

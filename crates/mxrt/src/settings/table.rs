@@ -4,6 +4,7 @@
 use super::Reading;
 use crate::devices::SimWork;
 use crate::{ConvTable, EngineKind, Isa, KernelOptions, MAX_CORES, PassChoice};
+use std::path::Path;
 use std::str::FromStr;
 
 /// One environment variable.
@@ -354,7 +355,7 @@ fn mebibytes(text: &str) -> Result<usize, Wrong> {
 }
 
 /// The table of measured convolutions in a file; it stays for as long as the process.
-fn tuned(path: &str) -> Result<&'static ConvTable, String> {
+pub(crate) fn tuned(path: impl AsRef<Path>) -> Result<&'static ConvTable, String> {
     let text = mxrt_io::read_text(path).map_err(|e| e.to_string())?;
     Ok(Box::leak(Box::new(text.parse()?)))
 }

@@ -2,7 +2,7 @@
 
 use super::{CustomNode, CustomOperator};
 use crate::prelude::*;
-use mxrt_engine::{Engine, FailureKind, ForkSafeMutex, OpError, WaitError};
+use mxrt_engine::{Engine, FailureKind, ForkSafeMutex, OpError};
 use mxrt_tensor::{Context, NDArray, TensorMut, TensorRef, TensorType};
 use std::sync::Arc;
 
@@ -16,8 +16,11 @@ pub struct CustomKernel {
     outputs: usize,
 }
 
-/// The kernel of a node. It cannot be run as others.
-pub(crate) fn custom_kernel(node: &CustomNode) -> Box<dyn Kernel> {
+/// The kernel of a node: that of the operator, or one that cannot be run as others.
+pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> Box<dyn Kernel> {
+    if let Some(kernel) = node.operator.kernel(signature).filter(|_| node.states() == 0) {
+        return kernel;
+    }
     Box::new(CustomKernel { operator: node.operator.clone(), arguments: node.arguments, outputs: node.outputs.len() })
 }
 
@@ -129,7 +132,7 @@ impl CustomCall {
 
     fn contents(&self) -> CustomResults {
         let CustomArrays { outputs, states, .. } = &self.arrays;
-        outputs.iter().chain(states).map(|array| array.to_bytes().map_err(wait_error)).collect()
+        outputs.iter().chain(states).map(|array| Ok(array.to_bytes()?)).collect()
     }
 }
 
@@ -146,13 +149,5 @@ impl CustomArrays {
     fn engine(&self) -> Option<&'static Engine> {
         let first = self.outputs.iter().chain(&self.states).chain(&self.inputs).next()?;
         Some(first.engine())
-    }
-}
-
-fn wait_error(error: WaitError) -> OpError {
-    match error {
-        WaitError::Failed(failure) => failure.into(),
-        WaitError::Closed => OpError::new(FailureKind::Shutdown, error.to_string()),
-        other => OpError::new(FailureKind::Operator, other.to_string()),
     }
 }

@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
         outputs: Outputs::Computed(|attrs| &attrs.object::<CustomNode>(OPERATOR).outputs),
         infer_shape: |shapes| shapes.attrs.object::<CustomNode>(OPERATOR).infer_shape(shapes),
         infer_dtype: |dtypes| dtypes.attrs.object::<CustomNode>(OPERATOR).infer_dtype(dtypes),
-        bind: |attrs, _| Ok(custom_kernel(attrs.object(OPERATOR))),
+        bind: |attrs, signature| Ok(custom_kernel(attrs.object(OPERATOR), signature)),
         random: true,
         ..OpDef::BASE
     },
@@ -46,7 +46,7 @@ pub static OPS: &[OpDef] = &[
         }),
         infer_shape: |shapes| shapes.attrs.object::<CustomNode>(OPERATOR).infer_shape(shapes),
         infer_dtype: |dtypes| dtypes.attrs.object::<CustomNode>(OPERATOR).infer_dtype(dtypes),
-        bind: |attrs, _| Ok(custom_kernel(attrs.object(OPERATOR))),
+        bind: |attrs, signature| Ok(custom_kernel(attrs.object(OPERATOR), signature)),
         random: true,
         internal: true,
         ..OpDef::BASE

@@ -1,0 +1,42 @@
+//! Engines of models: one for each set of choices, as an engine lasts as long as the process.
+
+use crate::devices::{self, DeviceSettings};
+use crate::{Config, Engine, EngineKind, Error};
+use mxrt_engine::ForkSafeMutex as Mutex;
+
+/// What tells engines apart.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct EngineChoice {
+    pub kind: EngineKind,
+    pub cores: Option<usize>,
+    pub memory_limit: Option<usize>,
+    pub bulk_size: usize,
+    pub devices: DeviceSettings,
+}
+
+impl Default for EngineChoice {
+    fn default() -> EngineChoice {
+        EngineChoice::of(&Config::default(), DeviceSettings::default())
+    }
+}
+
+impl EngineChoice {
+    pub fn of(config: &Config, devices: DeviceSettings) -> EngineChoice {
+        let Config { kind, cores, memory_limit, bulk_size, .. } = *config;
+        EngineChoice { kind, cores, memory_limit, bulk_size, devices }
+    }
+
+    /// The engine of these choices, started at their first use.
+    pub fn engine(&self) -> Result<&'static Engine, Error> {
+        static STARTED: Mutex<Vec<(EngineChoice, &'static Engine)>> = Mutex::new(Vec::new());
+        let mut started = STARTED.lock();
+        if let Some((_, engine)) = started.iter().find(|(choice, _)| choice == self) {
+            return Ok(engine);
+        }
+        let EngineChoice { kind, cores, memory_limit, bulk_size, .. } = *self;
+        let drivers = devices::drivers(&self.devices);
+        let engine = Engine::start(Config { kind, cores, memory_limit, bulk_size, drivers, ..Config::default() })?;
+        started.push((self.clone(), engine));
+        Ok(engine)
+    }
+}

@@ -1,0 +1,133 @@
+//! [`Network`]: a graph with its parameters, which models and predictors run.
+
+use crate::params::Params;
+use crate::{
+    BoundOp, BuildOptions, CachedOp, CachedOpFlags, Context, DType, Engine, FailureKind, NDArray, OpError,
+    PartialShape, Symbol, TensorType,
+};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A graph with its parameters on one device.
+pub(crate) struct Network {
+    pub engine: &'static Engine,
+    pub symbol: Symbol,
+    pub options: BuildOptions,
+    pub context: Context,
+    pub params: HashMap<String, NDArray>,
+    pub bound: BoundOp,
+    /// names of all variables
+    pub names: Vec<String>,
+}
+
+/// What is known of the values of a network.
+pub(crate) struct NetworkTypes {
+    /// by name of a variable
+    pub variables: HashMap<String, PartialTensor>,
+    /// of the outputs
+    pub outputs: Vec<PartialTensor>,
+}
+
+/// A type of which parts may be unknown.
+#[derive(Clone)]
+pub(crate) struct PartialTensor {
+    pub shape: PartialShape,
+    pub dtype: Option<DType>,
+}
+
+impl PartialTensor {
+    /// The whole type, if all of it is known.
+    pub fn complete(&self) -> Option<TensorType> {
+        Some(TensorType { shape: self.shape.complete()?, dtype: self.dtype? })
+    }
+}
+
+/// Where a network runs and how it is compiled.
+pub(crate) struct Site {
+    pub engine: &'static Engine,
+    pub context: Context,
+    pub options: BuildOptions,
+}
+
+impl Network {
+    /// Binds a symbol to its parameters, named as in files (`arg:weight`, `aux:mean`) or plainly.
+    /// Those named `given` are arguments of calls.
+    pub fn bind(site: Site, symbol: Symbol, params: Params, given: &HashSet<&str>) -> Result<Network, OpError> {
+        let Site { engine, context, options } = site;
+        let Params::Named(named) = params else {
+            let message = "the parameters have no names: Invalid param file format".to_owned();
+            return Err(OpError::new(FailureKind::Value, message));
+        };
+        let (arguments, states) = (symbol.list_arguments(), symbol.list_auxiliary_states());
+        let (arguments, states): (HashSet<&str>, HashSet<&str>) =
+            (arguments.iter().map(String::as_str).collect(), states.iter().map(String::as_str).collect());
+        let mut params = HashMap::new();
+        for (name, array) in named {
+            let found = match name.split_once(':') {
+                Some(("arg", name)) => arguments.get(name),
+                Some(("aux", name)) => states.get(name),
+                _ => arguments.get(name.as_str()).or_else(|| states.get(name.as_str())),
+            };
+            if let Some(name) = found.filter(|name| !given.contains(*name)) {
+                let here = if array.context() == context { array } else { array.copy_to_context(context)? };
+                params.insert((*name).to_owned(), here);
+            }
+        }
+        let names = symbol.list_inputs();
+        let (of_data, of_params): (Vec<usize>, Vec<usize>) =
+            (0..names.len()).partition(|i| !params.contains_key(&names[*i]));
+        let (data_indices, param_indices) = (tuple(&of_data), tuple(&of_params));
+        let flags = [("data_indices", data_indices.as_str()), ("param_indices", param_indices.as_str())];
+        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, options)?;
+        let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
+        let bound = BoundOp::new(Arc::new(op), &arrays)?;
+        Ok(Network { engine, symbol, options, context, params, bound, names })
+    }
+
+    /// Names of the variables that are no parameters, in the order in which calls take them.
+    pub fn free(&self) -> impl Iterator<Item = &String> {
+        self.names.iter().filter(|name| !self.params.contains_key(*name))
+    }
+
+    /// Infers types from these.
+    pub fn infer(
+        &self,
+        shapes: &[(String, PartialShape)],
+        dtypes: &[(String, DType)],
+    ) -> Result<NetworkTypes, OpError> {
+        let shapes = self.symbol.infer_shape(shapes, true)?;
+        let dtypes = self.symbol.infer_type(dtypes, true)?;
+        let names = self.symbol.list_arguments().into_iter().chain(self.symbol.list_auxiliary_states());
+        let known = shapes.args.into_iter().chain(shapes.aux).zip(dtypes.args.into_iter().chain(dtypes.aux));
+        let partial = |(shape, dtype)| PartialTensor { shape, dtype };
+        Ok(NetworkTypes {
+            variables: names.zip(known.map(partial)).collect(),
+            outputs: shapes.outs.into_iter().zip(dtypes.outs).map(partial).collect(),
+        })
+    }
+
+    /// Infers types from those of the parameters and of these other variables.
+    pub fn infer_with_parameters(&self, free: &HashMap<&str, TensorType>) -> Result<NetworkTypes, OpError> {
+        let of_params = self.params.iter().map(|(name, array)| (name.as_str(), array.tensor_type()));
+        let given = free.iter().map(|(name, tensor)| (*name, tensor.clone()));
+        let known: Vec<(&str, TensorType)> = of_params.chain(given).collect();
+        let shapes: Vec<_> = known.iter().map(|(name, tensor)| ((*name).to_owned(), (&tensor.shape).into())).collect();
+        let dtypes: Vec<_> = known.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.dtype)).collect();
+        self.infer(&shapes, &dtypes)
+    }
+
+    /// Types of all variables, of which these are no parameters.
+    pub fn all_types(&self, free: &HashMap<&str, TensorType>) -> Vec<TensorType> {
+        let of = |name: &String| match (free.get(name.as_str()), self.params.get(name)) {
+            (Some(tensor), _) => tensor.clone(),
+            (None, Some(array)) => array.tensor_type(),
+            (None, None) => TensorType::new(DType::F32, &[][..]),
+        };
+        self.names.iter().map(of).collect()
+    }
+}
+
+fn tuple(positions: &[usize]) -> String {
+    let numbers: String = positions.iter().map(|position| format!("{position},")).collect();
+    format!("({numbers})")
+}

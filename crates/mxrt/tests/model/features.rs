@@ -1,0 +1,87 @@
+//! What comes with the features of the crate.
+
+use super::{digits, image};
+use ndarray::{Array4, ArrayD, s};
+use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span;
+
+#[test]
+fn arrays_of_the_crate_ndarray_are_inputs_and_results() {
+    let model = digits();
+    let pixels = image(3);
+    let wanted = model.run([("data", ([1, 1, 8, 8], &pixels))]).expect("an answer")[0].to_vec::<f32>();
+    let wanted = wanted.expect("elements");
+    let array = Array4::from_shape_vec([1, 1, 8, 8], pixels).expect("the shape fits");
+    let ask = |made: mxrt::Outputs| {
+        let scores: ArrayD<f32> = mxrt::to_ndarray(&made[0]).expect("elements");
+        assert_eq!(scores.shape(), [1, 10]);
+        scores.into_raw_vec_and_offset().0
+    };
+    assert_eq!(ask(model.run([("data", &array)]).expect("an answer")), wanted);
+    assert_eq!(ask(model.run([("data", array.view())]).expect("an answer")), wanted);
+    // A view whose elements do not lie row by row.
+    let mirrored = array.slice(s![.., .., .., ..;-1]).to_owned();
+    let back = mirrored.slice(s![.., .., .., ..;-1]);
+    assert_eq!(ask(model.run([("data", back)]).expect("an answer")), wanted);
+    let wrong = mxrt::to_ndarray::<i64>(model.parameter("digitsnet_dense0_bias").expect("a parameter"));
+    assert_eq!(wrong.unwrap_err().kind(), mxrt::ErrorKind::Type);
+}
+
+#[test]
+fn reports_of_plans_are_data() {
+    let plan = digits().plan([("data", [2, 1, 8, 8])]).expect("a plan");
+    let json = serde_json::to_value(&plan).expect("it is written");
+    assert_eq!(json["arena_bytes"], plan.arena_bytes);
+    assert_eq!(json["steps"].as_array().map(Vec::len), Some(plan.steps.len()));
+}
+
+/// Notes names of spans and messages of events.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+struct Text<'a>(&'a mut String);
+
+impl Visit for Text<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.push_str(&format!(" {}={value:?}", field.name()));
+    }
+}
+
+impl tracing::Subscriber for Notes {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+        let mut text = span.metadata().name().to_owned();
+        span.record(&mut Text(&mut text));
+        self.0.lock().expect("no thread panicked").push(text);
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = event.metadata().level().to_string();
+        event.record(&mut Text(&mut text));
+        self.0.lock().expect("no thread panicked").push(text);
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn requests_are_spans() {
+    let notes = Notes::default();
+    tracing::subscriber::with_default(notes.clone(), || {
+        let model = digits();
+        model.run([("data", ([1, 1, 8, 8], &image(0)))]).expect("an answer");
+        model.run([("image", ([1, 1, 8, 8], &image(0)))]).unwrap_err();
+        let pending = model.run_async([("data", ([1, 1, 8, 8], &image(0)))]).expect("the call is accepted");
+        pending.wait().expect("an answer");
+    });
+    let request = "mxrt.request model=\"digitsnet_dense0_fwd\"";
+    let (answered, refused) =
+        ("DEBUG message=answered", "WARN message=the model has no input 'image'; its inputs are data kind=\"value\"");
+    let seen = notes.0.lock().expect("no thread panicked");
+    assert_eq!(seen[..], [request, answered, request, refused, request, answered]);
+}
