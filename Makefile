@@ -107,6 +107,23 @@ wheel-portable: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## buil
 .PHONY: install
 install: $(STAMPS)/installed ## build the wheel and install it into .venv
 
+# ---- C and C++ ---------------------------------------------------------------------------------
+
+# Where it goes: DESTDIR (none), PREFIX (/usr/local), LIBDIR (lib).
+export DESTDIR PREFIX LIBDIR CAPI_PROFILE
+
+.PHONY: install-c
+install-c: | check-tools ## libmxrt for C and C++, shared and static, with headers, mxrt.pc and files for CMake; PREFIX=/usr/local DESTDIR= LIBDIR=lib
+	scripts/embedding.sh install
+
+.PHONY: install-mxnet-compat
+install-mxnet-compat: | check-tools ## the same library as libmxnet.so, for programs that were linked to MXNet
+	scripts/embedding.sh install-compat
+
+.PHONY: check-embedding
+check-embedding: | check-tools ## both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
+	scripts/embedding.sh check
+
 # ---- run ---------------------------------------------------------------------------------------
 
 .PHONY: demo
@@ -241,14 +258,19 @@ tsan: | check-tools ## the engine's tests under ThreadSanitizer, then 20 seconds
 asan: | check-tools ## the tests of the engine under AddressSanitizer, then 20 seconds of random programs (minutes)
 	scripts/sanitize.sh address $(SECONDS)
 
+.PHONY: asan-c
+asan-c: | check-tools ## the C and C++ programs of the tests with AddressSanitizer (a minute after the build)
+	scripts/sanitize_c.sh address
+
 .PHONY: asan-kernels
 asan-kernels: | check-tools ## the tests of the kernels under AddressSanitizer, on every instruction set there is (five minutes)
 	scripts/sanitize.sh address-kernels
 
 .PHONY: memcheck
-memcheck: | check-tools ## some of the tests of engine and kernels under valgrind (minutes)
+memcheck: | check-tools ## some of the tests of engine, kernels and the C interface under valgrind (minutes)
 	scripts/sanitize.sh memcheck
 	scripts/sanitize.sh memcheck-kernels
+	scripts/sanitize_c.sh memcheck
 
 .PHONY: check-aarch64
 check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
@@ -263,6 +285,8 @@ sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source dist
 .PHONY: prove
 prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (five and a half hours)
 	$(MAKE) asan-kernels
+	$(MAKE) asan-c
+	$(MAKE) check-embedding
 	$(MAKE) memcheck
 	$(MAKE) tsan
 	$(MAKE) asan
