@@ -9,11 +9,12 @@ import re
 from support import ROOT
 
 # The engine has a protocol of its own. Devices, simulated ones too, are lost in a child.
-RUST = ["capi", "graph", "io", "kernels", "ops", "py", "tensor"]
+RUST = ["capi", "graph", "io", "kernels", "ops", "py", "serve", "tensor"]
 
 GATE = "inside the fork gate"
 OP = "held inside operators only, which a fork waits for"
 NEW_QUEUE = "renewed: a child has a queue of its own after a reset"
+NO_SERVER = "not used in a child, which has none of the threads of a server"
 NEW_TURN = "renewed: a child waits for no turn of its parent"
 #: File, what it uses, and why no child finds it locked.
 LOCKS = {
@@ -65,6 +66,8 @@ LOCKS = {
     ("crates/py/src/custom.rs", "std::sync::Condvar"): "renewed: the queue of a child is made of the open calls",
     ("crates/py/src/notify.rs", "std::sync::Mutex"): "renewed: notices belong to a process",
     ("crates/py/src/notify.rs", "std::sync::Condvar"): "renewed: notices belong to a process",
+    ("crates/serve/src/model.rs", "std::sync::Mutex"): NO_SERVER,
+    ("crates/serve/src/server.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/tensor/src/params.rs", "parking_lot::RwLock"): "inside the fork gate, by `Engine::without_fork`",
     ("crates/tensor/src/release.rs", "parking_lot::Mutex"): OP,
 }

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         registry,
         rnn,
         rtc,
+        serve,
         subgraph,
         test_utils,
         visualization,
@@ -144,6 +145,7 @@ __all__ = [
     "rnn",
     "rtc",
     "runtime",
+    "serve",
     "set_limits",
     "set_memory_limit",
     "set_np_shape",
@@ -172,7 +174,7 @@ __mxnet_version__ = "1.9.1"
 _LAZY = (
     *("callback", "contrib", "executor_manager", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler"),
     *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "recordio", "registry"),
-    *("rnn", "rtc"),
+    *("rnn", "rtc", "serve"),
     *("subgraph", "test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.

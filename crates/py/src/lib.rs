@@ -23,6 +23,8 @@ mod plan_report;
 mod profiler;
 mod records;
 mod runtime;
+#[cfg(feature = "serve")]
+mod serve;
 mod symbol;
 mod testing;
 mod tune;
@@ -80,6 +82,9 @@ mod _mxrt {
     use crate::records::{RecordFile, RecordWriter};
     #[pymodule_export]
     use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
+    #[cfg(feature = "serve")]
+    #[pymodule_export]
+    use crate::serve::HttpServer;
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable};
     #[pymodule_export]

@@ -1,0 +1,129 @@
+//! The body of a request, as it comes.
+
+use crate::config::Config;
+use crate::queue::Held;
+use crate::refusal::{Outcome, Refusal};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Bytes, Incoming};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// A second more is given for each so many bytes.
+const BYTES_PER_SECOND: u64 = 256 << 10;
+/// A body that is refused is read to its end if it is not longer: the client then gets the answer,
+/// and may use its connection again.
+const PASSED_OVER: u64 = 1 << 20;
+
+/// A request body with its limits.
+pub(crate) struct RequestBody {
+    from: Incoming,
+    /// what has come and was not taken
+    chunk: Bytes,
+    /// as the head says
+    announced: Option<u64>,
+    read: u64,
+    limit: u64,
+    deadline: Instant,
+    pub(crate) held: Held,
+}
+
+impl RequestBody {
+    /// Refuses a body that is too large before any of it is read.
+    pub(crate) fn new(from: Incoming, config: &Config, held: Held) -> Result<RequestBody, Refusal> {
+        let announced = from.size_hint().exact();
+        let limit = config.max_body as u64;
+        if announced.is_some_and(|bytes| bytes > limit) {
+            return Err(too_large(limit));
+        }
+        let more = Duration::from_secs(announced.unwrap_or(limit) / BYTES_PER_SECOND);
+        let deadline = Instant::now() + config.body_timeout + more;
+        Ok(RequestBody { from, chunk: Bytes::new(), announced, read: 0, limit, deadline, held })
+    }
+
+    /// Bytes of the body, if its head says it.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        self.announced
+    }
+
+    /// Makes `chunk` hold something; false at the end.
+    async fn more(&mut self) -> Result<bool, Refusal> {
+        while self.chunk.is_empty() {
+            let frame = timeout_at(self.deadline, self.from.frame()).await.map_err(|_| {
+                let message = "the body of the request took too long to come";
+                Refusal::new(StatusCode::REQUEST_TIMEOUT, Outcome::Invalid, message).closing()
+            })?;
+            let Some(frame) = frame else { return Ok(false) };
+            let frame = frame.map_err(|error| broken(&error))?;
+            let Ok(data) = frame.into_data() else { continue };
+            self.read += data.len() as u64;
+            if self.read > self.limit {
+                return Err(too_large(self.limit));
+            }
+            self.held.add_bytes(data.len())?;
+            self.chunk = data;
+        }
+        Ok(true)
+    }
+
+    /// Fills `to` from the body.
+    pub(crate) async fn read_into(&mut self, to: &mut [u8]) -> Result<(), Refusal> {
+        let mut filled = 0;
+        while filled < to.len() {
+            if !self.more().await? {
+                let message = format!("the body ends {} bytes before the data that its JSON names", to.len() - filled);
+                return Err(Refusal::invalid(message));
+            }
+            let part = self.chunk.split_to(self.chunk.len().min(to.len() - filled));
+            to[filled..filled + part.len()].copy_from_slice(&part);
+            filled += part.len();
+        }
+        Ok(())
+    }
+
+    /// The next `bytes` of the body, or all that is left of it.
+    pub(crate) async fn take(&mut self, bytes: Option<usize>) -> Result<Vec<u8>, Refusal> {
+        let mut taken = Vec::new();
+        let wanted = bytes.unwrap_or(usize::MAX);
+        while taken.len() < wanted && self.more().await? {
+            let part = self.chunk.split_to(self.chunk.len().min(wanted - taken.len()));
+            taken.extend_from_slice(&part);
+        }
+        match bytes {
+            Some(bytes) if taken.len() < bytes => {
+                let message = format!("Inference-Header-Content-Length is {bytes}; the body has {} bytes", taken.len());
+                Err(Refusal::invalid(message))
+            }
+            _ => Ok(taken),
+        }
+    }
+
+    /// An error if anything is left.
+    pub(crate) async fn end(&mut self) -> Result<(), Refusal> {
+        if self.more().await? {
+            return Err(Refusal::invalid("the body goes on behind the data that its JSON names"));
+        }
+        Ok(())
+    }
+
+    /// Reads the rest and forgets it, unless there may be much of it.
+    pub(crate) async fn pass_over(mut self) {
+        if self.announced.is_none_or(|bytes| bytes > PASSED_OVER) {
+            return;
+        }
+        while let Ok(Some(Ok(_))) = timeout_at(self.deadline, self.from.frame()).await {}
+    }
+}
+
+/// The body ended before its end, or is none.
+fn broken(error: &hyper::Error) -> Refusal {
+    let gone = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+    let outcome = if gone { Outcome::Cancelled } else { Outcome::Invalid };
+    Refusal::new(StatusCode::BAD_REQUEST, outcome, format!("the body of the request: {error}")).closing()
+}
+
+/// The body has more bytes than it may.
+pub(crate) fn too_large(limit: u64) -> Refusal {
+    let message = format!("the body of the request is larger than {limit} bytes, the limit of this server");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Outcome::Invalid, message).closing()
+}

@@ -1,0 +1,153 @@
+//! Paths of the server: one file and one row each.
+
+mod health;
+mod infer;
+mod metrics;
+mod model_metadata;
+mod model_ready;
+mod server_metadata;
+mod statistics;
+
+use crate::refusal::{Outcome, Refusal};
+use crate::server::{Answer, Shared};
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A path, and what answers it.
+struct Endpoint {
+    method: Method,
+    /// `{model}` and `{version}` stand for any word
+    path: &'static str,
+    answer: fn(Call) -> Answering,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send>>;
+
+/// A request for an endpoint.
+struct Call {
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    model: Option<String>,
+    version: Option<String>,
+}
+
+/// All of them.
+static ENDPOINTS: &[Endpoint] = &[
+    Endpoint { method: Method::GET, path: "/v2/health/live", answer: |call| done(health::live(&call)) },
+    Endpoint { method: Method::GET, path: "/v2/health/ready", answer: |call| done(health::ready(&call)) },
+    Endpoint { method: Method::GET, path: "/v2", answer: |call| done(server_metadata::answer(&call)) },
+    Endpoint { method: Method::GET, path: "/v2/models/stats", answer: |call| done(statistics::answer(&call)) },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}", answer: |call| done(model_metadata::answer(&call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}/versions/{version}",
+        answer: |call| done(model_metadata::answer(&call)),
+    },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}/ready", answer: |call| done(model_ready::answer(&call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}/versions/{version}/ready",
+        answer: |call| done(model_ready::answer(&call)),
+    },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}/stats", answer: |call| done(statistics::answer(&call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}/versions/{version}/stats",
+        answer: |call| done(statistics::answer(&call)),
+    },
+    Endpoint { method: Method::POST, path: "/v2/models/{model}/infer", answer: |call| Box::pin(infer::answer(call)) },
+    Endpoint {
+        method: Method::POST,
+        path: "/v2/models/{model}/versions/{version}/infer",
+        answer: |call| Box::pin(infer::answer(call)),
+    },
+    Endpoint { method: Method::GET, path: "/metrics", answer: |call| done(metrics::answer(&call)) },
+];
+
+fn done(answer: Result<Answer, Refusal>) -> Answering {
+    Box::pin(std::future::ready(answer))
+}
+
+/// Answers a request by the endpoint of its path.
+pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    let path = request.uri().path();
+    let words: Option<Vec<String>> = path.split('/').skip(1).map(decoded).collect();
+    let words = words.ok_or_else(|| Refusal::invalid("the path is not text of UTF-8"))?;
+    let words = match words.split_last() {
+        Some((last, before)) if last.is_empty() => before,
+        _ => &words[..],
+    };
+    let mut others = Vec::new();
+    for endpoint in ENDPOINTS {
+        let Some((model, version)) = matched(endpoint.path, words) else { continue };
+        if endpoint.method == request.method() {
+            return (endpoint.answer)(Call { shared, request, model, version }).await;
+        }
+        others.push(endpoint.method.as_str());
+    }
+    if others.is_empty() {
+        return Err(Refusal::not_found("there is no such path; GET /v2 says what this server is"));
+    }
+    let message = format!("this path takes {}, not {}", others.join(", "), request.method());
+    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message))
+}
+
+/// The words that the names of a pattern stand for; none if the path is another one.
+fn matched(pattern: &str, words: &[String]) -> Option<(Option<String>, Option<String>)> {
+    let (mut model, mut version) = (None, None);
+    let mut given = words.iter();
+    for wanted in pattern.split('/').skip(1) {
+        let word = given.next()?;
+        match wanted {
+            "{model}" => model = Some(word.clone()),
+            "{version}" => version = Some(word.clone()),
+            _ if wanted == word => {}
+            _ => return None,
+        }
+    }
+    given.next().is_none().then_some((model, version))
+}
+
+/// A word of a path without its escapes; none if it is no text.
+fn decoded(word: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        rest = others;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok())?;
+        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_matched_word_by_word() {
+        let words = |path: &str| path.split('/').skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let pattern = "/v2/models/{model}/versions/{version}/infer";
+        let found = matched(pattern, &words("/v2/models/a b/versions/3/infer"));
+        assert_eq!(found, Some((Some("a b".to_owned()), Some("3".to_owned()))));
+        for path in ["/v2/models/a/infer", "/v2/models/a/versions/3", "/v2/models/a/versions/3/infer/x", "/"] {
+            assert_eq!(matched(pattern, &words(path)), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn escapes_of_a_path_are_read_or_refused() {
+        assert_eq!(decoded("a%20b%2Fc").as_deref(), Some("a b/c"));
+        for word in ["%", "%2", "%zz", "%+1", "%ff", "a%c3"] {
+            assert_eq!(decoded(word), None, "{word}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Text and bytes of the Open Inference Protocol, without any I/O.
+
+pub mod numbers;
+pub mod request;
+pub mod response;
+
+use mxrt_tensor::DType;
+
+/// Names of element types in the protocol.
+const DATATYPES: [(&str, DType); 13] = [
+    ("BOOL", DType::Bool),
+    ("UINT8", DType::U8),
+    ("UINT16", DType::U16),
+    ("UINT32", DType::U32),
+    ("UINT64", DType::U64),
+    ("INT8", DType::I8),
+    ("INT16", DType::I16),
+    ("INT32", DType::I32),
+    ("INT64", DType::I64),
+    ("FP16", DType::F16),
+    ("BF16", DType::BF16),
+    ("FP32", DType::F32),
+    ("FP64", DType::F64),
+];
+
+/// The element type of this name.
+pub fn dtype_of(name: &str) -> Option<DType> {
+    DATATYPES.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+/// The name of an element type.
+pub fn datatype_of(dtype: DType) -> &'static str {
+    DATATYPES.iter().find(|row| row.1 == dtype).map_or("", |row| row.0)
+}
+
+/// A text of a client for a message, not longer than a line.
+pub(crate) fn short(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", &text[..end]),
+    }
+}

@@ -1,0 +1,268 @@
+//! The JSON of an inference request.
+
+use super::{dtype_of, short};
+use mxrt_tensor::{DType, Shape, TensorType};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Arrays have at most so many axes.
+const MAX_AXES: usize = 32;
+
+/// An inference request, as far as it can be read without the model.
+#[derive(Debug)]
+pub struct InferRequest<'a> {
+    /// what the answer repeats
+    pub id: Option<String>,
+    /// 1 to 9, lower is served first; 0 stands for 5
+    pub priority: u8,
+    /// microseconds for the request; none: as the server is set
+    pub timeout: Option<u64>,
+    /// outputs that say nothing of it are binary
+    pub binary_outputs: bool,
+    /// the tensors, in the order of their binary data
+    pub inputs: Vec<InputTensor<'a>>,
+    /// outputs that are wanted; none: all
+    pub outputs: Option<Vec<WantedOutput>>,
+}
+
+/// One input of a request.
+#[derive(Debug)]
+pub struct InputTensor<'a> {
+    /// name of the model's input
+    pub name: String,
+    /// element type and shape, whose number of bytes does not overflow
+    pub tensor: TensorType,
+    /// the elements
+    pub content: Content<'a>,
+}
+
+/// Where the elements of an input are.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// in the JSON
+    Numbers(&'a str),
+    /// so many bytes behind the JSON, as many as the tensor has
+    Binary(usize),
+}
+
+/// An output that a request asks for.
+#[derive(Debug)]
+pub struct WantedOutput {
+    /// name of the model's output
+    pub name: String,
+    /// whether its elements are wanted as bytes behind the JSON
+    pub binary: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    id: Option<String>,
+    #[serde(default)]
+    parameters: Parameters,
+    #[serde(borrow)]
+    inputs: Vec<Input<'a>>,
+    outputs: Option<Vec<Output>>,
+}
+
+/// Parameters of a request that mean something here; others are passed over.
+#[derive(Deserialize, Default)]
+struct Parameters {
+    priority: Option<u64>,
+    timeout: Option<u64>,
+    binary_data_output: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Input<'a> {
+    name: String,
+    shape: Vec<i64>,
+    datatype: String,
+    #[serde(default)]
+    parameters: TensorParameters,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    name: String,
+    #[serde(default)]
+    parameters: TensorParameters,
+}
+
+#[derive(Deserialize, Default)]
+struct TensorParameters {
+    binary_data_size: Option<i128>,
+    binary_data: Option<bool>,
+    classification: Option<i64>,
+    shared_memory_region: Option<String>,
+}
+
+impl<'a> InferRequest<'a> {
+    /// Reads the JSON of a request. The error is a text for the client.
+    pub fn parse(json: &'a [u8]) -> Result<InferRequest<'a>, String> {
+        let request: Request<'a> = serde_json::from_slice(json).map_err(|e| format!("the JSON of the request: {e}"))?;
+        let priority = request.parameters.priority.unwrap_or(0);
+        let priority = u8::try_from(priority).ok().filter(|p| *p <= 9);
+        let priority = priority.ok_or("the parameter 'priority' is from 1, served first, to 9; 0 stands for 5")?;
+        let mut inputs: Vec<InputTensor<'a>> = Vec::with_capacity(request.inputs.len());
+        for input in request.inputs {
+            let name = input.name.clone();
+            if inputs.iter().any(|other| other.name == name) {
+                return Err(format!("the input '{}' is given twice", short(&name)));
+            }
+            inputs.push(input.check().map_err(|e| format!("input '{}': {e}", short(&name)))?);
+        }
+        let wanted = |output: Output| {
+            if output.parameters.classification.is_some() {
+                return Err(format!("output '{}': classification is not supported", short(&output.name)));
+            }
+            if output.parameters.shared_memory_region.is_some() {
+                return Err(format!("output '{}': shared memory is not supported", short(&output.name)));
+            }
+            Ok(WantedOutput { name: output.name, binary: output.parameters.binary_data })
+        };
+        let outputs = request.outputs.filter(|outputs| !outputs.is_empty());
+        Ok(InferRequest {
+            id: request.id,
+            priority,
+            timeout: request.parameters.timeout.filter(|micros| *micros > 0),
+            binary_outputs: request.parameters.binary_data_output.unwrap_or(false),
+            inputs,
+            outputs: outputs.map(|outputs| outputs.into_iter().map(wanted).collect()).transpose()?,
+        })
+    }
+
+    /// Bytes of all binary inputs; none if the sum overflows.
+    pub fn binary_bytes(&self) -> Option<usize> {
+        self.inputs.iter().try_fold(0usize, |sum, input| match input.content {
+            Content::Binary(bytes) => sum.checked_add(bytes),
+            Content::Numbers(_) => Some(sum),
+        })
+    }
+}
+
+impl<'a> Input<'a> {
+    fn check(self) -> Result<InputTensor<'a>, String> {
+        let dtype = match self.datatype.as_str() {
+            "BYTES" => return Err("the type BYTES is not supported: MXNet models take numbers".to_owned()),
+            name => dtype_of(name).ok_or_else(|| format!("unknown datatype '{}'", short(name)))?,
+        };
+        let tensor = tensor_type(dtype, &self.shape)?;
+        let bytes = tensor.checked_bytes().ok_or("the shape overflows")?;
+        if self.parameters.shared_memory_region.is_some() {
+            return Err("shared memory is not supported".to_owned());
+        }
+        let content = match (self.data, self.parameters.binary_data_size) {
+            (None, None) => return Err("has neither 'data' nor 'binary_data_size'".to_owned()),
+            (Some(_), Some(_)) => return Err("has both 'data' and 'binary_data_size'".to_owned()),
+            (None, Some(size)) if usize::try_from(size) == Ok(bytes) => Content::Binary(bytes),
+            (None, Some(size)) => {
+                return Err(format!("binary_data_size is {size}; type and shape make {bytes} bytes"));
+            }
+            (Some(data), None) => {
+                let text = data.get();
+                // Before memory is taken: each element but the last has a comma behind it.
+                let elements = tensor.shape.size();
+                if elements > text.len() {
+                    return Err(format!("'data' is too short for the {elements} elements that the shape says"));
+                }
+                Content::Numbers(text)
+            }
+        };
+        Ok(InputTensor { name: self.name, tensor, content })
+    }
+}
+
+fn tensor_type(dtype: DType, shape: &[i64]) -> Result<TensorType, String> {
+    if shape.len() > MAX_AXES {
+        return Err(format!("the shape has {} axes; arrays have at most {MAX_AXES}", shape.len()));
+    }
+    let extents: Result<Vec<usize>, _> = shape.iter().map(|extent| usize::try_from(*extent)).collect();
+    let extents = extents.map_err(|_| format!("the shape {shape:?} has a negative extent"))?;
+    let tensor = TensorType::new(dtype, Shape::from(extents));
+    match tensor.checked_bytes() {
+        Some(bytes) if isize::try_from(bytes).is_ok() => Ok(tensor),
+        _ => Err(format!("an array of shape {shape:?} is larger than the address space")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"id": "7", "parameters": {"priority": 1, "timeout": 5000, "other": [{}]},
+        "inputs": [{"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]},
+                   {"name": "b", "shape": [2], "datatype": "INT64", "parameters": {"binary_data_size": 16}}],
+        "outputs": [{"name": "y", "parameters": {"binary_data": true}}]}"#;
+
+    fn with_input(text: &str) -> Result<(), String> {
+        let json = format!(r#"{{"inputs": [{text}]}}"#);
+        InferRequest::parse(json.as_bytes()).map(drop)
+    }
+
+    #[test]
+    fn a_request_is_read_whole() {
+        let request = InferRequest::parse(GOOD.as_bytes()).expect("a request");
+        assert_eq!((request.id.as_deref(), request.priority, request.timeout), (Some("7"), 1, Some(5000)));
+        assert!(matches!(request.inputs[0].content, Content::Numbers("[1, 2]")));
+        assert!(matches!(request.inputs[1].content, Content::Binary(16)));
+        assert_eq!(request.binary_bytes(), Some(16));
+        let outputs = request.outputs.expect("outputs");
+        assert_eq!((outputs[0].name.as_str(), outputs[0].binary), ("y", Some(true)));
+    }
+
+    #[test]
+    fn a_request_that_is_cut_anywhere_is_an_error() {
+        for end in 0..GOOD.len() {
+            assert!(InferRequest::parse(&GOOD.as_bytes()[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_wherever_it_stands() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let data = format!(r#"{{"name": "a", "shape": [1], "datatype": "FP32", "data": {deep}}}"#);
+        let json = format!(r#"{{"inputs": [{data}]}}"#);
+        let request = InferRequest::parse(json.as_bytes());
+        if let Ok(request) = request {
+            let Content::Numbers(text) = request.inputs[0].content else { panic!("numbers") };
+            let read = super::super::numbers::read(text, DType::F32, &request.inputs[0].tensor.shape, &mut [0; 4]);
+            assert!(read.is_err());
+        }
+        assert!(InferRequest::parse(deep.as_bytes()).is_err());
+        let unknown = format!(r#"{{"other": {deep}, "inputs": []}}"#);
+        drop(InferRequest::parse(unknown.as_bytes()));
+    }
+
+    #[test]
+    fn sizes_that_lie_are_errors() {
+        let input = |shape: &str, size: &str| {
+            with_input(&format!(
+                r#"{{"name": "a", "shape": {shape}, "datatype": "FP32", "parameters": {{"binary_data_size": {size}}}}}"#
+            ))
+        };
+        assert_eq!(input("[2, 2]", "16"), Ok(()));
+        for size in ["15", "-16", "0", "9223372036854775808", "18446744073709551616", "1e400", "16.5", "null"] {
+            assert!(input("[2, 2]", size).is_err(), "{size}");
+        }
+        let shapes = ["[-1]", "[4294967296, 4294967296]", "[4611686018427387904]", "[9223372036854775808]", "[1.5]"];
+        for shape in shapes {
+            assert!(input(shape, "16").is_err(), "{shape}");
+        }
+        assert!(input(&format!("[{}1]", "1,".repeat(40)), "4").is_err());
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        let bytes = r#"{"name": "a", "shape": [1], "datatype": "BYTES", "data": ["x"]}"#;
+        assert!(with_input(bytes).is_err_and(|e| e.contains("BYTES is not supported")));
+        let twice = r#"{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}"#;
+        assert!(with_input(&format!("{twice}, {twice}")).is_err_and(|e| e.contains("'a' is given twice")));
+        let both =
+            r#"{"name": "a", "shape": [1], "datatype": "FP32", "data": [1], "parameters": {"binary_data_size": 4}}"#;
+        assert!(with_input(both).is_err_and(|e| e.contains("both")));
+        let huge = r#"{"name": "a", "shape": [1000000000], "datatype": "FP32", "data": [1]}"#;
+        assert!(with_input(huge).is_err_and(|e| e.contains("too short")));
+    }
+}

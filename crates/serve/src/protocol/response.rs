@@ -1,0 +1,100 @@
+//! The body of an inference answer.
+
+use super::{datatype_of, numbers};
+use mxrt_tensor::TensorRef;
+
+/// An answer: its bytes, and how many of them are JSON if binary data follows.
+#[derive(Debug)]
+pub struct InferResponse {
+    /// JSON, and binary data behind it
+    pub body: Vec<u8>,
+    /// bytes of the JSON; none if the body is JSON alone
+    pub json_bytes: Option<usize>,
+}
+
+/// One output of an answer.
+pub struct OutputTensor<'a> {
+    /// its name
+    pub name: &'a str,
+    /// its type, shape and elements
+    pub tensor: TensorRef<'a>,
+    /// whether its elements are bytes behind the JSON
+    pub binary: bool,
+}
+
+impl InferResponse {
+    /// Writes an answer. The error is a text for the client.
+    pub fn write(
+        model: &str,
+        version: &str,
+        id: Option<&str>,
+        outputs: &[OutputTensor<'_>],
+    ) -> Result<InferResponse, String> {
+        let mut body = Vec::new();
+        body.extend_from_slice(b"{\"model_name\":");
+        string(model, &mut body)?;
+        body.extend_from_slice(b",\"model_version\":");
+        string(version, &mut body)?;
+        if let Some(id) = id {
+            body.extend_from_slice(b",\"id\":");
+            string(id, &mut body)?;
+        }
+        body.extend_from_slice(b",\"outputs\":[");
+        for (i, output) in outputs.iter().enumerate() {
+            body.extend_from_slice(if i > 0 { b",{\"name\":" } else { b"{\"name\":" });
+            string(output.name, &mut body)?;
+            let shape: &[usize] = output.tensor.shape;
+            let head = format!(",\"datatype\":\"{}\",\"shape\":", datatype_of(output.tensor.dtype));
+            body.extend_from_slice(head.as_bytes());
+            serde_json::to_writer(&mut body, shape).map_err(|e| e.to_string())?;
+            let bytes = output.tensor.bytes();
+            if output.binary {
+                let size = format!(",\"parameters\":{{\"binary_data_size\":{}}}", bytes.len());
+                body.extend_from_slice(size.as_bytes());
+            } else {
+                body.extend_from_slice(b",\"data\":");
+                let written = numbers::write(bytes, output.tensor.dtype, &mut body);
+                written.map_err(|e| format!("output '{}': {e}", output.name))?;
+            }
+            body.push(b'}');
+        }
+        body.extend_from_slice(b"]}");
+        let json_bytes = outputs.iter().any(|output| output.binary).then_some(body.len());
+        let binary = outputs.iter().filter(|output| output.binary);
+        body.reserve_exact(binary.clone().map(|output| output.tensor.bytes().len()).sum());
+        binary.for_each(|output| body.extend_from_slice(output.tensor.bytes()));
+        Ok(InferResponse { body, json_bytes })
+    }
+}
+
+fn string(text: &str, to: &mut Vec<u8>) -> Result<(), String> {
+    serde_json::to_writer(to, text).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mxrt_tensor::{DType, Shape};
+
+    #[test]
+    fn binary_outputs_follow_the_json_in_their_order() {
+        let shape = Shape::new(&[1, 2]);
+        let bytes: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let tensor = || TensorRef::new(DType::F32, &shape, &bytes);
+        let outputs = [
+            OutputTensor { name: "a", tensor: tensor(), binary: true },
+            OutputTensor { name: "b\"", tensor: tensor(), binary: false },
+        ];
+        let answer = InferResponse::write("m", "1", Some("7"), &outputs).expect("an answer");
+        let json = answer.json_bytes.expect("binary data");
+        assert_eq!(
+            std::str::from_utf8(&answer.body[..json]).expect("text"),
+            "{\"model_name\":\"m\",\"model_version\":\"1\",\"id\":\"7\",\"outputs\":[{\"name\":\"a\",\
+             \"datatype\":\"FP32\",\"shape\":[1,2],\"parameters\":{\"binary_data_size\":8}},{\"name\":\"b\\\"\",\
+             \"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[1.5,-2.0]}]}"
+        );
+        assert_eq!(answer.body[json..], bytes);
+        let answer = InferResponse::write("m", "1", None, &outputs[1..]).expect("an answer");
+        assert_eq!(answer.json_bytes, None);
+    }
+}

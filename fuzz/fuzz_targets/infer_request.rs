@@ -1,0 +1,37 @@
+//! Inference requests: any bytes give an error, or inputs whose numbers fit their types.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mxrt_serve::protocol::numbers::{read, write};
+use mxrt_serve::protocol::request::{Content, InferRequest};
+
+/// What a server would allow is bounded by the request; here by time.
+const MOST_BYTES: usize = 1 << 16;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(request) = InferRequest::parse(bytes) else { return };
+    let _ = request.binary_bytes();
+    for input in &request.inputs {
+        let (dtype, shape) = (input.tensor.dtype, &input.tensor.shape);
+        let wanted = input.tensor.checked_bytes().expect("a size that was checked");
+        match input.content {
+            Content::Binary(size) => assert_eq!(size, wanted),
+            Content::Numbers(text) => {
+                assert!(shape.size() <= text.len());
+                if wanted > MOST_BYTES {
+                    continue;
+                }
+                let mut elements = vec![0; wanted];
+                if read(text, dtype, shape, &mut elements).is_err() {
+                    continue;
+                }
+                // What was read can be written, and is read as the same bits.
+                let (mut written, mut again) = (Vec::new(), vec![0; wanted]);
+                write(&elements, dtype, &mut written).expect("finite numbers");
+                let written = std::str::from_utf8(&written).expect("text");
+                read(written, dtype, shape, &mut again).expect("numbers");
+                assert_eq!(again, elements);
+            }
+        }
+    }
+});

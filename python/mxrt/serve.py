@@ -1,0 +1,462 @@
+"""Serving models over HTTP: the command `mxrt serve`, and ``mxrt.serve.Server`` for programs.
+
+The server speaks the Open Inference Protocol, version 2. Its threads are those of the Rust engine;
+no Python runs per request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from . import _mxrt
+from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
+from .bench.model import UsageError, find
+
+__all__ = ["Model", "Server", "add_arguments", "main"]
+
+GRACE = 25.0
+_SIZES = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
+    **dict.fromkeys(("INT16", "UINT16", "FP16", "BF16"), 2),
+    **dict.fromkeys(("INT32", "UINT32", "FP32"), 4),
+    **dict.fromkeys(("INT64", "UINT64", "FP64"), 8),
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model to be served.
+
+    Parameters
+    ----------
+    path : PREFIX or PREFIX-symbol.json, as ``export`` and ``save_checkpoint`` write, or a folder
+        that holds one model
+    params : parameter file; None: the ``PREFIX-NNNN.params`` of the highest number
+    shapes : shapes of inputs by name, where the files do not say them; -1 stands for any extent
+    dtypes : types of inputs by name, where they are not those that the graph asks for
+    version : a number that requests may name
+    precision : as in ``hybridize``: "default", "exact" or "bf16"
+    """
+
+    path: str | os.PathLike[str]
+    params: str | os.PathLike[str] | None = None
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    version: str = "1"
+    precision: str = "default"
+
+
+class Server:
+    """An HTTP server for models.
+
+    ``with Server(models) as server:`` serves while the block runs, from threads of its own;
+    ``Server(models).run()`` serves until the process is told to end.
+
+    Parameters
+    ----------
+    models : a path, a ``Model``, or several of them: by name, or as a sequence, which take the
+        names of their files
+    host : name or address to listen at; any but loopback can be reached by others, without a check
+        who they are
+    port : port; 0 takes a free one
+    grace : seconds that requests which have begun get at the end
+    deadline : seconds for a request that says no ``timeout``; None: no bound
+    max_body : bytes of the largest request body
+    queue_requests : requests that may wait or compute at a time; more are refused with status 429
+    queue_bytes : bytes of request bodies that may be held at a time
+    header_timeout : seconds for the head of a request
+    body_timeout : seconds for its body, beside one for each 256 KiB of it
+    idle_timeout : seconds that a connection may stay without a request
+    connections : connections that may be open at a time
+    io_threads : threads that read and write
+
+    Raises
+    ------
+    MXNetError : when it starts: the address is in use, or a model cannot be loaded; the message
+        names it
+    """
+
+    def __init__(
+        self,
+        models: Any,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        *,
+        grace: float = GRACE,
+        deadline: float | None = None,
+        max_body: int = 64 << 20,
+        queue_requests: int = 1024,
+        queue_bytes: int = 512 << 20,
+        header_timeout: float = 10,
+        body_timeout: float = 30,
+        idle_timeout: float = 75,
+        connections: int = 16384,
+        io_threads: int = 2,
+    ) -> None:
+        self._models = [_given(name, model) for name, model in _named(models)]
+        self._grace = grace
+        self._settings = {
+            "host": host,
+            "port": port,
+            "deadline": deadline,
+            "max_body": max_body,
+            "queue_requests": queue_requests,
+            "queue_bytes": queue_bytes,
+            "header_timeout": header_timeout,
+            "body_timeout": body_timeout,
+            "idle_timeout": idle_timeout,
+            "connections": connections,
+            "io_threads": io_threads,
+        }
+        self._server: Any = None
+
+    def start(self) -> Server:
+        """Loads the models, listens and returns; requests are answered from now on."""
+        if self._server is None:
+            server = getattr(_mxrt, "HttpServer", None)
+            if server is None:
+                raise MXNetNotImplementedError("this build of mxrt has no server: it was made without its feature")
+            self._server = server(self._models, self._settings)
+        return self
+
+    def stop(self, grace: float | None = None) -> bool:
+        """Refuses new requests, waits up to ``grace`` seconds for those that have begun, and ends.
+
+        Returns whether all of them were answered.
+        """
+        if self._server is None:
+            return True
+        server, self._server = self._server, None
+        return bool(server.stop(self._grace if grace is None else grace))
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where it listens, such as ``http://127.0.0.1:8000``."""
+        host, port = self._running().address()
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """The protocol's metadata of every version of every model."""
+        return list(json.loads(self._running().models()))
+
+    def _running(self) -> Any:
+        if self._server is None:
+            raise MXNetError("the server does not run: call start(), or use it in a with statement")
+        return self._server
+
+    def run(self) -> int:
+        """Serves until SIGTERM or SIGINT, in the main thread. Returns the exit status of the
+        process.
+
+        After the first signal new requests are refused, and those that have begun get ``grace``
+        seconds. A second signal ends the process at once.
+        """
+        signals = (signal.SIGTERM, signal.SIGINT)
+        woken, wakes = socket.socketpair()
+        wakes.setblocking(False)
+        # The system may run the handler in any thread, and Python runs it in this one later; the
+        # number is written at once.
+        before = {number: signal.signal(number, lambda *_: None) for number in signals}
+        fd = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        try:
+            self.start()
+            _next_signal(woken, signals)
+            self._running().drain()
+            return self._drain(woken, signals)
+        finally:
+            signal.set_wakeup_fd(fd)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            woken.close()
+            wakes.close()
+
+    def _drain(self, woken: socket.socket, signals: Sequence[int]) -> int:
+        left = self._grace
+        while left > 0 and not self._running().wait_drained(min(left, 0.05)):
+            left -= 0.05
+            if (number := _signal_within(woken, signals, 0)) is not None:
+                sys.stdout.flush()
+                os._exit(128 + number)
+        if self.stop(0):
+            return 0
+        print(f"mxrt serve: requests were left after {self._grace:g} s (--grace)", file=sys.stderr)
+        return 1
+
+
+def _next_signal(woken: socket.socket, signals: Sequence[int]) -> int:
+    while (number := _signal_within(woken, signals, None)) is None:
+        pass
+    return number
+
+
+def _signal_within(woken: socket.socket, signals: Sequence[int], seconds: float | None) -> int | None:
+    """The next of these signals; None when there was none in time, or only others."""
+    if not select.select([woken], [], [], seconds)[0]:
+        return None
+    return next((number for number in woken.recv(1) if number in signals), None)
+
+
+def _named(models: Any) -> list[tuple[str, Model]]:
+    """Models with their names."""
+    if isinstance(models, (str, os.PathLike, Model)):
+        models = [models]
+    if isinstance(models, Mapping):
+        pairs = [(str(name), _model(model)) for name, model in models.items()]
+    else:
+        pairs = [("", _model(model)) for model in models]
+    if not pairs:
+        raise MXNetValueError("there is no model to be served: name one")
+    return pairs
+
+
+def _model(model: Any) -> Model:
+    return model if isinstance(model, Model) else Model(model)
+
+
+def _files(model: Model) -> tuple[Path, Path | None]:
+    """Symbol file and parameter file of a model."""
+    path = Path(model.path)
+    if path.is_dir():
+        found = sorted(path.glob("*-symbol.json"))
+        if len(found) != 1:
+            names = ", ".join(file.name for file in found[:8]) or "none"
+            raise UsageError(f"the folder '{path}' must hold one *-symbol.json; found: {names}")
+        path = found[0]
+    if path.suffix in (".onnx", ".zip", ".mar", ".gz", ".tar", ".tgz"):
+        raise UsageError(f"'{path}' is no model that mxrt serve reads: expected a symbol file, its prefix or a folder")
+    return find(str(path), None if model.params is None else os.fspath(model.params))
+
+
+def _given(name: str, model: Model) -> tuple[Any, ...]:
+    """A model as the server takes it."""
+    try:
+        symbol, params = _files(model)
+    except UsageError as error:
+        raise MXNetValueError(str(error)) from None
+    name = name or symbol.name.removesuffix(".json").removesuffix("-symbol")
+    shapes = [(key, [int(extent) for extent in shape]) for key, shape in model.shapes.items()]
+    flags = [] if model.precision == "default" else [("precision", model.precision)]
+    return name, model.version, symbol, params, shapes, list(model.dtypes.items()), flags
+
+
+# ---- the command -------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    parser.add_argument(
+        "models",
+        metavar="[NAME=]MODEL",
+        nargs="+",
+        help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is said",
+    )
+    parser.add_argument(
+        "--params",
+        metavar="[NAME=]FILE",
+        action="append",
+        default=[],
+        help="parameter file (otherwise the PREFIX-NNNN.params of the highest number)",
+    )
+    parser.add_argument(
+        "--shape",
+        metavar="[NAME:][INPUT=]N,C,H,W",
+        action="append",
+        default=[],
+        help="shape of an input, where the files do not say it, such as data=-1,3,224,224; -1 is any extent",
+    )
+    parser.add_argument(
+        "--dtype",
+        metavar="[NAME:]INPUT=TYPE",
+        action="append",
+        default=[],
+        help="type of an input, such as uint8, where it is not the one that the graph asks for",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen at, 0 for a free one (default 8000)")
+    parser.add_argument(
+        "--deadline", type=float, metavar="SECONDS", help="time for a request that says no timeout (default: none)"
+    )
+    parser.add_argument(
+        "--queue", type=int, default=1024, metavar="N", help="requests that may wait or compute (default 1024)"
+    )
+    parser.add_argument(
+        "--max-body", type=float, default=64, metavar="MB", help="largest request body (default 64 MiB)"
+    )
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=GRACE,
+        metavar="SECONDS",
+        help="time for requests that have begun when the process is told to end (default 25)",
+    )
+    parser.add_argument("--check", action="store_true", help="load the models, say what they are, and end")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    try:
+        models = _from_arguments(args)
+        for name in ("grace", "max_body"):
+            if not (math.isfinite(getattr(args, name)) and getattr(args, name) >= 0):
+                raise UsageError(f"--{name.replace('_', '-')} is {getattr(args, name)}; expected 0 or more")
+        if not 0 <= args.port <= 65535:
+            raise UsageError(f"--port is {args.port}; expected a number from 0 to 65535")
+        if args.queue < 1:
+            raise UsageError(f"--queue is {args.queue}; expected 1 or more")
+        server = Server(
+            models,
+            args.host,
+            0 if args.check else args.port,
+            grace=args.grace,
+            deadline=args.deadline,
+            max_body=int(args.max_body * (1 << 20)),
+            queue_requests=args.queue,
+        ).start()
+    except (UsageError, OSError, MXNetError) as error:
+        print(f"mxrt serve: {error}", file=sys.stderr)
+        return 2
+    if not args.check and not _is_loopback(args.host):
+        print(
+            f"mxrt serve: {args.host} can be reached by other machines, and nothing checks who asks: "
+            "let a proxy do that",
+            file=sys.stderr,
+        )
+    for model in server.models:
+        print(_line(model, server.url))
+    sys.stdout.flush()
+    if args.check:
+        server.stop()
+        return 0
+    return server.run()
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _from_arguments(args: argparse.Namespace) -> dict[str, Model]:
+    """Models by name, from the arguments of the command."""
+    models: dict[str, dict[str, Any]] = {}
+    for text in args.models:
+        name, equals, path = text.partition("=")
+        if not equals or "/" in name:
+            name, path = "", text
+        name = name or _own_name(path)
+        if name in models:
+            raise UsageError(f"two models have the name '{name}': write NAME=MODEL")
+        models[name] = {"path": path, "shapes": {}, "dtypes": {}}
+    for text in args.params:
+        name, equals, file = text.partition("=")
+        of = _model_of(models, name if equals else "", "--params", text)
+        of["params"] = file if equals else text
+    for text in args.shape:
+        key, _, shape = text.rpartition("=")
+        name, colon, given = key.rpartition(":")
+        of = _model_of(models, name if colon else "", "--shape", text)
+        of["shapes"][given] = _extents(text, shape)
+    for text in args.dtype:
+        key, equals, dtype = text.rpartition("=")
+        name, colon, given = key.rpartition(":")
+        if not equals:
+            raise UsageError(f"--dtype {text}: expected INPUT=TYPE, such as data=uint8")
+        of = _model_of(models, name if colon else "", "--dtype", text)
+        of["dtypes"][given] = dtype
+    return {name: _with_lone_input(Model(**model)) for name, model in models.items()}
+
+
+def _own_name(path: str) -> str:
+    try:
+        symbol, _ = _files(Model(path))
+    except UsageError as error:
+        raise UsageError(str(error)) from None
+    return symbol.name.removesuffix(".json").removesuffix("-symbol")
+
+
+def _model_of(models: dict[str, dict[str, Any]], name: str, option: str, text: str) -> dict[str, Any]:
+    if name:
+        if name not in models:
+            raise UsageError(f"{option} {text}: there is no model '{name}'; there are {', '.join(models)}")
+        return models[name]
+    if len(models) != 1:
+        raise UsageError(f"{option} {text}: say which of {', '.join(models)} is meant")
+    return next(iter(models.values()))
+
+
+def _extents(text: str, shape: str) -> list[int]:
+    try:
+        extents = [int(part) for part in shape.split(",")]
+    except ValueError:
+        extents = []
+    if not extents or any(extent < 1 and extent != -1 for extent in extents):
+        raise UsageError(f"--shape {text}: expected whole numbers with commas, such as -1,3,224,224; -1 is any extent")
+    return extents
+
+
+def _with_lone_input(model: Model) -> Model:
+    """A shape without a name belongs to the one input that the model has."""
+    if "" not in model.shapes:
+        return model
+    from .gluon.parameter_dict import named_arrays, strip_kind
+    from .symbol import load
+
+    symbol, params = _files(model)
+    held = {strip_kind(name) for name in named_arrays(str(params))} if params else set()
+    names = [name for name in load(str(symbol)).list_inputs() if name not in held and not name.endswith("label")]
+    if len(names) != 1:
+        raise UsageError(f"--shape: say which of the inputs {', '.join(names)} is meant: INPUT=N,C,H,W")
+    shapes = {name or names[0]: shape for name, shape in model.shapes.items()}
+    return Model(model.path, model.params, shapes, model.dtypes, model.version, model.precision)
+
+
+def _line(model: dict[str, Any], url: str) -> str:
+    """What is said of a model when the server starts."""
+    inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
+    return f"{model['name']}: {inputs} at {url}; try: {_curl(model, url)}"
+
+
+def _curl(model: dict[str, Any], url: str) -> str:
+    """A command that asks the model with zeros; for its metadata where shapes are not known."""
+    path = f"{url}/v2/models/{quote(model['name'], safe='')}"
+    inputs, size = [], 0
+    for tensor in model["inputs"]:
+        first, rest = tensor["shape"][:1], tensor["shape"][1:]
+        if (first == [-1] and not rest) or -1 in rest:
+            return f"curl -s '{path}'"
+        shape = [1 if extent == -1 else extent for extent in first] + rest
+        bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]
+        size += bytes_
+        parameters = {"binary_data_size": bytes_}
+        inputs.append(
+            {"name": tensor["name"], "shape": shape, "datatype": tensor["datatype"], "parameters": parameters}
+        )
+    request: dict[str, Any] = {"inputs": inputs}
+    # JSON has no numbers of these types.
+    binary = any(tensor["datatype"] in ("FP16", "BF16") for tensor in model["outputs"])
+    if binary:
+        request["parameters"] = {"binary_data_output": True}
+    text = json.dumps(request, separators=(",", ":"))
+    header = f"Inference-Header-Content-Length: {len(text.encode())}"
+    to = " -o answer.bin" if binary else ""
+    return f"(printf %s '{text}'; head -c {size} /dev/zero) | curl -s{to} -H '{header}' --data-binary @- '{path}/infer'"
