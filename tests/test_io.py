@@ -344,5 +344,6 @@ def test_an_iterator_of_a_program_defines_what_its_batches_have(mx) -> None:
 
 def test_an_ndarrayiter_says_where_it_is(mx) -> None:
     rows = mx.io.NDArrayIter({"a": np.zeros((5, 2)), "b": np.zeros((5, 1))}, np.arange(5), batch_size=2)
+    assert rows.data[0][0] == "a" and rows.label[0][1].asnumpy().tolist() == [0, 1, 2, 3, 4]
     assert rows.num_source == 3 and [values.shape for values in rows.data_list] == [(5, 2), (5, 1), (5,)]
     assert [rows.cursor, *[rows.cursor for _ in rows]] == [-2, 0, 2, 4]

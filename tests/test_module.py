@@ -407,3 +407,25 @@ def test_attributes_that_programs_read_are_those_of_mxnet(mx, module) -> None:
         old = mx.model.FeedForward(net, epoch_size=4, learning_rate=0.1)
     assert old.epoch_size == 4 and old.kwargs == {"learning_rate": 0.1} and old.optimizer == "sgd"
     assert isinstance(old.initializer, mx.init.Uniform)
+
+
+def test_what_looks_like_executors_shows_parameters_and_results(mx, module) -> None:
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, no_bias=True, name="fc")
+    made = mx.mod.Module(net, label_names=None, context=[mx.cpu(0), mx.cpu(1)])
+    assert made._exec_group is None
+    made.bind([("data", (4, 3))], for_training=False)
+    made.init_params(mx.init.One())
+    batch = mx.io.DataBatch([mx.nd.ones((4, 3))])
+    made.forward(batch, is_train=False)
+    group = made._exec_group
+    assert group.batch_size == 4 and group.param_names == ["fc_weight"] and group.contexts == made._context
+    first, second = group.execs
+    assert first.outputs[0].asnumpy().tolist() == [[3, 3], [3, 3]] and second.arg_dict["data"].shape == (2, 3)
+    first.arg_dict["fc_weight"][:] = 2
+    made.forward(batch, is_train=False)
+    assert made.get_outputs()[0].asnumpy().tolist() == [[6, 6]] * 4
+    assert made._exec_group.execs[1].outputs[0].asnumpy().tolist() == [[6, 6]] * 2
+    made._reset_bind()
+    assert not made.binded
+    with pytest.raises(mx.base.TrainingNotSupportedError):
+        mx.module.executor_group.DataParallelExecutorGroup(net)

@@ -239,3 +239,56 @@ def test_errors_carry_facts_and_can_be_pickled(mx) -> None:
     assert (str(again), again.op, again.node) == (str(error), error.op, error.node)
     for hint in (".rs", ".cc", "Traceback", "panicked"):
         assert hint not in str(error)
+
+
+def test_names_with_an_underscore_that_programs_import(mx) -> None:
+    from mxrt.executor_manager import _load_data, _split_input_slice
+    from mxrt.gluon.block import DeferredInitializationError, _flatten, _regroup
+    from mxrt.gluon.rnn.rnn_cell import LSTMCell, _cells_begin_state, _cells_state_info
+    from mxrt.io.io import CSVIter, PrefetchingIter
+    from mxrt.io.utils import _getdata_by_idx, _has_instance, _init_data
+
+    assert (PrefetchingIter, CSVIter) == (mx.io.PrefetchingIter, mx.io.CSVIter)
+    named = _init_data({"b": np.arange(3), "a": [1, 2, 3]}, False, "data")
+    assert [name for name, _ in named] == ["a", "b"] and _has_instance(named, mx.nd.NDArray)
+    assert [values.asnumpy().tolist() for _, values in _getdata_by_idx(named, [2, 0])] == [[3, 1], [2, 0]]
+    assert _init_data(None, True, "data") == []
+    with pytest.raises(AssertionError):
+        _init_data(None, False, "data")
+    targets = [[(rows, mx.nd.zeros((2, 1))) for rows in _split_input_slice(4, [1, 1])], mx.nd.zeros(3)]
+    batch = mx.io.DataBatch([mx.nd.arange(4).reshape((4, 1)), mx.nd.ones(3)])
+    _load_data(batch, targets)
+    assert [part.asnumpy().ravel().tolist() for _, part in targets[0]] == [[0, 1], [2, 3]]
+    assert targets[1].asnumpy().tolist() == [1, 1, 1]
+    with pytest.raises(AssertionError, match="Batch size miss match"):
+        _load_data(mx.io.DataBatch([mx.nd.ones((3, 1))]), targets)
+    flat, form = _flatten([mx.nd.ones(1), [None, mx.nd.ones(2)]], "input")
+    assert form == [0, [-1, 0]] and _regroup(flat, form)[1][1].shape == (2,)
+    cells = [LSTMCell(3), LSTMCell(2)]
+    assert [info["shape"] for info in _cells_state_info(cells, 4)] == [(4, 3), (4, 3), (4, 2), (4, 2)]
+    assert [state.shape for state in _cells_begin_state(cells, batch_size=1)] == [(1, 3), (1, 3), (1, 2), (1, 2)]
+    assert issubclass(DeferredInitializationError, mx.base.MXNetError)
+
+
+def test_methods_with_an_underscore_that_programs_call(mx) -> None:
+    array = mx.nd.zeros((2, 2))
+    array._sync_copyfrom(np.arange(4).reshape(2, 2))
+    assert array.asnumpy().tolist() == [[0, 1], [2, 3]] and array.writable
+    assert array._at(1).asnumpy().tolist() == [2, 3] and array._slice(0, 1).asnumpy().tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="Shape inconsistent"):
+        array._sync_copyfrom(np.zeros(3))
+    assert array._full(7).asnumpy().tolist() == [[7, 7], [7, 7]]
+    net = mx.gluon.nn.Dense(3, prefix="net_")
+    net.initialize(mx.init.One())
+    x = mx.nd.ones((1, 2))
+    inputs, out = net._get_graph(x)
+    assert [one.name for one in inputs] == ["data"] and out.list_arguments() == ["data", "net_weight", "net_bias"]
+    net._deferred_infer_shape(x)
+    assert net.weight.shape == (3, 2)
+    net.hybridize()
+    net._build_cache(x)
+    assert net._call_cached_op(x).asnumpy().tolist() == [[2, 2, 2]]
+    assert net.weight._grad is None and net.params._get_impl("net_weight") is net.weight
+    assert len(net.weight._check_and_get(net.weight._data, list)) == 1
+    net.weight._init_impl(mx.nd.zeros((3, 2)), [mx.cpu()])
+    assert net(x).asnumpy().tolist() == [[0, 0, 0]]

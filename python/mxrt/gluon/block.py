@@ -33,6 +33,14 @@ def __getattr__(name: str) -> Any:
         return SymbolBlock
     if name == "_BlockScope":
         return BlockScope
+    if name in ("_flatten", "_regroup"):
+        from . import _structure
+
+        return {"_flatten": _structure.flatten, "_regroup": _structure.regroup}[name]
+    if name == "DeferredInitializationError":
+        from .parameter import DeferredInitializationError
+
+        return DeferredInitializationError
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

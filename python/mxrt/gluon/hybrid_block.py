@@ -104,6 +104,19 @@ class HybridBlock(Block, PlanMethods):
         graph = self._compiled
         return None if graph is None else graph.op
 
+    def _get_graph(self, *args: Any) -> tuple[Any, ...]:
+        traced = self._graph_of(args)
+        return traced.inputs, traced.out
+
+    def _build_cache(self, *args: Any) -> None:
+        self._compile(args)
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        self.infer_shape(*args)
+
+    def _call_cached_op(self, *args: Any) -> Any:
+        return self._call_compiled(args, {})
+
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Makes a block, which must be a HybridBlock, one of those inside."""
         if not isinstance(block, HybridBlock):

@@ -184,6 +184,16 @@ class Parameter:
     def _data(self) -> list[NDArray] | None:
         return list(self._arrays.values()) or None
 
+    _grad: Any = None
+    _trainer: Any = None
+
+    def _check_and_get(self, arr_list: Any, ctx: Any) -> Any:
+        """The arrays on all contexts with ``ctx=list``, else the one on a context."""
+        return self.list_data() if ctx is list else self._held(ctx)
+
+    def _init_impl(self, data: NDArray, ctx_list: Any) -> None:
+        self._publish(data.astype(dtype_name(self.dtype), copy=False), contexts_of(ctx_list))
+
     @property
     def _deferred_init(self) -> tuple[Any, ...]:
         return self._deferred or ()

@@ -71,6 +71,9 @@ class ParameterDict:
         """Parameters."""
         return self._params.values()
 
+    def _get_impl(self, name: str) -> Parameter | None:
+        return self._find(name)
+
     def _find(self, full: str) -> Parameter | None:
         found = self._params.get(full)
         if found is None and self._shared is not None:

@@ -13,6 +13,20 @@ from ..base import MXNetValueError, dtype_class
 from ..ndarray import NDArray, array
 from ..ndarray.ndarray import is_sparse, sparse_refused
 
+
+def __getattr__(name: str) -> Any:
+    # MXNet has the other iterators in this module too. Their own modules import this one.
+    if name == "PrefetchingIter":
+        from ._prefetching import PrefetchingIter
+
+        return PrefetchingIter
+    from . import _iterators
+
+    if name in _iterators.__all__:
+        return getattr(_iterators, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 __all__ = ["DataBatch", "DataDesc", "DataIter", "MXDataIter", "NDArrayIter", "ResizeIter"]
 
 _NameAndShape = namedtuple("_NameAndShape", ["name", "shape"])
@@ -206,6 +220,23 @@ def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
     return found
 
 
+def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
+    """Inputs as names and arrays, in the order of names; programs that define iterators call it."""
+    if data is None and not allow_empty:
+        raise AssertionError("there is no data")
+    return [(name, array(values, dtype=values.dtype)) for name, values in _named(data, default_name)]
+
+
+def _has_instance(data: list[tuple[str, Any]], dtype: Any) -> bool:
+    """Whether one of the named arrays is an instance of a class."""
+    return any(isinstance(values, dtype) for _, values in data)
+
+
+def _getdata_by_idx(data: list[tuple[str, NDArray]], idx: Any) -> list[tuple[str, NDArray]]:
+    """The rows with these numbers, of each of the named arrays."""
+    return [(name, array(values.asnumpy()[idx], values.context, values.dtype)) for name, values in data]
+
+
 class NDArrayIter(DataIter):
     """Batches of rows of arrays.
 
@@ -231,15 +262,15 @@ class NDArrayIter(DataIter):
             raise MXNetValueError(
                 f"NDArrayIter: last_batch_handle is '{last_batch_handle}'; expected pad, discard or roll_over"
             )
-        self.data = _named(data, data_name)
-        self.label = _named(label, label_name)
-        if not self.data:
+        self._values = _named(data, data_name)
+        self._labels = _named(label, label_name)
+        if not self._values:
             raise MXNetValueError("NDArrayIter: there is no data")
-        counts = {name: len(values) for name, values in [*self.data, *self.label]}
+        counts = {name: len(values) for name, values in [*self._values, *self._labels]}
         if len(set(counts.values())) != 1:
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
-        self.num_data = len(self.data[0][1])
+        self.num_data = len(self._values[0][1])
         self.last_batch_handle = last_batch_handle
         self.shuffle = shuffle
         self.layout = layout
@@ -260,14 +291,24 @@ class NDArrayIter(DataIter):
     # Names of MXNet that programs read.
 
     @property
-    def data_list(self) -> list[np.ndarray[Any, Any]]:
+    def data(self) -> list[tuple[str, NDArray]]:
+        """Names and arrays of the data."""
+        return [(name, array(values, dtype=values.dtype)) for name, values in self._values]
+
+    @property
+    def label(self) -> list[tuple[str, NDArray]]:
+        """Names and arrays of the labels."""
+        return [(name, array(values, dtype=values.dtype)) for name, values in self._labels]
+
+    @property
+    def data_list(self) -> list[NDArray]:
         """The arrays of data, and of labels."""
         return [values for _, values in [*self.data, *self.label]]
 
     @property
     def num_source(self) -> int:
         """How many arrays there are."""
-        return len(self.data) + len(self.label)
+        return len(self._values) + len(self._labels)
 
     @property
     def cursor(self) -> int:
@@ -277,12 +318,12 @@ class NDArrayIter(DataIter):
     @property
     def provide_data(self) -> list[DataDesc]:
         """Descriptions of the data."""
-        return self._descriptions(self.data)
+        return self._descriptions(self._values)
 
     @property
     def provide_label(self) -> list[DataDesc]:
         """Descriptions of the labels."""
-        return self._descriptions(self.label)
+        return self._descriptions(self._labels)
 
     def _start(self) -> None:
         if self.shuffle:
@@ -327,11 +368,11 @@ class NDArrayIter(DataIter):
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""
-        return self._arrays(self.data)
+        return self._arrays(self._values)
 
     def getlabel(self) -> list[NDArray]:
         """Labels of the current batch."""
-        return self._arrays(self.label)
+        return self._arrays(self._labels)
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""

@@ -25,6 +25,7 @@ from ._contexts import ContextMethods
 from ._parameters import ParameterMethods
 from ._split import batch_axes, merge, part_of
 from .base_module import BaseModule
+from .executor_group import ExecutorsOfModule
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -160,9 +161,26 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
 
     # Names of MXNet that programs read.
 
+    _params_dirty = False
+    _total_exec_bytes = 0
+
     @property
     def _context(self) -> list[Context]:
         return self._contexts
+
+    @property
+    def _work_load_list(self) -> list[float]:
+        return self._work_loads
+
+    @property
+    def _exec_group(self) -> ExecutorsOfModule | None:
+        return ExecutorsOfModule(self) if self.binded else None
+
+    def _sync_params_from_devices(self) -> None:
+        """There is one copy of the parameters."""
+
+    def _reset_bind(self) -> None:
+        self.binded = False
 
     @property
     def symbol(self) -> Symbol:

@@ -199,6 +199,27 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         target._assign(self)
         return target
 
+    # Names of MXNet that programs use.
+
+    writable = True
+
+    def _sync_copyfrom(self, source_array: Any) -> None:
+        if np.shape(source_array) != self.shape:
+            raise ValueError(f"Shape inconsistent: expected {self.shape} vs got {np.shape(source_array)}")
+        self._assign(array(source_array, dtype=self._dtype_name))
+
+    def _at(self, idx: int) -> NDArray:
+        made: NDArray = self[idx]
+        return made
+
+    def _slice(self, start: int, stop: int) -> NDArray:
+        made: NDArray = self[start:stop]
+        return made
+
+    def _full(self, value: float) -> NDArray:
+        self._assign(value)
+        return self
+
     def as_in_context(self, context: Context) -> NDArray:
         """The array itself if it is on `context` already, else a copy there."""
         return self if self.context == context else self.copyto(context)
