@@ -6,6 +6,7 @@
 # Recipes name files relative to this folder, so that any path to it will do, also one with spaces.
 #
 # PYTHON=/path/to/python3   the interpreter of .venv, which is made again where it had another one
+# SEEDS=1000                orders of the devices' work in test-scenarios
 # PYTEST_PROCESSES=2        processes that Python tests are spread over, file by file
 # SECONDS=60                about how long the targets below "prove" run on two cores, after builds
 
@@ -132,7 +133,7 @@ demo: $(STAMPS)/installed ## set everything up and show models answering many th
 
 # ---- test --------------------------------------------------------------------------------------
 
-TEST_PARTS := lint mutants-check test-rust loom install test-python check-types
+TEST_PARTS := lint mutants-check test-rust test-scenarios loom install test-python check-types
 
 .PHONY: test
 test: ## everything: formatting, lints, Rust tests, models, the wheel, Python tests, types; says what each part costs
@@ -161,6 +162,10 @@ test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and doc
 		timeout --kill-after=10 1200 cargo test --workspace --locked --lib --bins --tests; \
 	fi
 	timeout --kill-after=10 600 cargo test --workspace --locked --doc
+
+.PHONY: test-scenarios
+test-scenarios: | check-tools ## the scenarios of the simulated device through the CUDA driver's functions (seconds)
+	scripts/scenarios.sh $(or $(SEEDS),100)
 
 .PHONY: test-python
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## Python tests, recorded MXNet results and models, against the installed wheel

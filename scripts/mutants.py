@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates" / "engine"
 # Crates whose mutants need no others: they are built quickly.
-CORE = ("engine", "sim")
+CORE = ("engine", "sim", "cuda")
 # Folders of a crate that no test needs.
 LEFT_OUT = ("benches", "mutants", "target")
 # Cheap ones first; what no test of its own names is looked for in this order.

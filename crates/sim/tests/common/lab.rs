@@ -199,16 +199,29 @@ impl Lab {
         }
     }
 
+    /// Opens the devices: opening does their work, and tests say when that is done.
+    pub fn open(&self, engine: &'static Engine) {
+        if let Lab::Standin(_) = self {
+            for i in [0, 1] {
+                engine.device(super::sim(i)).unwrap();
+            }
+        }
+    }
+
     /// The thread of `crates/cuda` that calls back may be about to drop what it called.
     pub fn settle(&self, engine: &'static Engine) {
-        if let Lab::Standin(_) = self {
-            let live = || [0, 1].map(|i| engine.device_stats(super::sim(i)).unwrap().live_events);
-            for _ in 0..10_000 {
-                if live() == [0, 0] {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(1));
+        let Lab::Standin(_) = self else { return };
+        let live = || {
+            [0, 1].map(|i| {
+                engine.trim_device(super::sim(i)).unwrap();
+                engine.device_stats(super::sim(i)).unwrap().live_events
+            })
+        };
+        for _ in 0..10_000 {
+            if live() == [0, 0] {
+                return;
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -61,6 +61,7 @@ pub fn rig_with(kind: EngineKind, config: SimConfig) -> Rig {
     let drivers = vec![driver];
     let engine =
         Engine::start(Config { kind, cores: Some(1), drivers, compute_streams: 5, ..Config::default() }).unwrap();
+    world.open(engine);
     Rig { engine, world }
 }
 
