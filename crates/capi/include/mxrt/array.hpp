@@ -88,6 +88,38 @@ inline const char *name(DType dtype) {
   return code < sizeof names / sizeof *names ? names[code] : "unknown";
 }
 
+namespace detail {
+
+/* DLManagedTensor of DLPack, for memory of the caller. */
+struct Borrowed {
+  void *data;
+  std::int32_t device_type, device_id, ndim;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
+  void *owner;
+  void (*deleter)(Borrowed *);
+};
+
+/* DLPack's number for a kind of elements. */
+inline std::uint8_t dlpack_code(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+    case DType::float32:
+    case DType::float64: return 2;
+    case DType::bfloat16: return 4;
+    case DType::boolean: return 6;
+    case DType::uint8:
+    case DType::uint16:
+    case DType::uint32:
+    case DType::uint64: return 1;
+    default: return 0;
+  }
+}
+
+}  // namespace detail
+
 /* Where arrays live. */
 struct Context {
   int type = 1;
@@ -114,6 +146,30 @@ class Array {
   template <class T>
   Array(const std::vector<T> &data, const Shape &shape, Context context = cpu()) {
     make(data.data(), sizeof(T) * data.size(), shape, DTypeOf<T>::value, context);
+  }
+
+  /* An array in memory of the caller: row-major elements, which operators may write. It keeps owner
+   * until no thread uses the array any more. */
+  template <class T>
+  static Array borrow(T *data, const Shape &shape, std::shared_ptr<const void> owner) {
+    using Owner = std::shared_ptr<const void>;
+    Array array = empty();
+    count(shape);
+    Shape extents = shape;
+    auto kept = std::make_unique<Owner>(std::move(owner));
+    detail::Borrowed tensor{};
+    tensor.data = data;
+    tensor.device_type = 1;
+    tensor.ndim = static_cast<std::int32_t>(shape.size());
+    tensor.code = detail::dlpack_code(DTypeOf<T>::value);
+    tensor.bits = 8 * sizeof(T);
+    tensor.lanes = 1;
+    tensor.shape = extents.data();
+    tensor.owner = kept.get();
+    tensor.deleter = [](detail::Borrowed *done) { delete static_cast<Owner *>(done->owner); };
+    detail::check(MXNDArrayFromDLPackEx(&tensor, true, &array.handle_->raw));
+    static_cast<void>(kept.release());
+    return array;
   }
 
   Shape shape() const {

@@ -137,6 +137,24 @@ static void lists() {
   auto shaped = mxrt::invoke("Reshape", {Array(a, {2, 3})}, {{"shape", "(3, 2)"}});
   CHECK((shaped.size() == 1 && shaped[0].shape() == mxrt::Shape{3, 2}));
   CHECK(!mxrt::version().empty());
+
+  // Memory of the program: operators read and write it, and its owner stays as long as the array.
+  auto memory = std::make_shared<std::vector<float>>(std::vector<float>{1, -2, 3, -4});
+  const std::weak_ptr<std::vector<float>> watched = memory;
+  float *first = memory->data();
+  auto shared = Array::borrow(first, {2, 2}, std::move(memory));
+  first[0] = 10;
+  CHECK((shared.shape() == mxrt::Shape{2, 2}) && shared.view<float>().data() == first);
+  auto clipped = mxrt::invoke("relu", {shared})[0];
+  CHECK(equal(clipped.view<float>(), {10, 0, 3, 0}) && !watched.expired());
+  shared = Array();
+  mxrt::wait_all();
+  CHECK(watched.expired());
+  const std::uint16_t halves[] = {0x3c00, 0xc000};  // 1 and -2
+  mxrt::Float16 bits[2];
+  std::memcpy(bits, halves, sizeof bits);
+  auto narrow = Array::borrow(bits, {2}, nullptr);
+  CHECK(narrow.dtype() == mxrt::DType::float16 && narrow.view<mxrt::Float16>()[1].bits == 0xc000);
 }
 
 static void errors(const Files &files) {
