@@ -171,6 +171,57 @@ def test_a_consumers_stream_may_be_dead_and_its_capsule_late(gpus) -> None:
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")
 
 
+@pytest.mark.parametrize("kind", ["ThreadedEnginePerDevice", *ASYNC])
+def test_the_process_ends_while_gpus_work(kind: str, gpus) -> None:
+    """What is in flight is neither waited for nor touched again; the driver refuses calls then."""
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        kept = []
+        for n in range(60):
+            x = mx.nd.array(np.full(100_000, n), ctx=mx.gpu(n % 2))
+            kept.append(x.as_in_context(mx.gpu((n + 1) % 2)).as_in_context(mx.cpu()))
+            late = kept[-1] + 1
+        capsule = x.__dlpack__()
+        """,
+        env={**gpus, "MXNET_ENGINE_TYPE": kind, "STANDIN_DELAY_US": "5000"},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_lost_gpu_fails_all_its_callers_and_nothing_else(gpus) -> None:
+    done = run_python(
+        """
+        import threading, numpy as np, mxrt as mx
+        wrong, lost, right = [], [], []
+
+        def call(number):
+            values = np.full(1000, number, np.float32)
+            for _ in range(30):
+                try:
+                    there = mx.nd.array(values, ctx=mx.gpu(number % 2))
+                    if not np.array_equal(there.as_in_context(mx.cpu()).asnumpy(), values):
+                        wrong.append(number)
+                    right.append(number)
+                except mx.base.MXNetDeviceError as error:
+                    if "gpu(0) is lost: CUDA error 719, CUDA_ERROR_LAUNCH_FAILED" not in str(error):
+                        wrong.append(str(error))
+                    lost.append(number)
+
+        threads = [threading.Thread(target=call, args=(n,)) for n in range(64)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        print(wrong[:2], {n % 2 for n in lost}, right.count(1), (mx.nd.ones((2,)) * 3).asnumpy().tolist())
+        try:
+            mx.nd.waitall()
+        except mx.base.MXNetDeviceError:
+            pass
+        """,
+        env={**gpus, "MXNET_ENGINE_TYPE": ASYNC[0], "STANDIN_FAULTS": "execute:500:719"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[] {0} 30 [3.0, 3.0]", 0, "")
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ASYNC)
 def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kind: str, gpus) -> None:
