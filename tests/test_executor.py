@@ -69,7 +69,7 @@ def test_a_callback_hears_every_result(mx) -> None:
     executor.arg_dict["data"][:] = 1
     executor.arg_dict["fc_weight"][:] = mx.nd.arange(12).reshape((4, 3))
     heard = []
-    executor.set_monitor_callback(lambda name, array: heard.append((name, array.asnumpy())))
+    executor.set_monitor_callback(lambda name, array: heard.append((name.decode(), array.asnumpy())))
     result = executor.forward()[0].asnumpy()
     names = ["fc_output", "parts_output0", "parts_output1", "_mul0_output", "joined_output"]
     assert ["_mul0_output" if name.startswith("_mul") else name for name, _ in heard] == names
@@ -78,7 +78,7 @@ def test_a_callback_hears_every_result(mx) -> None:
     assert found["fc_output"].tolist() == [[3, 12, 21, 30]] * 2
 
     heard.clear()
-    executor.set_monitor_callback(lambda name, array: heard.append((name, array.shape)), monitor_all=True)
+    executor.set_monitor_callback(lambda name, array: heard.append((name.decode(), array.shape)), monitor_all=True)
     executor.forward()
     assert heard[:4] == [("data", (2, 3)), ("fc_data", (2, 3)), ("fc_weight", (4, 3)), ("fc_weight", (4, 3))]
     assert ("joined_arg1", (2, 2)) in heard

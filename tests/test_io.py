@@ -56,6 +56,10 @@ def test_sparse_matrices_are_refused_with_what_to_do(mx) -> None:
     with pytest.raises(NotImplementedError, match="'row_sparse'"):
         mx.nd.ones((2, 2)).tostype("row_sparse")
     assert not isinstance(mx.nd.ones(1), mx.nd.sparse.BaseSparseNDArray)
+    dense = mx.nd.ones(2)
+    assert mx.nd.cast_storage(dense, "default").asnumpy().tolist() == [1, 1]
+    with pytest.raises(NotImplementedError, match="'csr'"):
+        mx.nd.cast_storage(dense, stype="csr")
     assert mx.nd.sparse.zeros("default", (2, 1)).asnumpy().tolist() == [[0], [0]]
 
 

@@ -276,14 +276,17 @@ class Executor:
             )
         return empty(shape, array.context, array.dtype)
 
-    def set_monitor_callback(self, callback: Callable[[str, NDArray], Any] | None, monitor_all: bool = False) -> None:
-        """Calls `callback` with name and array of every operator's result after each ``forward``;
-        None ends that.
+    def set_monitor_callback(self, callback: Callable[[bytes, NDArray], Any] | None, monitor_all: bool = False) -> None:
+        """Calls `callback` with the name, as bytes, and the array of every operator's result after
+        each ``forward``; None ends that.
 
         With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then
         computes the graph twice: once as it is compiled, once operator by operator.
         """
-        self._watch = None if callback is None else Watch(self._symbol, callback, monitor_all)
+        watch = None
+        if callback is not None:
+            watch = Watch(self._symbol, lambda name, array: callback(name.encode(), array), monitor_all)
+        self._watch = watch
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> NoReturn:
         """Refused: gradients are for training."""

@@ -12,6 +12,7 @@ from .._functions import module_functions as _module_functions
 from . import _internal, contrib, image, linalg, op, random, sparse
 from ._images import imdecode
 from ._make import make as _make
+from ._sparse_arrays import cast_storage
 from .arithmetic import (
     add,
     divide,
@@ -62,6 +63,7 @@ __all__ = [
     "add",
     "arange",
     "array",
+    "cast_storage",
     "concatenate",
     "contrib",
     "divide",

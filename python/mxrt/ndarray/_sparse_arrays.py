@@ -15,6 +15,7 @@ __all__ = [
     "CSRNDArray",
     "RowSparseNDArray",
     "array",
+    "cast_storage",
     "csr_matrix",
     "empty",
     "row_sparse_array",
@@ -63,6 +64,11 @@ def empty(stype: str, shape: Any, ctx: Any = None, dtype: Any = None) -> NDArray
     if stype != "default":
         raise sparse_refused("empty", stype)
     return _dense_empty(shape, ctx=ctx, dtype=dtype)
+
+
+def cast_storage(data: NDArray, stype: str) -> NDArray:
+    """A copy of an array; MXNetNotImplementedError for another `stype` than ``default``."""
+    return data.tostype(stype)
 
 
 def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
