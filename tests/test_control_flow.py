@@ -274,6 +274,66 @@ def test_bodies_that_do_not_fit_are_refused(mx: Any) -> None:
         )
 
 
+def _sum_body(row: Any, states: Any) -> tuple[Any, Any]:
+    return row, states
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda f, x: f.foreach(_sum_body, [[1, 2]], x), TypeError, "foreach: data"),
+        (lambda f, x: f.foreach(_sum_body, 3, x), TypeError, "foreach: data"),
+        (lambda f, x: f.foreach(_sum_body, None, x), TypeError, "foreach: data"),
+        (lambda f, x: f.foreach(_sum_body, x, [1.0]), TypeError, "foreach: init_states"),
+        (lambda f, x: f.foreach(_sum_body, x, None), TypeError, "foreach: init_states"),
+        (lambda f, x: f.foreach(3, x, x), TypeError, "foreach: body must be a function"),
+        (lambda f, x: f.foreach(lambda row, s: row, x, x), ValueError, "foreach: body must return two"),
+        (lambda f, x: f.foreach(lambda row, s: (1, s), x, x), TypeError, "foreach: outputs of body"),
+        (lambda f, x: f.foreach(_sum_body, [x, x[:1]], x), ValueError, "equally many rows"),
+        (lambda f, x: f.foreach(_sum_body, [], x), ValueError, "foreach: data"),
+        (lambda f, x: f.foreach(_sum_body, x[:0], x), ValueError, "foreach: data has no rows"),
+        (lambda f, x: f.foreach(lambda r, s: (r[: int(s.asscalar())], s + 1), x, x[0, 0]), ValueError, "same shape"),
+        (lambda f, x: f.while_loop(lambda a: a.sum() < 9, lambda a: ([], a + 1), [1], 3), TypeError, "loop_vars"),
+        (lambda f, x: f.while_loop(lambda a: a.sum() < 9, lambda a: ([], a + 1), None, 3), TypeError, "loop_vars"),
+        (lambda f, x: f.while_loop(lambda a: a.sum() < 9, lambda a: ([], a + 1), [], 3), ValueError, "loop_vars"),
+        (lambda f, x: f.while_loop(lambda a: True, lambda a: ([], a), x, "no"), ValueError, "max_iterations"),
+        (lambda f, x: f.while_loop(lambda a: True, lambda a: ([], a), x, 0), ValueError, "max_iterations"),
+        (lambda f, x: f.while_loop(1, lambda a: ([], a), x, 3), TypeError, "while_loop: cond"),
+        (lambda f, x: f.while_loop(lambda a: True, 1, x, 3), TypeError, "while_loop: func"),
+        (lambda f, x: f.while_loop(lambda a: a, lambda a: ([], a), x, 3), ValueError, "while_loop: cond must be"),
+        (lambda f, x: f.while_loop(lambda a: True, lambda a: a, x, 3), ValueError, "while_loop: func must return"),
+        (lambda f, x: f.while_loop(lambda a: True, lambda a: ([], [a, a]), x, 3), ValueError, "loop_vars"),
+        (lambda f, x: f.while_loop(lambda a: True, lambda a: (1, a), x, 3), TypeError, "outputs of func"),
+        (lambda f, x: f.cond(True, lambda: x, lambda: x), TypeError, "cond: pred must be an NDArray"),
+        (lambda f, x: f.cond(x, lambda: x, lambda: x), ValueError, "cond: pred must be a single number"),
+        (lambda f, x: f.cond(x[0, 0], x, lambda: x), TypeError, "cond: then_func"),
+        (lambda f, x: f.cond(x[0, 0], lambda: x, None), TypeError, "cond: else_func"),
+    ],
+)
+def test_wrong_arguments_are_named(mx: Any, call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(mx.nd.contrib, mx.nd.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda f, x: f.foreach(_sum_body, [1], x), TypeError, "foreach input"),
+        (lambda f, x: f.foreach(_sum_body, x, 1), TypeError, "foreach states"),
+        (lambda f, x: f.foreach(None, x, x), TypeError, "foreach: body"),
+        (lambda f, x: f.foreach(lambda r, s: r, x, x), ValueError, "foreach: body must return two"),
+        (lambda f, x: f.while_loop(lambda a: a, lambda a: a, x, 3), ValueError, "while_loop: func must return two"),
+        (lambda f, x: f.while_loop(lambda a: a, lambda a: ([], a), 3, 3), TypeError, "while loop_vars"),
+        (lambda f, x: f.cond(1, lambda: x, lambda: x), TypeError, "cond: pred"),
+        (lambda f, x: f.cond(x, lambda: 1, lambda: x), TypeError, "cond outputs"),
+        (lambda f, x: f.cond(x, x, lambda: x), TypeError, "cond: then_func"),
+    ],
+)
+def test_wrong_arguments_of_graphs_are_named(mx: Any, call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(mx.sym.contrib, mx.sym.var("x"))
+
+
 def test_random_numbers_differ_from_row_to_row_and_follow_the_seed(mx: Any) -> None:
     outputs, _ = mx.sym.contrib.foreach(
         lambda row, s: (row + mx.sym.random.uniform(shape=(2,)), s), mx.sym.var("data"), []

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["flatten", "regroup"]
+from .base import MXNetTypeError
+
+__all__ = ["FormatError", "flatten", "regroup"]
+
+
+class FormatError(MXNetTypeError, AssertionError):
+    """Something that is not in nested lists of arrays or symbols; MXNet asserts that it is."""
 
 
 def flatten(values: Any, parts: Callable[[Any], list[Any] | None], what: str) -> tuple[list[Any], Any]:
@@ -14,13 +20,13 @@ def flatten(values: Any, parts: Callable[[Any], list[Any] | None], what: str) ->
 
     `parts` gives the outputs of a value, or None for what is no value.
 
-    Raises AssertionError for what is neither a value nor a list.
+    Raises FormatError for what is neither a value nor a list.
     """
     outputs = parts(values)
     if outputs is not None:
         return outputs, len(outputs) if len(outputs) > 1 else 0
     if not isinstance(values, (list, tuple)):
-        raise AssertionError(f"{what}: expected values in (nested) lists, got {values!r} of type {type(values)}")
+        raise FormatError(f"{what}: expected values in (nested) lists, got {values!r} of type {type(values)}")
     flat: list[Any] = []
     formats = []
     for value in values:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import attribute
-from .._nested import flatten, regroup
+from .._nested import FormatError, flatten, regroup
+from ..base import MXNetTypeError, MXNetValueError
 from .symbol import Group, Symbol, apply, var
 
 __all__ = ["cond", "foreach", "while_loop"]
@@ -55,6 +56,19 @@ def _own(outputs: list[Symbol], states: list[Symbol], name: str) -> list[Symbol]
         return value
 
     return [own(value, set()) for value in outputs] + [own(value, stacked) for value in states]
+
+
+def _function(value: Any, what: str) -> None:
+    # Symbols can be called, too: that composes them.
+    if isinstance(value, Symbol) or not callable(value):
+        raise MXNetTypeError(f"{what} must be a function, got {value!r} of type {type(value)}")
+
+
+def _pair(made: Any, what: str) -> tuple[Any, Any]:
+    """What a function returns, if that is two things."""
+    if isinstance(made, Symbol) or not isinstance(made, (list, tuple)) or len(made) != 2:
+        raise MXNetValueError(f"{what} must return two things, outputs and states, not {made!r} of type {type(made)}")
+    return made[0], made[1]
 
 
 class _Subgraph:
@@ -115,14 +129,18 @@ def foreach(
     Raises
     ------
     AssertionError
-        Where formats differ, or the body does not use all data and states.
+        Where formats differ, or the body does not use all data and states; one that is an
+        MXNetTypeError, too, for what is not in (nested) lists of symbols.
+    MXNetTypeError, MXNetValueError
+        Where `body` is no function, or does not return two things.
     """
+    _function(body, "foreach: body")
     rows, data_format = flatten(data, _parts, "foreach input")
     firsts, state_format = flatten(init_states, _parts, "foreach states")
     name = _unique_name(name)
     with attribute.AttrScope(**{_ATTRIBUTE: name}):
         given = regroup(_variables(rows), data_format), regroup(_variables(firsts), state_format)
-        made, made_states = body(*given)
+        made, made_states = _pair(body(*given), "foreach: body")
         outputs, output_format = flatten(made, _parts, "foreach output")
         states, format_of_states = flatten(made_states, _parts, "foreach loop_vars")
         if format_of_states != state_format:
@@ -195,7 +213,11 @@ def while_loop(
     ------
     ValueError
         Where `max_iterations` or `loop_vars` is missing, or the functions do not fit.
+    TypeError
+        Where an argument has a wrong type.
     """
+    _function(cond, "while_loop: cond")
+    _function(func, "while_loop: func")
     firsts, form = flatten(loop_vars, _parts, "while loop_vars")
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
@@ -215,7 +237,7 @@ def while_loop(
         condition = _Subgraph(_own([result], [], cond_name), cond_name)
     func_name = _unique_name(f"{name}_func")
     with attribute.AttrScope(**{_ATTRIBUTE: func_name}):
-        made, new = func(*arguments())
+        made, new = _pair(func(*arguments()), "while_loop: func")
         outputs, output_format = flatten([] if made is None else made, _parts, "while output")
         states, _ = flatten([] if new is None else new, _parts, "while loop_vars")
         if len(states) != len(firsts):
@@ -267,7 +289,13 @@ def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any
     ------
     ValueError
         Where the two functions return different numbers of symbols.
+    TypeError
+        Where an argument has a wrong type.
     """
+    _function(then_func, "cond: then_func")
+    _function(else_func, "cond: else_func")
+    if not isinstance(pred, Symbol):
+        raise FormatError(f"cond: pred must be a symbol, got {pred!r} of type {type(pred)}")
     graphs: list[_Subgraph] = []
     counts = []
     forms = []
