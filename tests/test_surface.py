@@ -292,3 +292,21 @@ def test_methods_with_an_underscore_that_programs_call(mx) -> None:
     assert len(net.weight._check_and_get(net.weight._data, list)) == 1
     net.weight._init_impl(mx.nd.zeros((3, 2)), [mx.cpu()])
     assert net(x).asnumpy().tolist() == [[0, 0, 0]]
+
+
+def test_every_operator_has_all_of_its_names(mx) -> None:
+    """Of every operator that is here: MXNet's aliases, and its functions in mx.nd and mx.sym."""
+    lost = []
+    here = 0
+    for name, (aliases, functions) in recorded("operator_names").items():
+        operator = mx._mxrt.get_operator(name)
+        if operator is None:
+            continue
+        here += 1
+        for alias in aliases:
+            found = mx._mxrt.get_operator(alias)
+            if found is None or found.name != operator.name:
+                lost.append(f"{alias}, an alias of {name}")
+        lost += [f"mx.{function} of {name}" for function in functions if not has(mx, function)]
+    assert here > 300
+    assert not lost

@@ -220,3 +220,27 @@ def test_casts_of_mixed_precision_are_not_written(mx, tmp_path: Path) -> None:
     assert "amp_cast" in (tmp_path / "all.json").read_text()
     assert "amp_cast" in ops(pickle.loads(pickle.dumps(net)).tojson(remove_amp_cast=False))
     assert ops(half.tojson())[-1] == "amp_cast"
+
+
+@pytest.mark.parametrize(
+    ("data", "gamma", "axes"),
+    [
+        ((2, 3), (2, 3), (2, 3)),
+        ((2, 3, 4, 5), (2, 3), (2, 3, 1, 1)),
+        ((40, 16, 8, 8), (40, 1), (40, 1, 1, 1)),
+        ((40, 16, 8, 8), (16,), (1, 16, 1, 1)),
+        ((40, 16, 8, 8), (40,), (40, 1, 1, 1)),
+        ((33, 7), (33,), (33, 1)),
+        ((4,), (4,), (4,)),
+    ],
+)
+def test_slopes_of_prelu_differ_by_channel_and_by_row(mx, data, gamma, axes) -> None:
+    """As in MXNet 1.9.1; also where the operator is part of a loop, and batches are large."""
+    random = np.random.RandomState(7)
+    x, slopes = (random.uniform(-1, 1, shape).astype("float32") for shape in (data, gamma))
+    names = mx.sym.var("x"), mx.sym.var("gamma")
+    op = mx.nd.CachedOp(mx.sym.LeakyReLU(names[0] * 2 + 1, names[1], act_type="prelu") * 3)
+    shifted = x * 2 + 1
+    want = np.where(shifted > 0, shifted, shifted * slopes.reshape(axes)) * 3
+    found = op(mx.nd.array(x), mx.nd.array(slopes)).asnumpy()
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ use mxrt_tensor::{PartialShape, Shape, TensorRef};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_boolean_mask",
+    aliases: &["_npi_boolean_mask"],
     doc: "The rows of data whose element of index is not 0. Their number is known when the operator \
         has run; an array of shape (0, ...) comes out where the mask is all 0.",
     attrs: &[AttrDef::new("axis", AttrKind::Int, "0", "Axis along which to mask; no other than 0 is possible.")],

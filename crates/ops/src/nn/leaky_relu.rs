@@ -2,6 +2,7 @@
 
 use crate::math::bind_unary;
 use crate::prelude::*;
+use crate::rewrite::prelu_gamma;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary, Unary};
 use mxrt_tensor::{PartialShape, Shape};
@@ -11,8 +12,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "LeakyReLU",
     aliases: &["_npx_leaky_relu"],
     doc: "Rectifiers that let something through below zero.\n\n\
-        prelu takes its slopes from the input gamma, one a channel or one in all; rrelu uses the \
-        middle of its bounds outside training.",
+        prelu takes its slopes from the input gamma: one in all, one a channel, one a row, or \
+        (rows, channels) of which either may be 1; a single axis is the channels where it fits both. \
+        rrelu uses the middle of its bounds outside training.",
     inputs: Inputs::ByAttrs(|attrs| if is_prelu(attrs) { &["data", "gamma"] } else { &["data"] }),
     outputs: Outputs::Named(|attrs| if attrs.str("act_type") == "rrelu" { &["output", "mask"] } else { &["output"] }),
     attrs: &[
@@ -33,9 +35,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             None => is_prelu(attrs).then_some(Elementwise::Binary(Binary::Prelu)),
             some => some.map(Elementwise::Unary),
         },
-        row_wise: |attrs, signature, divided| {
-            attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided)
-        },
+        row_wise,
         ..Rewrites::NONE
     },
     ..OpDef::BASE
@@ -55,22 +55,25 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Gamma as it is broadcast to the data: one value a channel stands at axis 1.
+/// Gamma as it is broadcast to the data.
 fn gamma_shape(gamma: &Shape, data: &Shape) -> Result<Shape, OpError> {
-    let mut shape = gamma.clone();
-    if gamma.len() == 1 && data.len() > 1 {
-        shape = std::iter::repeat_n(1, data.len()).collect();
-        shape.dims_mut()[1] = gamma[0];
-    }
-    let fits = shape.len() <= data.len()
-        && shape.iter().rev().zip(data.iter().rev()).all(|(have, want)| *have == 1 || have == want);
-    if !fits {
-        return Err(shape_error(format!(
-            "gamma has shape {gamma} but input {data} needs one value, or one for each channel \
-             (axis 1)"
-        )));
-    }
-    Ok(shape)
+    prelu_gamma(gamma, data).map(|dims| Shape::new(&dims)).ok_or_else(|| {
+        shape_error(format!(
+            "gamma has shape {gamma} but input {data} needs one value, one for each channel (axis 1), one for each \
+             row (axis 0), or (rows, channels) of which either may be 1"
+        ))
+    })
+}
+
+/// Gamma that differs between rows stands in the way of dividing these.
+fn row_wise(attrs: &Attrs, signature: &Signature<'_>, divided: &[bool]) -> bool {
+    let alike = match signature.inputs {
+        [data, gamma] if is_prelu(attrs) => {
+            prelu_gamma(&gamma.shape, &data.shape).is_some_and(|dims| dims.first().is_none_or(|rows| *rows == 1))
+        }
+        _ => true,
+    };
+    alike && attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided)
 }
 
 /// Those that are functions of one element without parameters.
@@ -133,9 +136,41 @@ mod tests {
             .f32([2], &[0.5, 0.1])
             .run();
         assert_close(&f32s(&y, [1, 2, 2]), &[-0.5, 2.0, -0.3, 4.0]);
-        let error =
-            OpTest::new("LeakyReLU").attr("act_type", "prelu").f32([1, 2, 2], &[0.0; 4]).f32([3], &[0.0; 3]).error();
-        assert!(error.message.contains("gamma has shape (3,)"), "{}", error.message);
+    }
+
+    fn slopes<const D: usize, const G: usize>(data: [usize; D], gamma: [usize; G]) -> OpTest {
+        let numbers: Vec<f32> = (1..=gamma.iter().product::<usize>()).map(|n| n as f32).collect();
+        let ones = vec![-1.0; data.iter().product()];
+        OpTest::new("LeakyReLU").attr("act_type", "prelu").f32(data, &ones).f32(gamma, &numbers)
+    }
+
+    fn used<const D: usize, const G: usize>(data: [usize; D], gamma: [usize; G]) -> Vec<u32> {
+        f32s(&slopes(data, gamma).run(), data).iter().map(|y| -y as u32).collect()
+    }
+
+    fn refused<const D: usize, const G: usize>(data: [usize; D], gamma: [usize; G]) {
+        let error = slopes(data, gamma).error();
+        assert!(error.message.contains("gamma has shape"), "{data:?} {gamma:?}: {}", error.message);
+    }
+
+    /// What MXNet 1.9.1 computes for these shapes.
+    #[test]
+    fn axes_of_gamma_are_matched_with_channels_then_rows() {
+        assert_eq!(used([2, 3, 1], [2, 3]), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(used([2, 3, 2], [1, 3]), [1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(used([2, 3, 2], [2, 1]), [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);
+        assert_eq!(used([2, 3], [2]), [1, 1, 1, 2, 2, 2]);
+        assert_eq!(used([3, 2, 1], [3]), [1, 1, 2, 2, 3, 3]);
+        assert_eq!(used([3, 3], [3]), [1, 2, 3, 1, 2, 3, 1, 2, 3]);
+        assert_eq!(used([4], [4]), [1, 2, 3, 4]);
+        assert_eq!(used([2, 3, 1], [1, 1]), [1; 6]);
+        refused([1, 2, 2], [3]);
+        refused([2, 3, 2], [2, 3, 2]);
+        refused([2, 3, 2], [3, 2]);
+        refused([2, 3, 2], [1, 1, 1]);
+        refused([4], [3]);
+        refused([2, 3, 3], [3, 3]);
+        refused([2, 3, 2], [1, 2]);
     }
 
     #[test]

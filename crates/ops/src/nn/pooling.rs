@@ -115,11 +115,12 @@ impl PoolWindows {
     fn new(attrs: &Attrs, spatial: usize) -> Result<PoolWindows, OpError> {
         let list = |name: &str, default: usize| {
             let given = extents(name, attrs.ints(name))?;
-            // MXNet looks at the first padding only where the windows follow from the strides.
-            let unused = name == "pad" && attrs.str("pooling_convention") == "same" && given.iter().all(|p| *p == 0);
-            if (given.is_empty() && name != "kernel") || unused {
+            if given.is_empty() && name != "kernel" {
                 return Ok(smallvec::smallvec![default; spatial]);
             }
+            // MXNet reads as many as it needs, but for the kernel, which says how many axes there are.
+            let unread = if name == "kernel" { 0 } else { given.len().saturating_sub(spatial) };
+            let given: Dims = given[..given.len() - unread].into();
             if given.len() != spatial {
                 let have = given.len();
                 return Err(shape_error(format!(
@@ -142,7 +143,8 @@ impl PoolWindows {
         if windows.kernel.contains(&0) || windows.stride.contains(&0) {
             return Err(value_error("kernel and stride must be positive"));
         }
-        if windows.convention == Convention::Same && (spatial != 1 || windows.pad.iter().any(|p| *p != 0)) {
+        let padded = attrs.ints("pad").iter().any(|pad| *pad != 0);
+        if windows.convention == Convention::Same && (spatial != 1 || padded) {
             return Err(value_error("pooling_convention same is for one spatial axis and no padding"));
         }
         if windows.kernel.iter().chain(&windows.pad).chain(&windows.stride).any(|v| *v > i32::MAX as usize) {
@@ -252,6 +254,20 @@ mod tests {
         let test = OpTest::new("Pooling").attr("kernel", "2").attr("stride", "2").attr("pad", "(0, 0)");
         let y = test.attr("pooling_convention", "same").f32([1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]).run();
         assert_eq!(f32s(&y, [1, 1, 3]), [2.0, 4.0, 5.0]);
+    }
+
+    /// As in MXNet 1.9.1, where a longer kernel or a shorter padding is an error.
+    #[test]
+    fn paddings_and_strides_beyond_the_axes_are_not_read() {
+        let of = |attrs: &[(&str, &str)]| {
+            let test = attrs.iter().fold(OpTest::new("Pooling").attr("kernel", "2"), |t, (k, v)| t.attr(k, v));
+            test.f32([1, 1, 4], &[1.0, 2.0, 3.0, 4.0])
+        };
+        assert_eq!(f32s(&of(&[("pad", "(1, 5)")]).run(), [1, 1, 5]), [1.0, 2.0, 3.0, 4.0, 4.0]);
+        assert_eq!(f32s(&of(&[("stride", "(2, 7)"), ("pad", "(0, 0, 0)")]).run(), [1, 1, 2]), [2.0, 4.0]);
+        let same = of(&[("pad", "(0, 3)"), ("pooling_convention", "same")]).error();
+        assert!(same.message.contains("no padding"), "{}", same.message);
+        assert!(pooled(&[("kernel", "(2, 2)"), ("pad", "1")]).error().message.contains("pad has 1 entries"));
     }
 
     #[test]

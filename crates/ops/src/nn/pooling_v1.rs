@@ -113,8 +113,10 @@ fn reduce<T: Element>(
 ) -> T {
     let pixels = rows.flat_map(|row| &x[row * across.size..][columns.clone()]);
     if reduction == Reduction::Max {
-        let start = if above || beside { T::ZERO } else { T::LOWEST };
-        return pixels.fold(start, |max, v| if *v > max { *v } else { max });
+        let start = if above || beside { T::ZERO } else { T::BOTTOM };
+        // A NaN, which alone is not equal to itself, is the largest of all.
+        #[expect(clippy::eq_op, reason = "is_nan for all types of elements")]
+        return pixels.fold(start, |max, v| if *v > max || *v != *v { *v } else { max });
     }
     let mut sum = <T::Acc as Element>::ZERO;
     pixels.for_each(|v| sum += v.acc());
@@ -142,6 +144,25 @@ mod tests {
         assert_close(&f32s(&mean, [1, 1, 3, 3])[6..], &[-15.0 / 9.0, -18.0 / 9.0, -5.0 / 9.0]);
         let sum = pooled(&[("pool_type", "sum"), ("global_pool", "True")]).run();
         assert_close(&f32s(&sum, [1, 1, 1, 1]), &[-200.0]);
+    }
+
+    /// What MXNet 1.9.1 computes.
+    #[test]
+    fn infinities_and_nan_take_part() {
+        let of = |x: [f32; 4], pad: &str, outputs: usize| {
+            let test = OpTest::new("Pooling_v1").attr("kernel", "(2, 2)").attr("pad", pad);
+            f32s(&test.f32([1, 1, 2, 2], &x).run(), [1, 1, outputs, outputs])
+        };
+        let inf = f32::INFINITY;
+        assert_eq!(of([-inf; 4], "(0, 0)", 1), [-inf]);
+        assert_eq!(of([-inf; 4], "(1, 1)", 3), [0.0, 0.0, 0.0, 0.0, -inf, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(of([1.0, inf, 2.0, 3.0], "(1, 1)", 3), [1.0, inf, inf, 2.0, inf, inf, 2.0, 3.0, 3.0]);
+        let nan = of([f32::NAN, 1.0, 2.0, 3.0], "(1, 1)", 3);
+        assert_eq!(
+            nan.iter().map(|v| v.is_nan()).collect::<Vec<_>>(),
+            [true, true, false, true, true, false, false, false, false]
+        );
+        assert_eq!(nan[5..], [3.0, 2.0, 3.0, 3.0]);
     }
 
     #[test]

@@ -26,13 +26,20 @@ impl Elementwise {
     /// How operand number `operand` of this shape lies over a result of shape `whole`; None if a
     /// chain cannot read it.
     pub fn broadcast(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<OperandBroadcast> {
+        // Axes are matched from the last one, but for those of PReLU's slopes.
+        let expanded;
+        let shape = match operand == 1 && *self == Elementwise::Binary(Binary::Prelu) {
+            true => {
+                expanded = prelu_gamma(shape, whole)?;
+                &expanded
+            }
+            false => shape,
+        };
         if shape == whole {
             return Some(OperandBroadcast::Whole);
         }
         let [images, channels, _, ..] = *whole else { return None };
-        // Axes are matched from the last one, but for PReLU's slopes, which lie along the channels.
-        let slopes = operand == 1 && *self == Elementwise::Binary(Binary::Prelu) && shape.len() == 1;
-        let missing = if slopes { 1 } else { whole.len().checked_sub(shape.len())? };
+        let missing = whole.len().checked_sub(shape.len())?;
         let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| shape.get(axis)).copied().unwrap_or(1);
         let step = |axis: usize, all: usize, step: usize| match extent(axis) {
             1 => Some(0),
@@ -41,6 +48,24 @@ impl Elementwise {
         let (image, channel) = (step(0, images, extent(1))?, step(1, channels, 1)?);
         (2..whole.len()).all(|axis| extent(axis) == 1).then_some(OperandBroadcast::Repeated { image, channel })
     }
+}
+
+/// The slopes of PReLU with an axis for each one of the data; None if they do not fit.
+///
+/// As in MXNet the axes of gamma are matched, last one first, with the channels and then with the
+/// rows; one that fits the rows alone is theirs.
+pub(crate) fn prelu_gamma(gamma: &[usize], data: &[usize]) -> Option<Vec<usize>> {
+    let mut dims = vec![1; data.len()];
+    let mut left = gamma;
+    for axis in (0..data.len().min(2)).rev() {
+        if let [rest @ .., extent] = left
+            && (*extent == 1 || *extent == data[axis])
+        {
+            dims[axis] = *extent;
+            left = rest;
+        }
+    }
+    left.is_empty().then_some(dims)
 }
 
 /// How an operand lies over a result of shape `(images, channels, ...)` with at least one axis

@@ -8,6 +8,7 @@ mod rows;
 #[cfg(test)]
 mod rows_tests;
 
+pub(crate) use elementwise::prelu_gamma;
 pub use elementwise::{Elementwise, ElementwiseProgram, MAX_PROGRAM_STEPS, OperandBroadcast, StepInput, program_step};
 pub use layout::{BlockedForm, BlockedLayout, Layout, layout_attrs};
 pub(crate) use layout::{LAYOUTS, OUT_LAYOUT, layouts};
