@@ -101,6 +101,28 @@ def define(mx) -> None:
         def create_operator(self, ctx, shapes, dtypes):
             return Parts()
 
+    class Step(op.CustomOp):
+        """Sum and difference."""
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] + in_data[1])
+            self.assign(out_data[1], req[1], mx.nd.array(in_data[0].asnumpy() - in_data[1].asnumpy()))
+
+    @op.register("t_step")
+    class StepProp(op.CustomOpProp):
+        # MXNet gives the class the name of the graph of a loop as an argument.
+        def __init__(self, **kwargs):
+            super().__init__()
+
+        def list_arguments(self):
+            return ["left", "right"]
+
+        def list_outputs(self):
+            return ["sum", "difference"]
+
+        def create_operator(self, ctx, shapes, dtypes):
+            return Step()
+
 
 def network(mx):
     """Operators of the library before, between and behind those of this file."""
@@ -192,6 +214,69 @@ def block(mx, hybridize: bool):
     return found
 
 
+def step(mx, x, y):
+    return mx.sym.Custom(x, y, op_type="t_step")
+
+
+def loops(mx):
+    """Graphs of loops and branches with such an operator inside, and what it is called with."""
+    var = mx.sym.var
+
+    def layer(x, state):
+        both = step(mx, mx.sym.FullyConnected(x, var("weight"), no_bias=True, num_hidden=4), state)
+        return [both[0] * 2, both[1]], mx.sym.tanh(both[0])
+
+    def row(matrix, state):
+        _, state = mx.sym.contrib.foreach(lambda x, s: (x, step(mx, x, s)[1]), matrix, state)
+        return state + 1, state
+
+    def count(x, n):
+        both = step(mx, x, n)
+        return both[1], [both[0], n + 1]
+
+    def numbered(limit):
+        return mx.sym.contrib.while_loop(
+            lambda x, n: step(mx, n, var("limit"))[1] < 0, count, [var("x"), var("n")], max_iterations=5
+        )
+
+    shapes = {"data": (5, 3, 2), "weight": (4, 2), "state": (3, 4)}
+    yield "foreach", mx.sym.contrib.foreach(layer, var("data"), var("state")), shapes, {}
+    yield "no state", mx.sym.contrib.foreach(lambda x, s: (step(mx, x, x)[0], s), var("data"), []), {"data": (3,)}, {}
+    shapes = {"data": (3, 4, 2), "state": (2,)}
+    yield "nested", mx.sym.contrib.foreach(row, var("data"), var("state")), shapes, {}
+    for limit in 0, 3, 9:
+        yield f"while {limit}", numbered(limit), {"x": (1,)}, {"n": 0, "limit": limit}
+    chosen = mx.sym.contrib.cond(var("n") > 0, lambda: list(step(mx, var("x"), var("y"))), lambda: [var("x"), var("y")])
+    for n in 0, 1:
+        yield f"cond {n}", (chosen, []), {"x": (2, 3), "y": (2, 3)}, {"n": n}
+
+
+def flat(values):
+    if isinstance(values, (list, tuple)):
+        return [one for value in values for one in flat(value)]
+    return [values]
+
+
+def control_flow(mx, block: bool = False):
+    """Loops and branches with such operators, in an executor or in a block."""
+    found = {}
+    for name, made, shapes, given in loops(mx):
+        symbol = mx.sym.Group(flat(made))
+        args = {n: mx.nd.array(numbers(f"{name} {n}", shape)) for n, shape in shapes.items()}
+        args |= {n: mx.nd.array([value]) for n, value in given.items()}
+        if block:
+            names = symbol.list_arguments()
+            outputs = flat(mx.gluon.SymbolBlock(symbol, [mx.sym.var(n) for n in names])(*(args[n] for n in names)))
+        else:
+            outputs = symbol.bind(mx.cpu(), args).forward()
+        if "limit" in given:
+            # MXNet does not write the rows behind the last step.
+            rows = min(given["limit"], 5)
+            outputs = [mx.nd.array(outputs[0].asnumpy()[:rows]) if rows else mx.nd.zeros(1), *outputs[1:]]
+        found[name] = plain(list(outputs))
+    return found
+
+
 CASES = {
     "imperative": imperative,
     "executor": executor,
@@ -199,6 +284,7 @@ CASES = {
     "module": module,
     "plain block": lambda mx: block(mx, False),
     "hybrid block": lambda mx: block(mx, True),
+    "control flow": control_flow,
 }
 
 

@@ -152,3 +152,17 @@ def test_memory_does_not_grow_with_changing_sizes(mx: Any, block: Any) -> None:
     info = block.plan_cache_info()
     # Two segments, each with a cache of its own.
     assert info["plans"] <= 2 * info["max_plans"] and info["evicted"] > 0
+
+
+def test_a_graph_with_a_mask_on_a_device_is_computed_by_the_host(mx: Any, sim: Any, block: Any) -> None:
+    """Its arrays are copied there and back; results and failures are as on the host."""
+    net = block
+    net.collect_params().reset_ctx(sim)
+    data = mx.nd.array(X, ctx=sim)
+    for picks in ([1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 1], [0] * 6):
+        found = net(data, mx.nd.array(picks, ctx=sim))
+        assert found.context == sim
+        np.testing.assert_allclose(found.asnumpy(), expected(X, np.array(picks)), rtol=1e-5)
+    wrong = mx.nd.gather_nd(data, mx.nd.array([[99]], ctx=sim))
+    with pytest.raises(mx.MXNetError, match="gather_nd"):
+        net(mx.nd.broadcast_add(data, wrong), mx.nd.array([1] * 6, ctx=sim)).asnumpy()

@@ -208,7 +208,13 @@ fn push(
 ) -> Result<Vec<NDArray>, Error> {
     let runtime = runtime()?;
     let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
-    let made = mxrt::invoke_cached(&call, &runtime.bound, def, CallAttrs::Text(attrs), inputs, outputs)?;
+    let attrs = CallAttrs::Text(attrs);
+    let made = if def.is_late() {
+        // An array of C has a shape: the call waits for those that contents decide.
+        mxrt::settle(runtime.engine, &mxrt::invoke_late(&call, def, attrs, inputs)?, outputs)?
+    } else {
+        mxrt::invoke_cached(&call, &runtime.bound, def, attrs, inputs, outputs)?
+    };
     report(made.iter())?;
     Ok(made.into_iter().collect())
 }
@@ -314,6 +320,7 @@ c_functions! {
     ///
     /// If `*outputs` is null or `*num_outputs` is 0, arrays are made for the results. Otherwise the
     /// results go into the given arrays; those of `MXNDArrayCreateNone` get their shape and type.
+    /// An operator whose shapes follow from contents, such as a boolean mask, has run before.
     fn MXImperativeInvoke(
         creator: OpHandle,
         num_inputs: c_int,

@@ -113,6 +113,11 @@ impl OpError {
         OpError(Box::new(Reason { details, inherited: None }))
     }
 
+    /// A new error of which all this is known.
+    pub fn from_details(details: Details) -> Self {
+        OpError(Box::new(Reason { details, inherited: None }))
+    }
+
     /// Names the operator.
     pub fn op(mut self, op: impl Into<String>) -> Self {
         self.0.details.op = Some(op.into());

@@ -165,14 +165,15 @@ pub use mxrt_engine::{
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
     CallValue, Executor, ExecutorSite, GraphError, InferredShapes, InferredTypes, LoadOptions, NodeEntry, PassChoice,
-    PlanReport, Reshaping, StepReport, Symbol, Watch, WatchCallback, symbol,
+    PlanReport, Reshaping, StepReport, Symbol, Watch, WatchCallback, settle, symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{
     AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomCall, CustomOperator,
-    CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef, Precision,
-    RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
+    CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef, Precision, Question,
+    RandomState, Winograd, chosen, infer_types, invoke_cached, invoke_late, measure, register_custom_operators,
+    registry,
 };
 pub use mxrt_tensor::{
     Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready, Shape, Shared,

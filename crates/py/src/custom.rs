@@ -6,7 +6,7 @@ use crate::ndarray::{NDArrayBase, wrap};
 use crate::operator::{attr_pairs, find, out_arrays, results};
 use crate::{errors, runtime};
 use mxrt_engine::{FailureKind, ForkSafeMutex, OpError};
-use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, register_custom_operators};
+use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, Question, register_custom_operators};
 use mxrt_tensor::{DType, NDArray, PartialShape, UnknownDType};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -20,16 +20,22 @@ use std::time::Duration;
 /// Idle threads but one end after this time.
 const REST: Duration = Duration::from_secs(10);
 
-/// A call whose function has not ended.
-struct OpenCall {
-    call: Arc<CustomCall>,
-    operator: Arc<Adapter>,
+/// What a thread of Python is to do.
+#[derive(Clone)]
+enum Work {
+    Call(Arc<CustomCall>, Arc<Adapter>),
+    Question(Question),
+}
+
+/// Work that has not ended.
+struct OpenWork {
+    work: Work,
     /// by a thread, which a forked child may lack
     taken: bool,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
-static OPEN: ForkSafeMutex<Option<HashMap<u64, OpenCall>>> = ForkSafeMutex::new(None);
+static OPEN: ForkSafeMutex<Option<HashMap<u64, OpenWork>>> = ForkSafeMutex::new(None);
 
 /// Where threads of Python wait for calls.
 #[derive(Default)]
@@ -155,13 +161,17 @@ impl CustomOperator for PythonOperator {
     }
 
     fn infer_shape(&self, arguments: &[PartialShape]) -> Result<CustomTypes<PartialShape>, OpError> {
+        let whole = arguments.iter().all(PartialShape::is_complete);
         let known: Vec<Vec<usize>> =
             arguments.iter().map(|s| s.dims().unwrap_or(&[]).iter().map(|d| d.unwrap_or(0)).collect()).collect();
         let (arguments, outputs, states): ThreeLists<Vec<usize>> =
-            call(|py| self.adapter.0.bind(py).call_method1("infer_shape", (known,))?.extract())?;
+            call(|py| self.adapter.0.bind(py).call_method1("infer_shape", (known.clone(),))?.extract())?;
+        // Where the arguments are known and one is empty, a 0 stands for itself.
+        let empty = whole && known.iter().flatten().any(|extent| *extent == 0);
         let shapes = |lists: Vec<Vec<usize>>| {
             let known = |dims: &Vec<usize>| match dims.is_empty() {
                 true => PartialShape::UNKNOWN,
+                false if empty => PartialShape::from_dims(dims.iter().map(|extent| Some(*extent))),
                 false => PartialShape::from_zero_unknown(dims),
             };
             lists.iter().map(known).collect()
@@ -182,11 +192,18 @@ impl CustomOperator for PythonOperator {
     }
 
     fn begin(&self, call: CustomCall) {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let open = OpenCall { call: Arc::new(call), operator: self.adapter.clone(), taken: false };
-        OPEN.lock().get_or_insert_default().insert(number, open);
-        hall().announce(number);
+        announce(Work::Call(Arc::new(call), self.adapter.clone()));
     }
+
+    fn ask(&self, question: Question) {
+        announce(Work::Question(question));
+    }
+}
+
+fn announce(work: Work) {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    OPEN.lock().get_or_insert_default().insert(number, OpenWork { work, taken: false });
+    hall().announce(number);
 }
 
 /// Counts a thread that is about to be started.
@@ -230,7 +247,8 @@ pub(crate) fn next_custom_call(py: Python<'_>, first: bool) -> Option<(u64, bool
     })
 }
 
-/// The adapter of a call, and its inputs, outputs and states; None if the call has ended.
+/// The adapter of a call, and its inputs, outputs and states; None if the call has ended. A question
+/// is answered here: also None.
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "it is a tuple of Python")]
 pub(crate) fn take_custom_call<'py>(
@@ -240,9 +258,16 @@ pub(crate) fn take_custom_call<'py>(
     let taken = OPEN.lock().as_mut().and_then(|open| {
         let found = open.get_mut(&number)?;
         found.taken = true;
-        Some((found.call.clone(), found.operator.clone()))
+        Some(found.work.clone())
     });
-    let Some((call, operator)) = taken else { return Ok(None) };
+    let (call, operator) = match taken {
+        None => return Ok(None),
+        Some(Work::Question(question)) => {
+            py.detach(|| question());
+            return Ok(None);
+        }
+        Some(Work::Call(call, operator)) => (call, operator),
+    };
     let list = |arrays: &[NDArray]| {
         let made = arrays.iter().map(|array| wrap(py, array.clone())).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, made)
@@ -260,7 +285,10 @@ pub(crate) fn finish_custom_call(py: Python<'_>, number: u64, error: Option<Boun
         Some(error) => Err(program_error(py, PyErr::from_value(error.into_any()))),
     };
     py.detach(|| {
-        let call = OPEN.lock().as_ref().and_then(|open| Some(open.get(&number)?.call.clone()));
+        let call = OPEN.lock().as_ref().and_then(|open| match &open.get(&number)?.work {
+            Work::Call(call, _) => Some(call.clone()),
+            Work::Question(_) => None,
+        });
         if let Some(call) = call {
             call.finish(result);
         }
@@ -271,14 +299,17 @@ pub(crate) fn finish_custom_call(py: Python<'_>, number: u64, error: Option<Boun
 }
 
 /// In a forked child: calls that threads of the parent run fail here, those with these numbers
-/// excepted; the others wait for a thread.
+/// excepted; the others wait for a thread. Questions are asked again.
 #[pyfunction]
 pub(crate) fn custom_calls_after_fork(py: Python<'_>, own: Vec<u64>) {
     py.detach(|| {
         let (mut lost, mut waiting) = (Vec::new(), Vec::new());
         if let Some(open) = OPEN.lock().as_ref() {
             for (number, entry) in open.iter().filter(|(number, _)| !own.contains(number)) {
-                if entry.taken { lost.push(entry.call.clone()) } else { waiting.push(*number) }
+                match &entry.work {
+                    Work::Call(call, _) if entry.taken => lost.push(call.clone()),
+                    Work::Call(..) | Work::Question(_) => waiting.push(*number),
+                }
             }
         }
         for call in lost {

@@ -28,6 +28,37 @@ static int equal(NDArrayHandle have, const float *wanted, size_t size) {
     return 1;
 }
 
+/* Shapes that follow from contents: the call waits for them. */
+static void boolean_mask(void) {
+    static const uint32_t shape[] = {3, 2}, three[] = {3}, one[] = {1, 2};
+    static const float x[] = {1, 2, 3, 4, 5, 6}, mask[] = {1, 0, 1}, second[] = {0, 1, 0};
+    static const float rows[] = {1, 2, 5, 6}, row[] = {3, 4};
+    NDArrayHandle inputs[2], *outputs = NULL, place[1];
+    uint32_t ndim;
+    const uint32_t *made;
+    int out = 0;
+
+    inputs[0] = array(2, shape, x);
+    inputs[1] = array(1, three, mask);
+    WORKS(MXImperativeInvoke(op("_contrib_boolean_mask"), 2, inputs, &out, &outputs, 0, NULL, NULL));
+    CHECK(out == 1);
+    WORKS(MXNDArrayGetShape(outputs[0], &ndim, &made));
+    CHECK(ndim == 2 && made[0] == 2 && made[1] == 2);
+    CHECK(equal(outputs[0], rows, 4));
+    WORKS(MXNDArrayFree(outputs[0]));
+    WORKS(MXNDArraySyncCopyFromCPU(inputs[1], second, 3));
+    place[0] = array(2, one, NULL);
+    outputs = place;
+    out = 1;
+    WORKS(MXImperativeInvoke(op("_contrib_boolean_mask"), 2, inputs, &out, &outputs, 0, NULL, NULL));
+    CHECK(equal(place[0], row, 2));
+    WORKS(MXNDArraySyncCopyFromCPU(inputs[1], mask, 3));
+    FAILS(MXImperativeInvoke(op("_contrib_boolean_mask"), 2, inputs, &out, &outputs, 0, NULL, NULL), "output arrays");
+    WORKS(MXNDArrayFree(place[0]));
+    WORKS(MXNDArrayFree(inputs[0]));
+    WORKS(MXNDArrayFree(inputs[1]));
+}
+
 static void operators(void) {
     static const uint32_t two[] = {2};
     static const float a[] = {1, -2}, sum[] = {2, -4}, relu[] = {1, 0};
@@ -366,6 +397,7 @@ static void casts(void) {
 
 int main(void) {
     operators();
+    boolean_mask();
     symbols();
     casts();
     executors();

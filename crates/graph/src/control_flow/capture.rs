@@ -37,7 +37,7 @@ pub(crate) struct InnerGraph {
 }
 
 /// The type of one row.
-fn row_type(tensor: &TensorType) -> TensorType {
+pub(super) fn row_type(tensor: &TensorType) -> TensorType {
     let row: &[usize] = if tensor.shape.len() < 2 { &[1] } else { &tensor.shape[1..] };
     TensorType::new(tensor.dtype, row)
 }

@@ -125,7 +125,9 @@ impl ControlFlow {
         let outputs = (0..node.op.num_outputs(&node.attrs))
             .map(|o| builder.type_of(Value::Node(n, o)).cloned())
             .collect::<Result<Vec<_>, _>>()?;
-        check_outputs(flow, &plans, &outputs)?;
+        for (g, inner) in plans.iter().enumerate() {
+            check_outputs(flow, g, inner.plan.outputs(), &outputs)?;
+        }
         let stacked = wiring.stacked;
         let state_types = outputs[stacked..stacked + wiring.states.len()].to_vec();
         let arena = plans.iter().map(|inner| inner.plan.arena_bytes()).max().unwrap_or(0);
@@ -214,21 +216,22 @@ fn row_type_of_stack(tensor: &TensorType) -> TensorType {
     TensorType::new(tensor.dtype, shape)
 }
 
-/// Passes keep the types of results, so that this cannot differ; were it to, memory would not fit.
-fn check_outputs(flow: &Flow, plans: &[InnerPlan], outputs: &[TensorType]) -> Result<(), OpError> {
-    for (g, inner) in plans.iter().enumerate().filter(|(g, _)| !flow.wiring.is_condition(*g)) {
-        let made = inner.plan.outputs();
-        let want = outputs.iter().enumerate().map(|(o, t)| match o < flow.wiring.stacked {
-            true => row_type_of_stack(t),
-            false => t.clone(),
-        });
-        if !want.eq(made.iter().cloned()) {
-            let text = |types: &[TensorType]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
-            let message = format!("graph {g} makes {}, which does not fit {}", text(made), text(outputs));
-            return Err(OpError::new(FailureKind::Shape, message));
-        }
+/// Passes keep the types of results, so that what graph `g` makes cannot differ; were it to, memory
+/// would not fit.
+pub(super) fn check_outputs(flow: &Flow, g: usize, made: &[TensorType], outputs: &[TensorType]) -> Result<(), OpError> {
+    if flow.wiring.is_condition(g) {
+        return Ok(());
     }
-    Ok(())
+    let want = outputs.iter().enumerate().map(|(o, t)| match o < flow.wiring.stacked {
+        true => row_type_of_stack(t),
+        false => t.clone(),
+    });
+    if want.eq(made.iter().cloned()) {
+        return Ok(());
+    }
+    let text = |types: &[TensorType]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
+    let message = format!("graph {g} makes {}, which does not fit {}", text(made), text(outputs));
+    Err(OpError::new(FailureKind::Shape, message))
 }
 
 /// The kernel of a control-flow step: what plans and reports ask of it. The step itself runs

@@ -6,17 +6,20 @@
 //! | `infer` | types around the node, through its graphs in both directions |
 //! | `capture` | constants of the outer graph become constants of an inner one |
 //! | `compile` | the graphs become plans, shared by all plans that need the same |
+//! | `program` | loops whose graphs hold operators of the program, which `run/program_loop.rs` runs |
 //! | `run` | iterations, one inner plan after the other in the step's scratch memory |
 
 mod capture;
 mod compile;
 mod infer;
+mod program;
 mod run;
 mod wiring;
 
 pub(crate) use compile::{ControlFlow, FlowKernel, InnerPlans};
 pub(crate) use infer::InnerGraphs;
-pub(crate) use run::FlowCall;
+pub(crate) use program::{LoopGraphs, program_loop};
+pub(crate) use run::{FlowCall, failed_in, is_true};
 pub(crate) use wiring::{FlowKind, Wiring};
 
 use crate::ir::{Graph, Value};
@@ -49,6 +52,11 @@ impl Flow {
             *graph = passes::run_all(std::mem::take(graph), choice)?;
         }
         Ok(self)
+    }
+
+    /// Whether any of the graphs holds operators of the program.
+    pub fn asks_program(&self) -> bool {
+        self.graphs.iter().any(|graph| graph.nodes.iter().any(|node| node.asks_program()))
     }
 
     /// Whether any of the graphs draws random numbers.

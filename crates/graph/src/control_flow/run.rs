@@ -27,6 +27,18 @@ pub(crate) struct FlowCall<'a, 'o> {
 
 type Places<'a> = SmallVec<[&'a mut [u8]; 4]>;
 
+/// Adds to an error where in the loop it happened.
+pub(crate) fn failed_in(mut error: OpError, kind: FlowKind, op: &str, node: &str, iteration: usize) -> OpError {
+    if error.inherited().is_none() {
+        let place = match kind {
+            FlowKind::Cond => format!(" (in {op} '{node}')"),
+            _ => format!(" (in iteration {iteration} of {op} '{node}')"),
+        };
+        error.message.push_str(&place);
+    }
+    error
+}
+
 /// A loop while it runs.
 struct Running<'a> {
     flow: &'a ControlFlow,
@@ -129,16 +141,8 @@ impl<'a> Running<'a> {
         (first..first + draws(graph)).map(|position| key.inner(position)).collect()
     }
 
-    /// Adds to an error where in the loop it happened.
-    fn place(&self, mut error: OpError, iteration: usize) -> OpError {
-        if error.inherited().is_none() {
-            let place = match self.flow.kind {
-                FlowKind::Cond => format!(" (in {} '{}')", self.flow.op, self.flow.node),
-                _ => format!(" (in iteration {iteration} of {} '{}')", self.flow.op, self.flow.node),
-            };
-            error.message.push_str(&place);
-        }
-        error
+    fn place(&self, error: OpError, iteration: usize) -> OpError {
+        failed_in(error, self.flow.kind, self.flow.op, &self.flow.node, iteration)
     }
 
     fn foreach<'b>(
@@ -244,7 +248,7 @@ fn states<'a>(flow: &'a ControlFlow, places: &'a [&mut [u8]]) -> SmallVec<[Tenso
 }
 
 /// Whether a single number is not zero.
-fn is_true(dtype: DType, bytes: &[u8]) -> bool {
+pub(crate) fn is_true(dtype: DType, bytes: &[u8]) -> bool {
     match bytes.split_last() {
         // The last byte of a float has its sign: minus zero is zero.
         Some((last, rest)) if dtype.is_float() => rest.iter().any(|b| *b != 0) || last & 0x7f != 0,

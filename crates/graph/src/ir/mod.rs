@@ -11,7 +11,7 @@ pub use value_map::ValueMap;
 use crate::control_flow::{Flow, Wiring};
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{Attrs, OpDef, registry};
+use mxrt_ops::{Attrs, CustomOperator, Inputs, OpDef, custom_operator, registry};
 use mxrt_tensor::{TensorType, describe_inputs};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,6 +76,19 @@ impl GraphNode {
     /// Whether it, or a graph that it runs, draws random numbers.
     pub fn is_random(&self) -> bool {
         self.op.random || self.flow.as_ref().is_some_and(|flow| flow.is_random())
+    }
+
+    /// Whether it, or a node of a graph that it runs, is an operator of the program.
+    pub fn asks_program(&self) -> bool {
+        self.program_operator().is_some()
+    }
+
+    /// The operator of the program that it, or a node of a graph that it runs, is.
+    pub fn program_operator(&self) -> Option<Arc<dyn CustomOperator>> {
+        if matches!(self.op.inputs, Inputs::Computed { .. }) {
+            return Some(custom_operator(&self.attrs));
+        }
+        self.flow.as_ref()?.graphs.iter().flat_map(|graph| &graph.nodes).find_map(GraphNode::program_operator)
     }
 
     /// This node with the operator name of `node` in messages: it replaces `node`.

@@ -13,12 +13,12 @@ use crate::compile::build::{BuildOptions, Plan, SharedPlans};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
-use crate::ir::Graph;
+use crate::ir::{Graph, GraphNode};
 use crate::passes;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, reserve};
-use mxrt_ops::{ConvSignature, Inputs, Precision, RandomKey, RandomState};
+use mxrt_ops::{ConvSignature, Precision, Question, RandomKey, RandomState};
 use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -95,10 +95,11 @@ impl CachedOp {
     }
 
     /// A graph on which the passes that need no shapes have run.
-    pub(super) fn of_graph(engine: &'static Engine, name: OpName, graph: Graph, options: BuildOptions) -> CachedOp {
+    pub(crate) fn of_graph(engine: &'static Engine, name: OpName, graph: Graph, options: BuildOptions) -> CachedOp {
         let (params, data) = (0..graph.inputs.len()).partition(|i| graph.inputs[*i].constant);
-        let asks_program = graph.nodes.iter().any(|node| matches!(node.op.inputs, Inputs::Computed { .. }));
-        let unbound = Binding { sources: (0..graph.inputs.len()).map(InputSource::Data).collect(), params: None };
+        let asks_program = graph.nodes.iter().any(GraphNode::asks_program);
+        let sources = (0..graph.inputs.len()).map(InputSource::Data).collect();
+        let unbound = Binding { sources, params: None, random: None };
         CachedOp {
             engine,
             name,
@@ -111,7 +112,7 @@ impl CachedOp {
             plans: PlanCache::new(options.cache),
             building: BuildTurn::default(),
             divisions: Mutex::default(),
-            shared: SharedPlans::default(),
+            shared: SharedPlans::new(engine),
             states: StateUpdates::default(),
             asks_program,
             late: None,
@@ -251,6 +252,19 @@ impl CachedOp {
         self.plans.get(&self.param_types(types), &data)
     }
 
+    /// Whether the program may be asked about types while a plan is built.
+    pub(super) fn asks_program(&self) -> bool {
+        self.asks_program
+    }
+
+    /// Runs something that does so, in a thread of the program.
+    pub(super) fn ask_program(&self, question: Question) {
+        match self.graph.nodes.iter().find_map(GraphNode::program_operator) {
+            Some(operator) => operator.ask(question),
+            None => question(),
+        }
+    }
+
     pub(super) fn prepare(&self, inputs: &[&NDArray]) -> Result<Arc<Program>, OpError> {
         self.check_count(inputs.len())?;
         self.check_contexts(inputs.iter().copied().enumerate())?;
@@ -296,7 +310,7 @@ impl CachedOp {
 
     /// The program for these types of all inputs. `given` are the inputs whose arrays the call
     /// names: errors are about these. Building one may be given up.
-    pub(super) fn program(
+    pub(crate) fn program(
         &self,
         types: &[TensorType],
         given: &[usize],
@@ -312,6 +326,22 @@ impl CachedOp {
             self.get_or_build(types, interrupter)
         };
         built.map_err(|error| explain(error, &self.graph, types, given))
+    }
+
+    /// The program for these types of all inputs, of which no error names the graph's inputs.
+    pub(crate) fn program_whole(
+        &self,
+        types: &[TensorType],
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Arc<Program>, OpError> {
+        match self.find(types) {
+            Some(program) => Ok(program),
+            None => {
+                let program = Arc::new(Program::whole(self.build(types, interrupter)?));
+                self.plans.insert(&self.param_types(types), types.iter().cloned().collect(), &program, 0);
+                Ok(program)
+            }
+        }
     }
 
     /// The same where a call names all inputs.
@@ -400,6 +430,8 @@ pub(super) struct Binding {
     pub sources: Arc<[InputSource]>,
     /// the arrays that are bound, if any
     pub params: Option<Arc<ParameterSet>>,
+    /// what a call draws from instead of the stream of the graph
+    pub random: Option<RandomKey>,
 }
 
 impl Binding {

@@ -3,7 +3,7 @@
 use super::cached_op::{Binding, CachedOp};
 use super::call_options::CallOptions;
 use super::execute::{PlanRequest, RunSite};
-use super::inputs::{CallInputs, InputSource};
+use super::inputs::CallInputs;
 use super::on_device;
 use super::program::{BatchCursor, GroupEnd, Program};
 use super::state_updates::push_copy;
@@ -103,7 +103,7 @@ impl CachedOp {
             ..CallLaunch::new(self.name.clone(), data, &outputs, Cost::of(program.cost_ns()))
         };
         let (of_op, mut cursor) = (program.clone(), BatchCursor::default());
-        self.push(&program, &binding.sources, call, move |request, outs| {
+        self.push(&program, binding, call, move |request, outs| {
             Ok(match of_op.run_group(engine, &mut cursor, request, outs)? {
                 GroupEnd::Again => CallProgress::Again,
                 GroupEnd::Suspended(begin) => CallProgress::Suspended(begin),
@@ -113,19 +113,14 @@ impl CachedOp {
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    fn push<F>(
-        &self,
-        program: &Program,
-        sources: &Arc<[InputSource]>,
-        call: CallLaunch<'_>,
-        mut run: F,
-    ) -> Result<(), OpError>
+    fn push<F>(&self, program: &Program, binding: &Binding, call: CallLaunch<'_>, mut run: F) -> Result<(), OpError>
     where
         F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
     {
         // What fails in here names the request.
         let _request = RequestScope::begin();
-        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.random.draw()).collect();
+        let drawn = |n: usize| binding.random.map_or_else(|| self.random.draw(), |key| key.inner(n as u64));
+        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(drawn).collect();
         let context = call.context();
         if let Some(elsewhere) = call.outputs.iter().find(|a| a.context().device() != context.device()) {
             let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());
@@ -137,9 +132,9 @@ impl CachedOp {
                     format!("Custom: operators of the program run on the cpu, but the inputs are on {context}");
                 return Err(OpError::new(FailureKind::NotImplemented, message).op("CachedOp"));
             }
-            return on_device::push(self.engine, device, &call, program, sources, random, run);
+            return on_device::push(self.engine, device, &call, program, &binding.sources, random, run);
         }
-        let sources = sources.clone();
+        let sources = binding.sources.clone();
         let wanted: SmallVec<[Interest; 2]> = call.outputs.iter().filter_map(|a| a.interest()).collect();
         launch_call(self.engine, call, move |part| {
             let inputs = CallInputs { sources: &sources, arrays: part.inputs };
@@ -162,7 +157,7 @@ impl CachedOp {
         let results = self.results(program, self.unbound.context(inputs), &CallOptions::default())?;
         let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
         let call = CallLaunch::new(self.name.clone(), inputs, &outputs, Cost::Large);
-        self.push(program, &self.unbound.sources, call, run)?;
+        self.push(program, &self.unbound, call, run)?;
         drop(outputs);
         Ok(results)
     }

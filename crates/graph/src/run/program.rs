@@ -87,6 +87,14 @@ impl Program {
         &self.outputs
     }
 
+    /// Types of the inputs; none for what is divided.
+    pub fn input_types(&self) -> &[TensorType] {
+        match &self.body {
+            ProgramBody::Whole(plan) => &plan.inputs,
+            ProgramBody::Parts(_) => &[],
+        }
+    }
+
     /// Estimated time on one core, in nanoseconds.
     pub fn cost_ns(&self) -> u64 {
         self.cost_ns

@@ -24,7 +24,8 @@ pub struct StateUpdates {
 impl StateUpdates {
     /// Adds the new states of operators of the program to the results of a graph.
     ///
-    /// Fails where such an operator is inside of control flow, whose steps cannot be suspended.
+    /// Fails where an operator with states is inside of control flow: what a loop captures does not
+    /// change.
     pub fn of(graph: &mut Graph) -> Result<StateUpdates, OpError> {
         graph.nodes.iter().try_for_each(refuse_inside)?;
         let mut inputs = Vec::new();
@@ -70,10 +71,11 @@ impl StateUpdates {
 
 fn refuse_inside(node: &GraphNode) -> Result<(), OpError> {
     for inner in node.flow.iter().flat_map(|flow| &flow.graphs).flat_map(|graph| &graph.nodes) {
-        if matches!(inner.op.inputs, Inputs::Computed { .. }) {
+        let states = inner.op.states(&inner.attrs);
+        if matches!(inner.op.inputs, Inputs::Computed { .. }) && !states.is_empty() {
             let message = format!(
-                "operators of the program cannot run inside of {} '{}': move the operator out of its graph, or write \
-                 the loop in Python",
+                "operators of the program with auxiliary states cannot run inside of {} '{}', whose captured arrays \
+                 do not change: pass what it remembers through the loop's states, or write the loop in Python",
                 node.stands_for, node.name
             );
             return Err(OpError::new(FailureKind::NotImplemented, message).op(inner.stands_for).node(&*inner.name));

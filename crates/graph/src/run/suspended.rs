@@ -101,7 +101,7 @@ impl Plan {
         let mut run = |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| match (kernel.custom(), &answer) {
             (None, _) => kernel.run(call),
             (Some(custom), None) => {
-                arrays = Some(custom.arrays(engine, call.inputs, &types)?);
+                arrays = Some(custom.arrays(engine, call.inputs, &types, call.random)?);
                 Ok(())
             }
             (Some(custom), Some(answer)) => match answer.get() {

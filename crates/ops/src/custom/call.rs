@@ -1,6 +1,6 @@
 //! A call of an operator of the program, from the step of a plan to its results.
 
-use super::{CustomNode, CustomOperator};
+use super::CustomNode;
 use crate::prelude::*;
 use mxrt_engine::{Engine, FailureKind, ForkSafeMutex, OpError};
 use mxrt_tensor::{Context, NDArray, TensorMut, TensorRef, TensorType};
@@ -9,9 +9,13 @@ use std::sync::Arc;
 /// Small work for a core: the arrays are copied. What the program does takes no core.
 const BEGIN_NS: u64 = 100_000;
 
-/// What a plan does instead of running a kernel.
+/// Takes a call, and returns at once.
+pub type BeginCall = dyn Fn(CustomCall) + Send + Sync;
+
+/// What a plan does instead of running a kernel: it hands a call over, and goes on when that has
+/// been answered.
 pub struct CustomKernel {
-    operator: Arc<dyn CustomOperator>,
+    begin: Arc<BeginCall>,
     arguments: usize,
     outputs: usize,
 }
@@ -21,7 +25,8 @@ pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> Box
     if let Some(kernel) = node.operator.kernel(signature).filter(|_| node.states() == 0) {
         return kernel;
     }
-    Box::new(CustomKernel { operator: node.operator.clone(), arguments: node.arguments, outputs: node.outputs.len() })
+    let operator = node.operator.clone();
+    Box::new(CustomKernel::new(Arc::new(move |call| operator.begin(call)), node.arguments, node.outputs.len()))
 }
 
 impl Kernel for CustomKernel {
@@ -43,6 +48,11 @@ impl Kernel for CustomKernel {
 }
 
 impl CustomKernel {
+    /// What calls take and give: so many arguments, with states behind them, and so many outputs.
+    pub fn new(begin: Arc<BeginCall>, arguments: usize, outputs: usize) -> CustomKernel {
+        CustomKernel { begin, arguments, outputs }
+    }
+
     /// Arrays for a call: inputs and states with these contents, and outputs of these types, of
     /// which those behind the visible ones belong to the states.
     pub fn arrays(
@@ -50,6 +60,7 @@ impl CustomKernel {
         engine: &'static Engine,
         inputs: &[TensorRef<'_>],
         outputs: &[TensorType],
+        random: Option<RandomKey>,
     ) -> Result<CustomArrays, OpError> {
         let context = Context::default();
         let copy = |tensor: &TensorRef<'_>| {
@@ -60,13 +71,13 @@ impl CustomKernel {
         let states = copies.split_off(self.arguments.min(copies.len()));
         let visible = outputs.get(..self.outputs).unwrap_or(outputs);
         let outputs = visible.iter().map(|of| NDArray::new(engine, context, of.clone()));
-        Ok(CustomArrays { inputs: copies, states, outputs: outputs.collect::<Result<_, _>>()? })
+        Ok(CustomArrays { inputs: copies, states, outputs: outputs.collect::<Result<_, _>>()?, random })
     }
 
     /// Hands a call to the program. `reply` is called once, in any thread, unless the call is
     /// dropped.
     pub fn begin(&self, arrays: CustomArrays, reply: CustomReply) {
-        self.operator.begin(CustomCall { arrays, reply: ForkSafeMutex::new(Some(reply)) });
+        (self.begin)(CustomCall { arrays, reply: ForkSafeMutex::new(Some(reply)) });
     }
 
     /// Writes the results of a call into the outputs of the step.
@@ -93,6 +104,8 @@ pub struct CustomArrays {
     pub states: Vec<NDArray>,
     /// zeros, to be written
     pub outputs: Vec<NDArray>,
+    /// the call's piece of the random stream of its model
+    pub random: Option<RandomKey>,
 }
 
 /// Contents of the outputs, then of the states, or why there are none.
@@ -116,7 +129,11 @@ impl CustomCall {
     /// The function has ended. Waits for what it has pushed to write the outputs and the states.
     /// Only the first call of this counts.
     pub fn finish(&self, result: Result<(), OpError>) {
-        let results = result.and_then(|()| self.contents());
+        self.finish_with(result.and_then(|()| self.contents()));
+    }
+
+    /// The same with results that are not in the arrays.
+    pub fn finish_with(&self, results: CustomResults) {
         let engine = self.arrays.engine();
         // A child has both halves of this or none.
         let answer = || {
@@ -146,7 +163,8 @@ impl Drop for CustomCall {
 }
 
 impl CustomArrays {
-    fn engine(&self) -> Option<&'static Engine> {
+    /// The engine that the arrays belong to; None if there are no arrays.
+    pub fn engine(&self) -> Option<&'static Engine> {
         let first = self.outputs.iter().chain(&self.states).chain(&self.inputs).next()?;
         Some(first.engine())
     }

@@ -41,7 +41,16 @@ pub trait CustomOperator: Send + Sync {
         let _ = signature;
         None
     }
+    /// Runs something that asks the program for types, and returns at once: the calling thread is
+    /// one of the engine. An operator whose other functions may be called there runs it itself.
+    fn ask(&self, question: Question) {
+        question();
+    }
 }
+
+/// Something that asks the program for types. A forked child, which lacks the thread that runs it,
+/// runs it again. Dropped unasked, it fails what waits for the answer.
+pub type Question = Arc<dyn Fn() + Send + Sync>;
 
 /// Where operators of the program come from.
 pub trait CustomOperators: Send + Sync {

@@ -1,7 +1,8 @@
 //! `Custom`: an operator of the program.
 
-use super::{CustomNode, custom_kernel};
+use super::{CustomNode, CustomOperator, custom_kernel};
 use crate::prelude::*;
+use std::sync::Arc;
 
 /// The attribute that holds the operator.
 const OPERATOR: &str = "**kwargs";
@@ -16,6 +17,11 @@ const ATTRS: &[AttrDef] = &[
     },
 ];
 
+/// The operator that the attributes of a node hold.
+pub fn custom_operator(attrs: &Attrs) -> Arc<dyn CustomOperator> {
+    attrs.object::<CustomNode>(OPERATOR).operator.clone()
+}
+
 const INPUTS: Inputs = Inputs::Computed {
     names: |attrs| &attrs.object::<CustomNode>(OPERATOR).inputs,
     states: |attrs| attrs.object::<CustomNode>(OPERATOR).states(),
@@ -25,6 +31,7 @@ const INPUTS: Inputs = Inputs::Computed {
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "Custom",
+        aliases: &["_npi_Custom"],
         doc: "Runs an operator of the program: see mx.operator.CustomOp.",
         attrs: ATTRS,
         inputs: INPUTS,

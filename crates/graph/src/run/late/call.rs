@@ -10,15 +10,17 @@ use crate::run::call_options::CallOptions;
 use crate::run::execute::{NestedSite, PlanRequest};
 use crate::run::inputs::{CallInputs, GraphInputs};
 use crate::run::launch::{HostSite, fits};
-use crate::run::program::{BatchCursor, GroupEnd};
+use crate::run::program::{BatchCursor, GroupEnd, Program};
 use crate::run::state_updates::push_copy;
+use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::Block;
-use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope, WaitError};
+use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope, Resume, WaitError};
 use mxrt_ops::{EnginePar, RandomKey, run_late};
 use mxrt_tensor::{
-    CallLaunch, CallProgress, Interest, LateArray, NDArray, TensorMut, TensorRef, TensorType, launch_call,
+    CallLaunch, CallProgress, Context, Interest, LateArray, NDArray, TensorMut, TensorRef, TensorType, launch_call,
 };
 use smallvec::SmallVec;
+use std::sync::{Arc, OnceLock};
 
 /// A value that outlives its stage.
 struct HeldValue {
@@ -38,6 +40,37 @@ type HeldValues = Vec<Option<HeldValue>>;
 
 /// A result: an array of the caller's to be.
 type LateResult = Result<(TensorType, Block), Failure>;
+
+/// How far a call has come.
+#[derive(Default)]
+struct LateCursor {
+    stage: usize,
+    held: HeldValues,
+    /// what the stage has begun
+    segment: Option<OpenSegment>,
+}
+
+/// A segment that waits for the program.
+enum OpenSegment {
+    /// which knows the types that its plan depends on
+    Planned(Arc<OnceLock<Result<Arc<Program>, OpError>>>),
+    /// which runs an operator
+    Begun { program: Arc<Program>, blocks: Vec<Block>, cursor: BatchCursor },
+}
+
+/// How a part of a call ends.
+enum LateEnd {
+    /// The program is asked by this function.
+    Suspended(Box<dyn FnOnce(Resume) + Send>),
+    Done(Vec<LateResult>),
+}
+
+/// How a part of a stage ends.
+enum StageEnd {
+    /// The program is asked by this function; the segment goes on when it has answered.
+    Suspended(OpenSegment, Box<dyn FnOnce(Resume) + Send>),
+    Done(Vec<HeldValue>),
+}
 
 impl CachedOp {
     /// Whether the shapes of results follow from contents: whether calls return [`LateArray`]s.
@@ -69,11 +102,18 @@ impl CachedOp {
         };
         self.check_late(&late, &types, interrupter)?;
         let context = binding.context(data);
-        if context.device().is_some() {
-            let message =
-                format!("operators whose shapes follow from contents run on the cpu, but the inputs are on {context}");
-            return Err(OpError::new(FailureKind::NotImplemented, message).op("CachedOp"));
-        }
+        let (here, bound);
+        let refs: Vec<&NDArray>;
+        let (binding, data) = match context.device() {
+            None => (binding, data),
+            Some(_) => {
+                here = self.copies_here(binding, data)?;
+                refs = here.iter().collect();
+                bound = Binding { sources: self.unbound.sources.clone(), params: None, random: binding.random };
+                (&bound, refs.as_slice())
+            }
+        };
+        let home = if context.device().is_some() { Context::default() } else { context };
         // What fails in here names the request.
         let _request = RequestScope::begin();
         let engine = self.engine();
@@ -89,18 +129,28 @@ impl CachedOp {
             params: binding.params.as_ref(),
             priority: options.priority,
             deadline: options.deadline,
+            in_parts: late.asks_program,
             ..CallLaunch::new(self.name().clone(), data, &done, Cost::Large)
         };
-        let random: SmallVec<[RandomKey; 1]> = late.random.then(|| self.draw()).into_iter().collect();
+        let drawn = || binding.random.unwrap_or_else(|| self.draw());
+        let random: SmallVec<[RandomKey; 1]> = late.random.then(drawn).into_iter().collect();
         let sources = binding.sources.clone();
+        let mut cursor = LateCursor::default();
         launch_call(engine, call, move |part| {
             let inputs = CallInputs { sources: &sources, arrays: part.inputs };
             let site = HostSite::new(EnginePar(part.ctx), &inputs, &wanted);
             let request = PlanRequest { site: &site, inputs: &inputs, random: &random };
+            let results = match late.run(engine, &request, &types, &mut cursor)? {
+                LateEnd::Suspended(begin) => return Ok(CallProgress::Suspended(begin)),
+                LateEnd::Done(results) => results,
+            };
             let mut missing = Vec::new();
-            for (i, (made, place)) in late.run(engine, &request, &types)?.into_iter().zip(&places).enumerate() {
+            for (i, (made, place)) in results.into_iter().zip(&places).enumerate() {
                 match made {
-                    Ok((tensor, block)) => place.put(NDArray::from_block(engine, context, tensor, block)?),
+                    Ok((tensor, block)) => {
+                        let array = NDArray::from_block(engine, home, tensor, block)?;
+                        place.put(if home == context { array } else { array.copy_to_context(context)? });
+                    }
                     Err(failure) => missing.push((i, failure)),
                 }
             }
@@ -108,6 +158,13 @@ impl CachedOp {
         });
         drop(done);
         Ok(results)
+    }
+
+    /// Copies of all inputs on the host, which computes these graphs wherever their inputs are.
+    fn copies_here(&self, binding: &Binding, data: &[&NDArray]) -> Result<Vec<NDArray>, OpError> {
+        let missing = || OpError::new(FailureKind::Operator, "an input of the graph has no array").op("CachedOp");
+        let copy = |i| binding.array(i, data).ok_or_else(missing)?.copy_to_context(Context::default());
+        (0..self.num_inputs()).map(copy).collect()
     }
 
     /// Fails where these inputs do not fit the graph, whatever they hold. Builds the plan of the
@@ -155,37 +212,45 @@ pub fn settle(
 }
 
 impl LateGraph {
-    /// Runs all stages; `types` are those of the inputs of the graph.
+    /// Runs all stages, up to an operator of the program; `types` are those of the inputs of the
+    /// graph.
     fn run(
         &self,
         engine: &'static Engine,
         request: &PlanRequest<'_>,
         types: &[TensorType],
-    ) -> Result<Vec<LateResult>, OpError> {
-        let mut held: HeldValues = self.last_use.iter().map(|_| None).collect();
-        for (s, stage) in self.stages.iter().enumerate() {
+        at: &mut LateCursor,
+    ) -> Result<LateEnd, OpError> {
+        at.held.resize_with(self.last_use.len(), || None);
+        while let Some(stage) = self.stages.get(at.stage) {
             if request.site.is_cancelled() {
                 let message = "the results were dropped while the graph was running";
                 return Err(OpError::new(FailureKind::Cancelled, message).op("CachedOp"));
             }
-            let inputs = StageInputs { sources: stage.sources(), outer: request.inputs, types, held: &held };
+            let failed = |failure: &Failure| stage.makes().iter().map(|_| HeldValue::failed(failure)).collect();
+            let inputs = StageInputs { sources: stage.sources(), outer: request.inputs, types, held: &at.held };
             let made = match inputs.without_type() {
-                Some(failure) => stage.makes().iter().map(|_| HeldValue::failed(&failure)).collect(),
-                None => self.run_stage(engine, s, request, &inputs).unwrap_or_else(|error| {
-                    let failure = request.site.failure(error);
-                    stage.makes().iter().map(|_| HeldValue::failed(&failure)).collect()
-                }),
+                Some(failure) => failed(&failure),
+                None => match self.run_stage(engine, at.stage, request, &inputs, at.segment.take()) {
+                    Ok(StageEnd::Done(made)) => made,
+                    Ok(StageEnd::Suspended(segment, begin)) => {
+                        at.segment = Some(segment);
+                        return Ok(LateEnd::Suspended(begin));
+                    }
+                    Err(error) => failed(&request.site.failure(error)),
+                },
             };
             for (value, made) in stage.makes().iter().zip(made) {
-                held[*value] = Some(made);
+                at.held[*value] = Some(made);
             }
-            for (value, last) in held.iter_mut().zip(&self.last_use) {
-                if *last <= s && value.is_some() {
+            for (value, last) in at.held.iter_mut().zip(&self.last_use) {
+                if *last <= at.stage && value.is_some() {
                     *value = None;
                 }
             }
+            at.stage += 1;
         }
-        self.results(request, types, held)
+        self.results(request, types, std::mem::take(&mut at.held)).map(LateEnd::Done)
     }
 
     fn run_stage(
@@ -194,9 +259,10 @@ impl LateGraph {
         s: usize,
         request: &PlanRequest<'_>,
         inputs: &StageInputs<'_>,
-    ) -> Result<Vec<HeldValue>, OpError> {
+        begun: Option<OpenSegment>,
+    ) -> Result<StageEnd, OpError> {
         match &self.stages[s] {
-            LateStage::Segment { op, .. } => self.run_segment(engine, s, op, request, inputs),
+            LateStage::Segment { op, .. } => self.run_segment(engine, s, op, request, inputs, begun),
             LateStage::Operator { node, sources, .. } => {
                 let all: Vec<usize> = (0..sources.len()).collect();
                 if let Some(failure) = all.iter().find_map(|i| inputs.failure(*i)) {
@@ -209,7 +275,7 @@ impl LateGraph {
                     describe(error, (node.stands_for, &node.name, &node.attr_text), types.iter())
                 })?;
                 let value = |(tensor, block)| HeldValue { tensor: Some(tensor), content: Ok(block) };
-                Ok(made.into_iter().map(value).collect())
+                Ok(StageEnd::Done(made.into_iter().map(value).collect()))
             }
         }
     }
@@ -219,12 +285,38 @@ impl LateGraph {
         &self,
         engine: &'static Engine,
         s: usize,
-        op: &CachedOp,
+        op: &Arc<CachedOp>,
         request: &PlanRequest<'_>,
         inputs: &StageInputs<'_>,
-    ) -> Result<Vec<HeldValue>, OpError> {
-        let types = inputs.all_types();
-        let program = op.program(&types, &(0..types.len()).collect::<Vec<_>>(), &mut Interrupter::never())?;
+        begun: Option<OpenSegment>,
+    ) -> Result<StageEnd, OpError> {
+        let memory = request.site.memory();
+        let (program, begun) = match begun {
+            Some(OpenSegment::Begun { program, blocks, cursor }) => (program, Some((blocks, cursor))),
+            Some(OpenSegment::Planned(answer)) => match answer.get() {
+                Some(program) => (program.clone()?, None),
+                None => return Err(OpError::new(FailureKind::NotCompleted, "the program did not say the types")),
+            },
+            None => {
+                let types = inputs.all_types();
+                match op.find(&types) {
+                    Some(program) => (program, None),
+                    None if op.asks_program() => return Ok(plan_by_program(op, types)),
+                    None => {
+                        (op.program(&types, &(0..types.len()).collect::<Vec<_>>(), &mut Interrupter::never())?, None)
+                    }
+                }
+            }
+        };
+        let made = program.outputs().to_vec();
+        let (mut blocks, mut cursor) = match begun {
+            Some(begun) => begun,
+            None => {
+                let blocks =
+                    made.iter().map(|t| allocate(memory, t.bytes())).collect::<Result<Vec<Block>, OpError>>()?;
+                (blocks, BatchCursor::default())
+            }
+        };
         // Raw weights that another stage reads as well stay.
         let released = |input: usize| match *inputs.sources.get(input)? {
             ValueSource::Input(i) => self.read_once.contains(&i).then_some(i),
@@ -235,9 +327,6 @@ impl LateGraph {
             Some(key) => (0..program.random_draws() as u64).map(|draw| key.inner((s as u64) << 32 | draw)).collect(),
             None => SmallVec::new(),
         };
-        let made = program.outputs().to_vec();
-        let memory = request.site.memory();
-        let mut blocks = made.iter().map(|t| allocate(memory, t.bytes())).collect::<Result<Vec<Block>, OpError>>()?;
         let missing = {
             let mut outputs: SmallVec<[TensorMut<'_>; 2]> = made
                 .iter()
@@ -245,13 +334,13 @@ impl LateGraph {
                 .map(|(t, block)| TensorMut::new(t.dtype, &t.shape, &mut block.as_mut_slice()[..t.bytes()]))
                 .collect();
             let request = PlanRequest { site: &site, inputs, random: &random };
-            let mut cursor = BatchCursor::default();
             loop {
                 match program.run_group(engine, &mut cursor, &request, &mut outputs)? {
                     GroupEnd::Again => {}
                     GroupEnd::Done(missing) => break missing,
-                    GroupEnd::Suspended(_) => {
-                        return Err(OpError::new(FailureKind::Operator, "a segment cannot be suspended"));
+                    GroupEnd::Suspended(begin) => {
+                        drop(outputs);
+                        return Ok(StageEnd::Suspended(OpenSegment::Begun { program, blocks, cursor }, begin));
                     }
                 }
             }
@@ -261,7 +350,7 @@ impl LateGraph {
         for (output, failure) in missing {
             values[output].content = Err(failure);
         }
-        Ok(values)
+        Ok(StageEnd::Done(values))
     }
 
     /// The results, out of the values that are left.
@@ -296,6 +385,27 @@ impl LateGraph {
         }
         Ok(results)
     }
+}
+
+/// Has the plan of a segment built where the program can be asked: not in a thread of the engine.
+fn plan_by_program(op: &Arc<CachedOp>, types: Vec<TensorType>) -> StageEnd {
+    let answer: Arc<OnceLock<_>> = Arc::default();
+    let (op, told) = (op.clone(), answer.clone());
+    let begin = move |resume: Resume| {
+        let (asked, open) = (op.clone(), Mutex::new(Some(resume)));
+        op.ask_program(Arc::new(move || {
+            let all: Vec<usize> = (0..types.len()).collect();
+            let program = asked.program(&types, &all, &mut Interrupter::never());
+            // A child has both halves of this or none.
+            asked.engine().without_fork(|| {
+                if let Some(resume) = open.lock().take() {
+                    let _ = told.set(program);
+                    resume.resume();
+                }
+            });
+        }));
+    };
+    StageEnd::Suspended(OpenSegment::Planned(answer), Box::new(begin))
 }
 
 fn not_held() -> OpError {

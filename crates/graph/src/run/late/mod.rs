@@ -20,8 +20,9 @@
 //! | random streams | one piece is drawn at the push; the draws of all segments follow from it |
 //! | cancelling, deadlines | as for any call; looked at between stages too |
 //!
-//! The host runs such graphs. Operators of the program (`Custom`) cannot stand in them, and late
-//! operators cannot stand inside loops and branches.
+//! The host runs such graphs. Late operators cannot stand inside loops and branches, as in MXNet.
+//! Where an operator of the program (`Custom`) stands in a segment, the call is suspended as that of
+//! a plan is; a plan whose types the program must be asked for is built in a thread of the program.
 
 mod call;
 mod cut;
@@ -36,6 +37,7 @@ use mxrt_engine::{Engine, FailureKind, OpError, OpName};
 use mxrt_ops::{Inputs, KernelOptions};
 use mxrt_tensor::TensorType;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 pub use call::settle;
 
@@ -51,12 +53,13 @@ pub(super) struct LateGraph {
     /// inputs of the whole graph that one stage alone reads
     read_once: HashSet<usize>,
     random: bool,
+    asks_program: bool,
     options: KernelOptions,
     checked: Mutex<HashSet<super::plan_cache::CallSignature>>,
 }
 
 enum LateStage {
-    Segment { op: Box<CachedOp>, sources: Vec<ValueSource>, makes: Vec<usize> },
+    Segment { op: Arc<CachedOp>, sources: Vec<ValueSource>, makes: Vec<usize> },
     Operator { node: GraphNode, sources: Vec<ValueSource>, makes: Vec<usize> },
 }
 
@@ -83,16 +86,20 @@ impl LateGraph {
         options: BuildOptions,
     ) -> Result<Option<LateGraph>, OpError> {
         let Some(Cut { stages, values, outputs }) = cut::cut(graph)? else { return Ok(None) };
-        if let Some(custom) = graph.nodes.iter().find(|node| matches!(node.op.inputs, Inputs::Computed { .. })) {
-            let message = "operators of the program cannot stand in one graph with operators whose shapes follow from \
-                contents; split the graph between them";
+        let updates = |node: &&GraphNode| {
+            matches!(node.op.inputs, Inputs::Computed { .. }) && !node.op.states(&node.attrs).is_empty()
+        };
+        if let Some(custom) = graph.nodes.iter().find(updates) {
+            let message = "operators of the program with auxiliary states cannot stand in one graph with operators \
+                whose shapes follow from contents; split the graph between them";
             return Err(OpError::new(FailureKind::NotImplemented, message).op(custom.stands_for).node(&*custom.name));
         }
+        let asks_program = graph.nodes.iter().any(GraphNode::asks_program);
         let random = graph.nodes.iter().any(GraphNode::is_random);
         let stage = |stage: Stage| match stage {
             Stage::Segment { graph, sources, makes } => {
                 let op = CachedOp::of_graph(engine, name.clone(), graph, options);
-                LateStage::Segment { op: Box::new(op), sources, makes }
+                LateStage::Segment { op: Arc::new(op), sources, makes }
             }
             Stage::Operator { node, sources, makes } => LateStage::Operator { node, sources, makes },
         };
@@ -116,7 +123,7 @@ impl LateGraph {
         }
         let read_once = seen.difference(&again).copied().collect();
         let (options, checked) = (options.kernel, Mutex::default());
-        Ok(Some(LateGraph { stages, last_use, outputs, read_once, random, options, checked }))
+        Ok(Some(LateGraph { stages, last_use, outputs, read_once, random, asks_program, options, checked }))
     }
 
     /// The compiled segments, in the order in which they run.
