@@ -95,6 +95,16 @@ pub(crate) struct Gauge {
     pub(crate) value: f64,
 }
 
+/// A histogram of every model: its name, what it measures, and where it is.
+type ModelHistogram = (&'static str, &'static str, fn(&ModelMetrics) -> &Histogram);
+
+const HISTOGRAMS: [ModelHistogram; 4] = [
+    ("mxrt_request_seconds", "From the head of a request to its results.", |m| &m.total),
+    ("mxrt_decode_seconds", "Reading the JSON of a request.", |m| &m.decode),
+    ("mxrt_compute_seconds", "Waiting for a core, and computing.", |m| &m.compute),
+    ("mxrt_encode_seconds", "Writing the body of an answer.", |m| &m.encode),
+];
+
 /// The text of all metrics. `models` are names, versions and what is counted; names may hold any
 /// characters.
 pub(crate) fn text<'a>(
@@ -110,13 +120,7 @@ pub(crate) fn text<'a>(
             let _ = writeln!(to, "mxrt_requests_total{{{labels},outcome=\"{name}\"}} {count}");
         }
     }
-    let histograms: [(&str, &str, fn(&ModelMetrics) -> &Histogram); 4] = [
-        ("mxrt_request_seconds", "From the head of a request to its results.", |m| &m.total),
-        ("mxrt_decode_seconds", "Reading the JSON of a request.", |m| &m.decode),
-        ("mxrt_compute_seconds", "Waiting for a core, and computing.", |m| &m.compute),
-        ("mxrt_encode_seconds", "Writing the body of an answer.", |m| &m.encode),
-    ];
-    for (name, help, of) in histograms {
+    for (name, help, of) in HISTOGRAMS {
         head(&mut to, name, "histogram", help);
         for (model, version, metrics) in models.clone() {
             of(metrics).write(name, &labels(model, version), &mut to);
