@@ -284,6 +284,21 @@ def test_check_loads_and_ends(mx) -> None:
     assert [line.partition(":")[0] for line in result.stdout.splitlines()] == ["a", "b"]
 
 
+def test_options_of_an_input_may_name_model_and_input(mx) -> None:
+    model = f"d={DIGITS}"
+    for shape in ("d:data=-1,1,8,8", "data=-1,1,8,8", "d:-1,1,8,8", "-1,1,8,8"):
+        result = mxrt(
+            "serve",
+            model,
+            f"--shape={shape}",
+            "--dtype=d:data=float32",
+            f"--params=d={DIGITS / 'digits_cnn-0000.params'}",
+            "--check",
+        )
+        assert (result.returncode, result.stderr) == (0, ""), (shape, result)
+        assert result.stdout.startswith("d: data FP32[-1, 1, 8, 8] at "), result.stdout
+
+
 def test_a_server_in_a_child_ends_without_its_threads(mx) -> None:
     code = """
     import os, sys

@@ -372,17 +372,17 @@ def _from_arguments(args: argparse.Namespace) -> dict[str, Model]:
         of = _model_of(models, name if equals else "", "--params", text)
         of["params"] = file if equals else text
     for text in args.shape:
-        key, _, shape = text.rpartition("=")
-        name, colon, given = key.rpartition(":")
-        of = _model_of(models, name if colon else "", "--shape", text)
-        of["shapes"][given] = _extents(text, shape)
+        key, equals, shape = text.rpartition("=")
+        name, _, given = key.rpartition(":")
+        if not equals:
+            name, _, shape = text.rpartition(":")
+        _model_of(models, name, "--shape", text)["shapes"][given] = _extents(text, shape)
     for text in args.dtype:
         key, equals, dtype = text.rpartition("=")
-        name, colon, given = key.rpartition(":")
+        name, _, given = key.rpartition(":")
         if not equals:
             raise UsageError(f"--dtype {text}: expected INPUT=TYPE, such as data=uint8")
-        of = _model_of(models, name if colon else "", "--dtype", text)
-        of["dtypes"][given] = dtype
+        _model_of(models, name, "--dtype", text)["dtypes"][given] = dtype
     return {name: _with_lone_input(Model(**model)) for name, model in models.items()}
 
 
