@@ -353,3 +353,10 @@ def test_a_histogram_over_all_values_is_that_of_numpy(mx) -> None:
     assert [part.asnumpy().tolist() for part in found] == [[3, 1], [0, 2, 4]]
     counts, edges = mx.nd.histogram(mx.nd.array([0, 1, 1, 4]), 2, range=(0, 2))
     assert counts.asnumpy().tolist() == [1, 2] and edges.asnumpy().tolist() == [0, 1, 2]
+
+
+def test_contexts_of_the_host_are_one_memory():
+    a, b = mx.nd.ones((2,), ctx=mx.cpu(0)), mx.nd.ones((2,), ctx=mx.cpu(1))
+    assert (a + b).asnumpy().tolist() == [2, 2]
+    assert [(a + b).context, (b + a).context] == [mx.cpu(0), mx.cpu(1)]
+    assert mx.nd.concat(b, a, dim=0).context == mx.cpu(1)

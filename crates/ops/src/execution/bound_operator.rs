@@ -255,7 +255,7 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
     }
 }
 
-/// Fails where a call does not have the inputs that its operator takes, on one context.
+/// Fails where a call does not have the inputs that its operator takes, on one device.
 pub(super) fn check_call(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], context: Context) -> Result<(), OpError> {
     check_numbers(def, attrs, inputs.len(), None)?;
     check_context(inputs, None, context)
@@ -271,11 +271,12 @@ fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Conte
         return Err(OpError::new(FailureKind::Device, message));
     }
     let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
-    match rest.iter().find(|a| a.context() != first.context()) {
+    // Contexts of the host, such as cpu(0) and cpu(1), name one memory.
+    match rest.iter().find(|a| a.context().device() != first.context().device()) {
         None => Ok(()),
         Some(other) => {
             let message = format!(
-                "all inputs must live on one context, but one is on {} and another on {}; use \
+                "all inputs must live on one device, but one is on {} and another on {}; use \
                  as_in_context",
                 first.context(),
                 other.context()
