@@ -130,6 +130,8 @@ if [ "$name" != "$kind" ]; then
   check kernels "$kernels" "${some[@]}"
   exit $bad
 fi
+# The thread that waits for events of a GPU: seconds, and nothing else has its locks.
+[ "$kind" = thread ] && check cuda "$(executable mxrt-cuda --lib)" completion
 for test in "${tests[@]}"; do
   time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
   program=$(executable mxrt-engine --test "$test")

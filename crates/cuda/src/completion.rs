@@ -4,8 +4,9 @@
 
 use crate::errors::{NOT_READY, check};
 use mxrt_engine::device::{Callback, DeviceError, ErrorClass, EventHandle, StreamHandle};
+use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Pauses between two looks at the device, from the first on.
@@ -102,10 +103,6 @@ struct Answer {
     arrived: Condvar,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Completion {
     /// Starts the thread; it ends with the last handle of this.
     pub fn start(asked: impl Asked) -> std::io::Result<Arc<Completion>> {
@@ -117,7 +114,7 @@ impl Completion {
 
     /// Calls back when a record is complete; `seq`: its number in its stream.
     pub fn add(&self, stream: StreamHandle, seq: u64, event: EventHandle, callback: Callback) -> (StreamHandle, Key) {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         list.next += 1;
         let key = (seq, list.next);
         let was_empty = list.is_empty();
@@ -140,29 +137,28 @@ impl Completion {
         let answer = Arc::new(Answer::default());
         let other = answer.clone();
         let callback = Box::new(move |result| {
-            *lock(&other.result) = Some(result);
+            *other.result.lock() = Some(result);
             other.arrived.notify_one();
         });
         let (stream, key) = self.add(stream, seq, event, callback);
         let until = Instant::now() + patience;
-        let mut result = lock(&answer.result);
+        let mut result = answer.result.lock();
         while result.is_none() {
             let now = Instant::now();
             if now >= until {
                 break;
             }
-            let waited = answer.arrived.wait_timeout(result, until - now);
-            result = waited.unwrap_or_else(PoisonError::into_inner).0;
+            answer.arrived.wait_for(&mut result, until - now);
         }
         if let Some(result) = result.take() {
             return result.map(|()| true);
         }
         drop(result);
         // The caller may give the event back after this: the thread must not look at it again.
-        if let Some(waits) = lock(&self.list).streams.get_mut(&stream) {
+        if let Some(waits) = self.list.lock().streams.get_mut(&stream) {
             waits.remove(&key);
         }
-        match lock(&answer.result).take() {
+        match answer.result.lock().take() {
             Some(result) => result.map(|()| true),
             None => Ok(false),
         }
@@ -170,7 +166,7 @@ impl Completion {
 
     /// Gives something back later, in the thread.
     pub fn discard(&self, garbage: Garbage) {
-        lock(&self.list).garbage.push(garbage);
+        self.list.lock().garbage.push(garbage);
         self.more.notify_one();
     }
 
@@ -178,9 +174,9 @@ impl Completion {
         asked.begin();
         let mut pause = SHORTEST;
         loop {
-            let mut list = lock(&self.list);
+            let mut list = self.list.lock();
             while list.is_empty() {
-                list = self.more.wait(list).unwrap_or_else(PoisonError::into_inner);
+                self.more.wait(&mut list);
                 pause = SHORTEST;
             }
             let garbage = std::mem::take(&mut list.garbage);
@@ -228,7 +224,7 @@ mod tests {
         }
 
         fn release(&self, garbage: Garbage) {
-            lock(&self.released).push(garbage);
+            self.released.lock().push(garbage);
         }
     }
 
@@ -304,7 +300,7 @@ mod tests {
     fn a_wait_that_was_given_up_is_not_asked_for_again() {
         let (device, completion) = rig();
         assert_eq!(completion.wait(STREAM, 1, EventHandle(1), Duration::from_millis(1)), Ok(false));
-        assert!(lock(&completion.list).is_empty());
+        assert!(completion.list.lock().is_empty());
         device.done.store(1, SeqCst);
         assert_eq!(completion.wait(STREAM, 1, EventHandle(1), LONG), Ok(true));
     }
@@ -317,6 +313,6 @@ mod tests {
         let said = add(&completion, 1..=1);
         device.done.store(1, SeqCst);
         said.recv_timeout(LONG).unwrap();
-        assert_eq!(*lock(&device.released), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
+        assert_eq!(*device.released.lock(), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
     }
 }
