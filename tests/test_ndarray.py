@@ -355,7 +355,7 @@ def test_a_histogram_over_all_values_is_that_of_numpy(mx) -> None:
     assert counts.asnumpy().tolist() == [1, 2] and edges.asnumpy().tolist() == [0, 1, 2]
 
 
-def test_contexts_of_the_host_are_one_memory():
+def test_contexts_of_the_host_are_one_memory(mx) -> None:
     a, b = mx.nd.ones((2,), ctx=mx.cpu(0)), mx.nd.ones((2,), ctx=mx.cpu(1))
     assert (a + b).asnumpy().tolist() == [2, 2]
     assert [(a + b).context, (b + a).context] == [mx.cpu(0), mx.cpu(1)]
