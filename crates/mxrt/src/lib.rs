@@ -48,7 +48,7 @@
 //! # fn serve(model: &mxrt::Model, images: &[Vec<f32>]) {
 //! std::thread::scope(|scope| {
 //!     for image in images {
-//!         scope.spawn(|| model.run([("data", ([1, 3, 224, 224], image))]));
+//!         scope.spawn(move || model.run([("data", ([1, 3, 224, 224], image))]));
 //!     }
 //! });
 //! # }
