@@ -61,7 +61,7 @@ fn describe(
 unsafe fn import(dlpack: DLManagedTensorHandle, transient: bool, out: *mut NDArrayHandle) -> Result<(), Error> {
     let managed = tensor_pointer(dlpack)?;
     // SAFETY: the caller promises a tensor.
-    let (tensor, extents, strides) = unsafe { crate::pointers::tensor(managed)? };
+    let (tensor, (extents, strides)) = unsafe { crate::pointers::tensor(managed)? };
     let (tensor_type, strides) = describe(&tensor, extents, strides)?;
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out_handle")? };

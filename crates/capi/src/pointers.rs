@@ -232,11 +232,14 @@ impl ExternalFunction {
     }
 }
 
-/// What a tensor of another library says of itself: the tensor, its extents and its strides.
+/// The extents of a tensor, and its strides if it has any.
+type Layout<'a> = (&'a [i64], Option<&'a [i64]>);
+
+/// What a tensor of another library says of itself.
 ///
 /// # Safety
 /// `managed` points to a `DLManagedTensor`, whose parts stay while the result is used.
-pub(crate) unsafe fn tensor<'a>(managed: *mut Managed) -> Result<(Tensor, &'a [i64], Option<&'a [i64]>), Error> {
+pub(crate) unsafe fn tensor<'a>(managed: *mut Managed) -> Result<(Tensor, Layout<'a>), Error> {
     // SAFETY: the caller promises a tensor.
     let tensor = unsafe { read(managed, "dlpack")? }.tensor;
     let ndim = count(tensor.ndim, "ndim of the tensor")?;
@@ -244,7 +247,7 @@ pub(crate) unsafe fn tensor<'a>(managed: *mut Managed) -> Result<(Tensor, &'a [i
     let extents = unsafe { list(tensor.shape, ndim, "shape of the tensor")? };
     // SAFETY: as above, unless there are no strides.
     let strides = if tensor.strides.is_null() { None } else { Some(unsafe { list(tensor.strides, ndim, "strides")? }) };
-    Ok((tensor, extents, strides))
+    Ok((tensor, (extents, strides)))
 }
 
 /// A tensor of another library. Its deleter is called when this is dropped, in any thread.
