@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import pickle
+import pkgutil
 
 import pytest
 
+import mxrt
 from mxrt import _mxrt, base
 
 KINDS = _mxrt.failure_kinds()
@@ -32,12 +35,13 @@ def test_every_class_belongs_to_a_kind() -> None:
 
 
 def test_every_class_of_the_package_is_printed_as_an_mxnet_error_and_can_be_pickled() -> None:
-    from mxrt import gluon, module, registry  # noqa: F401
-
-    found = [base.MXNetError]
-    for known in found:
-        found += known.__subclasses__()
-    own = [one for one in found if one.__module__.partition(".")[0] == "mxrt"]
+    for found in pkgutil.walk_packages(mxrt.__path__, "mxrt."):
+        if not found.name.startswith(("mxrt.bench", "mxrt.__main__")):
+            importlib.import_module(found.name)
+    classes = [base.MXNetError]
+    for known in classes:
+        classes += known.__subclasses__()
+    own = [one for one in classes if one.__module__.partition(".")[0] == "mxrt"]
     assert len(own) > 20
     for one in own:
         assert "MXNetError" in one.__qualname__

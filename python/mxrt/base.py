@@ -97,6 +97,8 @@ class MXNetError(RuntimeError):
         if cls.__module__.partition(".")[0] == "mxrt":
             cls.__qualname__ = f"MXNetError.{cls.__name__}"
             setattr(MXNetError, cls.__name__, cls)
+            # Pickle looks the qualified name up in the module of the class.
+            vars(sys.modules[cls.__module__]).setdefault("MXNetError", MXNetError)
 
     def __init__(
         self,
