@@ -69,6 +69,30 @@ fn status_word_error() {
 }
 
 #[test]
+fn a_wait_that_the_device_refuses_once_waits_again() {
+    every_seed(|rig, seed| {
+        let a = rig.cell(0);
+        rig.op("write", 0, &[], &[&a], |_| 7);
+        rig.world.inject(fault(Call::HostWait, 0, 1));
+        rig.world.inject(fault(Call::HostWait, 1, 1));
+        assert_eq!(rig.read(&a).unwrap(), 7, "seed {seed}");
+        assert!(unobserved(rig).is_empty());
+    });
+}
+
+#[test]
+fn a_device_that_refuses_every_wait_is_lost() {
+    every_seed_afresh(|rig, seed| {
+        let a = rig.cell(0);
+        rig.op("write", 0, &[], &[&a], |_| 7);
+        (0..3).for_each(|after| rig.world.inject(fault(Call::HostWait, after, 1)));
+        let failed = failure(rig.read(&a));
+        assert_eq!(failed.kind(), FailureKind::Device);
+        assert!(failed.message().starts_with("sim(0) is lost: invalid value"), "seed {seed}: {failed}");
+    });
+}
+
+#[test]
 fn wait_all_tells_late_failures_of_values_that_are_gone() {
     every_seed(|rig, seed| {
         {

@@ -14,6 +14,10 @@ use crate::wait::POLL;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
+/// Answers that a device may refuse in one wait.
+const TRIES: u32 = 3;
+const WAITING: &str = "waiting for an operator";
+
 /// What the host has to wait for before a value is there, and whom to ask then whether it has
 /// failed.
 #[derive(Default)]
@@ -70,7 +74,7 @@ impl HostWait {
             match engine.devices.host_wait(event, &mut || poll() && !engine.is_closed()) {
                 Ok(true) => {}
                 Ok(false) => return Err(engine.gave_up()),
-                // The op that wrote the value has failed with this, or has not.
+                // The device is lost: the op that wrote the value has failed with this, or has not.
                 Err(_) => settle(event),
             }
         }
@@ -126,10 +130,12 @@ impl Devices {
     }
 
     /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give
-    /// up. An error: the device is lost.
+    /// up. An error: the device is lost, as it is for good when it refuses an answer again and
+    /// again.
     pub fn host_wait(&self, event: &EventRef, poll: &mut dyn FnMut() -> bool) -> Result<bool, OpError> {
         let device = event.stream.device;
         let mut asked = Instant::now();
+        let mut refused = 0;
         loop {
             if event.is_settled() {
                 return Ok(true);
@@ -147,7 +153,14 @@ impl Devices {
                     asked = Instant::now();
                 }
                 Ok(false) => {}
-                Err(error) => return Err(device.op_error(&error, "waiting for an operator")),
+                // The op may be running still, so its values are not there.
+                Err(error) => {
+                    refused += 1;
+                    device.note_error(&error, WAITING);
+                    if refused == TRIES {
+                        device.lose(&error, WAITING);
+                    }
+                }
             }
         }
     }
