@@ -5,8 +5,8 @@ operators.
     gen_stubs.py            write them
     gen_stubs.py --check    say whether they are up to date; exit status 1 when not
 
-Needs cargo, and no installed mxrt: `cargo run -p mxrt-ops --example schema` prints the registry of
-these sources. A function has one signature for `mx.nd` and `mx.sym`: it returns what it is given,
+Needs cargo, and no installed mxrt: the example `schema` of mxrt-ops prints the registry of these
+sources. A function has one signature for `mx.nd` and `mx.sym`: it returns what it is given,
 arrays or symbols.
 """
 
@@ -24,7 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "mxrt"
 FOLDER = PACKAGE / "_signatures"
-SCHEMA = ["cargo", "run", "--quiet", "--locked", "--package", "mxrt-ops", "--example", "schema"]
+# Of the workspace, as the tests are built: with other features everything would be built twice.
+SCHEMA = ["cargo", "build", "--locked", "--workspace", "--example", "schema", "--message-format=json"]
 NAMESPACES = runpy.run_path(str(PACKAGE / "_namespaces.py"))
 SPACES = ("ndarray", "symbol")
 DOC = '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
@@ -42,6 +43,14 @@ T = TypeVar("T", NDArray, Symbol)
 
 """
 KEYWORDS = {"None", "True", "False", "lambda", "in", "is", "not", "and", "or", "def", "class", "from", "import"}
+
+
+def registry() -> Any:
+    """The operators of these sources."""
+    built = subprocess.run([*SCHEMA, "--quiet"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    programs = [json.loads(line).get("executable") for line in built.splitlines()]
+    [program] = filter(None, programs)
+    return json.loads(subprocess.run([program], check=True, stdout=subprocess.PIPE).stdout)
 
 
 def annotation(type_text: str) -> str:
@@ -134,7 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only say whether the stubs are up to date")
     check = parser.parse_args().check
-    wanted = files(json.loads(subprocess.run(SCHEMA, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout))
+    wanted = files(registry())
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     extra = [path for path in FOLDER.glob("*.pyi") if path not in wanted]
     changed = ", ".join(str(path.relative_to(ROOT)) for path in [*old, *extra])

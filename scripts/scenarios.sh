@@ -12,12 +12,22 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=${1:-20}
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
-cargo build --quiet --locked -p mxrt-cuda-standin
+files=(order host exchange staging memory lifecycle programs errors threads)
+# Of the workspace, as `make test-rust` builds them: with other features all would be built again.
+built=$(cargo test --quiet --locked --workspace "${files[@]/#/--test=}" --test=faults --no-run --message-format=json)
+# A file of an older build may lie beside it.
+library=$(grep -o '"[^"]*libmxrt_standin.so"' <<<"$built" | head -n 1 | tr -d '"')
 folder=$PWD/build/standin
 mkdir -p "$folder"
 for name in libcuda.so libcuda.so.1; do
-  ln -sf "$CARGO_TARGET_DIR/debug/libmxrt_standin.so" "$folder/$name"
+  ln -sf "$library" "$folder/$name"
 done
+
+# program FILE: the test program of a file of the simulated device's tests.
+program() {
+  grep -F "#mxrt-sim@" <<<"$built" | grep -o "\"executable\":\"[^\"]*/$1-[^\"]*\"" | cut -d'"' -f4
+}
+
 export LD_LIBRARY_PATH=$folder MXRT_SIM_THROUGH=$folder/libcuda.so.1 MXRT_SIM_SEEDS=$seeds
 export STANDIN_DEVICES=2 STANDIN_HOST_MEMORY=1
 
@@ -45,15 +55,16 @@ left_out=(
   an_engine_that_ignores_events_is_caught random_programs_without_events_are_caught
 )
 
-# run MODE MEMORY FILE... -- ARGUMENT...: tests of these files, one after the other: they share the
-# driver of the process.
+# run MODE MEMORY ARGUMENT...: tests of these files, one after the other: they share the driver of
+# the process.
 run() {
-  local mode=$1 memory=$2
+  local mode=$1 memory=$2 file
   shift 2
-  STANDIN_MODE=$mode STANDIN_MEMORY_MB=$memory MXRT_TEST_SECONDS=300 \
-    cargo test --quiet --locked -p mxrt-sim "$@" --test-threads=1
+  for file in "${files[@]}"; do
+    (cd crates/sim && STANDIN_MODE=$mode STANDIN_MEMORY_MB=$memory MXRT_TEST_SECONDS=300 \
+      ../../scripts/watch-test.sh "$(program "$file")" --quiet --test-threads=1 "$@")
+  done
 }
 
-files=(order host exchange staging memory lifecycle programs errors threads)
-run scheduled 1 "${files[@]/#/--test=}" -- "${threaded[@]/#/--skip=}" "${left_out[@]/#/--skip=}"
-run threaded 4096 "${files[@]/#/--test=}" -- --exact "${threaded[@]}"
+run scheduled 1 "${threaded[@]/#/--skip=}" "${left_out[@]/#/--skip=}"
+run threaded 4096 --exact "${threaded[@]}"
