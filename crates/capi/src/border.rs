@@ -41,6 +41,12 @@ impl From<OpError> for Error {
     }
 }
 
+impl From<mxrt::Error> for Error {
+    fn from(error: mxrt::Error) -> Error {
+        Error { kind: error.kind(), message: error.to_string() }
+    }
+}
+
 impl From<WaitError> for Error {
     fn from(error: WaitError) -> Error {
         let kind = match &error {

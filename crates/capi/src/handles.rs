@@ -3,13 +3,12 @@
 use crate::border::Error;
 use crate::engine::Pending;
 use crate::iterators::Iteration;
-use crate::model::Model;
 use crate::predict::NDList;
 use crate::profiler_objects::ProfileObject;
 use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use mxrt::ForkSafeRwLock as RwLock;
-use mxrt::{CachedOp, Executor, NDArray, Predictor};
+use mxrt::{CachedOp, Executor, Model, NDArray, Predictor};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -40,7 +39,7 @@ pub type ModelHandle = *mut c_void;
 /// Parts of a table, so that threads that look up different objects do not contend.
 const SHARDS: usize = 16;
 /// A handle is a multiple of this plus the code of its kind. Small numbers are no handles.
-const STEP: usize = 16;
+pub(crate) const STEP: usize = 16;
 
 /// Codes of definitions, which are numbers in lists that never change.
 pub(crate) const OPERATOR: usize = 14;

@@ -1,31 +1,18 @@
 //! Models with their parameters, which calls name the data of: what `mxrt.hpp` is made of.
 
 use crate::border::{Error, c_functions};
-use crate::cached_op::{borrow, deliver, report};
+use crate::cached_op::{borrow, deliver};
 use crate::handles::{ModelHandle, NDArrayHandle, all, free, get, hold};
 use crate::ndarray::context;
 use crate::pointers::{count, list, put, read, text, texts};
 use crate::process::np_shape;
 use crate::returned;
 use crate::runtime::runtime;
+use crate::symbol;
 use mxrt::params::Params;
-use mxrt::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Context, LoadOptions, NDArray, Symbol};
-use std::collections::HashMap;
+use mxrt::{CallOptions, Model, NDArray, Symbol, ValueInfo};
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Names that a message lists at most.
-const MAX_LISTED: usize = 10;
-
-/// A compiled symbol with its parameters.
-pub(crate) struct Model {
-    bound: BoundOp,
-    inputs: Vec<String>,
-    outputs: Vec<String>,
-    /// by input of the graph: which of the caller's inputs it is
-    order: Vec<usize>,
-}
 
 /// How a call is made. `size` is that of the struct; all other fields zero are an ordinary call.
 #[repr(C)]
@@ -44,107 +31,10 @@ struct Wanted {
     flags: (u32, *const *const c_char, *const *const c_char),
 }
 
-fn listed(names: &[&str]) -> String {
-    let more = names.len().saturating_sub(MAX_LISTED);
-    let first = names[..names.len() - more].join(", ");
-    if more == 0 { first } else { format!("{first} and {more} more") }
-}
-
-fn load_symbol(json: &str) -> Result<Symbol, Error> {
-    let options = LoadOptions { max_nodes: runtime()?.max_nodes, ..LoadOptions::default() };
-    Ok(Symbol::load_json_with(json, options)?.symbol)
-}
-
-/// The arrays of a file by the names of a symbol's inputs, without `arg:` and `aux:`.
-fn by_name(params: Params) -> Result<HashMap<String, NDArray>, Error> {
-    match params {
-        Params::Named(named) => {
-            let bare = |name: String| match name.split_once(':') {
-                Some(("arg" | "aux", bare)) => bare.to_owned(),
-                _ => name,
-            };
-            Ok(named.into_iter().map(|(name, array)| (bare(name), array)).collect())
-        }
-        Params::List(arrays) if arrays.is_empty() => Ok(HashMap::new()),
-        Params::List(_) => Err(Error::value("the arrays of the parameter file have no names")),
-    }
-}
-
-impl Model {
-    fn new(
-        symbol: &Symbol,
-        params: Params,
-        inputs: Vec<String>,
-        place: Context,
-        flags: Vec<(&str, &str)>,
-    ) -> Result<Model, Error> {
-        let runtime = runtime()?;
-        let names = symbol.list_inputs();
-        let mut params = by_name(params)?;
-        if let Some(name) = inputs.iter().find(|name| !names.contains(name)) {
-            let free: Vec<&str> = names.iter().map(String::as_str).filter(|n| !params.contains_key(*n)).collect();
-            let message = format!(
-                "the model has no input '{name}'; its inputs without a value in the parameter file are {}",
-                listed(&free)
-            );
-            return Err(Error::value(message));
-        }
-        let (mut arrays, mut order, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-        for name in &names {
-            let given = inputs.iter().position(|input| input == name);
-            let array = if given.is_none() { params.remove(name) } else { None };
-            match (given, array) {
-                (Some(place), _) => order.push(place),
-                (None, None) => missing.push(name.as_str()),
-                (None, Some(array)) => {
-                    let here = if array.context() == place { array } else { array.copy_to_context(place)? };
-                    arrays.push(Some(here));
-                    continue;
-                }
-            }
-            arrays.push(None);
-        }
-        if !missing.is_empty() {
-            let message = format!(
-                "the parameter file has no value for {}: name them as inputs, or give the file that belongs to the symbol",
-                listed(&missing)
-            );
-            return Err(Error::value(message));
-        }
-        if let Some(twice) = (1..inputs.len()).find(|i| inputs[..*i].contains(&inputs[*i])) {
-            return Err(Error::value(format!("the input '{}' is named twice", inputs[twice])));
-        }
-        let of_params: String = (0..names.len()).filter(|i| arrays[*i].is_some()).map(|i| format!("{i},")).collect();
-        let of_data: String = (0..names.len()).filter(|i| arrays[*i].is_none()).map(|i| format!("{i},")).collect();
-        let (of_params, of_data) = (format!("({of_params})"), format!("({of_data})"));
-        let known = [("param_indices", of_params.as_str()), ("data_indices", of_data.as_str())];
-        let flags = CachedOpFlags::parse(flags.into_iter().chain(known))?;
-        let op = CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)?.with_random(runtime.random.clone());
-        let arrays: Vec<Option<&NDArray>> = arrays.iter().map(Option::as_ref).collect();
-        let bound = BoundOp::new(Arc::new(op), &arrays)?;
-        Ok(Model { bound, inputs, outputs: symbol.list_outputs(), order })
-    }
-
-    /// The caller's inputs in the order of the graph.
-    fn in_order<'a>(&self, inputs: &[&'a NDArray]) -> Result<Vec<&'a NDArray>, Error> {
-        if inputs.len() != self.inputs.len() {
-            let names: Vec<&str> = self.inputs.iter().map(String::as_str).collect();
-            let message = format!(
-                "the model takes {} inputs ({}), but {} were given",
-                self.inputs.len(),
-                listed(&names),
-                inputs.len()
-            );
-            return Err(Error::value(message));
-        }
-        Ok(self.order.iter().map(|place| inputs[*place]).collect())
-    }
-}
-
 impl Wanted {
     /// # Safety
     /// The pointers are null or point to what their names say.
-    unsafe fn make(self, symbol: &Symbol, params: Params, out: *mut ModelHandle) -> Result<(), Error> {
+    unsafe fn make(self, symbol: Symbol, params: Params, out: *mut ModelHandle) -> Result<(), Error> {
         // SAFETY: contract.
         let inputs = unsafe { texts(self.inputs.1, count(self.inputs.0, "num_inputs")?, "input_names")? };
         let number = count(self.flags.0, "num_flags")?;
@@ -152,9 +42,12 @@ impl Wanted {
         let keys = unsafe { texts(self.flags.1, number, "flag_keys")? };
         // SAFETY: contract.
         let vals = unsafe { texts(self.flags.2, number, "flag_vals")? };
-        let place = context(self.device.0, self.device.1)?;
-        let inputs = inputs.into_iter().map(str::to_owned).collect();
-        let model = Model::new(symbol, params, inputs, place, keys.into_iter().zip(vals).collect())?;
+        let runtime = runtime()?;
+        let builder = Model::builder().engine(runtime.engine).build_options(runtime.plans);
+        let builder = builder.random(runtime.random.clone()).device(context(self.device.0, self.device.1)?);
+        let flags = keys.into_iter().zip(vals);
+        let builder = flags.fold(builder.inputs(inputs), |builder, (key, value)| builder.flag(key, value));
+        let model = builder.from_symbol(symbol, params)?;
         // SAFETY: contract.
         unsafe { put(out, std::ptr::null_mut(), "out")? };
         // SAFETY: contract.
@@ -188,6 +81,18 @@ unsafe fn call_options(options: *const MXRTCallOptions) -> Result<CallOptions, E
     Ok(made)
 }
 
+/// Names of inputs or outputs.
+///
+/// # Safety
+/// The pointers are null or point to places for the results.
+unsafe fn names(values: &[ValueInfo], out_size: *mut u32, out_str_array: *mut *mut *const c_char) -> Result<(), Error> {
+    // SAFETY: contract.
+    unsafe { put(out_size, values.len() as u32, "out_size")? };
+    let names = values.iter().map(|value| value.name.clone()).collect();
+    // SAFETY: contract.
+    unsafe { put(out_str_array, returned::texts(names)?, "out_str_array") }
+}
+
 c_functions! {
     /// Loads a model from its files. `input_names` are the inputs of a call, in order; all other
     /// inputs of the symbol are parameters. Without parameters `param_file` is null. Flags are those
@@ -204,13 +109,13 @@ c_functions! {
         flag_vals: *const *const c_char,
         out: *mut ModelHandle,
     ) {
-        let symbol = load_symbol(&mxrt::io::read_text(text(symbol_file, "symbol_file")?)?)?;
+        let symbol = symbol::parse(&mxrt::io::read_text(text(symbol_file, "symbol_file")?)?)?;
         let params = match param_file.is_null() {
-            true => Params::List(Vec::new()),
+            true => Params::default(),
             false => mxrt::params::load(runtime()?.engine, text(param_file, "param_file")?, np_shape())?,
         };
         let flags = (num_flags, flag_keys, flag_vals);
-        Wanted { inputs: (num_inputs, input_names), device: (dev_type, dev_id), flags }.make(&symbol, params, out)
+        Wanted { inputs: (num_inputs, input_names), device: (dev_type, dev_id), flags }.make(symbol, params, out)
     }
 
     /// As `MXRTModelLoad`, for the content of the files. Without parameters `param_size` is 0.
@@ -227,28 +132,24 @@ c_functions! {
         flag_vals: *const *const c_char,
         out: *mut ModelHandle,
     ) {
-        let symbol = load_symbol(text(symbol_json_str, "symbol_json_str")?)?;
+        let symbol = symbol::parse(text(symbol_json_str, "symbol_json_str")?)?;
         let bytes = list(param_bytes.cast::<u8>(), param_size, "param_bytes")?;
         let params = match bytes {
-            [] => Params::List(Vec::new()),
+            [] => Params::default(),
             bytes => mxrt::params::load_from_bytes(runtime()?.engine, bytes, np_shape())?,
         };
         let flags = (num_flags, flag_keys, flag_vals);
-        Wanted { inputs: (num_inputs, input_names), device: (dev_type, dev_id), flags }.make(&symbol, params, out)
+        Wanted { inputs: (num_inputs, input_names), device: (dev_type, dev_id), flags }.make(symbol, params, out)
     }
 
     /// Names of the inputs of a call, in order.
     fn MXRTModelListInputs(handle: ModelHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
-        let model = get::<Model>(handle)?;
-        put(out_size, model.inputs.len() as u32, "out_size")?;
-        put(out_str_array, returned::texts(model.inputs.clone())?, "out_str_array")
+        names(get::<Model>(handle)?.inputs(), out_size, out_str_array)
     }
 
     /// Names of the outputs, in order.
     fn MXRTModelListOutputs(handle: ModelHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
-        let model = get::<Model>(handle)?;
-        put(out_size, model.outputs.len() as u32, "out_size")?;
-        put(out_str_array, returned::texts(model.outputs.clone())?, "out_str_array")
+        names(get::<Model>(handle)?.outputs(), out_size, out_str_array)
     }
 
     /// Calls a model. Returns at once; the results are computed in the background. `options` may be
@@ -263,15 +164,8 @@ c_functions! {
     ) {
         let model = get::<Model>(handle)?;
         let inputs = all::<NDArray>(list(inputs, count(num_inputs, "num_inputs")?, "inputs")?)?;
-        let inputs = borrow(&inputs);
-        let inputs = model.in_order(&inputs)?;
         let options = call_options(options)?;
-        let call = |outputs: Option<&[&NDArray]>| {
-            let made = model.bound.call_with(&inputs, outputs, &options)?;
-            report(made.iter())?;
-            Ok(made)
-        };
-        deliver(num_outputs, outputs, call).map(drop)
+        deliver(num_outputs, outputs, |outputs| Ok(model.call(&borrow(&inputs), outputs, &options)?)).map(drop)
     }
 
     /// Frees a model. Calls that run go on.

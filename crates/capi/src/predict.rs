@@ -8,7 +8,7 @@ use crate::process::np_shape;
 use crate::returned;
 use crate::runtime::{engine, runtime};
 use mxrt::params::Params;
-use mxrt::{DType, LoadOptions, NDArray, Predictor, PredictorInputs, Shape, Symbol};
+use mxrt::{DType, NDArray, Predictor, PredictorInputs, Shape, Symbol};
 use std::ffi::{CString, c_char, c_int, c_void};
 
 /// Names and shapes as callers give them.
@@ -66,8 +66,7 @@ impl Source {
         // SAFETY: the caller keeps the promises of the header.
         let shapes = unsafe { self.shapes.read()? };
         let context = context(self.dev_type, self.dev_id)?;
-        let options = LoadOptions { max_nodes: runtime.max_nodes, ..LoadOptions::default() };
-        let mut symbol = Symbol::load_json_with(json, options)?.symbol;
+        let mut symbol = crate::symbol::parse(json)?;
         if !outputs.is_empty() {
             symbol = inner(&symbol, outputs)?;
         }

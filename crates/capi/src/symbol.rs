@@ -67,13 +67,17 @@ pub(crate) unsafe fn give(symbol: impl Into<SymbolCell>, out: *mut SymbolHandle)
     unsafe { put(out, hold::<SymbolCell>(symbol.into()), "out") }
 }
 
+/// The symbol of a JSON text.
+pub(crate) fn parse(json: &str) -> Result<Symbol, Error> {
+    let options = LoadOptions { max_nodes: runtime()?.max_nodes, ..LoadOptions::default() };
+    Ok(Symbol::load_json_with(json, options)?.symbol)
+}
+
 /// # Safety
 /// `out` is null or points to a place for the handle.
 unsafe fn load(json: &str, out: *mut SymbolHandle) -> Result<(), Error> {
-    let options = LoadOptions { max_nodes: runtime()?.max_nodes, ..LoadOptions::default() };
-    let symbol = Symbol::load_json_with(json, options)?.symbol;
     // SAFETY: contract.
-    unsafe { give(symbol, out) }
+    unsafe { give(parse(json)?, out) }
 }
 
 /// Loads a symbol from a file.

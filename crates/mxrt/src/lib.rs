@@ -159,8 +159,9 @@ pub use half::{bf16, f16};
 pub use operators::{Operator, OperatorAttrs, register_operator};
 
 pub use mxrt_engine::{
-    Config, Cost, Details, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex, ForkSafeRwLock,
-    MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError, WrongInput, memory, profile, reserve,
+    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex,
+    ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError, WrongInput, memory, profile,
+    reserve,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
@@ -170,11 +171,12 @@ pub use mxrt_graph::{
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{
-    AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomCall, CustomOperator,
-    CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef, Precision, Question,
-    RandomState, Winograd, chosen, infer_types, invoke_cached, invoke_late, measure, register_custom_operators,
-    registry,
+    AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomArrays, CustomCall,
+    CustomOperator, CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef,
+    Precision, Question, RandomState, Winograd, chosen, infer_types, invoke_cached, invoke_late, measure,
+    register_custom_operators, registry,
 };
+pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{
     Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready, Shape, Shared,
     TensorMut, TensorRef, TensorType, dlpack, launch,

@@ -3,7 +3,7 @@
 use crate::params::Params;
 use crate::{
     BoundOp, BuildOptions, CachedOp, CachedOpFlags, Context, DType, Engine, FailureKind, NDArray, OpError,
-    PartialShape, Symbol, TensorType,
+    PartialShape, RandomState, Symbol, TensorType,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -47,16 +47,31 @@ pub(crate) struct Site {
     pub engine: &'static Engine,
     pub context: Context,
     pub options: BuildOptions,
+    /// flags of the `CachedOp`
+    pub flags: Vec<(String, String)>,
+    /// stream of random operators; without it the network has one of its own
+    pub random: Option<Arc<RandomState>>,
+}
+
+impl Site {
+    pub fn new(engine: &'static Engine, context: Context, options: BuildOptions) -> Site {
+        Site { engine, context, options, flags: Vec::new(), random: None }
+    }
 }
 
 impl Network {
     /// Binds a symbol to its parameters, named as in files (`arg:weight`, `aux:mean`) or plainly.
     /// Those named `given` are arguments of calls.
     pub fn bind(site: Site, symbol: Symbol, params: Params, given: &HashSet<&str>) -> Result<Network, OpError> {
-        let Site { engine, context, options } = site;
-        let Params::Named(named) = params else {
-            let message = "the parameters have no names: Invalid param file format".to_owned();
-            return Err(OpError::new(FailureKind::Value, message));
+        let Site { engine, context, options, flags, random } = site;
+        let named = match params {
+            Params::Named(named) => named,
+            // The file of a network without parameters.
+            Params::List(arrays) if arrays.is_empty() => Vec::new(),
+            Params::List(_) => {
+                let message = "the parameters have no names: Invalid param file format".to_owned();
+                return Err(OpError::new(FailureKind::Value, message));
+            }
         };
         let (arguments, states) = (symbol.list_arguments(), symbol.list_auxiliary_states());
         let (arguments, states): (HashSet<&str>, HashSet<&str>) =
@@ -77,8 +92,12 @@ impl Network {
         let (of_data, of_params): (Vec<usize>, Vec<usize>) =
             (0..names.len()).partition(|i| !params.contains_key(&names[*i]));
         let (data_indices, param_indices) = (tuple(&of_data), tuple(&of_params));
-        let flags = [("data_indices", data_indices.as_str()), ("param_indices", param_indices.as_str())];
-        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, options)?;
+        let known = [("data_indices", data_indices.as_str()), ("param_indices", param_indices.as_str())];
+        let flags = flags.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags.chain(known))?, options)?;
+        if let Some(random) = random {
+            op = op.with_random(random);
+        }
         let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
         let bound = BoundOp::new(Arc::new(op), &arrays)?;
         Ok(Network { engine, symbol, options, context, params, bound, names })

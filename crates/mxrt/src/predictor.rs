@@ -82,7 +82,7 @@ impl Predictor {
     ) -> Result<Predictor, OpError> {
         let declared: HashSet<&str> = inputs.shapes.iter().map(|(name, _)| name.as_str()).collect();
         let nodes = symbol.topo().len();
-        let network = Network::bind(Site { engine, context, options }, symbol, params, &declared)?;
+        let network = Network::bind(Site::new(engine, context, options), symbol, params, &declared)?;
         let model = Model { network, dtypes: inputs.dtypes, nodes };
         Predictor::of(Arc::new(model), inputs.shapes)
     }

@@ -5,10 +5,12 @@ use super::engines::EngineChoice;
 use crate::network::{Network, Site};
 use crate::params::{self, NpShape, Params};
 use crate::{
-    BuildOptions, CacheLimit, Context, Engine, EngineKind, Error, FailureKind, LoadOptions, Precision, Symbol,
+    BuildOptions, CacheLimit, Context, Engine, EngineKind, Error, FailureKind, LoadOptions, Precision, RandomState,
+    Symbol,
 };
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a model runs: threads, memory, precision, device. Ends with one of the functions that load.
 ///
@@ -31,6 +33,8 @@ pub struct ModelBuilder {
     max_nodes: Option<usize>,
     device: Context,
     inputs: Option<Vec<String>>,
+    flags: Vec<(String, String)>,
+    random: Option<Arc<RandomState>>,
 }
 
 impl ModelBuilder {
@@ -108,8 +112,23 @@ impl ModelBuilder {
         self
     }
 
-    /// Names of the inputs that calls pass. Any other variable of the graph without a parameter is
-    /// then an error while loading. Without it every such variable is an input.
+    /// A flag of MXNet's `CachedOp`, such as `precision` or `static_alloc`, by name. One that does
+    /// not exist is an error while loading.
+    pub fn flag(mut self, name: impl Into<String>, value: impl Into<String>) -> ModelBuilder {
+        self.flags.push((name.into(), value.into()));
+        self
+    }
+
+    /// The stream of random numbers for operators that draw some. Without it the model has one of
+    /// its own.
+    pub fn random(mut self, random: Arc<RandomState>) -> ModelBuilder {
+        self.random = Some(random);
+        self
+    }
+
+    /// Names of the inputs that calls pass, which become [`Model::inputs`] in this order. Any other
+    /// variable of the graph without a parameter is then an error while loading. Without it every
+    /// such variable is an input.
     pub fn inputs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> ModelBuilder {
         self.inputs = Some(names.into_iter().map(Into::into).collect());
         self
@@ -170,25 +189,41 @@ impl ModelBuilder {
             let table = crate::settings::tuned(path).map_err(|message| Error::new(FailureKind::Data, message))?;
             options.kernel.tuned = Some(table);
         }
+        let site = Site { engine, context: self.device, options, flags: self.flags, random: self.random };
         let given: HashSet<&str> = self.inputs.iter().flatten().map(String::as_str).collect();
-        let network = Network::bind(Site { engine, context: self.device, options }, symbol, params, &given)?;
-        if self.inputs.is_some() {
-            check_inputs(&network, &given)?;
+        let network = Network::bind(site, symbol, params, &given)?;
+        if let Some(names) = &self.inputs {
+            check_inputs(&network, names, &given)?;
         }
-        Model::of(network)
+        Model::of(network, self.inputs.as_deref())
     }
 }
 
-/// All named inputs exist, and nothing else is without a parameter.
-fn check_inputs(network: &Network, given: &HashSet<&str>) -> Result<(), Error> {
+/// All named inputs exist, each is named once, and nothing else is without a parameter.
+fn check_inputs(network: &Network, names: &[String], given: &HashSet<&str>) -> Result<(), Error> {
     let refuse = |message: String| Err(Error::new(FailureKind::Value, message));
+    if let Some(twice) = (1..names.len()).find(|i| names[..*i].contains(&names[*i])) {
+        return refuse(format!("the input '{}' is named twice", names[twice]));
+    }
     if let Some(name) = given.iter().find(|name| !network.names.iter().any(|known| known == *name)) {
         let free: Vec<&str> = network.free().map(String::as_str).collect();
-        return refuse(format!("the model has no input '{name}'; without a parameter are {}", free.join(", ")));
+        return refuse(format!("the model has no input '{name}'; without a parameter are {}", listed(&free)));
     }
-    let lost = network.free().find(|name| !given.contains(name.as_str()) && !name.ends_with("label"));
-    match lost {
-        Some(name) => refuse(format!("there is no parameter for the input '{name}'")),
-        None => Ok(()),
+    let lost = network.free().filter(|name| !given.contains(name.as_str()) && !name.ends_with("label"));
+    let lost: Vec<&str> = lost.map(String::as_str).collect();
+    let advice = "name what calls pass as inputs, or give the file that belongs to the symbol";
+    match lost[..] {
+        [] => Ok(()),
+        [name] => refuse(format!("there is no parameter for the input '{name}': {advice}")),
+        _ => refuse(format!("there is no parameter for the inputs {}: {advice}", listed(&lost))),
     }
+}
+
+/// Names that a message lists at most.
+const MAX_LISTED: usize = 10;
+
+fn listed(names: &[&str]) -> String {
+    let more = names.len().saturating_sub(MAX_LISTED);
+    let first = names[..names.len() - more].join(", ");
+    if more == 0 { first } else { format!("{first} and {more} more") }
 }

@@ -67,8 +67,15 @@ struct Loaded {
 /// A variable that is no parameter.
 struct Argument {
     name: String,
-    /// zeros, unless a call passes it: it counts while training only
-    label: bool,
+    /// its place among the inputs. None for a label: zeros, unless a call passes it by its name, as
+    /// it counts while training only
+    input: Option<usize>,
+}
+
+impl Argument {
+    fn is_label(&self) -> bool {
+        self.input.is_none()
+    }
 }
 
 type Arguments = Vec<Option<NDArray>>;
@@ -98,20 +105,26 @@ impl Model {
         ModelBuilder::default()
     }
 
-    fn of(network: Network) -> Result<Model, Error> {
+    /// A model of a network. Its inputs are those of these names, else all variables without a
+    /// parameter whose names do not end in `label`.
+    fn of(network: Network, named: Option<&[String]>) -> Result<Model, Error> {
         let states = network.symbol.list_auxiliary_states();
         if let Some(state) = states.iter().find(|name| !network.params.contains_key(*name)) {
             let message = format!("there is no parameter for the auxiliary state '{state}'");
             return Err(Error::new(FailureKind::Value, message));
         }
         let types = network.infer_with_parameters(&HashMap::new())?;
+        let mut inputs: Vec<String> = named.unwrap_or_default().to_vec();
+        for name in network.free().filter(|name| named.is_none() && !name.ends_with("label")) {
+            if !inputs.contains(name) {
+                inputs.push(name.clone());
+            }
+        }
+        let place = |name: &String| inputs.iter().position(|input| input == name);
         let arguments: Vec<Argument> =
-            network.free().map(|name| Argument { name: name.clone(), label: name.ends_with("label") }).collect();
-        let inputs = arguments
-            .iter()
-            .filter(|argument| !argument.label)
-            .filter_map(|argument| Some(ValueInfo::new(&argument.name, types.variables.get(&argument.name)?)));
-        let inputs = inputs.collect();
+            network.free().map(|name| Argument { name: name.clone(), input: place(name) }).collect();
+        let inputs: Vec<ValueInfo> =
+            inputs.iter().filter_map(|name| Some(ValueInfo::new(name, types.variables.get(name)?))).collect();
         let output_names: Arc<[String]> = network.symbol.list_outputs().into();
         let outputs =
             output_names.iter().zip(&types.outputs).map(|(name, found)| ValueInfo::new(name, found)).collect();
@@ -237,6 +250,36 @@ impl Model {
         }
     }
 
+    /// Begins to run the model on arrays for all [inputs](Model::inputs), in their order, and returns
+    /// the results at once: they are computed in the background and waited for when they are read.
+    /// With `outputs` the results go into these arrays.
+    pub fn call(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<Outputs, Error> {
+        let Loaded { network, arguments, inputs: known, .. } = &*self.0;
+        if inputs.len() != known.len() {
+            let (takes, got, names) = (known.len(), inputs.len(), self.input_names());
+            let message = format!("the model takes {takes} inputs ({names}), but {got} were given");
+            return Err(Error::new(FailureKind::Value, message));
+        }
+        let mut labels = Arguments::new();
+        if arguments.iter().any(Argument::is_label) {
+            labels.extend(arguments.iter().map(|argument| Some(inputs[argument.input?].clone())));
+            self.add_labels(&mut labels)?;
+        }
+        let array = |(place, argument): (usize, &Argument)| match argument.input {
+            Some(input) => Some(inputs[input]),
+            None => labels.get(place)?.as_ref(),
+        };
+        let data: SmallVec<[&NDArray; 4]> = arguments.iter().enumerate().filter_map(array).collect();
+        let made = network.bound.call_with(&data, outputs, options)?;
+        network.engine.report_at_call(made.iter().map(NDArray::var))?;
+        Ok(self.name_outputs(made))
+    }
+
     /// The plan for inputs of these shapes, as data and, by `to_string`, as text. Inputs have the
     /// element types that [`Model::inputs`] says, or float32. It is kept for later calls.
     pub fn plan<N, S>(&self, inputs: impl IntoIterator<Item = (N, S)>) -> Result<PlanReport, Error>
@@ -315,7 +358,7 @@ impl Model {
     fn add_labels(&self, arrays: &mut Arguments) -> Result<(), Error> {
         let Loaded { network, arguments, labels, .. } = &*self.0;
         let absent = |i: &usize| arrays[*i].is_none();
-        if let Some(missing) = (0..arguments.len()).filter(absent).find(|i| !arguments[*i].label) {
+        if let Some(missing) = (0..arguments.len()).filter(absent).find(|i| !arguments[*i].is_label()) {
             return Err(self.missing_input(&arguments[missing].name).into());
         }
         let same = |(asked, _): &&(Arguments, Arguments)| {
@@ -353,7 +396,7 @@ impl Model {
     /// Adds the types of labels that are not there.
     fn label_types<'n>(&'n self, types: &mut HashMap<&'n str, TensorType>) -> Result<(), Error> {
         let Loaded { network, arguments, .. } = &*self.0;
-        let mut open = arguments.iter().filter(|a| a.label && !types.contains_key(a.name.as_str())).peekable();
+        let mut open = arguments.iter().filter(|a| a.is_label() && !types.contains_key(a.name.as_str())).peekable();
         if open.peek().is_none() {
             return Ok(());
         }

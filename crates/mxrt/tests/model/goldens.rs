@@ -96,6 +96,41 @@ fn inputs_are_arrays_or_slices_of_any_kind() {
 }
 
 #[test]
+fn calls_by_position_return_at_once_and_take_inputs_as_they_were_named() {
+    const DIFFERENCE: &str = r#"{"nodes": [
+        {"op": "null", "name": "a", "inputs": []}, {"op": "null", "name": "b", "inputs": []},
+        {"op": "elemwise_sub", "name": "y", "inputs": [[0, 0, 0], [1, 0, 0]]}],
+        "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}"#;
+    let options = mxrt::CallOptions::default();
+    let load = |builder: mxrt::ModelBuilder| {
+        let symbol = mxrt::Symbol::load_json(DIFFERENCE).expect("a symbol").symbol;
+        builder.from_symbol(symbol, Default::default()).expect("a model")
+    };
+    for (builder, wanted) in [(Model::builder(), [-4.0f32]), (Model::builder().inputs(["b", "a"]), [4.0])] {
+        let model = load(builder);
+        let (first, second) = (model.array([1], &[1.0f32]).unwrap(), model.array([1], &[5.0f32]).unwrap());
+        let made = model.call(&[&first, &second], None, &options).expect("a call");
+        assert_eq!(made[0].to_vec::<f32>().expect("elements"), wanted);
+        let place = model.array([1], &[0.0f32]).unwrap();
+        model.call(&[&first, &second], Some(&[&place]), &options).expect("a call");
+        assert_eq!(place.to_vec::<f32>().expect("elements"), wanted);
+        let error = model.call(&[&first], None, &options).unwrap_err();
+        assert!(error.to_string().contains("takes 2 inputs ("), "{error}");
+    }
+    // Labels that were not named are left out; one that was named is an input.
+    let labelled = Model::load(prefix("module_mlp"), 5).expect("the model loads");
+    let data = labelled.array([2, 64], &[0.5f32; 128]).expect("an array");
+    let made = labelled.call(&[&data], None, &options).expect("a call");
+    assert_eq!(made[0].to_vec::<f32>().unwrap(), labelled.run([("data", &data)]).unwrap()[0].to_vec::<f32>().unwrap());
+    let named = Model::builder().inputs(["data", "softmax_label"]).load(prefix("module_mlp"), 5).expect("a model");
+    assert_eq!(named.inputs().len(), 2);
+    let wrong = Model::builder().inputs(["data", "data"]).load(prefix("digits_cnn"), 0).unwrap_err();
+    assert!(wrong.to_string().contains("'data' is named twice"), "{wrong}");
+    let wrong = Model::builder().flag("speed", "high").load(prefix("digits_cnn"), 0).unwrap_err();
+    assert!(wrong.to_string().contains("speed"), "{wrong}");
+}
+
+#[test]
 fn a_model_of_bytes_is_the_one_of_the_files() {
     let read = |ending: &str| std::fs::read(format!("{}-{ending}", prefix("digits_cnn"))).expect("the file");
     let model = Model::load_bytes(read("symbol.json"), read("0000.params")).expect("the model loads");
