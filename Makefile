@@ -125,6 +125,10 @@ install-mxnet-compat: | check-tools ## the same library as libmxnet.so, for prog
 check-embedding: | check-tools ## both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
 	scripts/embedding.sh check
 
+.PHONY: check-mxnet-programs
+check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)
+	scripts/mxnet_programs.sh
+
 # ---- run ---------------------------------------------------------------------------------------
 
 .PHONY: demo
@@ -292,6 +296,7 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
 	$(MAKE) check-embedding
+	$(MAKE) check-mxnet-programs
 	$(MAKE) memcheck
 	$(MAKE) tsan
 	$(MAKE) asan

@@ -1,8 +1,9 @@
 //! Functions of MXNet's C interface that are exported so that programs link. A call returns -1, and
-//! its message says what the function belongs to.
+//! its message says what the function belongs to. Lists of what there is none of are empty.
 
-use crate::border::{Error, guard};
-use std::ffi::c_int;
+use crate::border::{Error, c_functions, guard};
+use crate::pointers::{put, text};
+use std::ffi::{c_char, c_int, c_void};
 
 /// Refuses a call.
 fn refuse(function: &str, subject: &str) -> c_int {
@@ -25,6 +26,26 @@ macro_rules! absent {
     };
 }
 
+c_functions! {
+    /// The functions of MXNet's time before operators: none.
+    fn MXListFunctions(out_size: *mut u32, out_array: *mut *mut *mut c_void) {
+        put(out_size, 0, "out_size")?;
+        put(out_array, std::ptr::null_mut(), "out_array")
+    }
+
+    /// The names of the functions of TVM: none.
+    fn MXNetFuncListGlobalNames(out_size: *mut c_int, out_array: *mut *mut *const c_char) {
+        put(out_size, 0, "out_size")?;
+        put(out_array, std::ptr::null_mut(), "out_array")
+    }
+
+    /// A function of TVM by its name: null, as there are none.
+    fn MXNetFuncGetGlobal(name: *const c_char, out: *mut *mut c_void) {
+        text(name, "name")?;
+        put(out, std::ptr::null_mut(), "out")
+    }
+}
+
 absent! {
     "training and automatic differentiation":
         MXAutogradBackward MXAutogradBackwardEx MXAutogradComputeGradient MXAutogradGetSymbol
@@ -43,8 +64,7 @@ absent! {
         MXRtcCreate MXRtcCudaKernelCall MXRtcCudaKernelCreate MXRtcCudaKernelFree
         MXRtcCudaModuleCreate MXRtcCudaModuleFree MXRtcFree MXRtcPush;
     "loading libraries of C++ classes, and functions of TVM":
-        MXLoadLib MXNetFuncCall MXNetFuncFree MXNetFuncGetGlobal MXNetFuncListGlobalNames
-        MXNetObjectFree MXTVMBridge;
+        MXLoadLib MXNetFuncCall MXNetFuncFree MXNetObjectFree MXTVMBridge;
     "C++ variables of MXNet's engine; MXEnginePushSyncND and MXEnginePushAsyncND take arrays":
         MXEnginePushAsync MXEnginePushSync;
     "quantizing symbols and lowering their precision":
@@ -53,19 +73,15 @@ absent! {
         MXBuildSubgraphByOpNames MXExecutorGetOptimizedSymbol MXGenAtomicSymbolFromSymbol
         MXGenBackendSubgraph MXOptimizeForBackend MXRemoveSubgraphPropertyOpNames
         MXRemoveSubgraphPropertyOpNamesV2 MXSetSubgraphPropertyOpNames
-        MXSetSubgraphPropertyOpNamesV2 MXSymbolCutSubgraph;
+        MXSetSubgraphPropertyOpNamesV2;
     "sparse arrays":
         MXNDArrayCreateSparseEx MXNDArrayCreateSparseEx64 MXNDArrayGetAuxNDArray
         MXNDArrayGetAuxType MXNDArrayGetDataNDArray MXNDArraySyncCheckFormat;
-    "memory shared between processes; MXNDArraySaveRawBytes gives bytes to be sent":
-        MXNDArrayCreateFromSharedMem MXNDArrayCreateFromSharedMemEx MXNDArrayGetSharedMemHandle;
     "passes over graphs of NNVM":
         NNAddControlDeps NNGraphApplyPasses NNGraphCreate NNGraphFree NNGraphGetJSONAttr
         NNGraphGetSymbol NNGraphSetJSONAttr NNGraphSetNodeEntryListAttr_;
-    "operators written by the calling program; in Python, mx.operator.CustomOp has them":
-        MXCustomOpRegister;
     "functions of MXNet's time before operators; MXImperativeInvoke calls operators by name":
-        MXFuncDescribe MXFuncGetInfo MXFuncInvoke MXFuncInvokeEx MXGetFunction MXListFunctions;
+        MXFuncDescribe MXFuncGetInfo MXFuncInvoke MXFuncInvokeEx MXGetFunction;
     "the variables of a symbol as handles; NNSymbolListInputNames has their names":
         NNSymbolListInputVariables;
     "settings of the process, which mxrt reads from the environment once":

@@ -55,6 +55,10 @@ impl Push {
         let writes = unsafe { list(self.writes.0, count(self.writes.1, "num_mutable_nds")?, "mutable_nds_handle")? };
         let (reads, writes) = (all::<NDArray>(reads)?, all::<NDArray>(writes)?);
         let (reads, writes) = (borrow(&reads), borrow(&writes));
+        if let Some(array) = reads.iter().chain(&writes).find(|array| array.context().device().is_some()) {
+            let message = format!("{array:?} lies on {}: a function of the program runs on the host", array.context());
+            return Err(Error::of_kind(FailureKind::Device, message));
+        }
         for (i, array) in writes.iter().enumerate() {
             if reads.iter().chain(&writes[..i]).any(|other| other.same_storage(array)) {
                 return Err(Error::value(format!("mutable_nds_handle: {array:?} is named twice")));

@@ -366,9 +366,14 @@ c_functions! {
         put(out, returned::handles(handles)?, "out")
     }
 
-    /// The graph as text, in memory that belongs to the thread.
+    /// The graph as text, in memory that belongs to the thread. The last two lines are as MXNet's,
+    /// for programs that look for them: the memory of the executor's arrays, and no other.
     fn MXExecutorPrint(handle: ExecutorHandle, out_str: *mut *const c_char) {
-        let text = symbol::text(get::<Executor>(handle)?.symbol());
+        let executor = get::<Executor>(handle)?;
+        let named = executor.arguments().iter().chain(executor.states()).map(|(_, array)| array.nbytes());
+        let bytes = named.chain(executor.outputs().iter().map(NDArray::nbytes)).sum::<usize>();
+        let mut text = symbol::text(executor.symbol());
+        text += &format!("Total {} MB allocated\nTotal 0 TempSpace resource requested\n", bytes >> 20);
         put(out_str, returned::text(text)?, "out_str")
     }
 

@@ -11,17 +11,14 @@ use std::ffi::{c_int, c_void};
 /// Arrays up to this size may be filled by the calling thread.
 const SMALL: usize = 1 << 16;
 
+/// A device by MXNet's number of its kind. Whether it is there turns out when it is used.
 pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
-    let device_type = match dev_type {
-        1 => DeviceType::Cpu,
-        3 => DeviceType::CpuPinned,
-        5 => DeviceType::CpuShared,
-        2 => return Err(Error::plain("gpu arrays are not supported by this build: use dev_type 1 (cpu)")),
-        other => {
-            let message = format!("dev_type {other} is unknown; expected 1 (cpu), 3 (cpu_pinned) or 5 (cpu_shared)");
-            return Err(Error::value(message));
-        }
-    };
+    let host = [DeviceType::Cpu, DeviceType::CpuPinned, DeviceType::CpuShared];
+    let known: Vec<DeviceType> = host.into_iter().chain(mxrt::devices::kinds().map(DeviceType::Device)).collect();
+    let device_type = known.iter().copied().find(|kind| kind.code() == dev_type).ok_or_else(|| {
+        let known: Vec<String> = known.iter().map(|kind| format!("{} ({kind})", kind.code())).collect();
+        Error::value(format!("dev_type {dev_type} is unknown; expected one of {}", known.join(", ")))
+    })?;
     Ok(Context { device_type, device_id: dev_id })
 }
 
@@ -45,7 +42,11 @@ unsafe fn create(
     let dims = unsafe { list(shape, count(ndim, "ndim")?, "shape")? };
     let dtype = element_type(dtype)?;
     let shape: Shape = dims.iter().map(|dim| *dim as usize).collect();
-    let array = NDArray::new(engine()?, context(dev_type, dev_id)?, TensorType { dtype, shape })?;
+    let (context, tensor) = (context(dev_type, dev_id)?, TensorType { dtype, shape });
+    let array = match context.device_type {
+        DeviceType::CpuShared => NDArray::new_shared(engine()?, tensor)?,
+        _ => NDArray::new(engine()?, context, tensor)?,
+    };
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: as above.
@@ -180,7 +181,12 @@ pub unsafe extern "C" fn MXNDArraySyncCopyFromCPU(handle: NDArrayHandle, data: *
         let array = get::<NDArray>(handle)?;
         let bytes = bytes_of(&array, size)?;
         // SAFETY: the caller promises `size` elements of the array's type.
-        let content = unsafe { list(data.cast::<u8>(), bytes, "data")? }.to_vec();
+        let content = unsafe { list(data.cast::<u8>(), bytes, "data")? };
+        if array.context().device().is_some() {
+            let source = NDArray::from_bytes(array.engine(), Context::cpu(0), array.tensor_type(), content)?;
+            return crate::operators::copy(&source, &array);
+        }
+        let content = content.to_vec();
         let cost = if bytes <= SMALL { Cost::Small } else { Cost::Large };
         let copy = Launch { name: "SyncCopyFromCPU".into(), inputs: &[], outputs: &[&array], cost };
         launch(array.engine(), copy, move |_, _, outputs| {

@@ -2,11 +2,14 @@
 
 use crate::border::{Error, c_functions};
 use crate::cached_op::{borrow, report};
-use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, all, defined, definition, hold, is_unset, set};
+use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
 use crate::pointers::{StaticText, StaticTexts, count, list, put, read, text, texts};
 use crate::returned;
 use crate::runtime::runtime;
-use mxrt::{AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Invocation, NDArray, OpDef, OpError, registry};
+use mxrt::{
+    AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Invocation, NDArray, OpDef, OpError, Region,
+    copy_region, registry,
+};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int};
 use std::sync::{LazyLock, OnceLock};
@@ -15,9 +18,47 @@ use std::sync::{LazyLock, OnceLock};
 static OPERATORS: LazyLock<Vec<&'static OpDef>> =
     LazyLock::new(|| registry().ops().iter().copied().filter(|def| !def.internal).collect());
 
+/// Operators of `mx.np` that MXNet's Python package looks for while it is imported. They are listed,
+/// and refuse to be used.
+const OF_NUMPY: [&str; 28] = [
+    "_np__random_shuffle",
+    "_np_all",
+    "_np_amax",
+    "_np_amin",
+    "_np_any",
+    "_np_atleast_1d",
+    "_np_atleast_2d",
+    "_np_atleast_3d",
+    "_np_copy",
+    "_np_diag",
+    "_np_diagflat",
+    "_np_diagonal",
+    "_np_dot",
+    "_np_max",
+    "_np_min",
+    "_np_moveaxis",
+    "_np_prod",
+    "_np_product",
+    "_np_reshape",
+    "_np_roll",
+    "_np_sometrue",
+    "_np_squeeze",
+    "_np_sum",
+    "_np_trace",
+    "_np_transpose",
+    "_npx_constraint_check",
+    "_npx_nonzero",
+    "_npx_reshape",
+];
+
+/// Those of them that are absent, in the order of their handles, which follow those of operators.
+static ABSENT: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| OF_NUMPY.into_iter().filter(|name| by_name(name).is_err()).collect());
+
 /// The names of all operators, aliases included.
 static NAMES: LazyLock<(u32, StaticTexts)> = LazyLock::new(|| {
-    let names = || OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
+    let real = || OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
+    let names = || real().chain(ABSENT.iter().copied());
     (names().count() as u32, StaticTexts::new(names().map(str::to_owned)))
 });
 
@@ -35,7 +76,25 @@ struct Info {
 
 /// The operator that a handle stands for.
 pub(crate) fn operator(handle: OpHandle) -> Result<&'static OpDef, Error> {
-    defined(&OPERATORS, OPERATOR, handle, "an operator")
+    match absent(handle) {
+        Some(name) => Err(Error::absent(format!("the operator {name} is not part of mxrt: it belongs to mx.np"))),
+        None => defined(&OPERATORS, OPERATOR, handle, "an operator"),
+    }
+}
+
+/// The name of an absent operator that a handle stands for.
+fn absent(handle: OpHandle) -> Option<&'static str> {
+    let first = definition(OPERATOR, OPERATORS.len()).addr();
+    let place = handle.addr().checked_sub(first)? / STEP;
+    ABSENT.get(place).copied().filter(|_| definition(OPERATOR, OPERATORS.len() + place) == handle)
+}
+
+/// The handle of an operator, or of an absent one.
+fn handle_of(name: &str) -> Result<OpHandle, Error> {
+    match ABSENT.iter().position(|absent| *absent == name) {
+        Some(place) => Ok(definition(OPERATOR, OPERATORS.len() + place)),
+        None => by_name(name).map(|def| definition(OPERATOR, place(def))),
+    }
 }
 
 /// The operator of a name or alias.
@@ -46,13 +105,27 @@ pub(crate) fn by_name(name: &str) -> Result<&'static OpDef, Error> {
     })
 }
 
-/// Copies an array into another.
+/// Copies an array into another, which may have other elements.
 pub(crate) fn copy(source: &NDArray, target: &NDArray) -> Result<(), Error> {
-    push(by_name("_copyto")?, &[], Context::default(), &[source], Some(&[target])).map(drop)
+    let convert = [("dtype".to_owned(), target.dtype().name().to_owned())];
+    let (name, attrs) = if source.dtype() == target.dtype() { ("_copyto", &[][..]) } else { ("Cast", &convert[..]) };
+    if source.context().device() == target.context().device() {
+        return push(by_name(name)?, attrs, Context::default(), &[source], Some(&[target])).map(drop);
+    }
+    let converted = match attrs {
+        [] => source.clone(),
+        _ => push(by_name(name)?, attrs, Context::default(), &[source], None)?.swap_remove(0),
+    };
+    let (into, from) = (Region::whole(target.shape()), Region::whole(converted.shape()));
+    Ok(copy_region(target, into, &converted, from)?)
 }
 
 fn info(handle: OpHandle) -> Result<&'static Info, Error> {
     static INFOS: LazyLock<Vec<OnceLock<Info>>> = LazyLock::new(|| OPERATORS.iter().map(|_| OnceLock::new()).collect());
+    static OF_ABSENT: LazyLock<Vec<Info>> = LazyLock::new(|| ABSENT.iter().map(|name| nothing(name)).collect());
+    if let Some(info) = absent(handle).and_then(|name| OF_ABSENT.get(ABSENT.iter().position(|n| *n == name)?)) {
+        return Ok(info);
+    }
     let def = operator(handle)?;
     Ok(INFOS[place(def)].get_or_init(|| describe(def)))
 }
@@ -62,6 +135,21 @@ fn place(def: &'static OpDef) -> usize {
     static PLACES: LazyLock<HashMap<&str, usize>> =
         LazyLock::new(|| OPERATORS.iter().enumerate().map(|(i, def)| (def.name, i)).collect());
     PLACES.get(def.name).copied().unwrap_or(0)
+}
+
+/// What there is to say about an absent operator.
+fn nothing(name: &str) -> Info {
+    let none = || StaticTexts::new(std::iter::empty());
+    Info {
+        name: StaticText::new(name),
+        doc: StaticText::new("Not part of mxrt: a call is an error."),
+        number: 0,
+        arg_names: none(),
+        arg_types: none(),
+        arg_docs: none(),
+        count: StaticText::new(""),
+        returns: StaticText::new("NDArray-or-Symbol"),
+    }
 }
 
 fn describe(def: &OpDef) -> Info {
@@ -193,7 +281,12 @@ impl Call {
             }
             outputs.iter().zip(made).try_for_each(|(handle, array)| set(*handle, array))?;
         } else {
-            push(def, &attrs, context, &inputs, Some(&borrow(&all::<NDArray>(outputs)?)))?;
+            let outputs = all::<NDArray>(outputs)?;
+            match (def.name, &inputs[..], &outputs[..]) {
+                // As in MXNet, a copy converts.
+                ("_copyto", [from], [to]) => copy(from, to)?,
+                _ => drop(push(def, &attrs, context, &inputs, Some(&borrow(&outputs)))?),
+            }
         }
         Ok(outputs.len())
     }
@@ -239,7 +332,8 @@ fn complete(def: &OpDef, attrs: &mut Vec<(String, String)>, inputs: usize) -> Re
 }
 
 c_functions! {
-    /// The names of all operators, aliases included. They live as long as the process.
+    /// The names of all operators, aliases included, and some of `mx.np` that refuse to be used: MXNet's
+    /// Python package looks for them. They live as long as the process.
     fn MXListAllOpNames(out_size: *mut u32, out_array: *mut *mut *const c_char) {
         names(out_size, out_array)
     }
@@ -251,8 +345,7 @@ c_functions! {
 
     /// The handle of an operator, by name or alias.
     fn NNGetOpHandle(op_name: *const c_char, op_out: *mut OpHandle) {
-        let def = by_name(text(op_name, "op_name")?)?;
-        put(op_out, definition(OPERATOR, place(def)), "op_out")
+        put(op_out, handle_of(text(op_name, "op_name")?)?, "op_out")
     }
 
     /// Handles of all operators, each once.

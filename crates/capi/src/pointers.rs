@@ -6,6 +6,7 @@ use crate::handles::hold;
 use mxrt::dlpack::{CPU, Device, ElementType, Managed, Tensor};
 use mxrt::{Context, Engine, NDArray, Shared, TensorType, WatchCallback};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 fn usable<T>(pointer: *const T, name: &str) -> Result<(), Error> {
@@ -99,6 +100,30 @@ pub(crate) unsafe fn texts<'a>(first: *const *const c_char, count: usize, name: 
     let pointers = unsafe { list(first, count, name)? };
     // SAFETY: as above.
     pointers.iter().map(|pointer| unsafe { text(*pointer, name) }).collect()
+}
+
+/// The descriptor of a file that a caller has opened.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenFile(RawFd);
+
+impl OpenFile {
+    pub(crate) fn new(descriptor: RawFd, name: &str) -> Result<OpenFile, Error> {
+        count(descriptor, name).map(|_| OpenFile(descriptor))
+    }
+
+    /// # Safety
+    /// The file stays open while the result is used.
+    pub(crate) unsafe fn borrow<'a>(self) -> BorrowedFd<'a> {
+        // SAFETY: contract; the number is not negative.
+        unsafe { BorrowedFd::borrow_raw(self.0) }
+    }
+
+    /// # Safety
+    /// No other code uses or closes the file.
+    pub(crate) unsafe fn close(self) {
+        // SAFETY: contract.
+        drop(unsafe { OwnedFd::from_raw_fd(self.0) });
+    }
 }
 
 /// A function of the caller that is told names and arrays. The array belongs to the function, which

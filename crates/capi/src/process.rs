@@ -2,8 +2,9 @@
 
 use crate::border::{Error, c_functions};
 use crate::pointers::{StaticText, count, put};
-use crate::runtime::{engine, runtime};
+use crate::runtime::{engine, runtime, settings};
 use mxrt::params::NpShape;
+use mxrt::{DeviceId, DeviceKind, FailureKind};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::LazyLock;
@@ -71,6 +72,14 @@ fn refuse(on: c_int, function: &str, subject: &str) -> Result<(), Error> {
     Err(Error::absent(format!("{function} is not part of mxrt: {subject} belongs to training")))
 }
 
+/// Free and total bytes of a GPU.
+fn gpu_memory(dev: c_int) -> Result<(usize, usize), Error> {
+    let number = u16::try_from(dev).map_err(|_| Error::value(format!("the argument dev is {dev}: no GPU's number")))?;
+    let stats = engine()?.device_stats(DeviceId::new(DeviceKind::GPU, number))?;
+    let usable = stats.limit.map_or(stats.total, |limit| limit.min(stats.total));
+    Ok((usable.saturating_sub(stats.in_use), stats.total))
+}
+
 c_functions! {
     /// Starts the stream of random numbers again.
     fn MXRandomSeed(seed: c_int) {
@@ -78,9 +87,13 @@ c_functions! {
         Ok(())
     }
 
-    /// As `MXRandomSeed`: all devices of the host share one stream.
+    /// As `MXRandomSeed`: all devices share one stream.
     fn MXRandomSeedContext(seed: c_int, dev_type: c_int, dev_id: c_int) {
-        crate::ndarray::context(dev_type, dev_id)?;
+        if let Some(device) = crate::ndarray::context(dev_type, dev_id)?.device()
+            && usize::from(device.index()) >= settings()?.device_count(device.kind())
+        {
+            return Err(Error::of_kind(FailureKind::Device, format!("{device}: there is no such device")));
+        }
         runtime()?.random.seed(seed as u64);
         Ok(())
     }
@@ -107,27 +120,36 @@ c_functions! {
         put(prev_bulk_size, before as c_int, "prev_bulk_size")
     }
 
-    /// Number of GPUs that this build uses: 0.
+    /// Number of GPUs. Starts no engine.
     fn MXGetGPUCount(out: *mut c_int) {
-        put(out, 0, "out")
+        put(out, 0, "out")?;
+        put(out, settings()?.device_count(DeviceKind::GPU) as c_int, "out")
     }
 
-    /// Refused: there are no GPUs in this build.
+    /// Free and total memory of a GPU in bytes, as far as `int` goes.
     fn MXGetGPUMemoryInformation(dev: c_int, free_mem: *mut c_int, total_mem: *mut c_int) {
-        let _ = (free_mem, total_mem);
-        Err(Error::plain(format!("gpu({dev}) does not exist: this build uses no GPUs")))
+        put(free_mem, 0, "free_mem")?;
+        put(total_mem, 0, "total_mem")?;
+        let (free, total) = gpu_memory(dev)?;
+        put(free_mem, c_int::try_from(free).unwrap_or(c_int::MAX), "free_mem")?;
+        put(total_mem, c_int::try_from(total).unwrap_or(c_int::MAX), "total_mem")
     }
 
-    /// Refused: there are no GPUs in this build.
+    /// Free and total memory of a GPU in bytes.
     fn MXGetGPUMemoryInformation64(dev: c_int, free_mem: *mut u64, total_mem: *mut u64) {
-        let _ = (free_mem, total_mem);
-        Err(Error::plain(format!("gpu({dev}) does not exist: this build uses no GPUs")))
+        put(free_mem, 0, "free_mem")?;
+        put(total_mem, 0, "total_mem")?;
+        let (free, total) = gpu_memory(dev)?;
+        put(free_mem, free as u64, "free_mem")?;
+        put(total_mem, total as u64, "total_mem")
     }
 
     /// Gives memory that is kept for later arrays back to the system.
     fn MXStorageEmptyCache(dev_type: c_int, dev_id: c_int) {
-        crate::ndarray::context(dev_type, dev_id)?;
-        engine()?.memory().trim();
+        match crate::ndarray::context(dev_type, dev_id)?.device() {
+            Some(device) => engine()?.trim_device(device)?,
+            None => engine()?.memory().trim(),
+        }
         Ok(())
     }
 

@@ -20,13 +20,19 @@ pub(crate) struct Runtime {
     pub(crate) max_nodes: Option<usize>,
 }
 
-/// The shared state. The first call reads the environment and makes it.
+/// What the environment says, read once.
+pub(crate) fn settings() -> Result<&'static Settings, Error> {
+    static SETTINGS: OnceLock<Result<Settings, String>> = OnceLock::new();
+    SETTINGS.get_or_init(|| Settings::from_environment(&|name| std::env::var(name).ok())).as_ref().map_err(Error::value)
+}
+
+/// The shared state. The first call makes it.
 pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+    let settings = settings()?;
     let start = || {
-        let settings = Settings::from_environment(&|name| std::env::var(name).ok())?;
         settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
-        let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
+        let engine = Engine::start(settings.engine.clone()).map_err(|error| error.to_string())?;
         let random = Arc::new(RandomState::new(0));
         let bound = BoundOperatorCache::default();
         Ok(Runtime { engine, plans: settings.plans, random, bound, max_nodes: settings.max_nodes })

@@ -1,7 +1,7 @@
 //! Making symbols, taking them apart, and their attributes.
 
 use crate::border::{Error, c_functions};
-use crate::handles::{OpHandle, SymbolHandle, free, get};
+use crate::handles::{OpHandle, SymbolHandle, free, get, hold};
 use crate::operators::operator;
 use crate::pointers::{count, list, put, text, texts};
 use crate::returned;
@@ -167,7 +167,30 @@ fn copy(symbol: SymbolHandle) -> Result<SymbolCell, Error> {
     })
 }
 
+/// Leaves the nodes of the subgraph that the first output belongs to, and returns what they read
+/// from outside.
+fn cut(symbol: SymbolHandle) -> Result<Vec<Symbol>, Error> {
+    let cell = get::<SymbolCell>(symbol)?;
+    let whole = cell.symbol()?;
+    let name = whole.outputs().first().and_then(|entry| entry.node.attr(Symbol::SUBGRAPH_NAME));
+    let Some(name) = name else { return Ok(Vec::new()) };
+    let (inner, outside) = whole.cut_subgraph(&name);
+    cell.set(State::Graph(inner));
+    Ok(outside.into_iter().map(|entry| Symbol::from_entries(vec![entry])).collect())
+}
+
 c_functions! {
+    /// Leaves the nodes of a subgraph in a symbol: those whose attribute `__subgraph_name__` is that
+    /// of the first output. What they read from outside are variables of the symbol now, and
+    /// returned as symbols, which belong to the caller; the array of handles belongs to the thread.
+    fn MXSymbolCutSubgraph(sym: SymbolHandle, input_symbols: *mut *mut SymbolHandle, input_size: *mut c_int) {
+        put(input_symbols, std::ptr::null_mut(), "input_symbols")?;
+        put(input_size, 0, "input_size")?;
+        let cut: Vec<SymbolHandle> = cut(sym)?.into_iter().map(|symbol| hold::<SymbolCell>(symbol.into())).collect();
+        put(input_size, cut.len() as c_int, "input_size")?;
+        put(input_symbols, returned::handles(cut)?, "input_symbols")
+    }
+
     /// A copy whose operators read what `amp_cast` and `amp_multicast` would convert.
     fn MXSymbolRemoveAmpCast(sym_handle: SymbolHandle, ret_sym_handle: *mut SymbolHandle) {
         give(of(sym_handle)?.without_amp_casts(), ret_sym_handle)

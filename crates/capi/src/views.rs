@@ -15,7 +15,7 @@ use std::ffi::{c_char, c_int, c_void};
 ///
 /// # Safety
 /// `out` is null or points to a place for the handle.
-unsafe fn give(array: NDArray, out: *mut NDArrayHandle) -> Result<(), Error> {
+pub(crate) unsafe fn give(array: NDArray, out: *mut NDArrayHandle) -> Result<(), Error> {
     // SAFETY: contract.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: contract.

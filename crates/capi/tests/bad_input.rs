@@ -25,6 +25,9 @@ const HANDLES: [(&str, &str); 11] = [
 const OPTIONAL: [&str; 6] =
     ["shared_exec_handle", "shared_exec", "kvStoreHandle", "kvstoreHandle", "prop_handle", "callback_handle"];
 
+/// A pointer to a function, though its name ends as those of handles do.
+const FUNCTION: &str = "CustomOpPropCreator";
+
 /// How a variant of a call fills one argument.
 enum Fill<'a> {
     Good,
@@ -34,14 +37,19 @@ enum Fill<'a> {
 
 fn is_handle(kind: &str) -> bool {
     let kind = kind.trim_start_matches("const ");
-    !kind.contains('*') && (kind.ends_with("Handle") || kind.ends_with("Creator"))
+    !kind.contains('*') && kind != FUNCTION && (kind.ends_with("Handle") || kind.ends_with("Creator"))
 }
 
 fn argument(kind: &str, fill: Fill<'_>) -> String {
     match fill {
         Fill::Null => "NULL".to_owned(),
         Fill::Expression(text) => text.to_owned(),
-        Fill::Good if kind.ends_with("Func") || kind.ends_with("Deleter") || kind.ends_with("Callback") => {
+        Fill::Good
+            if kind == FUNCTION
+                || kind.ends_with("Func")
+                || kind.ends_with("Deleter")
+                || kind.ends_with("Callback") =>
+        {
             "NULL".into()
         }
         Fill::Good if kind == "ContextHandle" || kind == "EngineFnPropertyHandle" => "cpu".into(),

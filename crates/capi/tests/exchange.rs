@@ -1,4 +1,4 @@
-//! DLPack and the objects of the profiler, from C.
+//! DLPack, memory shared between processes and the objects of the profiler, from C.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Operators, symbols, executors and views of arrays from C.
+//! Operators, symbols, executors, views of arrays and operators of the program from C.
 
 mod common;
 
@@ -12,4 +12,12 @@ fn a_c_program_makes_symbols_binds_them_and_shares_memory() {
         let (success, text) = run(&program, &[], &[("MXNET_ENGINE_TYPE", kind)]);
         assert!(success && text.contains(" checks"), "{kind}: {text}");
     }
+}
+
+#[test]
+fn an_operator_of_a_c_program_runs_in_graphs_from_many_threads() {
+    let directory = Directory::new("custom-api");
+    let program = compile_test("custom", &directory);
+    let (success, text) = run(&program, &[], &[]);
+    assert!(success && text.contains(" checks"), "{text}");
 }

@@ -80,8 +80,7 @@ pub(crate) fn gpu_libraries(
 pub(crate) fn device_count(py: Python<'_>, name: &str) -> PyResult<usize> {
     let kind = kind(name).map_err(|e| errors::from_op(py, &e))?;
     let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
-    let driver = settings.engine.drivers.iter().find(|driver| driver.kind() == kind);
-    Ok(py.detach(|| driver.map_or(0, |driver| driver.count())))
+    Ok(py.detach(|| settings.device_count(kind)))
 }
 
 /// Memory of a device, in bytes.

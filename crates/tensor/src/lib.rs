@@ -23,6 +23,7 @@ mod ready;
 mod release;
 mod request;
 mod shape;
+mod shared_memory;
 mod view;
 
 pub use array::{Interest, NDArray, copied};

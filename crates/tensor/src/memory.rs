@@ -14,7 +14,7 @@ pub(crate) struct Memory {
 
 enum Owner {
     Pool(Block),
-    Other(#[allow(dead_code, reason = "held until the memory is given back")] Box<dyn Any + Send + Sync>),
+    Other(Box<dyn Any + Send + Sync>),
 }
 
 // SAFETY: the memory belongs to the owner, which is held here and may be sent; the bytes are only
@@ -37,6 +37,14 @@ impl Memory {
         match &self.owner {
             Owner::Pool(block) => Some(block),
             Owner::Other(_) => None,
+        }
+    }
+
+    /// What the memory of another library was given with.
+    pub fn owner(&self) -> Option<&(dyn Any + Send + Sync)> {
+        match &self.owner {
+            Owner::Pool(_) => None,
+            Owner::Other(owner) => Some(&**owner),
         }
     }
 

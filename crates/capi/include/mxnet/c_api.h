@@ -78,10 +78,15 @@ MXNET_DLL int MXGetGPUMemoryInformation(int dev, int *free_mem, int *total_mem);
 MXNET_DLL int MXAutogradMarkVariables(uint32_t num_var, NDArrayHandle *var_handles,
     uint32_t *reqs_array, NDArrayHandle *grad_handles);
 MXNET_DLL int MXKVStoreIsWorkerNode(int *ret);
+/* Functions of MXNet's time before operators and those of TVM: there are none. */
+MXNET_DLL int MXListFunctions(uint32_t *out_size, FunctionHandle **out_array);
+MXNET_DLL int MXNetFuncListGlobalNames(int *out_size, const char ***out_array);
+MXNET_DLL int MXNetFuncGetGlobal(const char *name, void **out);
 
 /* ---- arrays ---- */
 
-/* dev_type: 1 cpu, 3 cpu_pinned, 5 cpu_shared. dtype: 0 float32, 1 float64, 2 float16, 3 uint8,
+/* dev_type: 1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared, 12 sim (devices that compute on the cpu, for
+ * tests). An array on a device lies in its memory; operators run where their inputs are. dtype: 0 float32, 1 float64, 2 float16, 3 uint8,
  * 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9 uint16, 10 uint32, 11 uint64, 12 bfloat16. New
  * arrays hold zeros. Slice, At and Reshape share the memory. MXNDArrayCreateNone: an array that gets
  * shape and value when it is given to an operator as output. MXNDArrayGetData waits and gives an
@@ -103,6 +108,17 @@ MXNET_DLL int MXNDArrayFromDLPack(DLManagedTensorHandle dlpack, NDArrayHandle *o
 MXNET_DLL int MXNDArrayFromDLPackEx(DLManagedTensorHandle dlpack, const bool transient_handle,
     NDArrayHandle *out_handle);
 MXNET_DLL int MXNDArrayCallDLPackDeleter(DLManagedTensorHandle dlpack);
+/* Memory shared between processes. MXNDArrayGetSharedMemHandle waits and gives the number of this
+ * process and a file descriptor, to be sent to another or inherited. Of an array on cpu_shared that
+ * MXNDArrayCreate(Ex) made it is the array's own, valid as long as that; of any other array it is a
+ * copy's, and the caller closes it. MXNDArrayCreateFromSharedMem(Ex) makes an array in the memory of
+ * a descriptor of this process and takes the descriptor over, unless it fails. What other processes
+ * write is not ordered with operators. */
+MXNET_DLL int MXNDArrayGetSharedMemHandle(NDArrayHandle handle, int *shared_pid, int *shared_id);
+MXNET_DLL int MXNDArrayCreateFromSharedMem(int shared_pid, int shared_id, const uint32_t *shape,
+    uint32_t ndim, int dtype, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayCreateFromSharedMemEx(int shared_pid, int shared_id, const int *shape,
+    int ndim, int dtype, NDArrayHandle *out);
 MXNET_DLL int MXNDArraySaveRawBytes(NDArrayHandle handle, size_t *out_size, const char **out_buf);
 MXNET_DLL int MXNDArraySave(const char *fname, uint32_t num_args, NDArrayHandle *args,
     const char **keys);
@@ -157,6 +173,22 @@ MXNET_DLL int MXSymbolGetAtomicSymbolInfo(AtomicSymbolCreator creator, const cha
     const char ***arg_type_infos, const char ***arg_descriptions, const char **key_var_num_args,
     const char **return_type MXNET_DEFAULT(NULL));
 
+/* Operators of the program. A node or call of the operator Custom whose attribute op_type is the name
+ * calls creator with its other attributes, which fills in functions and their last arguments, in
+ * this order: delete, list_arguments, list_outputs, list_auxiliary_states, infer_shape,
+ * declare_backward_dependency (not called), create_operator, infer_type. create_operator fills in
+ * delete and forward, whose arrays have the tags 0 input, 1 output, 4 state; it frees their handles,
+ * and may wait. They have the types of MXNet's CustomOp...Func, are called from threads of the
+ * library, and return 0 where they fail. */
+struct MXCallbackList {
+    int num_callbacks;
+    int (**callbacks)(void);
+    void **contexts;
+};
+typedef int (*CustomOpPropCreator)(const char *op_type, const int num_kwargs, const char **keys,
+    const char **values, struct MXCallbackList *ret);
+MXNET_DLL int MXCustomOpRegister(const char *op_type, CustomOpPropCreator creator);
+
 /* ---- symbols ---- */
 
 /* MXSymbolCreateAtomicSymbol makes an operator, MXSymbolCompose gives it inputs: in order, or by
@@ -185,6 +217,9 @@ MXNET_DLL int MXSymbolListOutputs(SymbolHandle symbol, uint32_t *out_size,
 MXNET_DLL int MXSymbolGetNumOutputs(SymbolHandle symbol, uint32_t *output_count);
 /* The operators read what amp_cast and amp_multicast would convert. */
 MXNET_DLL int MXSymbolRemoveAmpCast(SymbolHandle sym_handle, SymbolHandle *ret_sym_handle);
+/* Leaves the nodes of a subgraph in a symbol: those whose attribute __subgraph_name__ is that of the
+ * first output. What they read from outside are variables now, and returned. */
+MXNET_DLL int MXSymbolCutSubgraph(SymbolHandle sym, SymbolHandle **input_symbols, int *input_size);
 MXNET_DLL int MXSymbolGetInternals(SymbolHandle symbol, SymbolHandle *out);
 MXNET_DLL int MXSymbolGetChildren(SymbolHandle symbol, SymbolHandle *out);
 MXNET_DLL int MXSymbolGetOutput(SymbolHandle symbol, uint32_t index, SymbolHandle *out);

@@ -23,6 +23,7 @@ typedef uint32_t mx_uint;
 typedef float mx_float;
 typedef int64_t dim_t;
 typedef unsigned int nn_uint;
+typedef const void *FunctionHandle;
 typedef void *NDArrayHandle;
 typedef void *SymbolHandle;
 typedef void *OpHandle;

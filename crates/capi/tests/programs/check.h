@@ -12,7 +12,7 @@ static int checks = 0;
 
 #define CHECK(condition)                                                                  \
     do {                                                                                  \
-        ++checks;                                                                         \
+        __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);                                 \
         if (!(condition)) {                                                               \
             fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, MXGetLastError()); \
             exit(1);                                                                      \

@@ -168,8 +168,8 @@ static void errors(const Files &files) {
   THROWS(mxrt::ValueError, "value", "named twice", SymbolBlock::imports(files.symbol, {"data", "data"}, files.params));
   THROWS(mxrt::ValueError, "value", "speed",
          SymbolBlock::imports(files.symbol, {"data"}, files.params, mxrt::cpu(), {{"speed", "high"}}));
-  THROWS(mxrt::Error, "operator", "gpu",
-         SymbolBlock::imports(files.symbol, {"data"}, files.params, mxrt::Context{2, 0}));
+  THROWS(mxrt::DeviceError, "device", "gpu(77)",
+         SymbolBlock::imports(files.symbol, {"data"}, files.params, mxrt::Context{2, 77}));
 
   const Array wrong(files.in, {3, 2, 8, 4});
   THROWS(mxrt::ShapeError, "shape", "(3, 2, 8, 4)", net(wrong));
@@ -186,7 +186,7 @@ static void errors(const Files &files) {
   THROWS(mxrt::ValueError, "value", "too many", Array(files.in.data(), {1LL << 40, 1LL << 40}));
   THROWS(mxrt::TypeError, "type", "float32, but int32", net(Array(files.in, {3, 1, 8, 8})).view<std::int32_t>());
   THROWS(mxrt::DataError, "data", "", mxrt::imdecode(files.in.data(), 40));
-  THROWS(mxrt::Error, "operator", "", mxrt::detail::check(MXNDArrayCreate(nullptr, 0, 2, 0, 0, nullptr)));
+  THROWS(mxrt::DeviceError, "device", "gpu(77)", Array(files.in, {3, 1, 8, 8}, mxrt::Context{2, 77}));
 
   // A failure of an operator reaches who reads the result.
   Array x(files.in, {3, 1, 8, 8});

@@ -1,8 +1,10 @@
 /* DLPack in both directions, and the profiler's objects. The argument is a directory for files. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <mxrt.h>
 #include <pthread.h>
 #include <unistd.h>
+#include <sys/wait.h>
 
 #include "check.h"
 
@@ -204,8 +206,57 @@ static void profile(const char *folder) {
     free(text);
 }
 
+static NDArrayHandle shared(int dev_type, const float *values) {
+    const uint32_t shape[] = {4};
+    NDArrayHandle array;
+    WORKS(MXNDArrayCreate(shape, 1, dev_type, 0, 0, &array));
+    WORKS(MXNDArraySyncCopyFromCPU(array, values, 4));
+    return array;
+}
+
+static void processes(void) {
+    const float first[] = {1, 2, 3, 4}, second[] = {9, 8, 7, 6};
+    const uint32_t shape[] = {4};
+    const int longer[] = {5}, wrong[] = {-1};
+    float found[4];
+    int pid, file, status;
+    NDArrayHandle array = shared(5, first), other;
+    WORKS(MXNDArrayGetSharedMemHandle(array, &pid, &file));
+    CHECK(pid == (int)getpid() && file >= 0);
+    FAILS(MXNDArrayCreateFromSharedMemEx(pid, file, longer, 1, 0, &other), "16 bytes: too few");
+    FAILS(MXNDArrayCreateFromSharedMemEx(pid, file, wrong, 1, 0, &other), "shape is -1");
+    FAILS(MXNDArrayCreateFromSharedMem(pid, -1, shape, 1, 0, &other), "shared_id is -1");
+    FAILS(MXNDArrayCreateFromSharedMem(pid, 987654, shape, 1, 0, &other), "no open file");
+    if (fork() == 0) {
+        /* The descriptor is inherited; the function takes it over. */
+        WORKS(MXNDArrayCreateFromSharedMem(pid, file, shape, 1, 0, &other));
+        WORKS(MXNDArraySyncCopyToCPU(other, found, 4));
+        CHECK(memcmp(found, first, sizeof first) == 0);
+        WORKS(MXNDArraySyncCopyFromCPU(other, second, 4));
+        WORKS(MXNDArrayWaitAll());
+        WORKS(MXNDArrayFree(other));
+        _exit(0);
+    }
+    CHECK(wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    WORKS(MXNDArraySyncCopyToCPU(array, found, 4));
+    CHECK(memcmp(found, second, sizeof second) == 0);
+    WORKS(MXNDArrayFree(array));
+
+    /* Any other array is copied, and the descriptor is the caller's. */
+    array = shared(1, first);
+    WORKS(MXNDArrayGetSharedMemHandle(array, &pid, &file));
+    WORKS(MXNDArraySyncCopyFromCPU(array, second, 4));
+    WORKS(MXNDArrayFree(array));
+    WORKS(MXNDArrayCreateFromSharedMem(pid, file, shape, 1, 0, &other));
+    WORKS(MXNDArraySyncCopyToCPU(other, found, 4));
+    CHECK(memcmp(found, first, sizeof first) == 0);
+    CHECK(fcntl(file, F_GETFD) == -1);
+    WORKS(MXNDArrayFree(other));
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
+    processes();
     export_arrays();
     import_tensors();
     profile(argv[1]);

@@ -95,8 +95,13 @@ static void operators(void) {
     FAILS(MXSymbolGetAtomicSymbolName(NULL, &name), "it is null");
     FAILS(MXSymbolGetAtomicSymbolName(&handle, &name), "is not the handle of an operator");
 
+    /* Operators that MXNet's Python package looks for while it is imported. */
+    WORKS(MXSymbolGetAtomicSymbolInfo(op("_np_all"), &name, &doc, &args, &arg_names, &types, &docs, &count, &returns));
+    CHECK(strcmp(name, "_np_all") == 0 && args == 0 && strstr(doc, "Not part of mxrt"));
+
     inputs[0] = array(1, two, a);
     inputs[1] = array(1, two, a);
+    FAILS(MXImperativeInvoke(op("_np_all"), 1, inputs, &out, &outputs, 0, NULL, NULL), "_np_all is not part of mxrt");
     WORKS(MXImperativeInvoke(op("elemwise_add"), 2, inputs, &out, &outputs, 0, NULL, NULL));
     CHECK(out == 1 && equal(outputs[0], sum, 2));
     place[0] = outputs[0];
@@ -238,6 +243,61 @@ static void tell(const char *name, NDArrayHandle result, void *data) {
     WORKS(MXNDArrayFree(result));
 }
 
+/* Nodes of a subgraph are cut out, as MXNet's foreach and while_loop do. */
+static void subgraphs(void) {
+    static const char *JSON =
+        "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
+        "{\"op\": \"relu\", \"name\": \"outer\", \"inputs\": [[0, 0, 0]]},"
+        "{\"op\": \"elemwise_add\", \"name\": \"inner\", \"attrs\": {\"__subgraph_name__\": \"body\"},"
+        "\"inputs\": [[1, 0, 0], [0, 0, 0]]}], \"arg_nodes\": [0], \"heads\": [[2, 0, 0]]}";
+    SymbolHandle net, *cut;
+    SymbolHandle first;
+    int size;
+    uint32_t number;
+    const char **names;
+    WORKS(MXSymbolCreateFromJSON(JSON, &net));
+    WORKS(MXSymbolCutSubgraph(net, &cut, &size));
+    CHECK(size == 2);
+    first = cut[0];
+    WORKS(MXSymbolListOutputs(first, &number, &names));
+    CHECK(number == 1 && strcmp(names[0], "outer_output") == 0);
+    WORKS(MXSymbolListArguments(net, &number, &names));
+    CHECK(number == 2 && strcmp(names[0], "outer_output") == 0 && strcmp(names[1], "x") == 0);
+    WORKS(MXSymbolFree(net));
+    WORKS(MXSymbolCreateVariable("free", &net));
+    WORKS(MXSymbolCutSubgraph(net, &cut, &size));
+    CHECK(size == 0);
+    WORKS(MXSymbolFree(net));
+}
+
+/* A copy converts, as the arrays of MXNet's Python do. */
+static void conversions(void) {
+    static const uint32_t two[] = {2};
+    static const float values[] = {1.5f, -2};
+    double found[2];
+    NDArrayHandle from = array(1, two, values), to, *outputs = &to;
+    int out = 1;
+    WORKS(MXNDArrayCreateEx(two, 1, 1, 0, 0, 1, &to));
+    WORKS(MXImperativeInvoke(op("_copyto"), 1, &from, &out, &outputs, 0, NULL, NULL));
+    WORKS(MXNDArraySyncCopyToCPU(to, found, 2));
+    CHECK(found[0] == 1.5 && found[1] == -2);
+    WORKS(MXNDArrayFree(from));
+    WORKS(MXNDArrayFree(to));
+}
+
+/* Lists of what there is nothing of. */
+static void nothing(void) {
+    uint32_t number = 1;
+    int size = 1;
+    FunctionHandle *functions;
+    const char **names;
+    void *function = &size;
+    WORKS(MXListFunctions(&number, &functions));
+    WORKS(MXNetFuncListGlobalNames(&size, &names));
+    WORKS(MXNetFuncGetGlobal("_npi.zeros", &function));
+    CHECK(number == 0 && size == 0 && function == NULL);
+}
+
 static void executors(void) {
     SymbolHandle net = network();
     ExecutorHandle bound, simple, other;
@@ -266,7 +326,7 @@ static void executors(void) {
     CHECK(told > 4);
     FAILS(MXExecutorForward(bound, 1), "training");
     WORKS(MXExecutorPrint(bound, &text));
-    CHECK(strstr(text, "fc"));
+    CHECK(strstr(text, "fc") && strstr(text, "\nTotal 0 MB allocated\nTotal 0 TempSpace resource requested\n"));
     FAILS(MXExecutorBind(net, 1, 0, 2, args, NULL, NULL, 0, NULL, &other), "2 arguments were given, 3 are needed");
     FAILS(MXExecutorBind(net, 1, 0, 3, NULL, NULL, NULL, 0, NULL, &other), "in_args");
 
@@ -371,7 +431,7 @@ static void process(void) {
     CHECK(number == 1);
     WORKS(MXAutogradMarkVariables(0, NULL, NULL, NULL));
     WORKS(MXStorageEmptyCache(1, 0));
-    FAILS(MXRandomSeedContext(1, 2, 0), "gpu");
+    FAILS(MXRandomSeedContext(1, 2, 77), "gpu(77)");
     WORKS(MXNotifyShutdown());
 }
 
@@ -401,6 +461,9 @@ int main(void) {
     symbols();
     casts();
     executors();
+    subgraphs();
+    conversions();
+    nothing();
     views();
     process();
     printf("%d checks\n", checks);

@@ -5,10 +5,10 @@ use super::{GraphError, Node, NodeEntry, NodeParts, Symbol};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The attribute by which nodes of a subgraph are told from those around it.
-const SUBGRAPH_NAME: &str = "__subgraph_name__";
-
 impl Symbol {
+    /// The attribute by which nodes of a subgraph are told from those around it.
+    pub const SUBGRAPH_NAME: &str = "__subgraph_name__";
+
     /// A copy with nodes of its own: attributes set on one are not seen by the other.
     pub fn deep_copy(&self) -> Symbol {
         let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
@@ -42,7 +42,7 @@ impl Symbol {
     /// they read from outside: each such value is a variable of the new graph, with the name of the
     /// output that it stands for.
     pub fn cut_subgraph(&self, name: &str) -> (Symbol, Vec<NodeEntry>) {
-        let inside = |node: &Node| node.attr(SUBGRAPH_NAME).is_some_and(|n| n == name);
+        let inside = |node: &Node| node.attr(Symbol::SUBGRAPH_NAME).is_some_and(|n| n == name);
         let mut copies: HashMap<*const Node, Arc<Node>> = HashMap::new();
         let mut cut: Vec<(NodeEntry, NodeEntry)> = Vec::new();
         let mut variable = |entry: &NodeEntry| {

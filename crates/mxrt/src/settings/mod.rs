@@ -6,7 +6,7 @@ pub(crate) use table::tuned;
 pub use table::{SETTINGS, Setting};
 
 use crate::devices::{self, DeviceSettings};
-use crate::{BuildOptions, Config};
+use crate::{BuildOptions, Config, DeviceKind};
 
 /// What the environment decides.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,11 @@ impl Settings {
             }
         }
         Ok(reading.finish())
+    }
+
+    /// How many devices of a kind there are. Starts no engine.
+    pub fn device_count(&self, kind: DeviceKind) -> usize {
+        self.engine.drivers.iter().find(|driver| driver.kind() == kind).map_or(0, |driver| driver.count())
     }
 }
 
