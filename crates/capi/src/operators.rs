@@ -300,6 +300,13 @@ fn push(
     outputs: Option<&[&NDArray]>,
 ) -> Result<Vec<NDArray>, Error> {
     let runtime = runtime()?;
+    if def.name == "Custom" {
+        let attrs = attrs.iter().cloned().collect();
+        let arrays = inputs.iter().map(|array| (None, (*array).clone())).collect();
+        let made = mxrt::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans)?;
+        report(made.iter())?;
+        return Ok(made.into_iter().collect());
+    }
     let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
     let attrs = CallAttrs::Text(attrs);
     let made = if def.is_late() {

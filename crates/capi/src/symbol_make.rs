@@ -6,7 +6,7 @@ use crate::operators::operator;
 use crate::pointers::{count, list, put, text, texts};
 use crate::returned;
 use crate::symbol::{State, SymbolCell, give, names, of};
-use mxrt::{NodeEntry, Symbol, symbol};
+use mxrt::{NodeEntry, Symbol, number_of_graphs, symbol};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 
@@ -71,7 +71,12 @@ unsafe fn compose(
     }
     let made = match cell.state() {
         State::Graph(symbol) => symbol.compose(name, arguments)?,
-        State::Operator { def, attrs } => Symbol::create(def, name.unwrap_or("").to_owned(), attrs, arguments)?,
+        State::Operator { def, attrs } => {
+            // Graphs that a loop or branch runs come before its inputs.
+            let inputs = arguments.split_off(number_of_graphs(def).min(arguments.len()));
+            let graphs = arguments.into_iter().map(|(_, graph)| graph).collect();
+            Symbol::create_with_subgraphs(def, name.unwrap_or("").to_owned(), attrs, inputs, graphs)?
+        }
     };
     cell.set(State::Graph(made));
     Ok(())

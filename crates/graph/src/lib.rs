@@ -28,6 +28,7 @@ mod run;
 pub mod symbol;
 
 pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Interrupter, Plan, PlanReport, StepReport};
+pub use control_flow::number_of_graphs;
 pub use ir::{Graph, GraphInput, GraphNode, Types, Value, ValueMap, infer};
 pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;

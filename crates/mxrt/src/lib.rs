@@ -142,6 +142,7 @@ mod model;
 mod network;
 mod operators;
 mod predictor;
+mod process;
 pub mod settings;
 mod trace;
 
@@ -166,7 +167,7 @@ pub use mxrt_engine::{
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
     CallValue, Executor, ExecutorSite, GraphError, InferredShapes, InferredTypes, LoadOptions, NodeEntry, PassChoice,
-    PlanReport, Reshaping, StepReport, Symbol, Watch, WatchCallback, settle, symbol,
+    PlanReport, Reshaping, StepReport, Symbol, Watch, WatchCallback, invoke_custom, number_of_graphs, settle, symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_io::params;
@@ -182,4 +183,5 @@ pub use mxrt_tensor::{
     TensorMut, TensorRef, TensorType, dlpack, launch,
 };
 pub use predictor::{Predictor, PredictorInputs};
+pub use process::Process;
 pub use settings::Settings;

@@ -159,6 +159,8 @@ int main(void) {
     pthread_t threads[8];
     const uint32_t shape[] = {4};
     const char *keys[] = {"op_type"}, *values[] = {"scale_and_add"};
+    const char *both[] = {"op_type", "factor"}, *both_values[] = {"scale_and_add", "2"};
+    const float four[] = {1, 2, 3, 4};
     NDArrayHandle in[2], *out = NULL;
     float found[4];
     size_t i;
@@ -176,6 +178,14 @@ int main(void) {
     WORKS(MXNDArrayCreate(shape, 1, 1, 0, 0, &in[0]));
     WORKS(MXNDArrayCreate(shape, 1, 1, 0, 0, &in[1]));
     WORKS(NNGetOpHandle("Custom", &custom));
+    WORKS(MXNDArraySyncCopyFromCPU(in[0], four, 4));
+    WORKS(MXNDArraySyncCopyFromCPU(in[1], four, 4));
+    WORKS(MXImperativeInvoke(custom, 2, in, &made, &out, 2, both, both_values));
+    CHECK(made == 2);
+    WORKS(MXNDArraySyncCopyToCPU(out[0], found, 4));
+    CHECK(found[3] == 8);
+    made = 0;
+    out = NULL;
     FAILS(MXImperativeInvoke(custom, 2, in, &made, &out, 1, keys, values), "the creator of the custom operator 'scale_and_add' failed");
     refuse = 1;
     WORKS(MXInvokeCachedOp(op, 2, in, &made, &out));

@@ -20,6 +20,7 @@ pub(crate) use compile::{ControlFlow, FlowKernel, InnerPlans};
 pub(crate) use infer::InnerGraphs;
 pub(crate) use program::{LoopGraphs, program_loop};
 pub(crate) use run::{FlowCall, failed_in, is_true};
+pub use wiring::number_of_graphs;
 pub(crate) use wiring::{FlowKind, Wiring};
 
 use crate::ir::{Graph, Value};

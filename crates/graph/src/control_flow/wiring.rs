@@ -58,6 +58,16 @@ fn locations(attrs: &Attrs, name: &str, limit: usize) -> Result<Vec<usize>, OpEr
     attrs.ints(name).iter().map(place).collect()
 }
 
+/// How many graphs a node of the operator runs.
+pub fn number_of_graphs(op: &OpDef) -> usize {
+    match op.name {
+        "_foreach" => 1,
+        "_while_loop" => 2,
+        "_cond" => 3,
+        _ => 0,
+    }
+}
+
 impl Wiring {
     /// The wiring of a node with so many inputs and these graphs; `None` for operators that run no
     /// graphs.

@@ -1,0 +1,72 @@
+//! [`Process`]: what the borders to other languages share in a process.
+
+use crate::{BoundOperatorCache, BuildOptions, Engine, EngineKind, RandomState, Settings};
+use mxrt_engine::ForkSafeMutex as Mutex;
+use std::sync::{Arc, OnceLock};
+
+/// One engine with what belongs to it, made of the environment at its first use. The Python module
+/// and the C interface both use it, also where they are one library.
+pub struct Process {
+    /// runs everything
+    pub engine: &'static Engine,
+    /// for [`CachedOp::compile`](crate::CachedOp::compile)
+    pub plans: BuildOptions,
+    /// of random operators
+    pub random: Arc<RandomState>,
+    /// operators as late calls have bound them
+    pub bound: BoundOperatorCache,
+    /// nodes that a symbol may have
+    pub max_nodes: Option<usize>,
+    /// borders note where their callers push operators
+    pub debug: bool,
+}
+
+static SETTINGS: OnceLock<Result<Settings, String>> = OnceLock::new();
+static PROCESS: OnceLock<Result<Process, String>> = OnceLock::new();
+/// The kind of engine that the program asked for before it was started.
+static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
+
+impl Process {
+    /// What the environment says, which is read this once.
+    pub fn settings() -> Result<&'static Settings, &'static String> {
+        SETTINGS.get_or_init(|| Settings::from_environment(&|name| std::env::var(name).ok())).as_ref()
+    }
+
+    /// The shared state. The first call starts the engine, and prints warnings about the
+    /// environment.
+    pub fn get() -> Result<&'static Process, &'static String> {
+        PROCESS.get_or_init(Process::start).as_ref()
+    }
+
+    /// The engine, if something has used it.
+    pub fn started() -> Option<&'static Engine> {
+        PROCESS.get()?.as_ref().ok().map(|process| process.engine)
+    }
+
+    /// Chooses the kind of engine, before anything uses it. An engine that runs already, as another
+    /// kind, is returned.
+    pub fn choose_engine(kind: EngineKind) -> Result<(), &'static Engine> {
+        match Process::started() {
+            Some(engine) if engine.kind() != kind => Err(engine),
+            _ => {
+                *KIND.lock() = Some(kind);
+                Ok(())
+            }
+        }
+    }
+
+    fn start() -> Result<Process, String> {
+        let mut settings = Process::settings()?.clone();
+        settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
+        if let Some(kind) = *KIND.lock() {
+            settings.engine.kind = kind;
+        }
+        let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
+        if settings.debug {
+            mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
+        }
+        let (random, bound) = (Arc::new(RandomState::new(0)), BoundOperatorCache::default());
+        let Settings { plans, max_nodes, debug, .. } = settings;
+        Ok(Process { engine, plans, random, bound, max_nodes, debug })
+    }
+}
