@@ -8,7 +8,8 @@
 #                 the tree's submodules; the Python package of MXNet has them too, in mxnet/include)
 # MXNET_LIBRARY   MXNet's libmxnet.so (none). With it programs are also linked to MXNet's library, run
 #                 on it and then, unchanged, on ours, and the answers compared
-# CAPI_PROFILE    cargo's profile of our library (dev)
+# CAPI_LIBRARY    our library, such as an installed libmxnet.so (built here)
+# CAPI_PROFILE    cargo's profile of the library that is built here (dev)
 #
 # op.h, the C++ functions of all operators, is made by MXNet's OpWrapperGenerator.py from our library.
 # Where there are no headers the script says how to get them and ends with status 0.
@@ -29,11 +30,15 @@ done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cargo build -q --locked --profile "$profile" -p mxrt-capi --lib
-folder=$profile
-[ "$profile" = dev ] && folder=debug
+library=${CAPI_LIBRARY:-}
+if [ -z "$library" ]; then
+  cargo build -q --locked --profile "$profile" -p mxrt-capi --lib
+  folder=$profile
+  [ "$profile" = dev ] && folder=debug
+  library=$target/$folder/libmxrt_capi.so
+fi
 mkdir "$work/ours" "$work/files"
-ln -s "$target/$folder/libmxrt_capi.so" "$work/ours/libmxnet.so"
+ln -s "$(readlink -f "$library")" "$work/ours/libmxnet.so"
 
 model=tests/models/digits_cnn/digits_cnn
 recorded=crates/capi/tests/recorded
@@ -65,8 +70,8 @@ compile() {
 
 # run FOLDER-OF-LIBRARY FOLDER-OF-PROGRAMS OUTPUT THREADS
 run() {
-  LD_LIBRARY_PATH=$1 "$2/cpp_package" "${files[@]}" "$recorded/digits_b3_out.f32" "$work/files"
-  LD_LIBRARY_PATH=$1 "$2/go_predict" "${files[@]}" - "$4" >"$3"
+  LD_LIBRARY_PATH=$1 timeout 120 "$2/cpp_package" "${files[@]}" "$recorded/digits_b3_out.f32" "$work/files"
+  LD_LIBRARY_PATH=$1 timeout 120 "$2/go_predict" "${files[@]}" - "$4" >"$3"
 }
 
 headers "$work/ours/libmxnet.so" "$work/headers"

@@ -32,7 +32,7 @@ static std::vector<float> floats(const char *path) {
   return values;
 }
 
-static std::vector<float> values(const NDArray &array) {
+static std::vector<float> values(NDArray array) {
   std::vector<float> found(array.Size());
   array.SyncCopyToCPU(&found, found.size());
   return found;
@@ -82,7 +82,7 @@ static void made() {
   const Context cpu = Context::cpu();
   Symbol data = Symbol::Variable("data"), weight("weight"), bias("bias"), w2("w2"), b2("b2");
   Symbol hidden = Activation("act", FullyConnected("fc", data, weight, bias, 2), ActivationActType::kRelu);
-  Symbol net = softmax("out", FullyConnected("fc2", hidden, w2, b2, 2));
+  Symbol net = SoftmaxActivation("out", FullyConnected("fc2", hidden, w2, b2, 2));
   std::map<std::string, NDArray> args;
   args["data"] = NDArray(std::vector<float>{1, 2, 3, 4}, Shape(2, 2), cpu);
   net.InferArgsMap(cpu, &args, args);
@@ -105,7 +105,8 @@ static void arrays(const std::string &folder) {
   NDArray a(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape(2, 3), cpu);
   NDArray b = (a + a) * 2.0f - 1.0f;
   CHECK_THAT(near(values(b), {3, 7, 11, 15, 19, 23}, 0));
-  CHECK_THAT(near(values(a.Slice(1, 2)), {4, 5, 6}, 0) && a.At(1, 2) == 6 && near(values(b / a), {3, 3.5f, 11 / 3.f, 3.75f, 3.8f, 23 / 6.f}, 1e-6f));
+  CHECK_THAT(near(values(a.Slice(1, 2)), {4, 5, 6}, 0) && a.At(1, 2) == 6);
+  CHECK_THAT(near(values(b / a), {3, 3.5f, 11 / 3.f, 3.75f, 3.8f, 23 / 6.f}, 1e-6f));
   b += 1.0f;
   NDArray target(Shape(2, 3), cpu);
   b.CopyTo(&target);
@@ -120,8 +121,9 @@ static void arrays(const std::string &folder) {
   bool refused = false;
   try {
     Operator("elemwise_add")(a, NDArray(Shape(7, 7), cpu)).Invoke();
-  } catch (const std::exception &error) {
-    refused = std::string(error.what()).find("(7, 7)") != std::string::npos || std::string(MXGetLastError()).find("(7, 7)") != std::string::npos;
+  } catch (const std::exception &) {
+    const std::string why = MXGetLastError();
+    refused = why.find("7, 7") != std::string::npos || why.find("7,7") != std::string::npos;
   }
   CHECK_THAT(refused);
 }
