@@ -49,7 +49,8 @@ left_out=(
   guards_and_callbacks_wait_for_the_device
   # words, and lost devices
   error_in_complete error_in_on_start launch_error_poisons_outputs sticky_error_marks_device_lost
-  a_device_that_cannot_mark_the_end_of_work_is_lost a_lost_device_hangs_no_thread
+  a_device_that_cannot_mark_the_end_of_work_is_lost a_device_that_refuses_every_wait_is_lost
+  a_lost_device_hangs_no_thread
   random_programs_on_a_device_that_is_lost a_refused_allocation_is_tried_again_after_trimming
   # they make waits disappear, which the driver does not
   an_engine_that_ignores_events_is_caught random_programs_without_events_are_caught
