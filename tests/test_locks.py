@@ -18,6 +18,8 @@ NO_SERVER = "not used in a child, which has none of the threads of a server"
 NEW_TURN = "renewed: a child waits for no turn of its parent"
 #: File, what it uses, and why no child finds it locked.
 LOCKS = {
+    ("crates/capi/src/custom.rs", "ForkSafeMutex"): GATE,
+    ("crates/capi/src/custom.rs", "ForkSafeRwLock"): GATE,
     ("crates/capi/src/engine.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/handles.rs", "ForkSafeRwLock"): GATE,
     ("crates/capi/src/iterators.rs", "ForkSafeMutex"): GATE,
