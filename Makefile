@@ -150,6 +150,7 @@ test: ## everything: formatting, lints, Rust tests, models, the wheel, Python te
 .PHONY: lint
 lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
 	cargo fmt --all --check
+	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo doc --quiet --workspace --no-deps --locked
 	$(PY) -m ruff check .
