@@ -44,23 +44,15 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "argmax_channel",
-        doc: "Where the largest element along the last axis is.",
+        doc: "Where the largest element along the second axis is; of equals the first.",
         ignores_unknown_attrs: true,
         infer_shape: |shapes| {
             let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
-            dims.pop();
-            if dims.is_empty() {
-                dims.push(Some(1));
-            }
+            dims.remove(resolve_axis(1, dims.len())?);
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
-        bind: |_, signature| bind(Some(-1), true, signature),
-        rewrites: &Rewrites {
-            row_wise: |attrs, signature, divided| {
-                rows_stay(Some(-1), signature) && rows_of_data(attrs, signature, divided)
-            },
-            ..Rewrites::NONE
-        },
+        bind: |_, signature| bind(Some(1), true, signature),
+        rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];
@@ -102,4 +94,18 @@ fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> Result<B
         if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }
         Ok(())
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn channels_are_the_second_axis() {
+        let x: Vec<f32> = [1, 5, 9, 2, 8, 5].into_iter().map(|x| x as f32).collect();
+        let test = |shape: &[usize]| OpTest::new("argmax_channel").floats(shape, &x);
+        assert_eq!(f32s(&test(&[2, 3]).run(), [2]), [2.0, 1.0]);
+        assert_eq!(f32s(&test(&[1, 3, 2]).run(), [1, 2]), [1.0, 0.0]);
+        assert!(test(&[6]).error().message.contains("axis 1"));
+    }
 }
