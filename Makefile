@@ -193,7 +193,7 @@ bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and Op
 	$(PY) benches/peers/compare.py $(PEERS_ARGS)
 
 .PHONY: bench-operators
-bench-operators: $(STAMPS)/installed ## compare single operators with MXNet 1.9.1, numpy and onnxruntime, in turns
+bench-operators: $(STAMPS)/installed ## compare single operators with MXNet 1.9.1, numpy, onnxruntime and torch, in turns
 	$(PY) benches/operators/compare.py $(OPERATORS_ARGS)
 
 # ---- prove ---------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ def _make(engine: str, row: str) -> rows.Call:
         return rows.NUMPY[row]()
     if engine == "onnxruntime":
         return rows.ONNX[row]()
+    if engine == "torch":
+        return rows.TORCH[row]()
     return rows.ROWS[row](importlib.import_module(engine))
 
 

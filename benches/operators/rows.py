@@ -1,7 +1,7 @@
 """What is measured: each row makes its arrays and returns a call that waits for its result.
 
-MXNet and mxrt run the same code: `mx` is the one or the other. Rows of numpy and onnxruntime have
-the names of the rows that they are compared with.
+MXNet and mxrt run the same code: `mx` is the one or the other. Rows of numpy, onnxruntime and
+torch have the names of the rows that they are compared with.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ Call = Callable[[], object]
 ROWS: dict[str, Callable[..., Call]] = {}
 NUMPY: dict[str, Callable[[], Call]] = {}
 ONNX: dict[str, Callable[[], Call]] = {}
+TORCH: dict[str, Callable[[], Call]] = {}
 
 
 def _random(*shape: int) -> np.ndarray:
@@ -176,6 +177,23 @@ def _onnx_recurrent(kind: str, gates: int, hidden: int, directions: int, layers:
     x = _random(steps, batch, 512)
     return lambda: session.run(None, {"data": x})
 
+
+def _torch_recurrent(kind: str, hidden: int, bidirectional: bool, layers: int, steps: int, batch: int) -> Call:
+    import torch
+
+    layer = getattr(torch.nn, kind)(512, hidden, num_layers=layers, bidirectional=bidirectional).eval()
+    x = torch.from_numpy(_random(steps, batch, 512))
+
+    def run() -> object:
+        with torch.inference_mode():
+            return layer(x)
+
+    return run
+
+
+TORCH["lstm-1"] = lambda: _torch_recurrent("LSTM", 512, False, 2, 100, 1)
+TORCH["lstm-16"] = lambda: _torch_recurrent("LSTM", 512, False, 2, 100, 16)
+TORCH["gru_bidirectional"] = lambda: _torch_recurrent("GRU", 256, True, 1, 50, 1)
 
 ONNX["lstm-1"] = lambda: _onnx_recurrent("LSTM", 4, 512, 1, 2, 100, 1)
 ONNX["lstm-16"] = lambda: _onnx_recurrent("LSTM", 4, 512, 1, 2, 100, 16)

@@ -58,7 +58,8 @@ def interpreter(engine: str) -> str:
     python = str(folder / "bin" / "python")
     if not stamp.exists() or stamp.read_text() != requirements.read_text():
         say(f"installing {engine} into {folder} ...")
-        _call([_base_python(NEWEST_PYTHON[engine]), "-m", "venv", "--clear", str(folder)], "making the environment")
+        base = _base_python(NEWEST_PYTHON.get(engine, (3, 99)))
+        _call([base, "-m", "venv", "--clear", str(folder)], "making the environment")
         _call([python, "-m", "pip", "install", "--quiet", "-r", str(requirements)], f"installing {engine}")
         shutil.copyfile(requirements, stamp)
     return python
