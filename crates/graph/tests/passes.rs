@@ -84,6 +84,13 @@ fn the_documented_tables_are_those_of_the_lists() {
 }
 
 #[test]
+fn drop_identities_keeps_dropout_that_drops_at_inference() {
+    let out = apply("Dropout", "d", &[("p", "0.5"), ("mode", "always")], &[&var("x")]);
+    let before = graph(&out).to_string();
+    assert_eq!(run("drop_identities", graph(&out)), before);
+}
+
+#[test]
 fn drop_identities_removes_dropout() {
     let out = relu("r", &apply("Dropout", "d", &[("p", "0.5")], &[&var("x")]));
     let before = graph(&out);
