@@ -12,7 +12,7 @@ use std::sync::{Arc, Once};
 /// What an operator does with its call, in a thread of its own.
 #[derive(Clone, Copy)]
 enum Does {
-    /// output = input + state, state += 1
+    /// output = input + state, state += 1; fails where the first number is negative
     Counts,
     /// fails where the first number is negative
     Fails,
@@ -53,17 +53,20 @@ impl CustomOperator for Function {
                 let (input, count) = (values(&arrays.inputs[0]), values(&arrays.states[0])[0]);
                 write(&arrays.outputs[0], input.iter().map(|x| x + count).collect());
                 write(&arrays.states[0], vec![count + 1.0]);
-                call.finish(Ok(()));
+                call.finish(if input[0] < 0.0 { Err(negative()) } else { Ok(()) });
             }
             Does::Fails => {
                 let input = values(&call.arrays().inputs[0]);
-                let bad = || OpError::new(FailureKind::Value, "it is negative").cause(Arc::new(input[0]));
                 write(&call.arrays().outputs[0], input.clone());
-                call.finish(if input[0] < 0.0 { Err(bad()) } else { Ok(()) });
+                call.finish(if input[0] < 0.0 { Err(negative().cause(Arc::new(input[0]))) } else { Ok(()) });
             }
             Does::Forgets => drop(call),
         });
     }
+}
+
+fn negative() -> OpError {
+    OpError::new(FailureKind::Value, "it is negative")
 }
 
 /// Finds the operators by name.
@@ -136,6 +139,23 @@ fn states_pass_from_call_to_call_in_the_order_of_the_calls() {
         op.call_into(&[&x, &count], &[&given]).expect("it is called");
         assert_eq!((values(&given), values(&count)), (vec![22.5, 24.5], vec![21.0]));
         engine.wait_all().expect("nothing has failed");
+    }
+}
+
+#[test]
+fn a_failed_request_leaves_states_as_they_are() {
+    for engine in engines() {
+        let op = compile(engine, &custom("counts", &var("x")));
+        let count = array(engine, &[5.0]);
+        for (x, wanted) in [(1.0, Some(6.0)), (-1.0, None), (2.0, Some(8.0))] {
+            let out = op.call(&[&array(engine, &[x]), &count]).expect("it is called");
+            match (out[0].wait_to_read(), wanted) {
+                (Ok(()), Some(wanted)) => assert_eq!(values(&out[0]), [wanted]),
+                (Err(WaitError::Failed(failure)), None) => assert_eq!(failure.message(), "it is negative"),
+                (result, _) => panic!("of {x}: {result:?}"),
+            }
+        }
+        assert_eq!(values(&count), [7.0], "the failed request is not counted");
     }
 }
 
