@@ -110,7 +110,8 @@ fn merge_equal_computes_the_same_thing_once() {
 
 #[test]
 fn merge_equal_leaves_nodes_with_other_attributes() {
-    let (half, third) = (scalar("_mul_scalar", "0.5", &var("x")), scalar("_mul_scalar", "0.3", &var("x")));
+    let x = var("x");
+    let (half, third) = (scalar("_mul_scalar", "0.5", &x), scalar("_mul_scalar", "0.3", &x));
     let before = graph(&apply("elemwise_add", "sum", &[], &[&half, &third]));
     let (text, nodes) = (before.to_string(), before.nodes.len());
     assert_eq!((run_graph("merge_equal", before).nodes.len(), nodes), (3, 3), "{text}");

@@ -123,6 +123,14 @@ pub fn transpose<T: Item>(
     copy_strided(par, x, 0, &out_strides, &out_shape, out)
 }
 
+/// Multiplies strides by steps. No step is taken along an axis of one element, so that it may have
+/// any size there.
+fn take_steps(strides: &mut [isize], step: &[isize], extents: &[usize]) {
+    for ((stride, step), extent) in strides.iter_mut().zip(step).zip(extents) {
+        *stride = if *extent > 1 { *stride * step } else { 0 };
+    }
+}
+
 /// `out[i...] = x[begin + i * step...]` over `out_shape`; steps may be negative.
 pub fn slice<T: Item>(
     par: &dyn Par,
@@ -136,9 +144,7 @@ pub fn slice<T: Item>(
     check_len("the input", x.len(), shape.iter().product());
     let mut strides = contiguous(shape);
     let offset = begin.iter().zip(&strides).map(|(&b, &s)| b * s as usize).sum();
-    for (stride, step) in strides.iter_mut().zip(step) {
-        *stride *= step;
-    }
+    take_steps(&mut strides, step, out_shape);
     copy_strided(par, x, offset, &strides, out_shape, out)
 }
 
@@ -159,9 +165,7 @@ pub fn assign_slice<T: Item>(
     }
     let mut strides = contiguous(shape);
     let offset: usize = begin.iter().zip(&strides).map(|(&b, &s)| b * s as usize).sum();
-    for (stride, step) in strides.iter_mut().zip(step) {
-        *stride *= step;
-    }
+    take_steps(&mut strides, step, part);
     check_reach(out.len(), offset, &strides, part)?;
     let space = Space::new(part, [&strides]);
     let (_, [inner_step]) = space.inner;

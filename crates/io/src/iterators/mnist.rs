@@ -133,10 +133,30 @@ impl<const N: usize> IdxFile<N> {
                 content.len()
             ));
         }
+        // Without an image nothing in the file bounds what one would need.
+        if extents[0] == 0 {
+            return Err("invalid mnist format: the count of its first extent is 0".to_owned());
+        }
         if extents[1..].contains(&0) {
             return Err(format!("invalid mnist format: images of extents {:?} have no pixels", &extents[1..]));
         }
         content.drain(..head);
         Ok(IdxFile { extents, content })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Images without a count would ask for batches of any size: here 2^64 bytes each.
+    #[test]
+    fn extents_of_images_that_are_not_there_are_refused() {
+        let file = |extents: [u32; 3]| [0x0803].iter().chain(&extents).flat_map(|word| word.to_be_bytes()).collect();
+        let error = |extents| IdxFile::<3>::parse(file(extents)).err().unwrap_or_default();
+        assert!(error([0, u32::MAX, u32::MAX]).contains("first extent is 0"));
+        assert!(error([1, 2, 2]).contains("truncated"));
+        let two: Vec<u8> = file([2, 1, 1]).into_iter().chain([5, 6]).collect();
+        assert_eq!(IdxFile::<3>::parse(two).map(|read| read.content), Ok(vec![5, 6]));
     }
 }

@@ -166,3 +166,16 @@ fn a_reflection_wider_than_its_axis_is_an_error() {
     let error = pad(&Serial, &[1, 2], &[2], &[(2, 1)], PadMode::Reflect, &mut out).unwrap_err();
     assert_eq!(error, KernelError::ReflectTooWide { axis: 0, pad: 2, size: 2 });
 }
+
+#[test]
+fn an_axis_of_one_element_takes_a_step_of_any_size() {
+    let x = numbers(&[2, 3]);
+    for step in [isize::MIN, isize::MAX] {
+        let mut out = [0; 3];
+        slice(&Serial, &x, &[2, 3], &[1, 0], &[step, 1], &[1, 3], &mut out).expect("it is inside");
+        assert_eq!(out, [3, 4, 5]);
+        let mut changed = x.clone();
+        assign_slice(&[7, 8, 9], &[1, 3], &mut changed, &[2, 3], &[1, 0], &[step, 1]).expect("it is inside");
+        assert_eq!(changed, [0, 1, 2, 7, 8, 9]);
+    }
+}

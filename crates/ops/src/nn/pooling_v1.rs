@@ -60,7 +60,9 @@ impl Axis {
     fn window(&self, i: usize) -> (std::ops::Range<usize>, bool) {
         let start = i * self.stride;
         let end = (start + self.kernel).min(self.size + 2 * self.pad);
-        let inside = start.max(self.pad) - self.pad..end.saturating_sub(self.pad).min(self.size);
+        // With strides longer than windows the last one may lie behind the image.
+        let behind = end.saturating_sub(self.pad).min(self.size);
+        let inside = (start.max(self.pad) - self.pad).min(behind)..behind;
         let padded = inside.len() < end.saturating_sub(start);
         (inside, padded)
     }
@@ -163,6 +165,12 @@ mod tests {
             [true, true, false, true, true, false, false, false, false]
         );
         assert_eq!(nan[5..], [3.0, 2.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn windows_behind_the_image_have_no_pixels() {
+        let far = [("kernel", "(1, 1)"), ("stride", "(7, 7)"), ("pooling_convention", "full"), ("pool_type", "sum")];
+        assert_close(&f32s(&pooled(&far).run(), [1, 1, 2, 2]), &[-20.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]
