@@ -225,6 +225,10 @@ soak: | check-tools ## random programs of 100,000 ops against an interpreter for
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## 100,000 random calls of operators against references in float64 (two minutes)
 	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
 
+.PHONY: conformance-kinds
+conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine and on a simulated device (three minutes)
+	$(PY) tests/conformance_kinds.py
+
 .PHONY: soak-scenarios
 soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (eight minutes)
 	MXRT_SIM_SEEDS=$(call count,10000,480) cargo test -q -p mxrt-sim --locked --tests
@@ -306,6 +310,7 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
 	$(MAKE) random-operators
+	$(MAKE) conformance-kinds
 	$(MAKE) exits
 	$(MAKE) forks
 	$(MAKE) crowd
