@@ -271,10 +271,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             return
         if for_training or inputs_need_grad:
             raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
-        for context, groups in zip(
-            self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
-        ):
-            places(self._symbol, context, groups)
+        for groups in groups_of_contexts(self._group2ctxs, len(self._contexts)):
+            places(self._symbol, groups)
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True
