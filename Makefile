@@ -121,9 +121,18 @@ install-c: | check-tools ## libmxrt for C and C++, shared and static, with heade
 install-mxnet-compat: | check-tools ## the same library as libmxnet.so, for programs that were linked to MXNet
 	scripts/embedding.sh install-compat
 
+.PHONY: tarball
+tarball: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## both as a tarball for older systems (glibc 2.17, linked by zig) in dist/
+	$(PY) -m pip install --quiet -r requirements/zig.txt
+	scripts/embedding.sh tarball "$$PWD/$(PY)"
+
 .PHONY: check-embedding
 check-embedding: | check-tools ## both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
 	scripts/embedding.sh check
+
+.PHONY: check-crate
+check-crate: | check-tools ## the crate mxrt as programs of others build it: no features, each alone, with the oldest Rust; the example with axum
+	scripts/check_crate.sh
 
 .PHONY: check-mxnet-programs
 check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)

@@ -66,7 +66,6 @@ LOCKS = {
         "crates/ops/src/execution/operator_cache.rs",
         "parking_lot::Mutex",
     ): "only tried: a locked one is passed over",
-    ("crates/py/src/control.rs", "std::sync::Mutex"): "held under the interpreter's lock, which a fork needs",
     ("crates/py/src/custom.rs", "std::sync::Mutex"): "renewed: the queue of a child is made of the open calls",
     ("crates/py/src/custom.rs", "std::sync::Condvar"): "renewed: the queue of a child is made of the open calls",
     ("crates/py/src/notify.rs", "std::sync::Mutex"): "renewed: notices belong to a process",
