@@ -7,7 +7,8 @@
 //! | module | does |
 //! | --- | --- |
 //! | `protocol` | text and bytes of requests and answers; nothing that a client says is trusted |
-//! | `endpoints` | one file and one row for each path |
+//! | `service` | what the server does, for every transport |
+//! | `endpoints` | HTTP: one file and one row for each path |
 //! | `queue` | how many requests and bytes may wait |
 //! | `repository`, `model` | models by name and version; one model: loading, types, calls |
 //! | `metrics` | counters and histograms |
@@ -25,9 +26,10 @@ mod queue;
 mod refusal;
 mod repository;
 mod server;
+mod service;
 
 pub use config::Config;
 pub use model::{Model, ModelSpec};
 pub use refusal::{Outcome, Refusal};
-pub use repository::Repository;
+pub use repository::{IndexEntry, Repository};
 pub use server::{Server, StartError};

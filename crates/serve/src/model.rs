@@ -7,6 +7,7 @@ use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Interrupter, Symbol};
 use mxrt_io::params::{self, NpShape, Params};
 use mxrt_tensor::{Context, DType, LateArray, NDArray, PartialShape, Shape, TensorType};
+use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,9 @@ use tokio::sync::oneshot;
 
 /// Shapes of labels are remembered for so many shapes of inputs.
 const LABEL_SHAPES: usize = 64;
+
+/// What runs the models, in their metadata.
+pub(crate) const PLATFORM: &str = "mxnet_mxrt";
 
 /// Names of variables that end so are parameters, by MXNet's habit.
 const PARAMETER_ENDINGS: [&str; 7] = ["weight", "bias", "gamma", "beta", "mean", "var", "parameters"];
@@ -54,6 +58,12 @@ impl TensorInfo {
             Some(dims) => dims.iter().map(|d| d.and_then(|d| i64::try_from(d).ok()).unwrap_or(-1)).collect(),
         }
     }
+}
+
+/// Numbers of the inputs that a request gives, in its order, and of the outputs that it wants.
+pub(crate) struct Signature {
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
 }
 
 /// An argument of the bound graph.
@@ -208,13 +218,8 @@ impl Model {
         self.inputs.iter().map(one_row).collect()
     }
 
-    /// The engine that runs it.
-    pub(crate) fn engine(&self) -> &'static Engine {
-        self.engine
-    }
-
     /// The input of this name, and its number. An error says which there are.
-    pub(crate) fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
+    fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
         let found = self.inputs.iter().position(|input| input.name == name);
         let number = found.ok_or_else(|| {
             let names: Vec<&String> = self.inputs.iter().map(|input| &input.name).collect();
@@ -243,11 +248,54 @@ impl Model {
     }
 
     /// The number of the output of this name. An error says which there are.
-    pub(crate) fn output(&self, name: &str) -> Result<usize, Refusal> {
+    fn output(&self, name: &str) -> Result<usize, Refusal> {
         self.outputs.iter().position(|output| output.name == name).ok_or_else(|| {
             let names: Vec<&String> = self.outputs.iter().map(|output| &output.name).collect();
             Refusal::invalid(format!("the model has no output '{}'; its outputs are {}", short(name), listed(&names)))
         })
+    }
+
+    /// The protocol's metadata, with the versions that there are of it.
+    pub(crate) fn metadata(&self, versions: &[String]) -> Value {
+        let tensor = |info: &TensorInfo| json!({ "name": info.name, "datatype": datatype_of(info.dtype), "shape": info.extents() });
+        json!({
+            "name": self.name,
+            "versions": versions,
+            "platform": PLATFORM,
+            "inputs": self.inputs.iter().map(tensor).collect::<Vec<_>>(),
+            "outputs": self.outputs.iter().map(tensor).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Finds inputs by name and type, and outputs by name; none stands for all outputs.
+    pub(crate) fn signature<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, &'a TensorType)>,
+        outputs: Option<&[&str]>,
+    ) -> Result<Signature, Refusal> {
+        let mut numbers = Vec::with_capacity(self.inputs.len());
+        for (name, tensor) in inputs {
+            let number = self.input(name, tensor)?;
+            if numbers.contains(&number) {
+                return Err(Refusal::invalid(format!("the input '{name}' is given twice")));
+            }
+            numbers.push(number);
+        }
+        if let Some(lacking) = (0..self.inputs.len()).find(|number| !numbers.contains(number)) {
+            return Err(Refusal::invalid(format!("the input '{}' is missing", self.inputs[lacking].name)));
+        }
+        let Some(names) = outputs else {
+            return Ok(Signature { inputs: numbers, outputs: (0..self.outputs.len()).collect() });
+        };
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            let number = self.output(name)?;
+            if wanted.contains(&number) {
+                return Err(Refusal::invalid(format!("the output '{name}' is wanted twice")));
+            }
+            wanted.push(number);
+        }
+        Ok(Signature { inputs: numbers, outputs: wanted })
     }
 
     /// Runs the model. The arrays are those of all inputs, in their order. The results are there

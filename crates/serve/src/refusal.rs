@@ -87,6 +87,11 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, Outcome::Invalid, message)
     }
 
+    /// The model, or the server, did not do what it should.
+    pub fn failed(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed, message)
+    }
+
     /// The deadline passed.
     pub fn late() -> Refusal {
         let message = "the deadline passed before the result was there: 'timeout' or the server's deadline says it";

@@ -1,11 +1,25 @@
 //! Models by name and version.
 
-use crate::model::{Model, TensorInfo};
-use crate::protocol::{datatype_of, short};
+use crate::model::Model;
+use crate::protocol::short;
 use crate::refusal::Refusal;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A model of the repository, as its index has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct IndexEntry {
+    /// name of the model
+    pub name: String,
+    /// its version
+    pub version: String,
+    /// `READY` or `UNAVAILABLE`
+    pub state: &'static str,
+    /// why it is in this state
+    pub reason: String,
+}
 
 /// The models that a server answers for.
 #[derive(Debug, Default)]
@@ -32,13 +46,13 @@ impl Repository {
     }
 
     /// A version of a model; the highest if none is named.
-    pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Result<&Arc<Model>, Refusal> {
-        let versions = self.versions(name)?;
+    pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Result<Arc<Model>, Refusal> {
+        let versions = self.versions_of(name)?;
         let found = match version {
             None => versions.last(),
             Some(version) => versions.iter().find(|model| model.version == version),
         };
-        found.ok_or_else(|| {
+        found.cloned().ok_or_else(|| {
             let known: Vec<&str> = versions.iter().map(|model| model.version.as_str()).collect();
             let version = version.map(short).unwrap_or_default();
             let known = known.join(", ");
@@ -47,7 +61,11 @@ impl Repository {
     }
 
     /// All versions of a model, the highest last.
-    pub(crate) fn versions(&self, name: &str) -> Result<&[Arc<Model>], Refusal> {
+    pub(crate) fn versions(&self, name: &str) -> Result<Vec<Arc<Model>>, Refusal> {
+        self.versions_of(name).map(<[Arc<Model>]>::to_vec)
+    }
+
+    fn versions_of(&self, name: &str) -> Result<&[Arc<Model>], Refusal> {
         const SHOWN: usize = 8;
         self.models.get(name).map(Vec::as_slice).ok_or_else(|| {
             let mut known: Vec<&str> = self.models.keys().map(String::as_str).take(SHOWN).collect();
@@ -59,26 +77,27 @@ impl Repository {
     }
 
     /// All versions of all models.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Model>> + Clone {
-        self.models.values().flatten()
+    pub(crate) fn all(&self) -> Vec<Arc<Model>> {
+        self.models.values().flatten().cloned().collect()
+    }
+
+    /// All models that there are, with their state.
+    pub(crate) fn index(&self) -> Vec<IndexEntry> {
+        let entry = |model: &Arc<Model>| IndexEntry {
+            name: model.name.clone(),
+            version: model.version.clone(),
+            state: "READY",
+            reason: String::new(),
+        };
+        self.models.values().flatten().map(entry).collect()
     }
 
     /// The metadata of all versions of all models: a list in JSON.
     pub fn describe(&self) -> String {
-        Value::from(self.all().map(|model| self.metadata(model)).collect::<Vec<_>>()).to_string()
-    }
-
-    /// The protocol's metadata of a model.
-    pub(crate) fn metadata(&self, model: &Model) -> Value {
-        let versions = self.models.get(&model.name).map(Vec::as_slice).unwrap_or_default();
-        let versions: Vec<&str> = versions.iter().map(|model| model.version.as_str()).collect();
-        let tensor = |info: &TensorInfo| json!({ "name": info.name, "datatype": datatype_of(info.dtype), "shape": info.extents() });
-        json!({
-            "name": model.name,
-            "versions": versions,
-            "platform": "mxnet_mxrt",
-            "inputs": model.inputs.iter().map(tensor).collect::<Vec<_>>(),
-            "outputs": model.outputs.iter().map(tensor).collect::<Vec<_>>(),
-        })
+        let of_name = |models: &Vec<Arc<Model>>| {
+            let versions: Vec<String> = models.iter().map(|model| model.version.clone()).collect();
+            models.iter().map(|model| model.metadata(&versions)).collect::<Vec<_>>()
+        };
+        Value::from(self.models.values().flat_map(of_name).collect::<Vec<_>>()).to_string()
     }
 }

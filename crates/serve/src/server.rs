@@ -3,10 +3,9 @@
 use crate::config::Config;
 use crate::connection::{Busy, Limits, TimedStream};
 use crate::endpoints;
-use crate::metrics::ModelMetrics;
-use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::repository::Repository;
+use crate::service::Service;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::server::conn::http1;
@@ -44,50 +43,30 @@ enum Stage {
 
 /// What all connections share.
 pub(crate) struct Shared {
-    pub(crate) engine: &'static Engine,
-    pub(crate) config: Config,
-    pub(crate) repository: Repository,
-    pub(crate) queue: Arc<Queue>,
-    /// requests that name no model that there is
-    pub(crate) nameless: ModelMetrics,
+    pub(crate) service: Arc<Service>,
     stage: watch::Sender<Stage>,
     connections: AtomicUsize,
-    /// inference requests whose head has come and whose answer has not been made
-    begun: AtomicUsize,
 }
 
 impl Shared {
-    /// Whether new requests are refused.
-    pub(crate) fn is_draining(&self) -> bool {
-        *self.stage.borrow() != Stage::Serving
-    }
-
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
-
-    /// An inference request has begun, until the result is dropped.
-    pub(crate) fn begin(self: &Arc<Shared>) -> Counted {
-        Counted::new(self, |shared| &shared.begun)
-    }
 }
 
-/// Counts one while it lives.
-pub(crate) struct Counted {
-    shared: Arc<Shared>,
-    counter: fn(&Shared) -> &AtomicUsize,
-}
+/// Counts a connection while it lives.
+struct Counted(Arc<Shared>);
 
 impl Counted {
-    fn new(shared: &Arc<Shared>, counter: fn(&Shared) -> &AtomicUsize) -> Counted {
-        counter(shared).fetch_add(1, Ordering::SeqCst);
-        Counted { shared: shared.clone(), counter }
+    fn new(shared: &Arc<Shared>) -> Counted {
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        Counted(shared.clone())
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        (self.counter)(&self.shared).fetch_sub(1, Ordering::SeqCst);
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -153,14 +132,9 @@ impl Server {
             tokio::net::TcpListener::from_std(listener).map_err(StartError::Threads)?
         };
         let shared = Arc::new(Shared {
-            engine,
-            queue: Queue::new(config.queue_requests, config.queue_bytes),
-            config,
-            repository,
-            nameless: ModelMetrics::default(),
+            service: Service::new(engine, repository, config),
             stage: watch::Sender::new(Stage::Serving),
             connections: AtomicUsize::new(0),
-            begun: AtomicUsize::new(0),
         });
         runtime.spawn(accept(shared.clone(), listener));
         Ok(Server { shared, address, runtime: Mutex::new(Some(runtime)), process: std::process::id() })
@@ -173,13 +147,14 @@ impl Server {
 
     /// Refuses new requests from now on, and is not ready; requests that have begun go on.
     pub fn drain(&self) {
+        self.shared.service.drain();
         self.enter(Stage::Draining);
     }
 
     /// Waits until no request is left, and at most so long; true if none is.
     pub fn wait_drained(&self, patience: Duration) -> bool {
         let begin = Instant::now();
-        while self.shared.begun.load(Ordering::SeqCst) > 0 {
+        while self.shared.service.begun() > 0 {
             if self.process != std::process::id() || begin.elapsed() >= patience {
                 return false;
             }
@@ -238,7 +213,7 @@ impl std::fmt::Debug for Server {
 }
 
 async fn accept(shared: Arc<Shared>, listener: tokio::net::TcpListener) {
-    let places = Arc::new(Semaphore::new(shared.config.connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let places = Arc::new(Semaphore::new(shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS)));
     let mut stage = shared.stage.subscribe();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -248,7 +223,7 @@ async fn accept(shared: Arc<Shared>, listener: tokio::net::TcpListener) {
         };
         match accepted {
             Ok((stream, _)) => {
-                let counted = Counted::new(&shared, |shared| &shared.connections);
+                let counted = Counted::new(&shared);
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     serve(shared, stream).await;
@@ -264,7 +239,7 @@ async fn accept(shared: Arc<Shared>, listener: tokio::net::TcpListener) {
 async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     // Without it answers wait for acknowledgements; a stream that cannot be set so still works.
     let _ = stream.set_nodelay(true);
-    let config = &shared.config;
+    let config = &shared.service.config;
     let limits = Limits { idle: config.idle_timeout, head: config.header_timeout, write: config.body_timeout };
     let (stream, phase) = TimedStream::new(stream, limits);
     let mut stage = shared.stage.subscribe();

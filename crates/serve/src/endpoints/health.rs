@@ -12,9 +12,6 @@ pub(super) fn live(_: &Call) -> Result<Answer, Refusal> {
 
 /// Requests are taken: all models are loaded before the server listens.
 pub(super) fn ready(call: &Call) -> Result<Answer, Refusal> {
-    if call.shared.is_draining() {
-        return Err(Refusal::draining());
-    }
-    call.shared.queue.check()?;
+    call.shared.service.check_ready()?;
     Ok(Answer::empty())
 }

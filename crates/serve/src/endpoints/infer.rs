@@ -7,55 +7,42 @@ use crate::protocol::numbers;
 use crate::protocol::request::{Content, InferRequest};
 use crate::protocol::response::{InferResponse, OutputTensor};
 use crate::refusal::{Outcome, Refusal};
-use crate::server::{Answer, Shared};
+use crate::server::Answer;
+use crate::service::{Inference, Schedule, Service, array, memory};
+use hyper::body::Incoming;
 use hyper::header::CONTENT_ENCODING;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode};
 use mxrt_engine::memory::Block;
-use mxrt_graph::CallOptions;
-use mxrt_tensor::{Context, NDArray, TensorType};
+use mxrt_tensor::{NDArray, TensorType};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::time::timeout_at;
 
 /// JSON of more bytes is read and written by a thread that may take its time.
 const LONG_JSON: usize = 32 << 10;
 const JSON_BYTES: &str = "inference-header-content-length";
-/// The priority of requests that say none, in the protocol's order.
-const USUAL_PRIORITY: i32 = 5;
 
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
-    let mut ending = Ending { call_began: Instant::now(), shared: call.shared.clone(), model: None, outcome: None };
-    let result = inference(call, &mut ending).await;
-    ending.outcome = Some(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
+    let Call { shared, request, model, version } = call;
+    let mut inference = shared.service.begin(Instant::now());
+    let result = whole(&shared.service, request, (model, version), &mut inference).await;
+    inference.end(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
     result
 }
 
-/// Counts a request when it ends. One that is dropped before has lost its client.
-struct Ending {
-    call_began: Instant,
-    shared: Arc<Shared>,
-    model: Option<Arc<Model>>,
-    outcome: Option<Outcome>,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let metrics = self.model.as_ref().map_or(&self.shared.nameless, |model| &model.metrics);
-        metrics.ended(self.outcome.unwrap_or(Outcome::Cancelled), self.call_began.elapsed());
-    }
-}
-
-async fn inference(call: Call, ending: &mut Ending) -> Result<Answer, Refusal> {
-    let Call { shared, request, model: name, version } = call;
-    // Before the look, so that the end waits for what has passed it.
-    let _begun = shared.begin();
-    if shared.is_draining() {
-        return Err(Refusal::draining());
-    }
+async fn whole(
+    service: &Arc<Service>,
+    request: Request<Incoming>,
+    (name, version): (Option<String>, Option<String>),
+    inference: &mut Inference,
+) -> Result<Answer, Refusal> {
     let (head, body) = request.into_parts();
-    let mut body = RequestBody::new(body, &shared.config, shared.queue.receive())?;
-    let result = from_body(&shared, &head, &mut body, (name, version), ending).await;
+    let mut body = RequestBody::new(body, &service.config, service.queue.receive())?;
+    let model = inference.choose(name.as_deref().unwrap_or_default(), version.as_deref());
+    let result = match model {
+        Ok(model) => from_body(service, &head, &mut body, model, inference).await,
+        Err(refusal) => Err(refusal),
+    };
     if result.as_ref().is_err_and(|refusal| !refusal.close) {
         body.pass_over().await;
     }
@@ -63,15 +50,12 @@ async fn inference(call: Call, ending: &mut Ending) -> Result<Answer, Refusal> {
 }
 
 async fn from_body(
-    shared: &Arc<Shared>,
+    service: &Arc<Service>,
     head: &Parts,
     body: &mut RequestBody,
-    (name, version): (Option<String>, Option<String>),
-    ending: &mut Ending,
+    model: Arc<Model>,
+    inference: &mut Inference,
 ) -> Result<Answer, Refusal> {
-    let model = shared.repository.find(name.as_deref().unwrap_or_default(), version.as_deref())?.clone();
-    ending.model = Some(model.clone());
-    shared.queue.check()?;
     if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
         let message = format!("the content encoding {encoding:?} is not supported: send the body as it is");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message));
@@ -79,35 +63,27 @@ async fn from_body(
     let json_bytes = json_bytes(&head.headers, body)?;
     let json = body.take(json_bytes).await?;
     let job = Decode {
+        service: service.clone(),
         model: model.clone(),
         json,
         announced: body.announced().filter(|_| json_bytes.is_some()),
         alone: json_bytes.is_none(),
-        limit: shared.config.max_body as u64,
+        limit: service.config.max_body as u64,
     };
     let decoded = if job.json.len() > LONG_JSON { in_background(move || job.run()).await? } else { job.run()? };
-    let options = decoded.options(shared, ending.call_began);
-    let deadline = options.deadline;
-    let wanted = decoded.wanted;
-    let id = decoded.id;
     let mut arrays: Vec<Option<NDArray>> = vec![None; model.inputs.len()];
     for (number, tensor, content) in decoded.inputs {
         arrays[number] = Some(match content {
             Received::Array(array) => array,
-            Received::Binary(block) => received(&model, tensor, block, body).await?,
+            Received::Binary(mut block) => {
+                body.read_into(&mut block.as_mut_slice()[..tensor.bytes()]).await?;
+                array(service, tensor, block)?
+            }
         });
     }
     body.end().await?;
-    body.held.admit()?;
-    let began = Instant::now();
-    let running = model.call(arrays.into_iter().flatten().collect(), options);
-    let results = match deadline {
-        None => running.await,
-        Some(deadline) => timeout_at(deadline.into(), running).await.unwrap_or_else(|_| Err(Refusal::late())),
-    }?;
-    model.metrics.compute.add(began.elapsed());
-    shared.queue.took(began.elapsed());
-    let job = Encode { model, id, results, wanted };
+    let results = inference.compute(arrays.into_iter().flatten().collect(), decoded.schedule).await?;
+    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted };
     if job.json_bytes() > LONG_JSON { in_background(move || job.run()).await } else { job.run() }
 }
 
@@ -115,9 +91,7 @@ async fn from_body(
 async fn in_background<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| {
-        Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed, error.to_string()))
-    })
+    tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
 }
 
 /// Bytes of the JSON in front of binary data; none if the body is JSON alone.
@@ -137,23 +111,9 @@ fn json_bytes(headers: &HeaderMap, body: &RequestBody) -> Result<Option<usize>, 
     }
 }
 
-/// Memory that the binary data of an input is read into.
-async fn received(
-    model: &Model,
-    tensor: TensorType,
-    mut block: Block,
-    body: &mut RequestBody,
-) -> Result<NDArray, Refusal> {
-    let bytes = tensor.bytes();
-    body.read_into(&mut block.as_mut_slice()[..bytes]).await?;
-    if tensor.dtype == mxrt_tensor::DType::Bool && block.as_slice()[..bytes].iter().any(|byte| *byte > 1) {
-        return Err(Refusal::invalid("an input of type BOOL has a byte that is neither 0 nor 1"));
-    }
-    NDArray::from_block(model.engine(), Context::cpu(0), tensor, block).map_err(|e| Refusal::of_call(&e))
-}
-
 /// The JSON of a request, to be read for a model.
 struct Decode {
+    service: Arc<Service>,
     model: Arc<Model>,
     json: Vec<u8>,
     /// bytes of the whole body, where binary data may follow the JSON and the head says it
@@ -172,8 +132,7 @@ enum Received {
 /// A request whose JSON fits its model.
 struct Decoded {
     id: Option<String>,
-    priority: u8,
-    timeout: Option<u64>,
+    schedule: Schedule,
     /// number, type and content of each input, in the order of binary data
     inputs: Vec<(usize, TensorType, Received)>,
     /// numbers of outputs, and whether they are binary
@@ -185,48 +144,33 @@ impl Decode {
         let began = Instant::now();
         let model = &self.model;
         let request = InferRequest::parse(&self.json).map_err(Refusal::invalid)?;
-        let mut numbers = Vec::with_capacity(request.inputs.len());
-        for input in &request.inputs {
-            numbers.push(model.input(&input.name, &input.tensor)?);
-        }
-        if let Some(lacking) = (0..model.inputs.len()).find(|number| !numbers.contains(number)) {
-            return Err(Refusal::invalid(format!("the input '{}' is missing", model.inputs[lacking].name)));
-        }
-        let wanted = match &request.outputs {
-            None => (0..model.outputs.len()).map(|number| (number, request.binary_outputs)).collect(),
-            Some(outputs) => {
-                let mut wanted = Vec::with_capacity(outputs.len());
-                for output in outputs {
-                    let number = model.output(&output.name)?;
-                    if wanted.iter().any(|(other, _)| *other == number) {
-                        return Err(Refusal::invalid(format!("the output '{}' is wanted twice", output.name)));
-                    }
-                    wanted.push((number, output.binary.unwrap_or(request.binary_outputs)));
-                }
-                wanted
-            }
-        };
+        let inputs = request.inputs.iter().map(|input| (input.name.as_str(), &input.tensor));
+        let names: Option<Vec<&str>> =
+            request.outputs.as_ref().map(|outputs| outputs.iter().map(|output| output.name.as_str()).collect());
+        let signature = model.signature(inputs, names.as_deref())?;
+        let binary = |place: usize| request.outputs.as_ref().and_then(|outputs| outputs[place].binary);
+        let wanted = signature.outputs.iter().enumerate();
+        let wanted = wanted.map(|(i, number)| (*number, binary(i).unwrap_or(request.binary_outputs))).collect();
         self.check_length(&request)?;
-        let mut inputs = Vec::with_capacity(numbers.len());
-        for (number, input) in numbers.into_iter().zip(&request.inputs) {
+        let mut inputs = Vec::with_capacity(signature.inputs.len());
+        for (number, input) in signature.inputs.into_iter().zip(&request.inputs) {
             let bytes = input.tensor.bytes();
-            let mut block = model.engine().memory().alloc(bytes).map_err(|error| {
-                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, error.to_string()).retry_after(1)
-            })?;
+            let mut block = memory(&self.service, bytes)?;
             let received = match input.content {
                 Content::Binary(_) => Received::Binary(block),
                 Content::Numbers(text) => {
                     let (dtype, shape) = (input.tensor.dtype, &input.tensor.shape);
                     numbers::read(text, dtype, shape, &mut block.as_mut_slice()[..bytes])
                         .map_err(|e| Refusal::invalid(format!("input '{}': {e}", input.name)))?;
-                    let array = NDArray::from_block(model.engine(), Context::cpu(0), input.tensor.clone(), block);
-                    Received::Array(array.map_err(|e| Refusal::of_call(&e))?)
+                    Received::Array(array(&self.service, input.tensor.clone(), block)?)
                 }
             };
             inputs.push((number, input.tensor.clone(), received));
         }
         model.metrics.decode.add(began.elapsed());
-        Ok(Decoded { id: request.id, priority: request.priority, timeout: request.timeout, inputs, wanted })
+        let timeout = request.timeout.map(Duration::from_micros);
+        let schedule = Schedule { priority: request.priority, timeout };
+        Ok(Decoded { id: request.id, schedule, inputs, wanted })
     }
 
     /// Before memory is taken: whether the body is as long as the JSON says.
@@ -247,17 +191,6 @@ impl Decode {
             ))),
             _ => Ok(()),
         }
-    }
-}
-
-impl Decoded {
-    /// Place in the queue: the request's own time, or that of the server.
-    fn options(&self, shared: &Shared, began: Instant) -> CallOptions {
-        let own = self.timeout.map(Duration::from_micros);
-        let deadline = own.or(shared.config.deadline).and_then(|time| began.checked_add(time));
-        // In the protocol 1 is served first; in the engine the highest is.
-        let priority = if self.priority == 0 { 0 } else { USUAL_PRIORITY - i32::from(self.priority) };
-        CallOptions { priority, deadline, ..CallOptions::default() }
     }
 }
 
@@ -282,13 +215,11 @@ impl Encode {
         let model = &self.model;
         let mut guards = Vec::with_capacity(self.wanted.len());
         for (number, binary) in &self.wanted {
-            let array = self.results.get(*number).ok_or_else(|| {
-                let message = format!("the model made {} outputs", self.results.len());
-                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed, message)
-            })?;
-            let guard = array
-                .read()
-                .map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed, error.to_string()))?;
+            let array = self
+                .results
+                .get(*number)
+                .ok_or_else(|| Refusal::failed(format!("the model made {} outputs", self.results.len())))?;
+            let guard = array.read().map_err(|error| Refusal::failed(error.to_string()))?;
             guards.push((model.outputs[*number].name.as_str(), *binary, guard));
         }
         let outputs: Vec<OutputTensor<'_>> = guards

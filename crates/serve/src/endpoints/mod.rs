@@ -5,6 +5,7 @@ mod infer;
 mod metrics;
 mod model_metadata;
 mod model_ready;
+mod repository_index;
 mod server_metadata;
 mod statistics;
 
@@ -63,6 +64,11 @@ static ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/v2/models/{model}/versions/{version}/infer",
         answer: |call| Box::pin(infer::answer(call)),
+    },
+    Endpoint {
+        method: Method::POST,
+        path: "/v2/repository/index",
+        answer: |call| done(repository_index::answer(&call)),
     },
     Endpoint { method: Method::GET, path: "/metrics", answer: |call| done(metrics::answer(&call)) },
 ];

@@ -6,7 +6,6 @@ use crate::server::Answer;
 
 pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
     let name = call.model.as_deref().unwrap_or_default();
-    let repository = &call.shared.repository;
-    let model = repository.find(name, call.version.as_deref())?;
-    Ok(Answer::json(&repository.metadata(model)))
+    let (model, versions) = call.shared.service.metadata(name, call.version.as_deref())?;
+    Ok(Answer::json(&model.metadata(&versions)))
 }

@@ -5,6 +5,6 @@ use crate::refusal::Refusal;
 use crate::server::Answer;
 
 pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
-    call.shared.repository.find(call.model.as_deref().unwrap_or_default(), call.version.as_deref())?;
-    super::health::ready(call)
+    call.shared.service.model_ready(call.model.as_deref().unwrap_or_default(), call.version.as_deref())?;
+    Ok(Answer::empty())
 }

@@ -3,14 +3,9 @@
 use super::Call;
 use crate::refusal::Refusal;
 use crate::server::Answer;
+use crate::service::{EXTENSIONS, NAME, VERSION};
 
-/// The extensions of the protocol that work here, and no others.
-const EXTENSIONS: [&str; 4] = ["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
-
+#[allow(clippy::unnecessary_wraps)]
 pub(super) fn answer(_: &Call) -> Result<Answer, Refusal> {
-    Ok(Answer::json(&serde_json::json!({
-        "name": "mxrt",
-        "version": env!("CARGO_PKG_VERSION"),
-        "extensions": EXTENSIONS,
-    })))
+    Ok(Answer::json(&serde_json::json!({ "name": NAME, "version": VERSION, "extensions": EXTENSIONS })))
 }

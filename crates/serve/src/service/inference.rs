@@ -1,0 +1,121 @@
+//! One inference, from the head of its request to its end.
+//!
+//! A transport calls [`Inference::choose`], [`Model::signature`], [`memory`] and [`array`] for each
+//! input, [`Inference::compute`], and [`Inference::end`] when the answer is made. The bytes that it
+//! keeps it holds in the queue ([`crate::queue::Queue::receive`]).
+
+use super::Service;
+use crate::model::Model;
+use crate::queue::Held;
+use crate::refusal::{Outcome, Refusal};
+use hyper::StatusCode;
+use mxrt_engine::memory::Block;
+use mxrt_graph::CallOptions;
+use mxrt_tensor::{Context, DType, NDArray, TensorType};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::time::timeout_at;
+
+/// The priority of requests that say none, in the protocol's order.
+const USUAL_PRIORITY: i32 = 5;
+
+/// See [`Service::begin`].
+pub(crate) struct Inference {
+    service: Arc<Service>,
+    began: Instant,
+    model: Option<Arc<Model>>,
+    held: Held,
+    outcome: Option<Outcome>,
+}
+
+/// What a request says of its place in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Schedule {
+    /// 1 to 9, lower is served first; 0 stands for 5
+    pub(crate) priority: u8,
+    /// time for the request, from when it began; none: as the server is set
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Inference {
+    pub(super) fn new(service: Arc<Service>, began: Instant) -> Inference {
+        // Before it is looked at whether the server drains, so that the end waits for what goes on.
+        service.begun.fetch_add(1, Ordering::SeqCst);
+        let held = service.queue.receive();
+        Inference { service, began, model: None, held, outcome: None }
+    }
+
+    /// The model, the highest version if none is named. What would be refused when its body is here
+    /// is refused now.
+    pub(crate) fn choose(&mut self, name: &str, version: Option<&str>) -> Result<Arc<Model>, Refusal> {
+        if self.service.is_draining() {
+            return Err(Refusal::draining());
+        }
+        let model = self.service.repository.find(name, version)?;
+        self.model = Some(model.clone());
+        self.service.queue.check()?;
+        Ok(model)
+    }
+
+    fn model(&self) -> Result<&Arc<Model>, Refusal> {
+        self.model.as_ref().ok_or_else(|| Refusal::failed("the request has no model"))
+    }
+
+    /// Computes. `inputs` are those of the model in its order. All results are there when this
+    /// returns. If it is dropped first, a call that has not started does not run.
+    pub(crate) async fn compute(&mut self, inputs: Vec<NDArray>, schedule: Schedule) -> Result<Vec<NDArray>, Refusal> {
+        let model = self.model()?.clone();
+        self.held.admit()?;
+        let options = self.options(schedule);
+        let began = Instant::now();
+        let running = model.call(inputs, options);
+        let results = match options.deadline {
+            None => running.await,
+            Some(deadline) => timeout_at(deadline.into(), running).await.unwrap_or_else(|_| Err(Refusal::late())),
+        }?;
+        model.metrics.compute.add(began.elapsed());
+        self.service.queue.took(began.elapsed());
+        Ok(results)
+    }
+
+    fn options(&self, schedule: Schedule) -> CallOptions {
+        let time = schedule.timeout.or(self.service.config.deadline);
+        let deadline = time.and_then(|time| self.began.checked_add(time));
+        // In the protocol 1 is served first; in the engine the highest is.
+        let priority = match schedule.priority {
+            0 => 0,
+            priority => USUAL_PRIORITY - i32::from(priority),
+        };
+        CallOptions { priority, deadline, ..CallOptions::default() }
+    }
+
+    /// The request has ended so.
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+impl Drop for Inference {
+    fn drop(&mut self) {
+        let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &model.metrics);
+        metrics.ended(self.outcome.unwrap_or(Outcome::Cancelled), self.began.elapsed());
+        self.service.begun.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Memory for the elements of an input.
+pub(crate) fn memory(service: &Service, bytes: usize) -> Result<Block, Refusal> {
+    service.engine.memory().alloc(bytes).map_err(|error| {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, error.to_string()).retry_after(1)
+    })
+}
+
+/// An input whose elements are in `block`.
+pub(crate) fn array(service: &Service, tensor: TensorType, block: Block) -> Result<NDArray, Refusal> {
+    let bytes = tensor.bytes();
+    if tensor.dtype == DType::Bool && block.as_slice()[..bytes].iter().any(|byte| *byte > 1) {
+        return Err(Refusal::invalid("an input of type BOOL has a byte that is neither 0 nor 1"));
+    }
+    NDArray::from_block(service.engine, Context::cpu(0), tensor, block).map_err(|e| Refusal::of_call(&e))
+}

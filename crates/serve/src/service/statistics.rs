@@ -1,0 +1,64 @@
+//! What was counted for a model, as the protocol's extension has it.
+
+use crate::metrics::Histogram;
+use crate::model::Model;
+use crate::refusal::Outcome;
+use serde::Serialize;
+
+/// Counts and times of one version of a model.
+#[derive(Serialize)]
+pub(crate) struct ModelStatistics {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// milliseconds since 1970
+    pub(crate) last_inference: u64,
+    pub(crate) inference_count: u64,
+    pub(crate) execution_count: u64,
+    pub(crate) inference_stats: InferenceStatistics,
+}
+
+/// Times of the parts of requests.
+#[derive(Serialize)]
+pub(crate) struct InferenceStatistics {
+    pub(crate) success: Totals,
+    pub(crate) fail: Totals,
+    pub(crate) compute_input: Totals,
+    pub(crate) compute_infer: Totals,
+    pub(crate) compute_output: Totals,
+}
+
+/// How many, and how long in all.
+#[derive(Serialize)]
+pub(crate) struct Totals {
+    pub(crate) count: u64,
+    /// nanoseconds
+    pub(crate) ns: u64,
+}
+
+impl Totals {
+    fn of(histogram: &Histogram) -> Totals {
+        let (count, ns) = histogram.totals();
+        Totals { count, ns }
+    }
+}
+
+impl ModelStatistics {
+    pub(crate) fn of(model: &Model) -> ModelStatistics {
+        let metrics = &model.metrics;
+        let successes = metrics.count(Outcome::Success);
+        ModelStatistics {
+            name: model.name.clone(),
+            version: model.version.clone(),
+            last_inference: metrics.last(),
+            inference_count: successes,
+            execution_count: successes,
+            inference_stats: InferenceStatistics {
+                success: Totals::of(&metrics.total),
+                fail: Totals::of(&metrics.unsuccessful),
+                compute_input: Totals::of(&metrics.decode),
+                compute_infer: Totals::of(&metrics.compute),
+                compute_output: Totals::of(&metrics.encode),
+            },
+        }
+    }
+}
