@@ -451,6 +451,12 @@ def test_a_module_places_groups_when_it_is_bound(mx) -> None:
         buckets.bind([("data", (2, 4))], for_training=False)
 
 
+def test_a_module_refuses_groups_on_another_device(mx, sim) -> None:
+    module = mx.mod.Module(two_groups(mx), label_names=None, group2ctxs={"first": mx.cpu(), "second": sim})
+    with pytest.raises(NotImplementedError, match=r"node '\w+' is on sim\(0\).*Symbol\.bind"):
+        module.bind([("data", (2, 4))], for_training=False)
+
+
 def test_outputs_taken_before_the_first_run_get_the_results_of_later_ones(mx) -> None:
     executor = (mx.sym.var("x") * 2).simple_bind(mx.cpu(), x=(3, 2))
     early = executor.outputs[0]

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
-from .base import MXNetDeviceError, MXNetTypeError, MXNetValueError
+from .base import MXNetDeviceError, MXNetNotImplementedError, MXNetTypeError, MXNetValueError
 from .context import Context
 
 if TYPE_CHECKING:
     from .symbol import Symbol
 
-__all__ = ["groups_of_contexts", "places"]
+__all__ = ["groups_of_contexts", "places", "refuse_other_devices"]
 
 
 def places(symbol: Symbol, group2ctx: Any) -> dict[str, Context]:
@@ -56,6 +56,18 @@ def _check(group: str, context: Context) -> None:
             _mxrt.device_stats(context._device)
         except MXNetDeviceError as error:
             raise MXNetDeviceError(f"group2ctx: group '{group}': {error}") from None
+
+
+def refuse_other_devices(placed: Mapping[str, Context], ctx: Context) -> None:
+    """MXNetNotImplementedError for a node on another device than `ctx`: a Module runs its graph on
+    one device.
+    """
+    for name, context in placed.items():
+        if context != ctx and not (context._is_host() and ctx._is_host()):
+            raise MXNetNotImplementedError(
+                f"Module.bind: group2ctxs: node '{name}' is on {context} and the module on {ctx}. A module runs on one "
+                "device; Symbol.bind and Symbol.simple_bind divide the graph"
+            )
 
 
 def groups_of_contexts(group2ctxs: Any, count: int) -> list[Any]:

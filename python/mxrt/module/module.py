@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import ndarray as nd
-from .._groups import groups_of_contexts, places
+from .._groups import groups_of_contexts, places, refuse_other_devices
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
 from ..executor import Executor
@@ -271,8 +271,10 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             return
         if for_training or inputs_need_grad:
             raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
-        for groups in groups_of_contexts(self._group2ctxs, len(self._contexts)):
-            places(self._symbol, groups)
+        for context, groups in zip(
+            self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
+        ):
+            refuse_other_devices(places(self._symbol, groups), context)
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True
