@@ -76,7 +76,9 @@ CASES = {
         "tests/test_gluon_data.py: test_a_failure_comes_from_the_next_that_would_have_returned_the_batch",
         "tests/test_gluon_data.py: test_exceptions_that_cannot_be_pickled_come_as_text",
     ],
-    "a worker process that is killed": ["tests/test_gluon_data.py: test_a_worker_process_that_dies_fails_its_batch_alone"],
+    "a worker process that is killed": [
+        "tests/test_gluon_data.py: test_a_worker_process_that_dies_fails_its_batch_alone"
+    ],
     "disk full when writing": [
         "tests/test_recordio.py: test_a_full_disk_is_reported",
         "tests/test_im2rec.py: test_a_full_disk_is_an_error",
@@ -293,7 +295,9 @@ SLOW = """
 
 
 def test_a_wait_for_batches_made_ahead_can_be_interrupted(mx) -> None:
-    code = SLOW + """
+    code = (
+        SLOW
+        + """
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     began = time.monotonic()
     try:
@@ -302,6 +306,7 @@ def test_a_wait_for_batches_made_ahead_can_be_interrupted(mx) -> None:
         print("interrupted", time.monotonic() - began < 1.5)
     print(batches.next().data[0].asscalar())
     """
+    )
     done = run_python(code, 3)
     assert (done.returncode, done.stdout.split()) == (0, ["1.0", "interrupted", "True", "2.0"]), done.stderr
 
