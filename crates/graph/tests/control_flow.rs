@@ -353,7 +353,7 @@ fn what_depends_on_captured_values_alone_is_computed_before_the_first_iteration(
     assert_eq!(call(&op, &inputs)[0], want);
     let types: Vec<_> = arrays.iter().map(|a| a.tensor_type()).collect();
     let text = op.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
-    assert!(text.contains("5 rows of 1 steps, 0 constants, 3 before them"), "{text}");
+    assert!(text.contains("5 rows of 2 steps, 0 constants, 3 before them"), "{text}");
     let passes = PassChoice::parse("-hoist").expect("it is known");
     let options = BuildOptions { passes, ..BuildOptions::default() };
     let without = CachedOp::compile(engine(), &with_captured(), &CachedOpFlags::default(), options);
