@@ -14,7 +14,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from support import ROOT, run_python
@@ -327,42 +326,3 @@ def test_a_program_ends_while_batches_are_made_ahead(tmp_path: Path) -> None:
     """
     done = run_python(textwrap.dedent(code), rows)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1.0 1.0\n", "")
-
-
-def test_decoding_and_computing_share_the_cores(mx, tmp_path: Path) -> None:
-    path = tmp_path / "images.rec"
-    writer = mx.recordio.MXRecordIO(str(path), "w")
-    image = np.random.RandomState(1).randint(0, 255, (300, 300, 3)).astype("uint8")
-    for i in range(20):
-        writer.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, i, i, 0), image))
-    writer.close()
-    code = """
-        import json, sys, threading, time
-        import mxrt as mx
-        images = mx.io.ImageRecordIter(path_imgrec=sys.argv[1], data_shape=(3, 64, 64), batch_size=4, shuffle=True)
-        ended, counts = threading.Event(), [0, 0]
-        def read():
-            while not ended.is_set():
-                images.reset()
-                for _ in images:
-                    counts[0] += 1
-        def compute():
-            x = mx.nd.ones((300, 300))
-            while not ended.is_set():
-                mx.nd.dot(x, x).wait_to_read()
-                counts[1] += 1
-        threads = [threading.Thread(target=work) for work in (read, compute)]
-        [thread.start() for thread in threads]
-        time.sleep(0.3)
-        before, used = time.monotonic(), time.process_time()
-        time.sleep(2)
-        share = (time.process_time() - used) / (time.monotonic() - before)
-        ended.set()
-        [thread.join() for thread in threads]
-        print(json.dumps([share, *counts]))
-    """
-    done = run_python(code, path, env={"MXRT_CORES": "1", "OMP_NUM_THREADS": ""})
-    assert done.returncode == 0, done.stderr
-    share, batches, products = json.loads(done.stdout)
-    assert share < 1.2, "one core computes; the rest is what threads of Python do"
-    assert batches > 5 and products > 20, "both go on"
