@@ -1,7 +1,7 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
-use crate::exit::PythonCall;
 use crate::errors;
+use crate::exit::PythonCall;
 use mxrt::{Process, PushSite, Settings};
 use mxrt_engine::{FailureKind, WaitError};
 use mxrt_tensor::DType;
@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::cell::Cell;
-
 
 /// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's line.
 pub(crate) fn push_site(py: Python<'_>) -> PyResult<Option<PushSite>> {
