@@ -70,6 +70,7 @@ LOCKS = {
     ("crates/py/src/custom.rs", "std::sync::Condvar"): "renewed: the queue of a child is made of the open calls",
     ("crates/py/src/notify.rs", "std::sync::Mutex"): "renewed: notices belong to a process",
     ("crates/py/src/notify.rs", "std::sync::Condvar"): "renewed: notices belong to a process",
+    ("crates/serve/src/batch/mod.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/model.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/server.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/tensor/src/params.rs", "parking_lot::RwLock"): "inside the fork gate, by `Engine::without_fork`",

@@ -9,12 +9,14 @@
 //! | `protocol` | text and bytes of requests and answers; nothing that a client says is trusted |
 //! | `service` | what the server does, for every transport |
 //! | `endpoints` | HTTP: one file and one row for each path |
+//! | `batch` | joins requests that wait while a model computes |
 //! | `queue` | how many requests and bytes may wait |
 //! | `repository`, `model` | models by name and version; one model: loading, types, calls |
 //! | `metrics` | counters and histograms |
 //! | `server`, `connection`, `body` | accepting, limits of time and size, the end |
 #![forbid(unsafe_code)]
 
+mod batch;
 mod body;
 mod config;
 mod connection;
@@ -29,7 +31,7 @@ mod server;
 mod service;
 
 pub use config::Config;
-pub use model::{Model, ModelSpec};
+pub use model::{BatchChoice, Model, ModelSpec};
 pub use refusal::{Outcome, Refusal};
 pub use repository::{IndexEntry, Repository};
 pub use server::{Server, StartError};
