@@ -84,7 +84,12 @@ def inputs(name: str, extents: tuple[int, ...], which: int) -> list[np.ndarray]:
     random = np.random.default_rng(which)
     if name.startswith("gluonnlp/"):
         words = random.integers(0, 1000, (2, 24)).astype("float32")
-        return [words, (np.arange(24) >= 12).astype("float32") * np.ones((2, 1), "float32"), np.float32([24, 17])]
+        return [
+            words,
+            (np.arange(24) >= 12).astype("float32") * np.ones((2, 1), "float32"),
+            np.float32([24, 17]),
+            np.float32([[1, 5, 9]] * 2),
+        ]
     return [random.standard_normal((1, *extents), dtype="float32")]
 
 
