@@ -263,7 +263,11 @@ fn missing_files_and_directories_are_named_with_advice() {
     let directory = Directory::new();
     let missing = OpError::from(load(engine(), directory.path("none.params"), NpShape::Off).expect_err("an error"));
     assert_eq!(missing.kind, FailureKind::FileNotFound);
-    assert!(missing.message.contains("none.params\": No such file or directory. Check the path"), "{}", missing.message);
+    assert!(
+        missing.message.contains("none.params\": No such file or directory. Check the path"),
+        "{}",
+        missing.message
+    );
     let folder = OpError::from(load(engine(), &directory, NpShape::Off).expect_err("an error"));
     assert_eq!(folder.kind, FailureKind::Data);
     assert!(folder.message.contains("Is a directory"), "{}", folder.message);
