@@ -181,6 +181,26 @@ check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; it
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest mxrt --ignore-disjoint-bases --allowlist scripts/stubtest_allowlist.txt
 
+CLIENTS := build/clients
+
+.PHONY: test-serve-clients
+test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's reflection and the protocol's OpenAPI file (a minute after the installation)
+	[ -x $(CLIENTS)/bin/python ] || $(PY) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet -r requirements/serve-clients.txt
+	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
+	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
+
+.PHONY: test-ray
+test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (a minute; the installation has 800 MB)
+	[ -x build/ray/bin/python ] || $(PY) -m venv build/ray
+	build/ray/bin/python -m pip install --quiet -r requirements/ray.txt
+	build/ray/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
+	build/ray/bin/python -m pytest -q -p no:cacheprovider tests/clients/check_ray.py
+
+.PHONY: soak-serve
+soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
+	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)
+
 # ---- measure -----------------------------------------------------------------------------------
 
 .PHONY: bench

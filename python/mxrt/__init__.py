@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         onnx,
         operator,
         optimizer,
+        ray,
         recordio,
         registry,
         rnn,
@@ -139,6 +140,7 @@ __all__ = [
     "optimizer",
     "profiler",
     "random",
+    "ray",
     "recordio",
     "registry",
     "rnd",
@@ -174,7 +176,7 @@ __mxnet_version__ = "1.9.1"
 _LAZY = (
     *("callback", "contrib", "executor_manager", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler"),
     *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "recordio", "registry"),
-    *("rnn", "rtc", "serve"),
+    *("ray", "rnn", "rtc", "serve"),
     *("subgraph", "test_utils", "visualization"),
 )
 # Parts of MXNet that are not here.
