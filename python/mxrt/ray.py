@@ -265,13 +265,13 @@ def _cut(dataset: Any, rows: int) -> Iterator[Any]:
 
 
 def _write(data: Any, dataset: Any, file: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
+    import importlib
 
+    pyarrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
     tables = list(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
     tables = [table for table in tables if len(table)]
     table = pyarrow.concat_tables(tables) if tables else pyarrow.table({})
-    pyarrow.parquet.write_table(table, file)
+    parquet.write_table(table, file)
 
 
 # ---- Ray Serve ---------------------------------------------------------------------------------
