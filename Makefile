@@ -121,9 +121,18 @@ install-c: | check-tools ## libmxrt for C and C++, shared and static, with heade
 install-mxnet-compat: | check-tools ## the same library as libmxnet.so, for programs that were linked to MXNet
 	scripts/embedding.sh install-compat
 
+.PHONY: tarball
+tarball: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## both as a tarball for older systems (glibc 2.17, linked by zig) in dist/
+	$(PY) -m pip install --quiet -r requirements/zig.txt
+	scripts/embedding.sh tarball "$$PWD/$(PY)"
+
 .PHONY: check-embedding
 check-embedding: | check-tools ## both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
 	scripts/embedding.sh check
+
+.PHONY: check-crate
+check-crate: | check-tools ## the crate mxrt as programs of others build it: no features, each alone, with the oldest Rust; the example with axum
+	scripts/check_crate.sh
 
 .PHONY: check-mxnet-programs
 check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)
@@ -245,6 +254,10 @@ soak: | check-tools ## random programs of 100,000 ops against an interpreter for
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## 100,000 random calls of operators against references in float64 (two minutes)
 	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
 
+.PHONY: conformance-kinds
+conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine and on a simulated device (three minutes)
+	$(PY) tests/conformance_kinds.py
+
 .PHONY: soak-scenarios
 soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (eight minutes)
 	MXRT_SIM_SEEDS=$(call count,10000,480) cargo test -q -p mxrt-sim --locked --tests
@@ -326,6 +339,7 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
 	$(MAKE) random-operators
+	$(MAKE) conformance-kinds
 	$(MAKE) exits
 	$(MAKE) forks
 	$(MAKE) crowd

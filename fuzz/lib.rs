@@ -1,5 +1,6 @@
 //! What the targets share.
 
+use libfuzzer_sys::arbitrary::Unstructured;
 use mxrt::io::iterators::IterDef;
 use mxrt::{Config, Engine};
 use std::path::PathBuf;
@@ -31,6 +32,12 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// A number below this one, which is not 0. When the bytes have ended it is the last, with which
+/// nothing is repeated.
+pub fn below(bytes: &mut Unstructured<'_>, bound: usize) -> usize {
+    if bytes.is_empty() { bound - 1 } else { bytes.int_in_range(0..=bound - 1).unwrap_or(bound - 1) }
 }
 
 /// The samples of an iterator up to the first error, as bytes.

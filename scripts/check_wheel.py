@@ -20,12 +20,17 @@ from pathlib import Path
 ALLOWED = re.compile(r"(libc|libm|libgcc_s|ld-linux-[\w-]+)\.so(\.\d+)*")
 ALLOWED_OLD = re.compile(r"(libpthread|libdl)\.so(\.\d+)*")
 LIMIT_BYTES = 10_000_000
+MXNET_EXPORTS = Path(__file__).parent.parent / "crates/capi/tests/recorded/libmxnet_exports.txt"
 MUST_CARRY = (
     r"mxrt/__init__\.py",
     r"mxrt/__main__\.py",
     r"mxrt/py\.typed",
     r"mxrt/.+\.pyi",
     r"mxrt/_mxrt\.abi3\.so",
+    r"mxrt/libmxrt\.so",
+    r"mxrt/include/mxrt\.h",
+    r"mxrt/include/mxrt\.hpp",
+    r"mxrt/include/mxnet/c_predict_api\.h",
     r"mxrt/_demo_data/digits_cnn-0000\.params",
     r"mxrt/_demo_data/README\.md",
     r"mxrt-[^/]+\.dist-info/entry_points\.txt",
@@ -52,7 +57,8 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
         )
         stray = [n for n in names if not n.startswith("mxrt/") and ".dist-info/" not in n]
         found.append((not stray, f"nothing beside the package {stray or ''}".rstrip()))
-        libraries = [n for n in names if re.search(r"\.so(\.|$)", n)]
+        # mxrt/libmxrt.so is a text for linkers.
+        libraries = [n for n in names if re.search(r"\.so(\.|$)", n) and n != "mxrt/libmxrt.so"]
         found.append((len(libraries) == 1, f"one shared library: {', '.join(libraries)}"))
         for name in libraries:
             path = archive.extract(name, folder)
@@ -60,9 +66,16 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
             old = "manylinux2014" in wheel.name
             good = all(ALLOWED.fullmatch(n) or (old and ALLOWED_OLD.fullmatch(n)) for n in needed)
             found.append((good, f"needs {', '.join(needed)}"))
-            exported = [line.split()[-1] for line in tool("nm", "-D", "--defined-only", path).splitlines()]
-            entry = [e for e in exported if e.startswith("PyInit_")]
-            found.append((exported == entry == ["PyInit__mxrt"], f"exports {', '.join(exported[:5])}"))
+            soname = re.findall(r"\(SONAME\).*\[(.+)\]", tool("readelf", "-d", path))
+            found.append((soname == [Path(name).name], f"is found by extensions as {', '.join(soname)}"))
+            exported = {line.split()[-1] for line in tool("nm", "-D", "--defined-only", path).splitlines()}
+            functions = {e for e in exported if re.match("MX|NN", e)}
+            lacking = sorted(set(MXNET_EXPORTS.read_text().split()) - functions)
+            found.append(
+                (not lacking, f"exports {len(functions)} functions of the C interface {lacking or ''}".rstrip())
+            )
+            other = sorted(exported - functions)
+            found.append((other == ["PyInit__mxrt"], f"exports beside them {', '.join(other[:5])}"))
             versions = re.findall(r"GLIBC_(\d+)\.(\d+)", tool("readelf", "-V", path))
             newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
             found.append((True, "newest glibc symbol {}.{}".format(*newest)))

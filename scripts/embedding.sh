@@ -8,13 +8,15 @@
 #   scripts/embedding.sh check            installs both into an empty folder, looks at what they
 #                                         export and need, builds the examples by pkg-config, CMake
 #                                         and with the static library, and runs them
+#   scripts/embedding.sh tarball PYTHON   both as dist/mxrt-VERSION-PROCESSOR-glibc2.17.tar.gz, linked
+#                                         by the zig that this Python has, for older systems
 #
 # DESTDIR (none), PREFIX (/usr/local) and LIBDIR (lib) say where; CAPI_PROFILE (release) is cargo's
 # profile. What is installed may be moved as a whole.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
-action=${1:?install, install-compat or check}
+action=${1:?install, install-compat, check or tarball}
 profile=${CAPI_PROFILE:-release}
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-lib}
@@ -22,7 +24,10 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 crate=crates/capi
 # What the standard library of Rust needs of the system.
 libraries="-lgcc_s -lpthread -lm -ldl -lc"
-limit=$((10 * 1024 * 1024))
+limit=$((16 * 1024 * 1024))
+# An image of 8 x 8 pixels.
+digit="iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAAQElEQVR42mNgYMhf/76fAQTev7dfbw+k9df7M8jPBzLy64Ec
+IGaIBxL2IIY/kKj3BzL498vznwfr8v9/X5+BAQB8zBCOLldIfgAAAABJRU5ErkJggg=="
 
 # The static library, from which the shared ones are linked: cargo can set neither their names nor
 # the version of their symbols.
@@ -127,10 +132,7 @@ check() {
   local stage
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  base64 -d >"$work/digit.png" <<'PNG'
-iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAAQElEQVR42mNgYMhf/76fAQTev7dfbw+k9df7M8jPBzLy64Ec
-IGaIBxL2IIY/kKj3BzL498vznwfr8v9/X5+BAQB8zBCOLldIfgAAAABJRU5ErkJggg==
-PNG
+  base64 -d <<<"$digit" >"$work/digit.png"
   stage=$work/stage
   (DESTDIR=$work prefix=/first && install_c && install_compat)
   # What is installed may be moved.
@@ -166,10 +168,40 @@ PNG
   echo "embedding: all examples run"
 }
 
+# tarball PYTHON
+tarball() {
+  local glibc=2.17 name newest python=$1
+  name=mxrt-$version-$(uname -m)-glibc$glibc
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  # zig brings the libraries of any glibc, and the one that unwinds.
+  printf '#!/bin/sh\nexec "%s" -m ziglang cc -target %s-linux-gnu.%s "$@"\n' "$python" "$(uname -m)" "$glibc" >"$work/cc"
+  chmod +x "$work/cc"
+  (
+    export CC=$work/cc
+    libraries=${libraries/-lgcc_s/-lunwind}
+    DESTDIR=$work prefix=/$name
+    install_c
+    install_compat
+  )
+  look "$work/$name/$libdir/libmxrt.so.0" libmxrt.so.0
+  look "$work/$name/$libdir/libmxnet.so" libmxnet.so
+  newest=$(readelf -V "$work/$name/$libdir/libmxrt.so.0" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
+  [ "$(printf '%s\n' "GLIBC_$glibc" "$newest" | sort -V | tail -n 1)" = "GLIBC_$glibc" ] ||
+    fail "the library needs $newest; expected at most GLIBC_$glibc"
+  compile "$work/examples" -I"$work/$name/include" -L"$work/$name/$libdir" -lmxrt
+  base64 -d <<<"$digit" >"$work/digit.png"
+  LD_LIBRARY_PATH=$work/$name/$libdir try "$work/examples"
+  mkdir -p dist
+  tar -C "$work" -czf "dist/$name.tar.gz" "$name"
+  echo "dist/$name.tar.gz: $(stat -c %s "dist/$name.tar.gz") bytes, newest symbol $newest"
+}
+
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 case $action in
 install) install_c ;;
 install-compat) install_compat ;;
 check) check ;;
-*) fail "unknown: $action; known: install, install-compat, check" ;;
+tarball) tarball "${2:?a Python with the package ziglang}" ;;
+*) fail "unknown: $action; known: install, install-compat, check, tarball" ;;
 esac

@@ -4,6 +4,7 @@ or a hang.
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -48,6 +49,38 @@ def test_a_missing_file_is_named(mx, tmp_path: Path) -> None:
     assert "nowhere" in message_of(mx, lambda: mx.gluon.SymbolBlock.imports(str(SYMBOL), ["data"], missing))
     assert "nowhere" in message_of(mx, lambda: mx.gluon.SymbolBlock.imports(missing, ["data"], str(PARAMS)))
     assert "nowhere" in message_of(mx, lambda: mx.model.load_checkpoint(str(tmp_path / "nowhere"), 0))
+
+
+def test_a_missing_file_is_a_file_not_found_error_as_well(mx, tmp_path: Path) -> None:
+    missing, pixels = str(tmp_path / "nowhere"), {"data_shape": (1,), "batch_size": 1}
+    for call in (
+        lambda: mx.nd.load(missing),
+        lambda: mx.nd.save(f"{missing}/of.params", mx.nd.ones(1)),
+        lambda: mx.sym.load(missing),
+        lambda: mx.gluon.nn.Dense(1).load_parameters(missing),
+        lambda: mx.mod.Module.load(missing, 0),
+        lambda: mx.recordio.MXRecordIO(missing, "r"),
+        lambda: mx.image.imread(missing),
+        lambda: mx.io.CSVIter(data_csv=missing, **pixels),
+        lambda: mx.io.LibSVMIter(data_libsvm=missing, **pixels),
+        lambda: mx.gluon.data.vision.MNIST(missing),
+        lambda: mx.gluon.contrib.data.WikiText2(missing),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            call()
+        # Programs written for MXNet expect the first, programs that handle any bad file the second.
+        assert isinstance(caught.value, mx.base.MXNetError)
+        assert isinstance(caught.value, mx.base.MXNetDataError)
+        assert (caught.value.kind, caught.value.errno) == ("file_not_found", errno.ENOENT)
+        assert "nowhere" in str(caught.value)
+
+
+def test_a_file_that_is_there_and_cannot_be_read_is_no_file_not_found_error(mx, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    for path in (tmp_path, tmp_path / "empty"):
+        with pytest.raises(mx.base.MXNetDataError) as caught:
+            mx.nd.load(str(path))
+        assert not isinstance(caught.value, OSError)
 
 
 def test_a_directory_in_place_of_a_file_is_named(mx, tmp_path: Path) -> None:

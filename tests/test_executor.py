@@ -348,7 +348,7 @@ def test_groups_of_nodes_are_placed_on_contexts_of_the_cpu(mx) -> None:
     assert bound.forward()[0].asnumpy().tolist() == [[12, 12]]
 
 
-def test_groups_that_cannot_be_placed_are_refused_by_name(mx, sim) -> None:
+def test_groups_that_cannot_be_placed_are_refused_by_name(mx) -> None:
     def bind(**contexts) -> None:
         two_groups(mx).simple_bind(mx.cpu(), group2ctx=contexts, data=(2, 4))
 
@@ -356,12 +356,77 @@ def test_groups_that_cannot_be_placed_are_refused_by_name(mx, sim) -> None:
         bind(first=mx.cpu(1))
     with pytest.raises(mx.base.MXNetDeviceError, match=r"group 'second'.*gpu\(7\)"):
         bind(first=mx.cpu(1), second=mx.gpu(7))
-    with pytest.raises(NotImplementedError, match=r"group 'second' is on sim\(0\).*bound to cpu\(0\)"):
-        bind(first=mx.cpu(1), second=sim)
     with pytest.raises(TypeError, match="'first' must be a Context"):
         bind(first="cpu", second=mx.cpu())
     # A graph without groups needs none of the contexts.
     (mx.sym.var("x") + 1).bind(mx.cpu(), [mx.nd.ones(1)], group2ctx={"other": mx.gpu(7)}).forward()
+
+
+def zigzag(mx):
+    """A graph that changes between two groups, uses a result of the first in the last part, and has
+    outputs in each of them, a variable among them.
+    """
+    data = mx.sym.var("data")
+    with mx.AttrScope(ctx_group="first"):
+        a = mx.sym.FullyConnected(data, num_hidden=4, name="a")
+        halves = mx.sym.split(a, num_outputs=2, axis=1, name="halves")
+    with mx.AttrScope(ctx_group="second"):
+        b = mx.sym.BatchNorm(mx.sym.tanh(halves[0]) + halves[1], name="b", fix_gamma=False)
+    with mx.AttrScope(ctx_group="first"):
+        c = mx.sym.concat(mx.sym.FullyConnected(b, num_hidden=3, name="c"), a, dim=1, name="joined")
+    loop, _ = mx.sym.contrib.foreach(lambda row, state: (row * 2 + state, state), c, b[0])
+    return mx.sym.Group([mx.sym.sum(c * c, name="total"), b, mx.sym.identity(a), data, loop])
+
+
+def zigzag_arrays(mx, executor) -> None:
+    random = np.random.RandomState(3)
+    for array in [*executor.arg_arrays, *executor.aux_arrays]:
+        array[:] = np.abs(random.randn(*array.shape))
+
+
+def test_groups_on_other_devices_divide_the_graph(mx, sim) -> None:
+    symbol = zigzag(mx)
+    whole = symbol.simple_bind(mx.cpu(), data=(2, 5))
+    zigzag_arrays(mx, whole)
+    wanted = [array.asnumpy() for array in whole.forward()]
+    for contexts, ctx in (((sim, mx.cpu()), mx.cpu()), ((mx.cpu(), sim), mx.cpu()), ((sim, mx.sim(1)), mx.cpu(1))):
+        first, second = contexts
+        executor = symbol.simple_bind(ctx, group2ctx={"first": first, "second": second}, data=(2, 5))
+        assert (executor.arg_dict["a_weight"].context, executor.aux_dict["b_moving_var"].context) == contexts
+        zigzag_arrays(mx, executor)
+        for _ in range(2):
+            found = executor.forward()
+            for array, right in zip(found, wanted, strict=True):
+                assert np.allclose(array.asnumpy(), right, rtol=1e-6)
+        assert [array.context for array in found[1:3]] == [second, mx.cpu()]
+        # Changed parameters and data count, wherever they are.
+        executor.arg_dict["b_gamma"][:] = 0
+        total = executor.forward(data=np.zeros((2, 5)))[1]
+        assert total.asnumpy().tolist() == [executor.arg_dict["b_beta"].asnumpy().tolist()] * 2
+        smaller = executor.reshape(data=(1, 5))
+        assert smaller.forward()[1].shape == (1, 2)
+
+
+def test_a_divided_graph_is_called_from_threads_and_keeps_failures_apart(mx, sim) -> None:
+    with mx.AttrScope(ctx_group="first"):
+        first = mx.sym.take(mx.sym.var("table"), mx.sym.var("data"), mode="raise", name="rows")
+    with mx.AttrScope(ctx_group="second"):
+        symbol = first * 2
+    contexts = {"first": sim, "second": mx.cpu()}
+    shapes = {"table": (4, 2), "data": (1,)}
+
+    def run(number: int) -> None:
+        executor = symbol.simple_bind(mx.cpu(), group2ctx=contexts, **shapes)
+        executor.arg_dict["table"][:] = np.arange(8).reshape(4, 2)
+        for _ in range(10):
+            if number % 4 == 3:
+                with pytest.raises(mx.base.MXNetError, match="rows"):
+                    executor.forward(data=np.array([9]))[0].asnumpy()
+            else:
+                found = executor.forward(data=np.array([number % 4]))[0].asnumpy()
+                assert found.tolist() == [[4 * (number % 4), 4 * (number % 4) + 2]]
+
+    in_threads(run, 8)
 
 
 def test_a_module_places_groups_when_it_is_bound(mx) -> None:
@@ -384,6 +449,12 @@ def test_a_module_places_groups_when_it_is_bound(mx) -> None:
     buckets = mx.mod.BucketingModule(lambda key: (two_groups(mx), ["data"], None), 1, group2ctxs={"first": mx.cpu()})
     with pytest.raises(mx.base.MXNetError, match="not found for group second"):
         buckets.bind([("data", (2, 4))], for_training=False)
+
+
+def test_a_module_refuses_groups_on_another_device(mx, sim) -> None:
+    module = mx.mod.Module(two_groups(mx), label_names=None, group2ctxs={"first": mx.cpu(), "second": sim})
+    with pytest.raises(NotImplementedError, match=r"node '\w+' is on sim\(0\).*Symbol\.bind"):
+        module.bind([("data", (2, 4))], for_training=False)
 
 
 def test_outputs_taken_before_the_first_run_get_the_results_of_later_ones(mx) -> None:

@@ -288,7 +288,7 @@ def test_a_failure_ahead_comes_in_its_place(mx) -> None:
         uneven.next()
 
 
-def test_prefetching_ends_with_the_program_and_starts_in_a_fork(mx) -> None:
+def test_prefetching_starts_anew_in_a_fork(mx) -> None:
     batches = mx.io.PrefetchingIter(Counting(mx, 5))
     batches.next()
     child = os.fork()

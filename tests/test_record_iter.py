@@ -398,12 +398,3 @@ assert next(it).data[0].sum().asscalar() == 1_000_000
 """
     result = run_python(script, path)
     assert (result.returncode, result.stdout) == (0, "interrupted\n"), result.stderr
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
-def test_a_file_that_may_not_be_read_is_named(mx, folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "closed.rec"
-    path.write_bytes((folder / "png.rec").read_bytes())
-    path.chmod(0)
-    with pytest.raises(mx.base.MXNetError, match=r"closed\.rec.*Permission denied"):
-        mx.io.ImageRecordIter(path_imgrec=str(path), data_shape=(3, 8, 8), batch_size=1)

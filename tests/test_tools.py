@@ -469,7 +469,13 @@ def test_an_array_as_initial_value_is_written_as_numbers(mx) -> None:
 def test_features_are_told_under_mxnets_names(mx) -> None:
     features = mx.runtime.Features()
     assert features is mx.runtime.Features()
-    assert {"CUDA", "MKLDNN", "OPENCV", "DEBUG", "PROFILER"} <= set(features)
+    assert {"CUDA", "MKLDNN", "OPENCV", "DEBUG", "PROFILER", "CXX14", "CPU_SSE4A", "SSE"} <= set(features)
+    with open("/proc/cpuinfo") as file:
+        flags = set(file.read().replace("_", "").split())
+    for name in ("CPU_SSE", "CPU_SSE2", "CPU_SSE4_1", "CPU_SSE4_2", "CPU_SSE4A", "CPU_AVX", "CPU_AVX2", "F16C"):
+        flag = name.removeprefix("CPU_").lower().replace("_", "")
+        assert features.is_enabled(name) == (flag in flags), name
+    assert features["CPU_AVX2"] in mx.runtime.feature_list()
     assert not features.is_enabled("cuda")
     assert features.is_enabled("PROFILER")
     with pytest.raises(RuntimeError, match="NONSENSE"):

@@ -36,6 +36,8 @@ GOALS = {
     },
     **dict.fromkeys(("deformable", "ssd300-1", "ssd300-8", "yolov3-1", "yolov3-8"), ("mxnet", 1.5)),
     **dict.fromkeys(rows.NUMPY, ("numpy", 0.5)),
+    "hybrid_block": ("symbol_block", 1 / 1.2),
+    "plain_resnet18_v1": ("mxnet", 1.25),
 }
 # Of recurrent layers: against the better of the two.
 RECURRENT_GOAL = 0.9
@@ -46,7 +48,7 @@ class Lane:
 
     def __init__(self, engine: str, python: str, folder: Path) -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
-        if engine != "mxrt":
+        if engine not in ("mxrt", "symbol_block"):
             env["PYTHONPATH"] = str(HERE)
         self.process = subprocess.Popen(
             [python, str(HERE / "lane.py"), engine],
@@ -81,7 +83,13 @@ class Lane:
 
 def engines_of(row: str, wanted: list[str]) -> list[str]:
     """The engines that have the row, mxrt first."""
-    tables = {"mxnet": rows.ROWS, "numpy": rows.NUMPY, "onnxruntime": rows.ONNX, "torch": rows.TORCH}
+    tables = {
+        "mxnet": rows.ROWS,
+        "numpy": rows.NUMPY,
+        "onnxruntime": rows.ONNX,
+        "torch": rows.TORCH,
+        "symbol_block": rows.SYMBOL_BLOCK,
+    }
     return ["mxrt", *(engine for engine in wanted if row in tables[engine])]
 
 
@@ -111,7 +119,7 @@ def line(row: str, found: dict[str, tuple[float, float]]) -> str:
     met = all(ratio >= wanted[name] * 0.95 for name, ratio in ratios.items() if name in wanted)
     measured = ", ".join(f"{ratio:.2f} x {name}" for name, ratio in ratios.items())
     cells = [cell(found.get(name)) for name in ("mxrt", "mxnet", "numpy", "onnxruntime", "torch")]
-    goals = ", ".join(f"{wanted[name]:g} x {name}" for name in ratios if name in wanted)
+    goals = ", ".join(f"{wanted[name]:.3g} x {name}" for name in ratios if name in wanted)
     return f"| {row} | {' | '.join(cells)} | {measured} | {goals} | {'yes' if met else 'no'} |"
 
 
@@ -124,7 +132,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
-    parser.add_argument("--peers", nargs="*", default=["mxnet", "numpy", "onnxruntime", "torch"])
+    parser.add_argument("--peers", nargs="*", default=["mxnet", "numpy", "onnxruntime", "torch", "symbol_block"])
     parser.add_argument("--python", action="append", default=[], metavar="ENGINE=PATH", help="interpreter of an engine")
     parser.add_argument("--models", type=Path, default=Path.cwd(), help="folder of the detectors")
     args = parser.parse_args()
@@ -152,6 +160,8 @@ def main() -> int:
 
 def _python(engine: str, given: dict[str, str]) -> str:
     """The interpreter of an engine."""
+    if engine == "symbol_block":
+        return _python("mxrt", given)
     if engine in given:
         return given[engine]
     import environments

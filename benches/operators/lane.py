@@ -18,6 +18,8 @@ def _make(engine: str, row: str) -> rows.Call:
         return rows.ONNX[row]()
     if engine == "torch":
         return rows.TORCH[row]()
+    if engine == "symbol_block":
+        return rows.SYMBOL_BLOCK[row](importlib.import_module("mxrt"))
     return rows.ROWS[row](importlib.import_module(engine))
 
 

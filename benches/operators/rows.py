@@ -18,6 +18,8 @@ ROWS: dict[str, Callable[..., Call]] = {}
 NUMPY: dict[str, Callable[[], Call]] = {}
 ONNX: dict[str, Callable[[], Call]] = {}
 TORCH: dict[str, Callable[[], Call]] = {}
+# What mxrt itself makes of the row as a SymbolBlock.
+SYMBOL_BLOCK: dict[str, Callable[..., Call]] = {}
 
 
 def _random(*shape: int) -> np.ndarray:
@@ -277,6 +279,45 @@ def _multibox(mx) -> Call:
     scores = mx.nd.array(scores / scores.sum(axis=1, keepdims=True))
     offsets, anchors = mx.nd.array(random.randn(1, 8732 * 4) * 0.1), mx.nd.array(_boxes(8732, 1, 0.3)[None])
     return _done(lambda: mx.nd.contrib.MultiBoxDetection(scores, offsets, anchors, nms_topk=400))
+
+
+# Blocks. The building of one takes its parameters' first values and no call.
+
+
+@_row(ROWS, "hybrid_block")
+def _hybrid_block(mx) -> Call:
+    net = mx.gluon.nn.Activation("relu")
+    net.hybridize()
+    return _called(mx, net)
+
+
+@_row(SYMBOL_BLOCK, "hybrid_block")
+def _symbol_block(mx) -> Call:
+    x = mx.sym.var("data")
+    return _called(mx, mx.gluon.SymbolBlock(mx.sym.Activation(x, act_type="relu"), x))
+
+
+def _called(mx, net) -> Call:
+    x = mx.nd.array(_random(4))
+    return _done(lambda: net(x))
+
+
+@_row(ROWS, "build_resnet50_v1")
+def _build(mx) -> Call:
+    def build() -> None:
+        net = mx.gluon.model_zoo.vision.resnet50_v1()
+        net.initialize()
+        net.hybridize()
+
+    return build
+
+
+@_row(ROWS, "plain_resnet18_v1")
+def _plain(mx) -> Call:
+    net = mx.gluon.model_zoo.vision.resnet18_v1()
+    net.initialize()
+    x = mx.nd.array(_random(1, 3, 224, 224))
+    return _done(lambda: net(x))
 
 
 @_row(ROWS, "proposal")

@@ -6,11 +6,12 @@
 mod structured;
 
 use libfuzzer_sys::{arbitrary::Unstructured, fuzz_target};
+use mxrt_fuzz::below;
 use structured::{Choices, graphs};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = Unstructured::new(bytes);
-    let mut decide = |bound: usize| bytes.int_in_range(0..=bound - 1).unwrap_or(0);
+    let mut decide = |bound: usize| below(&mut bytes, bound);
     let choices = &mut Choices(&mut decide);
     let text = graphs::text(choices);
     graphs::use_text(choices, &text);

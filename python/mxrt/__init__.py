@@ -40,6 +40,7 @@ from . import module as mod
 from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym
+from ._embedding import get_include, get_library
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, sim
@@ -103,6 +104,8 @@ __all__ = [
     "error",
     "errors",
     "executor",
+    "get_include",
+    "get_library",
     "gluon",
     "gpu",
     "image",

@@ -14,15 +14,14 @@ from .context import Context
 if TYPE_CHECKING:
     from .symbol import Symbol
 
-__all__ = ["groups_of_contexts", "places"]
+__all__ = ["groups_of_contexts", "places", "refuse_other_devices"]
 
 
-def places(symbol: Symbol, ctx: Context, group2ctx: Any) -> dict[str, Context]:
+def places(symbol: Symbol, group2ctx: Any) -> dict[str, Context]:
     """The contexts of the nodes that belong to a group, by the names of the nodes.
 
     Parameters
     ----------
-    ctx : where the symbol is bound
     group2ctx : contexts by the names of groups; None or an empty dictionary is no grouping
 
     Raises
@@ -30,7 +29,6 @@ def places(symbol: Symbol, ctx: Context, group2ctx: Any) -> dict[str, Context]:
     MXNetTypeError : not a dictionary of contexts
     MXNetValueError (a ValueError) : a group of the graph that has no context
     MXNetDeviceError : a context whose device is absent
-    MXNetNotImplementedError : a context on another device than `ctx`
     """
     if not group2ctx:
         return {}
@@ -48,23 +46,28 @@ def places(symbol: Symbol, ctx: Context, group2ctx: Any) -> dict[str, Context]:
                 f"{', '.join(group2ctx)}"
             )
     for group in dict.fromkeys(of_nodes.values()):
-        _check(group, group2ctx[group], ctx)
+        _check(group, group2ctx[group])
     return {name: group2ctx[group] for name, group in of_nodes.items()}
 
 
-def _check(group: str, context: Context, ctx: Context) -> None:
-    if context._is_host() and ctx._is_host():
-        return
+def _check(group: str, context: Context) -> None:
     if not context._is_host():
         try:
             _mxrt.device_stats(context._device)
         except MXNetDeviceError as error:
             raise MXNetDeviceError(f"group2ctx: group '{group}': {error}") from None
-    if context != ctx:
-        raise MXNetNotImplementedError(
-            f"group2ctx: group '{group}' is on {context} and the graph is bound to {ctx}. One graph runs on one "
-            "device: bind it there without group2ctx, or divide the graph"
-        )
+
+
+def refuse_other_devices(placed: Mapping[str, Context], ctx: Context) -> None:
+    """MXNetNotImplementedError for a node on another device than `ctx`: a Module runs its graph on
+    one device.
+    """
+    for name, context in placed.items():
+        if context != ctx and not (context._is_host() and ctx._is_host()):
+            raise MXNetNotImplementedError(
+                f"Module.bind: group2ctxs: node '{name}' is on {context} and the module on {ctx}. A module runs on one "
+                "device; Symbol.bind and Symbol.simple_bind divide the graph"
+            )
 
 
 def groups_of_contexts(group2ctxs: Any, count: int) -> list[Any]:

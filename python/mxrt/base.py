@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import numbers
 import os
 import re
@@ -17,6 +18,7 @@ __all__ = [
     "MXNetDataError",
     "MXNetDeviceError",
     "MXNetError",
+    "MXNetFileNotFoundError",
     "MXNetIndexError",
     "MXNetKeyError",
     "MXNetMemoryError",
@@ -187,6 +189,16 @@ class MXNetDataError(MXNetError, ValueError):
     """A file or its content cannot be used."""
 
     kind = "data"
+
+
+class MXNetFileNotFoundError(MXNetDataError, FileNotFoundError):
+    """A file, or the folder it is in, is not there.
+
+    It is an ``OSError`` too, whose ``errno`` is ``ENOENT``.
+    """
+
+    kind = "file_not_found"
+    errno = errno.ENOENT
 
 
 class MXNetDeviceError(MXNetError):

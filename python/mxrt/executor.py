@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _mxrt
+from ._divided import BoundDivided, Divided, device_of
 from ._groups import places
 from ._locks import fork_safe_lock
 from ._watch import Watch
@@ -54,7 +55,8 @@ class Executor:
     ) -> None:
         self._symbol = symbol
         self._ctx = ctx
-        # Contexts of the nodes that group2ctx places; their arrays are copied for a call.
+        # Contexts of the nodes that group2ctx places. Where these are one device, arrays are copied
+        # to `ctx` for a call; otherwise the graph is divided.
         self._groups = groups or {}
         self.arg_dict = args
         self.aux_dict = aux
@@ -65,9 +67,11 @@ class Executor:
         self._watch: Watch | None = None
         self._names = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
-        self._op = CachedOp(symbol)
+        devices = {device_of(context) for context in self._groups.values()}
+        self._divided = not devices <= {device_of(ctx)}
+        self._op = Divided(symbol, ctx, self._groups) if self._divided else CachedOp(symbol)
         # The arrays that the last call held, and the graph with them.
-        self._bound: tuple[list[NDArray | None], _mxrt.BoundOp] | None = None
+        self._bound: tuple[list[NDArray | None], _mxrt.BoundOp | BoundDivided] | None = None
         self._outputs: list[NDArray] | None = None
         # What `outputs` was before the first forward; programs may have kept these arrays.
         self._early: list[NDArray] | None = None
@@ -165,7 +169,8 @@ class Executor:
         """
         watch = self._watch
         if watch is not None:
-            watch.run({**self.arg_dict, **self.aux_dict})
+            arrays = {**self.arg_dict, **self.aux_dict}
+            watch.run({name: array.as_in_context(self._ctx) for name, array in arrays.items()})
 
     def _refuse_training(self) -> None:
         """TrainingNotSupportedError if an operator computes something else while training."""
@@ -175,7 +180,7 @@ class Executor:
             listed = ", ".join(self._differing[:5])
             raise no_training(f"Executor.forward(is_train=True) with operators that differ in training ({listed})")
 
-    def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp:
+    def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp | BoundDivided:
         """The graph with the arrays that are not given."""
         arrays = [None if name in given else self._here(self._held(name)) for name in self._names]
         last = self._bound
@@ -186,8 +191,8 @@ class Executor:
         return bound
 
     def _here(self, array: NDArray) -> NDArray:
-        """An array that group2ctx may have put on another context."""
-        return array.as_in_context(self._ctx) if self._groups else array
+        """An array that group2ctx may have put on another context of the same device."""
+        return array.as_in_context(self._ctx) if self._groups and not self._divided else array
 
     def _held(self, name: str) -> NDArray:
         return self.arg_dict[name] if name in self.arg_dict else self.aux_dict[name]
@@ -343,7 +348,7 @@ def bind(
         raise TypeError("Context type error")
     arguments = _by_name(args, symbol.list_arguments(), "args")
     states = _by_name(aux_states or {}, symbol.list_auxiliary_states(), "aux_states")
-    groups = places(symbol, ctx, group2ctx)
+    groups = places(symbol, group2ctx)
     return Executor(symbol, ctx, arguments, states, _gradients(args_grad, list(arguments)), groups)
 
 
@@ -362,7 +367,7 @@ def simple_bind(
     """An executor over new arrays, on the contexts of their groups. Of the keywords those are
     shapes that are tuples or lists, and the others are ignored, as in MXNet.
     """
-    groups = places(symbol, ctx, group2ctx)
+    groups = places(symbol, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
     arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _mxrt
-from .base import MXNetNotImplementedError
+from ._embedding import get_include
 
 __all__ = ["find_include_path", "find_lib_path"]
 
@@ -17,5 +17,5 @@ def find_lib_path(prefix: str = "libmxnet") -> list[str]:
 
 
 def find_include_path() -> str:
-    """Refused: the package has no C++ headers."""
-    raise MXNetNotImplementedError("find_include_path: the C++ headers of MXNet are not part of mxrt")
+    """The folder of the headers: those of MXNet's C interface, and mxrt's own."""
+    return get_include()

@@ -19,23 +19,28 @@ class Feature(NamedTuple):
         return f"{'✔' if self.enabled else '✖'} {self.name}"
 
 
-# What MXNet asks for and this build does not have, under MXNet's names.
-_ABSENT = (
-    *("CUDA", "CUDNN", "NCCL", "CUDA_RTC", "TENSORRT", "OPENMP", "JEMALLOC", "BLAS_OPEN", "BLAS_ATLAS", "BLAS_MKL"),
-    *("BLAS_APPLE", "LAPACK", "MKLDNN", "OPENCV", "CAFFE", "DIST_KVSTORE", "CXX14", "INT64_TENSOR_SIZE", "DEBUG"),
-    "TVM_OP",
+# All that MXNet tells, in its order.
+_MXNET = (
+    *("CUDA", "CUDNN", "NCCL", "CUDA_RTC", "TENSORRT", "CPU_SSE", "CPU_SSE2", "CPU_SSE3", "CPU_SSE4_1", "CPU_SSE4_2"),
+    *("CPU_SSE4A", "CPU_AVX", "CPU_AVX2", "OPENMP", "SSE", "F16C", "JEMALLOC", "BLAS_OPEN", "BLAS_ATLAS", "BLAS_MKL"),
+    *("BLAS_APPLE", "LAPACK", "MKLDNN", "OPENCV", "CAFFE", "PROFILER", "DIST_KVSTORE", "CXX14", "INT64_TENSOR_SIZE"),
+    *("SIGNAL_HANDLER", "DEBUG", "TVM_OP"),
 )
+# What this build has whatever the CPU is. Most others name libraries, which it does without.
+_PRESENT = {"PROFILER", "SIGNAL_HANDLER", "INT64_TENSOR_SIZE"}
 
 
 def feature_list() -> list[Feature]:
-    """All features MXNet asks for, and the CPU's."""
-    found = [Feature(name.upper().replace(".", "_"), True) for name in info()["cpu_features"]]
-    return [
-        *found,
-        Feature("SIGNAL_HANDLER", True),
-        Feature("PROFILER", True),
-        *(Feature(name, False) for name in _ABSENT),
-    ]
+    """The features that MXNet tells, then what else the CPU has, as ``CPU_`` and a name.
+
+    MXNet tells which instructions of the CPU it was compiled for; mxrt, which this CPU has and
+    mxrt therefore may use.
+    """
+    cpu = [f"CPU_{name.upper().replace('.', '_')}" for name in info()["cpu_features"]]
+    # MXNet has two of them without the prefix.
+    there = {*_PRESENT, *cpu, *(name for name in ("SSE", "F16C") if f"CPU_{name}" in cpu)}
+    others = [Feature(name, True) for name in cpu if name not in _MXNET]
+    return [*(Feature(name, name in there) for name in _MXNET), *others]
 
 
 class Features(dict[str, Feature]):

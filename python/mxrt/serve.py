@@ -49,6 +49,9 @@ class Model:
     dtypes : types of inputs by name, where they are not those that the graph asks for
     version : a number that requests may name
     precision : as in ``hybridize``: "default", "exact" or "bf16"
+    batch : whether requests that wait while the model computes are joined into one call: "off";
+        "auto", where the model's estimates say that it is worth it; or the rows of the largest
+        batch. The last bits of an answer may then depend on how many rows were joined
     """
 
     path: str | os.PathLike[str]
@@ -57,6 +60,7 @@ class Model:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     version: str = "1"
     precision: str = "default"
+    batch: str | int = "off"
 
 
 class Server:
@@ -293,7 +297,16 @@ def _given(name: str, model: Model) -> tuple[Any, ...]:
     name = name or symbol.name.removesuffix(".json").removesuffix("-symbol")
     shapes = [(key, [int(extent) for extent in shape]) for key, shape in model.shapes.items()]
     flags = [] if model.precision == "default" else [("precision", model.precision)]
-    return name, model.version, symbol, params, shapes, list(model.dtypes.items()), flags
+    return name, model.version, symbol, params, shapes, list(model.dtypes.items()), flags, _rows(model.batch)
+
+
+def _rows(batch: str | int) -> int | None:
+    """Rows of a batch as the server takes them: 0 for none, None where the model decides."""
+    if batch in ("off", "auto"):
+        return 0 if batch == "off" else None
+    if isinstance(batch, int) and not isinstance(batch, bool) and batch >= 2:
+        return batch
+    raise MXNetValueError(f'batch is {batch!r}; expected "off", "auto" or the rows of the largest batch, 2 or more')
 
 
 # ---- the command -------------------------------------------------------------------------------
@@ -327,6 +340,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="type of an input, such as uint8, where it is not the one that the graph asks for",
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="[NAME=]off|auto|ROWS",
+        action="append",
+        default=[],
+        help="whether requests that wait are joined into one call, of at most so many rows (default off)",
     )
     _serve_places.add_arguments(parser)
     parser.add_argument(
@@ -413,6 +433,10 @@ def _from_arguments(args: argparse.Namespace) -> dict[str, Model]:
         if not equals:
             raise UsageError(f"--dtype {text}: expected INPUT=TYPE, such as data=uint8")
         _model_of(models, name, "--dtype", text)["dtypes"][given] = dtype
+    for text in args.batch:
+        name, equals, batch = text.rpartition("=")
+        choice: str | int = int(batch) if batch.isdecimal() else batch
+        _model_of(models, name if equals else "", "--batch", text)["batch"] = choice
     return {name: _with_lone_input(Model(**model)) for name, model in models.items()}
 
 
@@ -457,7 +481,7 @@ def _with_lone_input(model: Model) -> Model:
     if len(names) != 1:
         raise UsageError(f"--shape: say which of the inputs {', '.join(names)} is meant: INPUT=N,C,H,W")
     shapes = {name or names[0]: shape for name, shape in model.shapes.items()}
-    return Model(model.path, model.params, shapes, model.dtypes, model.version, model.precision)
+    return Model(model.path, model.params, shapes, model.dtypes, model.version, model.precision, model.batch)
 
 
 def _line(model: dict[str, Any], places: _serve_places.Places) -> str:

@@ -54,3 +54,22 @@ fn each_header_compiles_alone() {
         assert!(output.status.success(), "{header}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// The code of a page between fences of a language.
+fn blocks(page: &str, language: &str) -> String {
+    let text = std::fs::read_to_string(repository().join(page)).expect("a page");
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_code_of_the_first_page_compiles() {
+    let directory = Directory::new("cpp-readme");
+    for (language, compile) in [("c", common::compile as fn(&_, &_)), ("cpp", compile_cpp)] {
+        let source = directory.0.join(format!("readme.{language}"));
+        let code = blocks("README.md", language);
+        assert!(code.contains("answer("), "README.md has no code in {language}");
+        std::fs::write(&source, code + "int main(void) { return 0; }\n").expect("a file");
+        compile(&source, &directory.0.join(language));
+    }
+}

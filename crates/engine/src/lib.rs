@@ -86,7 +86,7 @@ pub use locks::{ForkSafeGuard, ForkSafeMutex, ForkSafeRwLock};
 pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
 pub use origin::{PushSite, RequestScope};
 pub use parts::{PartStatus, Resume};
-pub use sched::set_give_back_after;
+pub use sched::{holds_core, set_give_back_after};
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpSpec};
 pub use var::{Var, live_vars};

@@ -16,10 +16,14 @@ use crate::sync::{Mutex, MutexGuard, pause, yield_now};
 use crate::team::Team;
 use crate::tokens::Tokens;
 use crossbeam_utils::CachePadded;
+use guests::Guests;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+mod guests;
 mod inline_wait;
+
+pub use guests::holds_core;
 
 /// How long a worker looks for work before it sleeps: about a microsecond of pauses, then a few
 /// yields. Together with "at most one searches" an idle engine burns nothing.
@@ -51,6 +55,8 @@ pub(crate) struct Sched {
     /// has seen the op queued before (all of these are SeqCst except the store, which happens
     /// before the worker's look by the lock).
     queued: CachePadded<AtomicUsize>,
+    /// Number of guests that wait for a core; changed under the lock. Used as `queued` is.
+    guests: AtomicUsize,
     pub team: Team,
     wakes: AtomicUsize,
     /// Jobs that workers have taken; changed under the lock.
@@ -72,6 +78,7 @@ pub(crate) struct SchedState {
     /// Tokens whose holder has opened its run to helpers.
     pub open_runs: Vec<usize>,
     pub reserved: ReservedCores,
+    guests: Guests,
 }
 
 /// What the wake rule decided; carried out after the lock is released.
@@ -127,8 +134,10 @@ impl Sched {
                 alive: 0,
                 open_runs: Vec::with_capacity(cores),
                 reserved: ReservedCores::default(),
+                guests: Guests::default(),
             })),
             queued: CachePadded::new(AtomicUsize::new(0)),
+            guests: AtomicUsize::new(0),
             team: Team::new(cores),
             wakes: AtomicUsize::new(0),
             jobs: AtomicUsize::new(0),
@@ -183,6 +192,7 @@ impl Sched {
     /// forked child.
     pub fn kick(&self, engine: &'static Engine) {
         let mut state = self.lock();
+        self.seat_guests(&mut state, &mut None);
         let wake = self.wake_rule(&mut state);
         drop(state);
         self.carry_out(engine, wake);
@@ -192,7 +202,7 @@ impl Sched {
     pub fn give_back(&self, engine: &'static Engine, token: usize) {
         self.tokens.put(token);
         // A worker that found no token went to sleep although something was queued.
-        if !self.queue_is_empty() {
+        if !self.queue_is_empty() || self.has_guests() {
             self.kick(engine);
         }
     }
@@ -272,6 +282,7 @@ impl Sched {
     /// Takes an op off the queue, or finds a run to help; both need a token, which is taken here if
     /// there is none yet.
     fn next_job(&self, state: &mut SchedState, token: &mut Option<usize>) -> Option<WorkerJob> {
+        self.seat_guests(state, token);
         if state.queues.len() > 0 {
             *token = token.or_else(|| self.tokens.take());
             (*token)?;
@@ -282,6 +293,8 @@ impl Sched {
             }
             let op = state.queues.pop();
             state.reserved.release_one();
+            state.guests.give_turn();
+            self.seat_guests(state, &mut None);
             self.queued.store(state.queues.len(), Ordering::Release);
             self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             return op.map(WorkerJob::Run);
@@ -352,6 +365,7 @@ impl Sched {
         state.searching = 0;
         state.woken = None;
         state.alive = 0;
+        self.forget_guests(&mut state);
         state.open_runs.retain(|&run| Some(run) == own);
         self.team.forget_helpers();
         self.tokens.reset(own);
@@ -471,7 +485,7 @@ impl Engine {
             // SAFETY: as above.
             WorkerJob::Late(ops) => unsafe { self.complete_unrun(slot, ops) },
             WorkerJob::Help(run) => {
-                self.sched.team.help(slot, run, token, || !self.sched.queue_is_empty());
+                self.sched.team.help(slot, run, token, || !self.sched.queue_is_empty() || self.sched.has_guests());
                 self.sched.team.leave(run, token);
             }
         }
@@ -516,6 +530,7 @@ impl Engine {
         }
         if let Some(token) = token {
             self.sched.tokens.put(token);
+            self.sched.seat_guests(&mut self.sched.lock(), &mut None);
         }
         slot.exit();
     }

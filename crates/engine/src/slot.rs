@@ -223,6 +223,11 @@ impl Slot {
         }
     }
 
+    /// The engine and the token that this thread computes with; null without one.
+    pub fn held(&self) -> (*const Engine, usize) {
+        self.held.get()
+    }
+
     /// The token of `engine` this thread computes with.
     #[inline]
     pub fn token(&self, engine: &Engine) -> Option<usize> {

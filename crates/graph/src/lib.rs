@@ -33,7 +33,7 @@ pub use ir::{Graph, GraphInput, GraphNode, Types, Value, ValueMap, infer};
 pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
 pub use run::{
-    BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite, Reshaping,
-    Watch, WatchCallback, invoke_custom, settle,
+    BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite,
+    JoinedRows, Reshaping, Watch, WatchCallback, invoke_custom, settle,
 };
 pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol};

@@ -5,7 +5,8 @@ mod common;
 use common::compare::{array, engine, values};
 use common::*;
 use mxrt_engine::{FailureKind, OpError, WaitError};
-use mxrt_graph::{CachedOp, CachedOpFlags, GraphError, Symbol};
+use mxrt_graph::passes::PassChoice;
+use mxrt_graph::{BuildOptions, CachedOp, CachedOpFlags, GraphError, Symbol};
 use mxrt_ops::RandomState;
 use mxrt_tensor::{NDArray, PartialShape, Shape};
 use std::sync::Arc;
@@ -324,6 +325,53 @@ fn a_failure_names_the_inner_node_and_the_iteration() {
     assert!(failure.message().contains("(in iteration 2 of _foreach 'picking')"), "{}", failure.message());
     assert_eq!(failure.kind(), FailureKind::Index);
     assert_eq!(call(&op, &[&floats(&[1, 1, 1], [2.0]), &w]), [[3.0]], "the next call is not concerned");
+}
+
+/// `row * relu(w)[0] + relu(w)[at]` for every row, where `w` and `at` are captured.
+fn with_captured() -> Symbol {
+    let positive = apply("relu", "positive", &[], &[&var("w")]);
+    let picked = apply("gather_nd", "fetch", &[], &[&positive, &var("at")]);
+    let first = apply("slice", "first", &[("begin", "(0,)"), ("end", "(1,)")], &[&positive]);
+    let scaled = apply("broadcast_mul", "scaled", &[], &[&var("row"), &first]);
+    let sum = apply("broadcast_add", "sum", &[], &[&scaled, &picked]);
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[]"),
+        ("remain_locs", "[1, 2]"),
+        ("num_outputs", "1"),
+        ("num_out_data", "1"),
+    ];
+    node("_foreach", "scaling", &attrs, &[&var("data"), &var("w"), &var("at")], &[sum])
+}
+
+#[test]
+fn what_depends_on_captured_values_alone_is_computed_before_the_first_iteration() {
+    let arrays = [counted(&[5, 3]), floats(&[4], [2.0, -1.0, 5.0, 0.5]), floats(&[1, 1], [2.0])];
+    let inputs: Vec<&NDArray> = arrays.iter().collect();
+    let want: Vec<f32> = values(&arrays[0]).iter().map(|x| x * 2.0 + 5.0).collect();
+    let op = compile(&with_captured());
+    assert_eq!(call(&op, &inputs)[0], want);
+    let types: Vec<_> = arrays.iter().map(|a| a.tensor_type()).collect();
+    let text = op.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
+    assert!(text.contains("5 rows of 2 steps, 0 constants, 3 before them"), "{text}");
+    let passes = PassChoice::parse("-hoist").expect("it is known");
+    let options = BuildOptions { passes, ..BuildOptions::default() };
+    let without = CachedOp::compile(engine(), &with_captured(), &CachedOpFlags::default(), options);
+    let without = without.unwrap_or_else(|e| panic!("{}", e.message));
+    assert_eq!(call(&without, &inputs)[0], want);
+    let text = without.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
+    assert!(!text.contains("before them"), "{text}");
+}
+
+#[test]
+fn a_loop_without_iterations_computes_nothing_and_else_the_first_one_fails() {
+    let op = compile(&with_captured());
+    let (w, no_such) = (counted(&[4]), floats(&[1, 1], [9.0]));
+    assert_eq!(call(&op, &[&floats(&[0, 3], []), &w, &no_such]), [Vec::<f32>::new()]);
+    let bad = op.call(&[&counted(&[2, 3]), &w, &no_such]).unwrap_or_else(|e| panic!("{}", e.message));
+    let Err(WaitError::Failed(failure)) = bad[0].wait_to_read() else { panic!("index 9 does not exist") };
+    assert_eq!(failure.node(), Some("fetch"));
+    assert!(failure.message().contains("(in iteration 0 of _foreach 'scaling')"), "{}", failure.message());
 }
 
 /// A loop that adds a random number to each row.

@@ -5,9 +5,10 @@ mod common;
 use common::compare::{array_of, conv, inputs, norm, relu, values};
 use common::{apply, var};
 use mxrt_engine::{Config, Cost, Engine, FailureKind, WaitError};
-use mxrt_graph::{BuildOptions, CachedOp, CachedOpFlags, Symbol};
+use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Symbol};
 use mxrt_ops::KernelOptions;
 use mxrt_tensor::{Launch, NDArray, Shape, launch};
+use std::time::Duration;
 
 /// An engine whose memory belongs to the test.
 fn new_engine() -> &'static Engine {
@@ -187,4 +188,35 @@ fn long_and_branching_expressions_of_constants_take_no_stack_and_linear_time() {
         let out = op.call(&[&data, &weight]).expect("the call is accepted");
         assert_eq!(values(&out[0]), [2.5, -1.0]);
     }
+}
+
+/// Fewest bytes in use for a while after a call of a model that is bound to a weight of 256 x 256.
+fn in_use_with_bound_weight(engine: &'static Engine, symbol: &Symbol) -> usize {
+    let flags = CachedOpFlags::parse([("data_indices", "(0,)"), ("param_indices", "(1,)")]).expect("they parse");
+    let op = CachedOp::new(engine, symbol, &flags).expect("the symbol compiles");
+    let before = in_use(engine);
+    let weight = array_of(engine, &Shape::new(&[256, 256]), (0..256 * 256).map(|i| (i % 251) as f32 / 64.0));
+    let bound = BoundOp::new(op.into(), &[None, Some(&weight)]).expect("it binds");
+    let x = array_of(engine, &Shape::new(&[1, 256]), (0..256).map(|i| i as f32 / 16.0));
+    // A second call would restore what the first one released.
+    bound.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
+    // What releases is pushed by an op that nobody waits for.
+    let looks = (0..50).map(|_| {
+        std::thread::sleep(Duration::from_millis(4));
+        in_use(engine) - before
+    });
+    looks.min().expect("it looked")
+}
+
+#[test]
+fn raw_weights_stay_while_a_step_reads_them_beside_their_packing() {
+    let (data, weight) = (var("data"), var("weight"));
+    let attrs = [("num_hidden", "256"), ("no_bias", "True")];
+    let dense = apply("FullyConnected", "dense", &attrs, &[&data, &weight]);
+    let product = apply("broadcast_mul", "product", &[], &[&data, &weight]);
+    let raw = 256 * 256 * size_of::<f32>();
+    let alone = in_use_with_bound_weight(new_engine(), &dense);
+    assert!((raw..raw + raw / 2).contains(&alone), "the packing alone: {alone} bytes, {raw} of a weight");
+    let both = in_use_with_bound_weight(new_engine(), &Symbol::group(&[dense, product]));
+    assert!(both >= 2 * raw, "the packing and what a step reads: {both} bytes, {raw} of a weight");
 }

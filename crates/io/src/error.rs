@@ -8,14 +8,14 @@ use std::io;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// It could not be opened.
-    #[error("Open \"{path}\": {reason}. {advice}")]
+    #[error("Open \"{path}\": {reason}. {}", advice(*.kind))]
     Open {
         /// the file
         path: String,
         /// the system's words
         reason: String,
-        /// how to go on
-        advice: &'static str,
+        /// what sort of refusal it is
+        kind: io::ErrorKind,
     },
     /// It could not be read or written.
     #[error("{doing} '{path}' failed: {reason}")]
@@ -65,7 +65,15 @@ pub enum DataError {
 
 impl FileError {
     pub(crate) fn open(path: &str, error: &io::Error) -> FileError {
-        FileError::Open { path: path.to_owned(), reason: reason(error), advice: advice(error) }
+        FileError::Open { path: path.to_owned(), reason: reason(error), kind: error.kind() }
+    }
+
+    /// What sort of failure it is: a file, or its folder, that is not there is one of its own.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self {
+            FileError::Open { kind: io::ErrorKind::NotFound, .. } => FailureKind::FileNotFound,
+            _ => FailureKind::Data,
+        }
     }
 
     pub(crate) fn io(doing: &'static str, path: &str, error: &io::Error) -> FileError {
@@ -74,8 +82,8 @@ impl FileError {
 }
 
 /// How to go on when a file cannot be opened.
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
+fn advice(kind: io::ErrorKind) -> &'static str {
+    match kind {
         io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",
         io::ErrorKind::PermissionDenied => "Check the permissions of the file and of the directories above it",
         io::ErrorKind::IsADirectory => "Name a file in that directory instead",
@@ -95,6 +103,8 @@ fn reason(error: &io::Error) -> String {
 impl From<DataError> for OpError {
     fn from(error: DataError) -> OpError {
         let kind = match &error {
+            DataError::File(error) => error.failure_kind(),
+            DataError::NoFiles(_) => FailureKind::FileNotFound,
             DataError::Argument(_) => FailureKind::Value,
             DataError::Unsupported(_) => FailureKind::NotImplemented,
             DataError::Memory(_) => FailureKind::Memory,

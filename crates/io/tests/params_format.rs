@@ -261,10 +261,16 @@ fn a_view_saves_only_its_own_elements() {
 #[test]
 fn missing_files_and_directories_are_named_with_advice() {
     let directory = Directory::new();
-    let missing = load(engine(), directory.path("none.params"), NpShape::Off).expect_err("an error").to_string();
-    assert!(missing.contains("none.params\": No such file or directory. Check the path"), "{missing}");
-    let folder = load(engine(), &directory, NpShape::Off).expect_err("an error").to_string();
-    assert!(folder.contains("Is a directory"), "{folder}");
+    let missing = OpError::from(load(engine(), directory.path("none.params"), NpShape::Off).expect_err("an error"));
+    assert_eq!(missing.kind, FailureKind::FileNotFound);
+    assert!(
+        missing.message.contains("none.params\": No such file or directory. Check the path"),
+        "{}",
+        missing.message
+    );
+    let folder = OpError::from(load(engine(), &directory, NpShape::Off).expect_err("an error"));
+    assert_eq!(folder.kind, FailureKind::Data);
+    assert!(folder.message.contains("Is a directory"), "{}", folder.message);
     let empty = load(engine(), directory.file("empty", b""), NpShape::Off).expect_err("an error").to_string();
     assert!(empty.contains("empty' is truncated"), "{empty}");
     let one = Params::List(vec![floats(&[1], &[1.0])]);

@@ -72,3 +72,13 @@ fn symbol_files_give_results_or_errors() {
     let all = refused + loaded + computed;
     assert!(all < 1000 || (computed >= all / 4 && refused >= all / 20), "{outcomes:?}");
 }
+
+#[test]
+fn choices_that_are_all_alike_come_to_an_end() {
+    for choice in [0, usize::MAX] {
+        let mut decide = |bound: usize| choice.min(bound - 1);
+        let choices = &mut Choices(&mut decide);
+        let text = graphs::text(choices);
+        graphs::use_text(choices, &text);
+    }
+}

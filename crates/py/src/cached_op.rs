@@ -39,7 +39,7 @@ fn run<'py>(
     let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let runtime = runtime::runtime()?;
-    let _site = runtime.push_site(py)?;
+    let _site = runtime::push_site(py)?;
     if op.op().is_late() && outputs.is_none() {
         return run_late(py, op, &inputs, &options);
     }

@@ -2,35 +2,22 @@
 
 use crate::ndarray::NDArrayBase;
 use crate::{errors, runtime};
+use mxrt::Process;
 use mxrt_engine::{EngineKind, FailureKind};
 use pyo3::prelude::*;
-use std::sync::Mutex;
-
-/// The kind a program asked for before the engine was started.
-static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
-
-pub(crate) fn chosen_kind() -> Option<EngineKind> {
-    *KIND.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// Chooses the kind of engine, before anything uses it.
 #[pyfunction]
 pub(crate) fn set_engine_type(name: &str) -> PyResult<()> {
     let kind: EngineKind = name.parse().map_err(|e| errors::plain(FailureKind::Value, &format!("set_type: {e}")))?;
-    match runtime::started() {
-        Some(engine) if engine.kind() != kind => {
-            let text = format!(
-                "set_type: the engine runs already, as {}; call this before the first array is \
-                 made, or set MXNET_ENGINE_TYPE={kind}",
-                engine.kind()
-            );
-            Err(errors::plain(FailureKind::Value, &text))
-        }
-        _ => {
-            *KIND.lock().unwrap_or_else(|e| e.into_inner()) = Some(kind);
-            Ok(())
-        }
-    }
+    Process::choose_engine(kind).map_err(|engine| {
+        let text = format!(
+            "set_type: the engine runs already, as {}; call this before the first array is \
+             made, or set MXNET_ENGINE_TYPE={kind}",
+            engine.kind()
+        );
+        errors::plain(FailureKind::Value, &text)
+    })
 }
 
 /// Sets how many small operators of this thread are joined; returns the number before.

@@ -337,7 +337,7 @@ pub(crate) fn invoke_custom<'py>(
     let arrays = arrays.collect::<PyResult<_>>()?;
     let outputs = out_arrays(out)?;
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
-    let _site = runtime.push_site(py)?;
+    let _site = runtime::push_site(py)?;
     let made = py.detach(|| {
         let def = find("Custom")?;
         mxrt_graph::invoke_custom(runtime.engine, def, attrs, arrays, outputs.as_deref(), runtime.plans)

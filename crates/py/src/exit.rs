@@ -10,7 +10,7 @@
 //! unwound through Rust's frames, which must not be: [`PythonCall`] counts those, and the hook
 //! waits for them.
 
-use crate::runtime;
+use mxrt::Process;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -87,7 +87,7 @@ impl Drop for ExitHook {
                 py.detach(|| std::thread::sleep(Duration::from_micros(100)));
             }
         });
-        if let Some(engine) = runtime::started() {
+        if let Some(engine) = Process::started() {
             engine.close();
         }
     }

@@ -29,13 +29,10 @@ mod symbol;
 mod testing;
 mod tune;
 
-use mxrt_engine::reserve::ReservingAllocator;
+// The module exports the C interface too, so that extensions in C and C++ share its engine. The
+// allocator, which keeps a reserve for small pieces, is the one of that crate.
+use mxrt_capi as _;
 use pyo3::prelude::*;
-use std::alloc::System;
-
-/// Small allocations come from a reserve where the system refuses memory.
-#[global_allocator]
-static ALLOCATOR: ReservingAllocator = ReservingAllocator(System);
 
 #[pymodule(gil_used = false)]
 mod _mxrt {

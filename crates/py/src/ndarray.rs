@@ -323,7 +323,7 @@ pub(crate) fn copy_region(
     source: &NDArrayBase,
     from_: (usize, Axes),
 ) -> PyResult<()> {
-    let _site = runtime::runtime()?.push_site(py)?;
+    let _site = runtime::push_site(py)?;
     index::copy_region(target.array(py)?, region(into.0, into.1), source.array(py)?, region(from_.0, from_.1))
         .map_err(|e| errors::from_op(py, &e))
 }
@@ -346,7 +346,7 @@ pub(crate) fn gather<'py>(
     source: &NDArrayBase,
     at: &Bound<'py, PyUntypedArray>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let _site = runtime::runtime()?.push_site(py)?;
+    let _site = runtime::push_site(py)?;
     let shape = Shape::new(at.shape());
     let made = index::gather(source.array(py)?, positions(at)?, shape).map_err(|e| errors::from_op(py, &e))?;
     wrap(py, made)
@@ -360,6 +360,6 @@ pub(crate) fn scatter(
     at: &Bound<'_, PyUntypedArray>,
     source: &NDArrayBase,
 ) -> PyResult<()> {
-    let _site = runtime::runtime()?.push_site(py)?;
+    let _site = runtime::push_site(py)?;
     index::scatter(target.array(py)?, positions(at)?, source.array(py)?).map_err(|e| errors::from_op(py, &e))
 }

@@ -1,8 +1,9 @@
 //! Operators: what is known about them, and calling one.
 
 use crate::ndarray::{NDArrayBase, wrap, wrap_late};
-use crate::runtime::{self, Runtime};
+use crate::runtime;
 use crate::{convert, errors};
+use mxrt::Process;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
 use mxrt_tensor::{Context, LateArray, NDArray};
@@ -162,7 +163,7 @@ pub(crate) fn late_results(py: Python<'_>, made: SmallVec<[LateArray; 2]>) -> Py
 
 /// A call of an operator that was looked up.
 pub(crate) struct Call<'a> {
-    pub(crate) runtime: &'static Runtime,
+    pub(crate) runtime: &'static Process,
     pub(crate) def: &'static OpDef,
     pub(crate) given: CallAttrs<'a>,
     /// where the result lives when there is no input to tell
@@ -178,7 +179,7 @@ impl Call<'_> {
         outputs: Option<&[&NDArray]>,
     ) -> PyResult<SmallVec<[NDArray; 2]>> {
         let runtime = self.runtime;
-        let _site = runtime.push_site(py)?;
+        let _site = runtime::push_site(py)?;
         let (engine, random) = (runtime.engine, &*runtime.random);
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
         let push = || mxrt_ops::invoke_cached(&call, &runtime.bound, self.def, self.given, inputs, outputs);
@@ -195,7 +196,7 @@ impl Call<'_> {
     /// The same for an operator whose results have shapes that follow from contents.
     fn push_late(&self, py: Python<'_>, inputs: &[&NDArray]) -> PyResult<SmallVec<[LateArray; 2]>> {
         let runtime = self.runtime;
-        let _site = runtime.push_site(py)?;
+        let _site = runtime::push_site(py)?;
         let (engine, random) = (runtime.engine, &*runtime.random);
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
         let push = || mxrt_ops::invoke_late(&call, self.def, self.given, inputs);

@@ -1,77 +1,35 @@
 //! The process-wide engine, and waiting for it from Python threads.
 
+use crate::errors;
 use crate::exit::PythonCall;
-use crate::{control, errors};
-use mxrt::{BuildOptions, PushSite, Settings};
-use mxrt_engine::{Engine, FailureKind, WaitError};
-use mxrt_ops::{BoundOperatorCache, RandomState};
+use mxrt::{Process, PushSite, Settings};
+use mxrt_engine::{FailureKind, WaitError};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::cell::Cell;
-use std::sync::{Arc, OnceLock};
 
-/// What all arrays and models of the process share.
-pub(crate) struct Runtime {
-    pub(crate) engine: &'static Engine,
-    pub(crate) random: Arc<RandomState>,
-    pub(crate) plans: BuildOptions,
-    /// operators as late calls have bound them
-    pub(crate) bound: BoundOperatorCache,
-    /// note where callers push operators
-    debug: bool,
-}
-
-impl Runtime {
-    /// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's
-    /// line.
-    pub(crate) fn push_site(&self, py: Python<'_>) -> PyResult<Option<PushSite>> {
-        if !self.debug {
-            return Ok(None);
-        }
-        static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let _call = PythonCall::enter(py);
-        let place = FIND.import(py, "mxrt.base", "_push_site")?.call0()?;
-        Ok(Some(PushSite::new(place.extract()?)))
+/// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's line.
+pub(crate) fn push_site(py: Python<'_>) -> PyResult<Option<PushSite>> {
+    if !runtime()?.debug {
+        return Ok(None);
     }
+    static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let _call = PythonCall::enter(py);
+    let place = FIND.import(py, "mxrt.base", "_push_site")?.call0()?;
+    Ok(Some(PushSite::new(place.extract()?)))
 }
 
-static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
-
-/// The shared state, made at first use from the environment, which is read this once.
-pub(crate) fn runtime() -> PyResult<&'static Runtime> {
-    match RUNTIME.get_or_init(start) {
-        Ok(runtime) => Ok(runtime),
-        Err(message) => Err(errors::plain(FailureKind::Value, message)),
-    }
-}
-
-/// The engine, if something has used it.
-pub(crate) fn started() -> Option<&'static Engine> {
-    RUNTIME.get()?.as_ref().ok().map(|runtime| runtime.engine)
+/// What all arrays and models of the process share, those of C programs too.
+pub(crate) fn runtime() -> PyResult<&'static Process> {
+    Process::get().map_err(|message| errors::plain(FailureKind::Value, message))
 }
 
 /// What the environment says, read once.
 pub(crate) fn environment() -> Result<&'static Settings, &'static String> {
-    static SETTINGS: OnceLock<Result<Settings, String>> = OnceLock::new();
-    SETTINGS.get_or_init(|| Settings::from_environment(&|name| std::env::var(name).ok())).as_ref()
-}
-
-fn start() -> Result<Runtime, String> {
-    let mut settings = environment()?.clone();
-    // Not Python's warnings: they run Python code, and this runs once under a lock.
-    settings.warnings.iter().for_each(|line| eprintln!("mxrt: {line}"));
-    if let Some(kind) = control::chosen_kind() {
-        settings.engine.kind = kind;
-    }
-    let engine = Engine::start(settings.engine).map_err(|e| e.to_string())?;
-    if settings.debug {
-        mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
-    }
-    let random = Arc::new(RandomState::new(0));
-    Ok(Runtime { engine, random, plans: settings.plans, bound: BoundOperatorCache::default(), debug: settings.debug })
+    Process::settings()
 }
 
 thread_local! {
@@ -196,7 +154,23 @@ fn cpu_features() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {
         macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
-        look!("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16");
+        look!(
+            "sse",
+            "sse2",
+            "sse3",
+            "sse4.1",
+            "sse4.2",
+            "sse4a",
+            "avx",
+            "avx2",
+            "fma",
+            "f16c",
+            "avx512f",
+            "avx512bw",
+            "avx512vl",
+            "avx512vnni",
+            "avx512bf16"
+        );
     }
     #[cfg(target_arch = "aarch64")]
     {

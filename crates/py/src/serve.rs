@@ -2,7 +2,7 @@
 
 use crate::{errors, runtime};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_serve::{Config, Model, ModelSpec, Place, Repository, Server, Speaks, TlsFiles};
+use mxrt_serve::{BatchChoice, Config, Model, ModelSpec, Place, Repository, Server, Speaks, TlsFiles};
 use mxrt_tensor::DType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,18 +16,32 @@ pub(crate) struct HttpServer {
     models: String,
 }
 
-/// A model: name, version, symbol file, parameter file, shapes and types of inputs, and options.
-type Given =
-    (String, String, PathBuf, Option<PathBuf>, Vec<(String, Vec<i64>)>, Vec<(String, String)>, Vec<(String, String)>);
+/// A model: name, version, symbol file, parameter file, shapes and types of inputs, options, and rows
+/// of a batch: 0 for none, nothing where the plan decides.
+type Given = (
+    String,
+    String,
+    PathBuf,
+    Option<PathBuf>,
+    Vec<(String, Vec<i64>)>,
+    Vec<(String, String)>,
+    Vec<(String, String)>,
+    Option<usize>,
+);
 
 fn spec(given: Given) -> Result<ModelSpec, OpError> {
-    let (name, version, symbol, params, shapes, dtypes, flags) = given;
+    let (name, version, symbol, params, shapes, dtypes, flags, rows) = given;
     let typed = |(input, dtype): (String, String)| match dtype.parse::<DType>() {
         Ok(dtype) => Ok((input, dtype)),
         Err(error) => Err(OpError::new(FailureKind::Type, error.to_string())),
     };
     let dtypes = dtypes.into_iter().map(typed).collect::<Result<_, _>>()?;
-    Ok(ModelSpec { name, version, symbol, params, shapes, dtypes, flags })
+    let batch = match rows {
+        None => BatchChoice::Auto,
+        Some(0) => BatchChoice::Off,
+        Some(rows) => BatchChoice::Rows(rows),
+    };
+    Ok(ModelSpec { name, version, symbol, params, shapes, dtypes, flags, batch })
 }
 
 fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {

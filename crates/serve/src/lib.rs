@@ -9,6 +9,7 @@
 //! | `protocol` | text and bytes of requests and answers; nothing that a client says is trusted |
 //! | `service` | what the server does, for every transport |
 //! | `endpoints` | HTTP: one file and one row for each path |
+//! | `batch` | joins requests that wait while a model computes |
 //! | `queue` | how many requests and bytes may wait |
 //! | `repository`, `model` | models by name and version; one model: loading, types, calls |
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
@@ -18,6 +19,7 @@
 #![deny(unsafe_code)]
 
 mod answer;
+mod batch;
 mod body;
 mod config;
 mod connection;
@@ -38,7 +40,7 @@ mod watched;
 
 pub use config::{Config, TlsFiles};
 pub use listen::{Place, Speaks};
-pub use model::{Model, ModelSpec};
+pub use model::{BatchChoice, Model, ModelSpec};
 pub use refusal::{Outcome, Refusal};
 pub use repository::{IndexEntry, Repository};
 pub use server::{Server, StartError};

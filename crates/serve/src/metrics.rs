@@ -63,6 +63,9 @@ pub(crate) struct ModelMetrics {
     pub(crate) compute: Histogram,
     /// writing answers
     pub(crate) encode: Histogram,
+    /// calls with the rows of several requests, and those rows
+    batches: AtomicU64,
+    batched_rows: AtomicU64,
     /// milliseconds since 1970
     last: AtomicU64,
 }
@@ -75,6 +78,12 @@ impl ModelMetrics {
         histogram.add(time);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last.store(u64::try_from(now.as_millis()).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// A call with so many rows of several requests has ended.
+    pub(crate) fn batch_rows(&self, rows: usize) {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.batched_rows.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     /// Requests that ended so.
@@ -105,6 +114,14 @@ const HISTOGRAMS: [ModelHistogram; 4] = [
     ("mxrt_encode_seconds", "Writing the body of an answer.", |m| &m.encode),
 ];
 
+/// A counter of every model: its name, what it counts, and where it is.
+type ModelCounter = (&'static str, &'static str, fn(&ModelMetrics) -> &AtomicU64);
+
+const COUNTERS: [ModelCounter; 2] = [
+    ("mxrt_batches_total", "Calls with the rows of several requests.", |m| &m.batches),
+    ("mxrt_batched_rows_total", "Rows of such calls.", |m| &m.batched_rows),
+];
+
 /// The text of all metrics. `models` are names, versions and what is counted; names may hold any
 /// characters.
 pub(crate) fn text<'a>(
@@ -124,6 +141,12 @@ pub(crate) fn text<'a>(
         head(&mut to, name, "histogram", help);
         for (model, version, metrics) in models.clone() {
             of(metrics).write(name, &labels(model, version), &mut to);
+        }
+    }
+    for (name, help, of) in COUNTERS {
+        head(&mut to, name, "counter", help);
+        for (model, version, metrics) in models.clone() {
+            let _ = writeln!(to, "{name}{{{}}} {}", labels(model, version), of(metrics).load(Ordering::Relaxed));
         }
     }
     for gauge in gauges {

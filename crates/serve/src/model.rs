@@ -1,10 +1,11 @@
 //! One version of a model: loading, the types of its inputs and outputs, calls.
 
+use crate::batch::{Batcher, USUAL_ROWS};
 use crate::metrics::ModelMetrics;
 use crate::protocol::{datatype_of, short};
 use crate::refusal::Refusal;
 use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
-use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Interrupter, Symbol};
+use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Interrupter, JoinedRows, Symbol};
 use mxrt_io::params::{self, NpShape, Params};
 use mxrt_tensor::{Context, DType, LateArray, NDArray, PartialShape, Shape, TensorType};
 use serde_json::{Value, json};
@@ -39,6 +40,20 @@ pub struct ModelSpec {
     pub dtypes: Vec<(String, DType)>,
     /// options of the graph, as `hybridize` takes them
     pub flags: Vec<(String, String)>,
+    /// whether requests that wait are joined
+    pub batch: BatchChoice,
+}
+
+/// Whether requests that wait are joined into batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BatchChoice {
+    /// never: answers have the bits of calls of their own
+    #[default]
+    Off,
+    /// where the estimates of the plan say that it is worth it
+    Auto,
+    /// wherever rows do not depend on each other, at most so many rows
+    Rows(usize),
 }
 
 /// What is known of an input or output.
@@ -88,6 +103,8 @@ pub struct Model {
     arguments: Vec<Argument>,
     labels: Vec<String>,
     label_types: Mutex<HashMap<Vec<Shape>, Vec<TensorType>>>,
+    /// joins requests, or why it does not
+    batching: Result<Batcher, &'static str>,
 }
 
 /// A result that is on its way.
@@ -108,8 +125,9 @@ impl Model {
             let (kind, message) = (error.kind, format!("model '{}': {}", spec.name, error.message));
             OpError::new(kind, message)
         };
-        let model = Model::read(engine, options, spec).map_err(named)?;
+        let mut model = Model::read(engine, options, spec).map_err(named)?;
         model.warm().map_err(named)?;
+        model.choose_batching(spec.batch).map_err(named)?;
         Ok(model)
     }
 
@@ -190,7 +208,48 @@ impl Model {
             arguments,
             labels,
             label_types: Mutex::default(),
+            batching: Err(""),
         })
+    }
+
+    /// Decides whether requests are joined.
+    fn choose_batching(&mut self, choice: BatchChoice) -> Result<(), OpError> {
+        self.batching = match (choice, self.joined_rows()?) {
+            (BatchChoice::Off, _) => Err("it is switched off"),
+            (_, None) => Err("the shape of a row is not known"),
+            (_, Some(JoinedRows::Dependent)) => Err("rows depend on each other, or on more than the inputs"),
+            (BatchChoice::Auto, Some(JoinedRows::NoGain)) => Err("rows cost more than reading the weights"),
+            (BatchChoice::Auto, Some(JoinedRows::Gain)) => Ok(Batcher::new(USUAL_ROWS)),
+            (BatchChoice::Rows(0 | 1), _) => return Err(bad("a batch has at least 2 rows".to_owned())),
+            (BatchChoice::Rows(max), _) => Ok(Batcher::new(max)),
+        };
+        Ok(())
+    }
+
+    /// What joining does, for inputs of two rows; none where their shapes are not known.
+    fn joined_rows(&self) -> Result<Option<JoinedRows>, OpError> {
+        let free = |input: &TensorInfo| input.shape.dims().and_then(|dims| dims.first().copied()) == Some(None);
+        let Some(mut types) = self.sample().filter(|_| self.inputs.iter().all(free)) else { return Ok(None) };
+        for tensor in &mut types {
+            let rest = tensor.shape.iter().skip(1).copied();
+            tensor.shape = Shape::from(std::iter::once(2).chain(rest).collect::<Vec<_>>());
+        }
+        let labels = self.label_types(types.iter().map(|tensor| tensor.shape.clone()).collect())?;
+        let argument = |argument: &Argument| match *argument {
+            Argument::Input(i) => types[i].clone(),
+            Argument::Label(i) => labels[i].clone(),
+        };
+        self.bound.joined_rows(&self.arguments.iter().map(argument).collect::<Vec<_>>()).map(Some)
+    }
+
+    /// Joins requests, where that is done.
+    pub(crate) fn batcher(&self) -> Option<&Batcher> {
+        self.batching.as_ref().ok()
+    }
+
+    /// The engine that runs it.
+    pub(crate) fn engine(&self) -> &'static Engine {
+        self.engine
     }
 
     /// Answers once for zeros, where at most the first extents are free.
@@ -264,6 +323,12 @@ impl Model {
             "platform": PLATFORM,
             "inputs": self.inputs.iter().map(tensor).collect::<Vec<_>>(),
             "outputs": self.outputs.iter().map(tensor).collect::<Vec<_>>(),
+            "parameters": {
+                "batch": match &self.batching {
+                    Ok(batcher) => format!("at most {} rows; the last bits of a row may depend on the size", batcher.max()),
+                    Err(reason) => format!("off: {reason}"),
+                },
+            },
         })
     }
 
@@ -338,7 +403,7 @@ impl Model {
         if self.labels.is_empty() {
             return Ok(inputs);
         }
-        let labels = self.label_types(&inputs)?;
+        let labels = self.label_types(inputs.iter().map(|array| array.shape().clone()).collect())?;
         let argument = |argument: &Argument| match *argument {
             Argument::Input(i) => Ok(inputs[i].clone()),
             Argument::Label(i) => NDArray::new(self.engine, Context::cpu(0), labels[i].clone()),
@@ -346,8 +411,11 @@ impl Model {
         self.arguments.iter().map(argument).collect()
     }
 
-    fn label_types(&self, inputs: &[NDArray]) -> Result<Vec<TensorType>, OpError> {
-        let shapes: Vec<Shape> = inputs.iter().map(|array| array.shape().clone()).collect();
+    /// Types of labels for inputs of these shapes.
+    fn label_types(&self, shapes: Vec<Shape>) -> Result<Vec<TensorType>, OpError> {
+        if self.labels.is_empty() {
+            return Ok(Vec::new());
+        }
         if let Some(known) = self.label_types.lock().unwrap_or_else(PoisonError::into_inner).get(&shapes) {
             return Ok(known.clone());
         }

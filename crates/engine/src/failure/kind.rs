@@ -76,6 +76,8 @@ failure_kinds! {
     Cancelled: "cancelled", "MXNetError", "RuntimeError", "MXNetError";
     /// Input data is damaged.
     Data: "data", "MXNetDataError", "ValueError", "MXNetError";
+    /// A file, or the folder it is in, is not there.
+    FileNotFound: "file_not_found", "MXNetFileNotFoundError", "FileNotFoundError", "MXNetError";
     /// The device reported an error.
     Device: "device", "MXNetDeviceError", "RuntimeError", "MXNetError";
 }

@@ -25,6 +25,8 @@ pub(crate) enum InnerSource {
     Constant(usize),
     /// nothing reads it: its expression stands in the graph
     Expression,
+    /// what the plan before the first iteration made, by number
+    Hoisted(usize),
 }
 
 /// An inner graph with the constants that it captures.

@@ -1,11 +1,13 @@
 //! Control flow as a step of a plan: its graphs become plans, and its memory is laid out.
 
-use super::capture::{InnerSource, inner_graph};
+use super::capture::{InnerGraph, InnerSource, inner_graph};
+use super::hoist::hoist;
 use super::{Flow, FlowKind};
 use crate::compile::build::{Plan, PlanBuilder};
 use crate::compile::interrupt::Interrupter;
 use crate::ir::Value;
 use crate::memory::offsets::aligned;
+use crate::passes::HOIST;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Kernel, KernelCall};
@@ -42,6 +44,8 @@ pub(crate) struct InnerPlan {
     /// inputs of the outer graph that no other node reads: their raw weights may be released when
     /// this plan has packed them
     pub own_params: HashSet<usize>,
+    /// what computes the values that are the same in all iterations, before the first one
+    pub before: Option<Box<InnerPlan>>,
 }
 
 /// What a control-flow step runs.
@@ -70,11 +74,13 @@ pub(crate) struct FlowMemory {
     pub states: Vec<Range<usize>>,
     /// of the condition
     pub condition: Range<usize>,
+    /// by graph: values that are the same in all iterations
+    pub hoisted: Vec<Vec<Range<usize>>>,
     pub bytes: usize,
 }
 
 impl FlowMemory {
-    fn new(arena: usize, states: &[TensorType], condition: usize) -> FlowMemory {
+    fn new(arena: usize, states: &[TensorType], condition: usize, hoisted: &[&[TensorType]]) -> FlowMemory {
         let mut bytes = aligned(arena);
         let mut next = |size: usize| {
             let range = bytes..bytes.saturating_add(size);
@@ -83,7 +89,8 @@ impl FlowMemory {
         };
         let states = states.iter().map(|t| next(t.bytes())).collect();
         let condition = next(condition);
-        FlowMemory { arena, states, condition, bytes }
+        let hoisted = hoisted.iter().map(|types| types.iter().map(|t| next(t.bytes())).collect()).collect();
+        FlowMemory { arena, states, condition, hoisted, bytes }
     }
 }
 
@@ -112,16 +119,16 @@ impl ControlFlow {
             (0..node.inputs.len()).map(|k| operands.iter().position(|operand| *operand == k)).collect();
         let mut plans = Vec::with_capacity(flow.graphs.len());
         for g in 0..flow.graphs.len() {
-            let inner = inner_graph(builder, flow, g, &node.inputs, &number)?;
-            let types: Vec<String> = inner.types.iter().map(|t| t.to_string()).collect();
-            let key = format!("{:p} {g} ({}) {{{}}}", Arc::as_ptr(flow), types.join(", "), inner.constants);
-            let plan = builder.shared.inner.get_or_build(key, || {
-                Plan::build(&inner.graph, &inner.types, builder.options, builder.shared, interrupter)
-            })?;
-            plans.push(InnerPlan { plan, sources: inner.sources, own_params: HashSet::new() });
+            let mut inner = inner_graph(builder, flow, g, &node.inputs, &number)?;
+            let before = before_iterations(builder, flow, g, &mut inner, interrupter)?;
+            let plan = plan_of(builder, flow, &g.to_string(), &inner, interrupter)?;
+            plans.push(InnerPlan { plan, sources: inner.sources, own_params: HashSet::new(), before });
         }
         let own = own_params(builder, n, &plans);
-        plans.iter_mut().for_each(|inner| inner.own_params.clone_from(&own));
+        for inner in &mut plans {
+            inner.own_params.clone_from(&own);
+            inner.before.iter_mut().for_each(|before| before.own_params.clone_from(&own));
+        }
         let outputs = (0..node.op.num_outputs(&node.attrs))
             .map(|o| builder.type_of(Value::Node(n, o)).cloned())
             .collect::<Result<Vec<_>, _>>()?;
@@ -130,7 +137,8 @@ impl ControlFlow {
         }
         let stacked = wiring.stacked;
         let state_types = outputs[stacked..stacked + wiring.states.len()].to_vec();
-        let arena = plans.iter().map(|inner| inner.plan.arena_bytes()).max().unwrap_or(0);
+        let arena = plans.iter().flat_map(InnerPlan::all).map(|plan| plan.arena_bytes()).max().unwrap_or(0);
+        let hoisted: Vec<&[TensorType]> = plans.iter().map(InnerPlan::hoisted).collect();
         let condition = if wiring.is_condition(0) { plans[0].plan.outputs()[0].bytes() } else { 0 };
         let rows = match wiring.rows {
             0 => 0,
@@ -144,7 +152,7 @@ impl ControlFlow {
             states: wiring.states.iter().filter_map(|k| number[*k]).collect(),
             stacked,
             stacked_rows: outputs[..stacked].iter().map(row_type_of_stack).collect(),
-            memory: FlowMemory::new(arena, &state_types, condition),
+            memory: FlowMemory::new(arena, &state_types, condition, &hoisted),
             state_types,
             plans,
         };
@@ -153,13 +161,47 @@ impl ControlFlow {
 
     /// The plans, those inside them included.
     pub fn all_plans(&self) -> Vec<&Plan> {
-        self.plans.iter().flat_map(|inner| inner.plan.with_inner()).collect()
+        self.plans.iter().flat_map(InnerPlan::all).flat_map(Plan::with_inner).collect()
     }
 
     /// The inputs of the outer graph that inner plans read as they are.
     pub fn inputs_read(&self) -> Vec<usize> {
         self.plans.iter().flat_map(InnerPlan::inputs_read).collect()
     }
+}
+
+/// The plan of what graph `g` computes before the first iteration, if that is something; `inner`
+/// reads its results then. A branch has one iteration.
+fn before_iterations(
+    builder: &PlanBuilder<'_>,
+    flow: &Arc<Flow>,
+    g: usize,
+    inner: &mut InnerGraph,
+    interrupter: &mut Interrupter<'_>,
+) -> Result<Option<Box<InnerPlan>>, OpError> {
+    if flow.wiring.kind == FlowKind::Cond || !builder.options.passes.runs(HOIST) {
+        return Ok(None);
+    }
+    let Some(hoisted) = hoist(inner)? else { return Ok(None) };
+    let (types, sources) = (inner.types.clone(), inner.sources.clone());
+    let before = InnerGraph { graph: hoisted.graph.clone(), types, sources, constants: inner.constants.clone() };
+    let plan = plan_of(builder, flow, &format!("before {g}"), &before, interrupter)?;
+    hoisted.leave(inner, plan.outputs())?;
+    Ok(Some(Box::new(InnerPlan { plan, sources: before.sources, own_params: HashSet::new(), before: None })))
+}
+
+/// The plan of a graph of the node, which is called `part` among them.
+fn plan_of(
+    builder: &PlanBuilder<'_>,
+    flow: &Arc<Flow>,
+    part: &str,
+    inner: &InnerGraph,
+    interrupter: &mut Interrupter<'_>,
+) -> Result<Arc<Plan>, OpError> {
+    let types: Vec<String> = inner.types.iter().map(|t| t.to_string()).collect();
+    let key = format!("{:p} {part} ({}) {{{}}}", Arc::as_ptr(flow), types.join(", "), inner.constants);
+    let build = || Plan::build(&inner.graph, &inner.types, builder.options, builder.shared, interrupter);
+    builder.shared.inner.get_or_build(key, build)
 }
 
 /// The inputs of the outer graph that reach node `n` only, and that no graph of it reads as they
@@ -193,6 +235,16 @@ fn own_params(builder: &PlanBuilder<'_>, n: usize, plans: &[InnerPlan]) -> HashS
 }
 
 impl InnerPlan {
+    /// The plan, behind the one before the first iteration.
+    fn all(&self) -> impl Iterator<Item = &Plan> {
+        self.before.iter().map(|before| &*before.plan).chain([&*self.plan])
+    }
+
+    /// Types of what is made before the first iteration.
+    pub fn hoisted(&self) -> &[TensorType] {
+        self.before.as_ref().map_or(&[], |before| before.plan.outputs())
+    }
+
     /// The inputs of the outer graph among its inputs.
     fn constants(&self) -> impl Iterator<Item = usize> {
         self.sources.iter().filter_map(|source| match source {
@@ -203,7 +255,7 @@ impl InnerPlan {
 
     /// Those that its steps read as they are.
     fn inputs_read(&self) -> impl Iterator<Item = usize> {
-        let read = self.plan.inputs_read().into_iter();
+        let read = self.all().flat_map(Plan::inputs_read);
         read.filter_map(|j| match self.sources.get(j) {
             Some(InnerSource::Constant(input)) => Some(*input),
             _ => None,
@@ -250,7 +302,9 @@ impl Kernel for FlowKernel {
     fn describe(&self) -> String {
         let steps = |g: usize| {
             let plan = &self.0.plans[g].plan;
-            format!("{} steps, {} constants", plan.steps.len(), plan.consts.slots.len())
+            let once = self.0.plans[g].before.as_ref().map_or(0, |before| before.plan.steps.len());
+            let once = if once > 0 { format!(", {once} before them") } else { String::new() };
+            format!("{} steps, {} constants{once}", plan.steps.len(), plan.consts.slots.len())
         };
         match self.0.kind {
             FlowKind::Foreach => format!("{} rows of {}", self.0.rows, steps(0)),
@@ -268,6 +322,7 @@ impl Kernel for FlowKernel {
             }
             FlowKind::Cond => cost(0).saturating_add(cost(1).max(cost(2))),
         };
-        all.max(1)
+        let before = self.0.plans.iter().filter_map(|inner| inner.before.as_ref());
+        before.map(|before| before.plan.cost_ns()).fold(all, u64::saturating_add).max(1)
     }
 }

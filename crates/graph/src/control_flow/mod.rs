@@ -5,12 +5,14 @@
 //! | `wiring` | which array of the node is which input of which graph |
 //! | `infer` | types around the node, through its graphs in both directions |
 //! | `capture` | constants of the outer graph become constants of an inner one |
+//! | `hoist` | what is the same in all iterations is computed before the first one |
 //! | `compile` | the graphs become plans, shared by all plans that need the same |
 //! | `program` | loops whose graphs hold operators of the program, which `run/program_loop.rs` runs |
 //! | `run` | iterations, one inner plan after the other in the step's scratch memory |
 
 mod capture;
 mod compile;
+mod hoist;
 mod infer;
 mod program;
 mod run;

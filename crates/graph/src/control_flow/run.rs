@@ -49,6 +49,8 @@ struct Running<'a> {
     consts: SmallVec<[Arc<ConstSet>; 3]>,
     random: Option<RandomKey>,
     arena: &'a mut [u8],
+    /// values that are the same in all iterations, graph after graph
+    hoisted: Vec<&'a mut [u8]>,
 }
 
 fn misplaced() -> OpError {
@@ -62,15 +64,18 @@ impl ControlFlow {
         let (arena, rest) = workspace.split_at_mut_checked(self.memory.arena).ok_or_else(misplaced)?;
         let mut places = Places::new();
         let (mut rest, mut at) = (rest, self.memory.arena);
-        for range in self.memory.states.iter().chain([&self.memory.condition]) {
+        let states = self.memory.states.iter().chain([&self.memory.condition]);
+        for range in states.chain(self.memory.hoisted.iter().flatten()) {
             let (_, tail) = rest.split_at_mut_checked(range.start - at).ok_or_else(misplaced)?;
             let (place, tail) = tail.split_at_mut_checked(range.len()).ok_or_else(misplaced)?;
             places.push(place);
             (rest, at) = (tail, range.end);
         }
+        let hoisted: Vec<&mut [u8]> = places.drain(self.memory.states.len() + 1..).collect();
         let condition = places.pop().ok_or_else(misplaced)?;
         let site = NestedSite { outer: request.site, released: &|_| None };
-        let mut running = Running { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena };
+        let mut running =
+            Running { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena, hoisted };
         running.constants()?;
         let (stacked, states) = outputs.split_at_mut(self.stacked);
         let mut rows: SmallVec<[&mut [u8]; 4]> = stacked.iter_mut().map(TensorMut::bytes_mut).collect();
@@ -89,20 +94,54 @@ impl<'a> Running<'a> {
     /// Computes the constants of the graphs, if no request before has.
     fn constants(&mut self) -> Result<(), OpError> {
         for inner in &self.flow.plans {
-            let inputs = self.inner_inputs(inner, 0, &[]);
-            let released = |input: usize| match inner.sources.get(input)? {
-                InnerSource::Constant(i) => inner.own_params.contains(i).then_some(*i),
-                _ => None,
-            };
-            let site = NestedSite { outer: self.request.site, released: &released };
-            let request = PlanRequest { site: &site, inputs: &inputs, random: &[] };
-            self.consts.push(inner.plan.constants(&request));
+            self.consts.push(self.constants_of(inner));
         }
         Ok(())
     }
 
-    fn inner_inputs<'s>(&'s self, inner: &'s InnerPlan, row: usize, states: &'s [TensorRef<'s>]) -> InnerInputs<'s> {
-        InnerInputs { inner, operands: self.inputs, states, row, outer: self.request.inputs }
+    fn constants_of(&self, inner: &InnerPlan) -> Arc<ConstSet> {
+        let inputs = self.inner_inputs(inner, 0, &[], &[]);
+        let released = |input: usize| match inner.sources.get(input)? {
+            InnerSource::Constant(i) => inner.own_params.contains(i).then_some(*i),
+            _ => None,
+        };
+        let site = NestedSite { outer: self.request.site, released: &released };
+        inner.plan.constants(&PlanRequest { site: &site, inputs: &inputs, random: &[] })
+    }
+
+    fn inner_inputs<'s>(
+        &'s self,
+        inner: &'s InnerPlan,
+        row: usize,
+        states: &'s [TensorRef<'s>],
+        hoisted: &'s [&'s mut [u8]],
+    ) -> InnerInputs<'s> {
+        InnerInputs { inner, operands: self.inputs, states, row, hoisted, outer: self.request.inputs }
+    }
+
+    /// Where the hoisted values of a graph lie.
+    fn hoisted_range(&self, graph: usize) -> std::ops::Range<usize> {
+        let counts = &self.flow.memory.hoisted;
+        let first = counts[..graph].iter().map(Vec::len).sum();
+        first..first + counts[graph].len()
+    }
+
+    /// Computes what is the same in all iterations of a graph, when the first one begins: a loop
+    /// without iterations computes nothing.
+    fn before_first(&mut self, graph: usize) -> Result<(), OpError> {
+        let Some(before) = &self.flow.plans[graph].before else { return Ok(()) };
+        let consts = self.constants_of(before);
+        let range = self.hoisted_range(graph);
+        let (arena, mut places) = (std::mem::take(&mut self.arena), std::mem::take(&mut self.hoisted));
+        let inputs = self.inner_inputs(before, 0, &[], &[]);
+        let request = PlanRequest { site: &self.site, inputs: &inputs, random: &[] };
+        let types = before.plan.outputs().iter();
+        let mut outputs: SmallVec<[TensorMut<'_>; 4]> =
+            types.zip(&mut places[range]).map(|(t, bytes)| TensorMut::new(t.dtype, &t.shape, bytes)).collect();
+        let done = before.plan.run_once(&request, &consts, arena, &mut outputs);
+        drop(outputs);
+        (self.arena, self.hoisted) = (arena, places);
+        done.map_err(|error| self.place(error, 0))
     }
 
     /// The states before the first iteration.
@@ -122,10 +161,13 @@ impl<'a> Running<'a> {
             let error = OpError::new(FailureKind::Cancelled, "the results were dropped while the loop was running");
             return Err(self.place(error.op(self.flow.op).node(&*self.flow.node), iteration));
         }
+        if iteration == 0 {
+            self.before_first(graph)?;
+        }
         let inner = &self.flow.plans[graph];
         let keys = self.keys(graph, iteration);
         let arena = std::mem::take(&mut self.arena);
-        let inputs = InnerInputs { inner, operands: self.inputs, states, row: iteration, outer: self.request.inputs };
+        let inputs = self.inner_inputs(inner, iteration, states, &self.hoisted[self.hoisted_range(graph)]);
         let request = PlanRequest { site: &self.site, inputs: &inputs, random: &keys };
         let done = inner.plan.run_once(&request, &self.consts[graph], arena, outputs);
         self.arena = arena;
@@ -262,6 +304,7 @@ struct InnerInputs<'a> {
     operands: &'a [TensorRef<'a>],
     states: &'a [TensorRef<'a>],
     row: usize,
+    hoisted: &'a [&'a mut [u8]],
     outer: &'a dyn GraphInputs,
 }
 
@@ -290,6 +333,11 @@ impl GraphInputs for InnerInputs<'_> {
             InnerSource::State(state) => self.states.get(state).copied().ok_or_else(none),
             InnerSource::Whole(operand) => self.operands.get(operand).copied().ok_or_else(none),
             InnerSource::Constant(i) => self.outer.tensor(i),
+            InnerSource::Hoisted(k) => {
+                let tensor = self.inner.plan.inputs.get(input).ok_or_else(none)?;
+                let bytes = self.hoisted.get(k).ok_or_else(none)?;
+                Ok(TensorRef::new(tensor.dtype, &tensor.shape, bytes))
+            }
             InnerSource::Expression => Err(none()),
         }
     }

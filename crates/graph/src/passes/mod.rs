@@ -130,8 +130,17 @@ pub(crate) const OVERWRITE: &str = "overwrite";
 /// A large batch of a graph that treats each row alone runs in parts.
 pub(crate) const DIVIDE_BATCH: &str = "divide_batch";
 
-/// Names of what can be switched off: all passes, and three parts of building a plan.
+/// Part of compiling a loop: what depends on captured values alone is computed before the first
+/// iteration.
+pub(crate) const HOIST: &str = "hoist";
+
+/// A graph without the nodes whose values have no reader.
+pub(crate) fn without_dead(graph: Graph) -> Result<Graph, OpError> {
+    drop_dead::run(graph)
+}
+
+/// Names of what can be switched off: all passes, and four parts of building a plan.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let passes = PASSES.iter().map(|pass| pass.name).chain(TYPED_PASSES.iter().map(|pass| pass.name));
-    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH])
+    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH, HOIST])
 }

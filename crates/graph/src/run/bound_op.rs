@@ -1,6 +1,6 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{Binding, CachedOp, with_device};
+use super::cached_op::{Binding, CachedOp, JoinedRows, with_device};
 use super::call_options::CallOptions;
 use super::inputs::InputSource;
 use super::late::settle;
@@ -73,6 +73,16 @@ impl BoundOp {
     /// The graph.
     pub fn op(&self) -> &Arc<CachedOp> {
         &self.op
+    }
+
+    /// What joining calls into a batch does, by the plan's estimates. `data` are types of the rest
+    /// of the inputs with at least two rows.
+    pub fn joined_rows(&self, data: &[TensorType]) -> Result<JoinedRows, OpError> {
+        let mut types = self.types.clone();
+        for (position, tensor) in self.data.iter().zip(data) {
+            types[*position] = tensor.clone();
+        }
+        self.op.joined_rows(&types)
     }
 
     /// Runs the graph on the rest of its inputs. See [`CachedOp::call_with`].

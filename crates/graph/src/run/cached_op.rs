@@ -394,6 +394,22 @@ impl CachedOp {
         Ok(Some((DividedBatch { rows, each, side_by_side, divided, part, rest }, outputs)))
     }
 
+    /// Whether the rows of calls may be joined into one batch, for inputs of at least two rows.
+    pub(super) fn joined_rows(&self, types: &[TensorType]) -> Result<JoinedRows, OpError> {
+        if self.is_late() || self.states.len() > 0 {
+            return Ok(JoinedRows::Dependent);
+        }
+        let Some((_, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else {
+            return Ok(JoinedRows::Dependent);
+        };
+        let division = self.division(types, &divided, &mut Interrupter::never())?;
+        Ok(match division {
+            None => JoinedRows::Dependent,
+            Some(division) if division.side_by_side => JoinedRows::NoGain,
+            Some(_) => JoinedRows::Gain,
+        })
+    }
+
     /// How batches of rows like these are divided: decided once.
     fn division(
         &self,
@@ -422,6 +438,17 @@ impl CachedOp {
         divisions.insert(single, division);
         Ok(division)
     }
+}
+
+/// What joining the rows of several calls into one batch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinedRows {
+    /// Not possible: rows depend on each other, or on what the graph draws or keeps.
+    Dependent,
+    /// Computing rows costs more than reading the weights, so that nothing is gained.
+    NoGain,
+    /// The weights are read once for all rows, which costs more than computing one.
+    Gain,
 }
 
 /// Which inputs of a graph are arrays of every call, and where the others come from.

@@ -22,7 +22,7 @@ mod suspended;
 mod watch;
 
 pub use bound_op::BoundOp;
-pub use cached_op::CachedOp;
+pub use cached_op::{CachedOp, JoinedRows};
 pub use call_options::{CALL_OPTIONS, CallOption, CallOptions, CallValue};
 pub use executor::{Executor, ExecutorSite, Reshaping, WatchCallback};
 pub use invoke::invoke_custom;

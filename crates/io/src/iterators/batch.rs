@@ -6,6 +6,10 @@ use crate::{DataError, FileError};
 use mxrt_engine::{Engine, memory::Block};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long rows are read before the core goes to an op that waits for one.
+const TURN: Duration = Duration::from_millis(1);
 
 /// A batch as the user sees it.
 #[derive(Clone, Debug)]
@@ -46,6 +50,12 @@ pub trait Samples: Send {
     /// Writes the next sample and its label, as elements of the type that was promised, and gives
     /// its number; `None` at the end. On an error the content of both buffers is arbitrary.
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, SampleError>;
+
+    /// Whether `next` computes in the calling thread, and so needs a core of the engine; false
+    /// where it waits for other threads.
+    fn computes(&self) -> bool {
+        true
+    }
 
     /// Goes back to the first sample. `pass` counts the passes over the samples from 0 on, as the
     /// consumer sees them: how far was read ahead does not change it. Random orders follow from it.
@@ -137,22 +147,39 @@ impl Batches {
         Ok(Batches { engine, samples, params, data_type, label_type, data, label, index, skipped, made, pass, wrapped })
     }
 
-    fn fill(&mut self, row: usize) -> Result<bool, DataError> {
+    /// Fills the rows from `first` on; how many rows there are then. They are fewer than a batch
+    /// has at the end of the samples alone.
+    fn fill(&mut self, first: usize) -> Result<usize, DataError> {
+        let (mut row, mut ended) = (first, false);
+        while row < self.params.batch_size && !ended {
+            (row, ended) = match self.samples.computes() {
+                true => self.engine.compute(|| self.fill_for_a_turn(row)),
+                false => self.fill_for_a_turn(row),
+            }?;
+        }
+        Ok(row)
+    }
+
+    /// Fills rows from `row` on for [`TURN`]; the row to go on with, and whether the samples have
+    /// ended.
+    fn fill_for_a_turn(&mut self, mut row: usize) -> Result<(usize, bool), DataError> {
+        let begin = Instant::now();
         let size = self.params.batch_size;
         let (data_row, label_row) = (self.data.len() / size, self.label.len() / size);
-        let data = &mut self.data.as_mut_slice()[row * data_row..(row + 1) * data_row];
-        let label = &mut self.label.as_mut_slice()[row * label_row..(row + 1) * label_row];
-        loop {
+        while row < size && begin.elapsed() < TURN {
+            let data = &mut self.data.as_mut_slice()[row * data_row..(row + 1) * data_row];
+            let label = &mut self.label.as_mut_slice()[row * label_row..(row + 1) * label_row];
             match self.samples.next(data, label) {
                 Ok(Some(number)) => {
                     self.index[row] = number;
-                    return Ok(true);
+                    row += 1;
                 }
-                Ok(None) => return Ok(false),
+                Ok(None) => return Ok((row, true)),
                 Err(SampleError::Sample(error)) if self.params.skip => self.skipped.push(error),
                 Err(SampleError::Sample(error) | SampleError::Source(error)) => return Err(error),
             }
         }
+        Ok((row, false))
     }
 
     fn batch(&self, pad: usize) -> Result<DataBatch, DataError> {
@@ -171,14 +198,12 @@ impl Batches {
     /// Fills the rows from `first` on with samples from the beginning.
     fn wrap(&mut self, first: usize) -> Result<(), DataError> {
         self.samples.rewind(self.pass + 1)?;
-        for row in first..self.params.batch_size {
-            if !self.fill(row)? {
-                let size = self.params.batch_size;
-                return Err(DataError::Argument(format!(
-                    "number of input must be bigger than batch size: {first} samples, even if each is used twice, do \
-                     not fill a batch of {size}; use a smaller batch_size or round_batch=False"
-                )));
-            }
+        let size = self.params.batch_size;
+        if self.fill(first)? < size {
+            return Err(DataError::Argument(format!(
+                "number of input must be bigger than batch size: {first} samples, even if each is used twice, do not \
+                 fill a batch of {size}; use a smaller batch_size or round_batch=False"
+            )));
         }
         self.wrapped = Some(self.made);
         Ok(())
@@ -194,10 +219,7 @@ impl Producer for Batches {
             return Ok(None);
         }
         let size = self.params.batch_size;
-        let mut rows = 0;
-        while rows < size && self.fill(rows)? {
-            rows += 1;
-        }
+        let rows = self.fill(0)?;
         let pad = size - rows;
         if rows == 0 || pad > 0 && self.params.last == LastBatch::Drop {
             let skipped = std::mem::take(&mut self.skipped);

@@ -246,6 +246,10 @@ impl<T, E> Drop for Running<T, E> {
         self.shared.state.lock().closing = true;
         self.shared.wanted.notify_all();
         self.shared.filled.notify_all();
+        // Threads that wait for a core would wait for this one's; they end by themselves.
+        if mxrt_engine::holds_core() {
+            return;
+        }
         for thread in threads {
             // The threads catch panics, so there is nothing to learn from their results.
             let _ = thread.join();

@@ -102,6 +102,7 @@ pub enum ParamsError {
 impl From<ParamsError> for OpError {
     fn from(error: ParamsError) -> OpError {
         let kind = match &error {
+            ParamsError::File(error) => error.failure_kind(),
             ParamsError::Sparse { .. } => FailureKind::NotImplemented,
             ParamsError::Unsavable { .. } => FailureKind::Value,
             ParamsError::Memory { .. } => FailureKind::Memory,

@@ -43,7 +43,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_CORES",
         expects: "a number of threads from 1 to 4096",
         default: "all cores that the process may use",
-        doc: "Threads that may compute.",
+        doc: "Threads that may compute, those of data iterators among them.",
         subject: CPU,
         read: |to, text| {
             to.cores = Some(number(text).ok().filter(|n| (1..=MAX_CORES).contains(n)).ok_or(Wrong::Unexpected)?);

@@ -159,7 +159,7 @@ fn network(choices: &mut Choices<'_>, layers: usize, depth: usize, variables: &[
         values.extend((0..outputs).map(|output| [file.nodes.len() - 1, output]));
     }
     file.heads.push(values[values.len() - 1]);
-    while choices.once_in(4) {
+    for _ in 0..choices.repeats(4) {
         file.heads.push(earlier(choices, &values));
     }
     file.spelling = Spelling { attrs: choices.below(4), entries: choices.below(2), version: choices.below(6) };
@@ -247,7 +247,7 @@ fn write(file: &File) -> String {
 pub fn text(choices: &mut Choices<'_>) -> String {
     let layers = 1 + choices.below(12);
     let mut file = network(choices, layers, 0, &["data"]);
-    while choices.once_in(3) {
+    for _ in 0..choices.repeats(3) {
         damage(choices, &mut file);
     }
     write(&file)

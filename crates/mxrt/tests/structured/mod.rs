@@ -23,6 +23,12 @@ impl Choices<'_> {
         self.below(times) == 0
     }
 
+    /// How often something is repeated: once more one time in so many, and [`MOST`] times at most,
+    /// since decisions from bytes are alike when the bytes have ended.
+    pub fn repeats(&mut self, times: usize) -> usize {
+        (0..MOST).take_while(|_| self.once_in(times)).count()
+    }
+
     /// One of these.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
@@ -42,6 +48,9 @@ const ODD_NUMBERS: [&str; 10] = [
     "nan",
     "99999999999999999999",
 ];
+
+/// A file has no more further results than this, and no more broken places.
+const MOST: usize = 8;
 
 /// What generated work may take: a number in an attribute shall end in an error.
 const MEMORY: usize = 96 << 20;

@@ -69,7 +69,12 @@ impl Inference {
         self.held.admit()?;
         let options = self.options(schedule);
         let began = Instant::now();
-        let running = model.call(inputs, options);
+        let running = async {
+            match model.batcher() {
+                Some(batcher) => batcher.call(&model, inputs, options).await,
+                None => model.call(inputs, options).await,
+            }
+        };
         let results = match options.deadline {
             None => running.await,
             Some(deadline) => timeout_at(deadline.into(), running).await.unwrap_or_else(|_| Err(Refusal::late())),

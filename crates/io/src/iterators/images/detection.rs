@@ -34,7 +34,7 @@ const READING: &[AttrDef] = &[
         "preprocess_threads",
         AttrKind::IntFrom(1),
         "4",
-        "Threads that decode; no more than the engine has cores.",
+        "Threads that decode, at most as many as the engine has cores, which they share with operators.",
     ),
     AttrDef::new("verbose", AttrKind::Bool, "True", "Accepted and ignored: nothing is printed."),
     AttrDef::new("shuffle_chunk_size", AttrKind::Int, "0", "Accepted and ignored: the whole part is shuffled."),

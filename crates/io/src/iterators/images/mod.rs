@@ -47,7 +47,7 @@ const READING: &[AttrDef] = &[
         "preprocess_threads",
         AttrKind::IntFrom(1),
         "4",
-        "Threads that decode; no more than the engine has cores.",
+        "Threads that decode, at most as many as the engine has cores, which they share with operators.",
     ),
     AttrDef::new("verbose", AttrKind::Bool, "True", "Accepted and ignored: nothing is printed."),
     AttrDef::new("device_id", AttrKind::Int, "0", "Accepted and ignored: batches are made in memory of the host."),
@@ -216,7 +216,8 @@ impl ImageSamples {
             let position = record.position;
             // A damaged image is a result like any other: what becomes of it is decided where batches
             // are made.
-            Ok(make(record)
+            Ok(engine
+                .compute(|| make(record))
                 .map_err(|problem| DataError::Content { place: format!("{path}: record at byte {position}"), problem }))
         };
         let stage = Prefetcher::with_workers(workers, 2 * workers, open, work)?;
@@ -225,6 +226,10 @@ impl ImageSamples {
 }
 
 impl Samples for ImageSamples {
+    fn computes(&self) -> bool {
+        false
+    }
+
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, SampleError> {
         match self.stage.next()? {
             Some(Ok(sample)) => {

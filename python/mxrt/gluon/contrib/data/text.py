@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....base import MXNetDataError, MXNetValueError, data_dir
+from ....base import MXNetDataError, MXNetFileNotFoundError, MXNetValueError, data_dir
 from ....contrib.text.utils import count_tokens_from_str
 from ....contrib.text.vocab import Vocabulary
 from ....ndarray import NDArray, array
@@ -68,7 +68,8 @@ class WikiText2(_WikiText):
     vocab : numbers of tokens; made of the file without it
     seq_len : tokens of a sample
 
-    MXNetDataError, which says where the file belongs, if it is missing: nothing is downloaded.
+    MXNetFileNotFoundError, which says where the file belongs, if it is missing: nothing is
+    downloaded.
     """
 
     _FOLDER = "wikitext-2"
@@ -85,7 +86,7 @@ def _read(path: str, name: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except FileNotFoundError:
-        raise MXNetDataError(
+        raise MXNetFileNotFoundError(
             f"there is no file '{os.path.abspath(path)}', of {name}. mxrt downloads nothing: put the file there"
         ) from None
     except (OSError, UnicodeDecodeError) as error:

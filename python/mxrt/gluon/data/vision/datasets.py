@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....base import MXNetDataError, data_dir
+from ....base import MXNetDataError, MXNetFileNotFoundError, data_dir
 from ....ndarray import NDArray, array
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset
 
@@ -29,8 +29,8 @@ __all__ = [
 _Transform = Callable[..., Any] | None
 
 
-def _missing(path: str, what: str) -> MXNetDataError:
-    return MXNetDataError(
+def _missing(path: str, what: str) -> MXNetFileNotFoundError:
+    return MXNetFileNotFoundError(
         f"there is no file '{os.path.abspath(path)}'. It should be {what}. mxrt downloads nothing: put the file there"
     )
 

@@ -1,0 +1,159 @@
+//! Threads that are none of the engine's compute with its cores, in turns with its ops.
+
+mod common;
+use common::*;
+use mxrt_engine::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// Counts those that compute at a time.
+#[derive(Default)]
+struct Crowd {
+    inside: AtomicUsize,
+    most: AtomicUsize,
+    ops: AtomicUsize,
+    turns: AtomicUsize,
+    ended: AtomicBool,
+}
+
+impl Crowd {
+    fn work(&self, time: Duration) {
+        let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(inside, Ordering::SeqCst);
+        sleep(time);
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Guests and threads that push ops, for a while. The sleep of an op stands for what it computes.
+fn crowd(engine: &'static Engine, guests: usize, pushers: usize, cost: Cost) -> Arc<Crowd> {
+    let crowd = Arc::new(Crowd::default());
+    let (turn, op) = (Duration::from_micros(300), Duration::from_micros(1000));
+    let mut threads = Vec::new();
+    for _ in 0..guests {
+        let crowd = crowd.clone();
+        threads.push(spawn(move || {
+            while !crowd.ended.load(Ordering::SeqCst) {
+                engine.compute(|| crowd.work(turn));
+                crowd.turns.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
+    }
+    for _ in 0..pushers {
+        let crowd = crowd.clone();
+        threads.push(spawn(move || {
+            let var = engine.new_var();
+            while !crowd.ended.load(Ordering::SeqCst) {
+                let inside = crowd.clone();
+                engine.push(OpSpec::new("op", &[(&var, Access::Write)]).cost(cost), move |_| {
+                    inside.work(op);
+                    Ok(())
+                });
+                engine.wait_to_read(&var).unwrap();
+                crowd.ops.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
+    }
+    sleep(Duration::from_millis(200));
+    crowd.ended.store(true, Ordering::SeqCst);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    crowd
+}
+
+#[test]
+fn guests_and_ops_together_never_exceed_the_cores_and_both_go_on() {
+    for engine in [1, 2, 4].map(|cores| start(EngineKind::ThreadedPerDevice, cores)) {
+        for cost in [Cost::Small, Cost::Medium, Cost::Large] {
+            let seen = crowd(engine, 3, 5, cost);
+            let count = |n: &AtomicUsize| n.load(Ordering::SeqCst);
+            let said =
+                format!("{} cores, {cost:?}: {} ops, {} turns", engine.cores(), count(&seen.ops), count(&seen.turns));
+            assert!(count(&seen.most) <= engine.cores(), "{said}: {} at a time", count(&seen.most));
+            // In 200 ms a core has time for about 150 pairs of an op and a turn.
+            assert!(count(&seen.ops) > 10 && count(&seen.turns) > 10, "{said}");
+        }
+    }
+}
+
+#[test]
+fn queued_ops_wait_for_one_turn_and_guests_for_one_op() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let seen = crowd(engine, 4, 4, Cost::Large);
+    let (ops, turns) = (seen.ops.load(Ordering::SeqCst) as f64, seen.turns.load(Ordering::SeqCst) as f64);
+    assert!((0.7..1.4).contains(&(turns / ops)), "{turns} turns, {ops} ops");
+}
+
+#[test]
+fn a_guest_that_an_op_waits_for_computes_in_the_end() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let var = engine.new_var();
+    let begin = Instant::now();
+    engine.push(OpSpec::new("joins", &[(&var, Access::Write)]), move |_| {
+        assert!(holds_core());
+        spawn(move || engine.compute(|| assert!(!holds_core(), "there is one core, and the op has it")))
+            .join()
+            .unwrap();
+        // With a core of its own it goes on at once.
+        engine.compute(|| ());
+        Ok(())
+    });
+    engine.wait_to_read(&var).unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(5) && !holds_core());
+}
+
+#[test]
+fn a_panic_of_a_guest_gives_its_core_back() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    for _ in 0..3 {
+        assert!(spawn(move || engine.compute(|| panic!("no"))).join().is_err());
+    }
+    assert!(engine.compute(holds_core), "the core is free again");
+    let var = engine.new_var();
+    succeed(engine, &[(&var, Access::Write)]);
+    engine.wait_to_read(&var).unwrap();
+}
+
+#[test]
+fn a_fork_waits_for_guests_that_compute_and_forgets_those_that_wait() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let ended = Arc::new(AtomicBool::new(false));
+    let guests: Vec<_> = (0..3)
+        .map(|_| {
+            let ended = ended.clone();
+            spawn(move || {
+                while !ended.load(Ordering::SeqCst) {
+                    engine.compute(|| sleep(Duration::from_millis(1)));
+                }
+            })
+        })
+        .collect();
+    for _ in 0..10 {
+        sleep(Duration::from_millis(3));
+        // SAFETY: the child computes with the engine, which is made for that, and leaves by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let begin = Instant::now();
+            let var = engine.new_var();
+            let fine = engine.compute(holds_core) && {
+                succeed(engine, &[(&var, Access::Write)]);
+                engine.wait_to_read(&var).is_ok()
+            };
+            // SAFETY: ends the child without running what belongs to the parent.
+            unsafe { libc::_exit(if fine && begin.elapsed() < Duration::from_millis(900) { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: our own child, and a place for its status.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+    }
+    ended.store(true, Ordering::SeqCst);
+    guests.into_iter().for_each(|guest| guest.join().unwrap());
+}
+
+#[test]
+fn the_naive_engine_bounds_no_thread() {
+    let engine = start(EngineKind::Naive, 1);
+    assert!(!engine.compute(holds_core));
+}

@@ -1,0 +1,140 @@
+//! Requests that wait for a batch, and which of them form the next one. Nothing here waits, or
+//! looks at a clock: who calls says what time it is.
+
+use std::cmp::Reverse;
+use std::time::Instant;
+
+/// A request that waits. `work` is what a batch is made of.
+pub(super) struct Member<W> {
+    pub(super) work: W,
+    pub(super) rows: usize,
+    /// higher goes first
+    pub(super) priority: i32,
+    pub(super) deadline: Option<Instant>,
+    /// place in the order of arrival, over all lanes
+    pub(super) arrived: u64,
+}
+
+impl<W> Member<W> {
+    fn order(&self) -> (Reverse<i32>, u64) {
+        (Reverse(self.priority), self.arrived)
+    }
+}
+
+/// Those that wait for one signature.
+pub(super) struct Lane<W> {
+    waiting: Vec<Member<W>>,
+}
+
+/// What leaves a lane.
+pub(super) struct Taken<W> {
+    pub(super) batch: Vec<Member<W>>,
+    /// whose deadline has passed: they are not computed
+    pub(super) late: Vec<Member<W>>,
+}
+
+impl<W> Lane<W> {
+    pub(super) fn new() -> Lane<W> {
+        Lane { waiting: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Who goes first here, for a comparison with other lanes: less goes first.
+    pub(super) fn first(&self) -> Option<(Reverse<i32>, u64)> {
+        self.waiting.iter().map(Member::order).min()
+    }
+
+    pub(super) fn join(&mut self, member: Member<W>) {
+        self.waiting.push(member);
+    }
+
+    /// The next batch: the highest priority first, then the oldest, at most `max` rows. One that
+    /// has more rows is alone. Those who are `gone` leave, and those who are late.
+    pub(super) fn take(&mut self, now: Instant, max: usize, gone: impl Fn(&W) -> bool) -> Taken<W> {
+        self.waiting.retain(|member| !gone(&member.work));
+        let is_late = |member: &Member<W>| member.deadline.is_some_and(|deadline| deadline <= now);
+        let (late, mut there): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(is_late);
+        there.sort_by_key(Member::order);
+        let mut rows = 0;
+        let fitting = there.iter().take_while(|member| {
+            rows += member.rows;
+            rows <= max
+        });
+        let count = fitting.count().max(1).min(there.len());
+        self.waiting = there.split_off(count);
+        Taken { batch: there, late }
+    }
+}
+
+/// The rows of the plan for a batch: the least power of two that holds them, so that plans stay
+/// few; what goes beyond `max` is as it is.
+pub(super) fn padded(rows: usize, max: usize) -> usize {
+    if rows >= max { rows } else { rows.next_power_of_two().min(max) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn member(work: &'static str, rows: usize, priority: i32, arrived: u64) -> Member<&'static str> {
+        Member { work, rows, priority, deadline: None, arrived }
+    }
+
+    fn names(members: &[Member<&'static str>]) -> Vec<&'static str> {
+        members.iter().map(|member| member.work).collect()
+    }
+
+    #[test]
+    fn the_highest_priority_goes_first_and_then_the_oldest() {
+        let now = Instant::now();
+        let mut lane = Lane::new();
+        for (arrived, (name, priority)) in [("a", 0), ("b", 0), ("c", 2), ("d", -1), ("e", 2)].into_iter().enumerate() {
+            lane.join(member(name, 1, priority, arrived as u64));
+        }
+        assert_eq!(lane.first(), Some((Reverse(2), 2)));
+        assert_eq!(names(&lane.take(now, 3, |_| false).batch), ["c", "e", "a"]);
+        lane.join(member("f", 1, 0, 5));
+        assert_eq!(names(&lane.take(now, 3, |_| false).batch), ["b", "f", "d"]);
+        assert!(lane.is_empty());
+        assert!(lane.take(now, 3, |_| false).batch.is_empty());
+    }
+
+    #[test]
+    fn a_batch_has_at_most_so_many_rows_and_a_larger_request_is_alone() {
+        let now = Instant::now();
+        let mut lane = Lane::new();
+        for (arrived, (name, rows)) in [("a", 3), ("b", 2), ("c", 1), ("d", 9), ("e", 1)].into_iter().enumerate() {
+            lane.join(member(name, rows, 0, arrived as u64));
+        }
+        let mut batches = Vec::new();
+        while !lane.is_empty() {
+            batches.push(names(&lane.take(now, 4, |_| false).batch));
+        }
+        // Nobody overtakes a request that does not fit.
+        assert_eq!(batches, [vec!["a"], vec!["b", "c"], vec!["d"], vec!["e"]]);
+    }
+
+    #[test]
+    fn who_is_gone_or_late_is_not_computed() {
+        let now = Instant::now();
+        let mut lane = Lane::new();
+        lane.join(member("gone", 1, 9, 0));
+        lane.join(Member { deadline: Some(now), ..member("late", 1, 9, 1) });
+        lane.join(Member { deadline: Some(now + Duration::from_millis(1)), ..member("in time", 1, 0, 2) });
+        let taken = lane.take(now, 4, |name| *name == "gone");
+        assert_eq!((names(&taken.batch), names(&taken.late)), (vec!["in time"], vec!["late"]));
+        lane.join(Member { deadline: Some(now), ..member("late", 1, 0, 3) });
+        let taken = lane.take(now, 4, |_| false);
+        assert_eq!((names(&taken.batch), names(&taken.late)), (vec![], vec!["late"]));
+    }
+
+    #[test]
+    fn plans_are_made_for_few_numbers_of_rows() {
+        let sizes: Vec<usize> = [1, 2, 3, 5, 8, 9, 11, 12, 13].iter().map(|rows| padded(*rows, 12)).collect();
+        assert_eq!(sizes, [1, 2, 4, 8, 8, 12, 12, 12, 13]);
+    }
+}
