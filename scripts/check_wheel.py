@@ -27,7 +27,7 @@ MUST_CARRY = (
     r"mxrt/py\.typed",
     r"mxrt/.+\.pyi",
     r"mxrt/_mxrt\.abi3\.so",
-    r"mxrt/libmxrt\.so",
+    r"mxrt/libmxrt\.a",
     r"mxrt/include/mxrt\.h",
     r"mxrt/include/mxrt\.hpp",
     r"mxrt/include/mxnet/c_predict_api\.h",
@@ -57,8 +57,7 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
         )
         stray = [n for n in names if not n.startswith("mxrt/") and ".dist-info/" not in n]
         found.append((not stray, f"nothing beside the package {stray or ''}".rstrip()))
-        # mxrt/libmxrt.so is a text for linkers.
-        libraries = [n for n in names if re.search(r"\.so(\.|$)", n) and n != "mxrt/libmxrt.so"]
+        libraries = [n for n in names if re.search(r"\.so(\.|$)", n)]
         found.append((len(libraries) == 1, f"one shared library: {', '.join(libraries)}"))
         for name in libraries:
             path = archive.extract(name, folder)
