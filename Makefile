@@ -138,6 +138,10 @@ check-crate: | check-tools ## the crate mxrt as programs of others build it: no 
 check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)
 	scripts/mxnet_programs.sh
 
+.PHONY: check-networks
+check-networks: ## networks of GluonCV, MXNet and GluonNLP against MXNet 1.9.1, from 8 threads; NETWORKS_PYTHON= (says how to get it; hours)
+	@scripts/networks.sh
+
 # ---- run ---------------------------------------------------------------------------------------
 
 .PHONY: demo

@@ -28,7 +28,7 @@ import numpy as np
 
 THREADS = 8
 TOLERANCE = 1e-3
-"""Of the largest value of an output, as for the models of ``tests/models/zoo``."""
+"""Of the largest value of an output: the widest tolerance of ``tests/models/zoo``."""
 
 # Their answers are lists of boxes, which random weights leave without an order.
 DETECTORS = ("ssd", "rcnn", "yolo", "center_net")

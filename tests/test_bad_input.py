@@ -64,7 +64,7 @@ def test_a_missing_file_is_a_file_not_found_error_as_well(mx, tmp_path: Path) ->
         lambda: mx.io.CSVIter(data_csv=missing, **pixels),
         lambda: mx.io.LibSVMIter(data_libsvm=missing, **pixels),
         lambda: mx.gluon.data.vision.MNIST(missing),
-        lambda: mx.gluon.contrib.data.WikiText2(missing),
+        lambda: mx.gluon.contrib.data.text.WikiText2(missing),
     ):
         with pytest.raises(FileNotFoundError) as caught:
             call()

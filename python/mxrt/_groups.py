@@ -14,7 +14,7 @@ from .context import Context
 if TYPE_CHECKING:
     from .symbol import Symbol
 
-__all__ = ["groups_of_contexts", "places", "refuse_other_devices"]
+__all__ = ["groups_of_contexts", "on_one_device", "places"]
 
 
 def places(symbol: Symbol, group2ctx: Any) -> dict[str, Context]:
@@ -58,15 +58,15 @@ def _check(group: str, context: Context) -> None:
             raise MXNetDeviceError(f"group2ctx: group '{group}': {error}") from None
 
 
-def refuse_other_devices(placed: Mapping[str, Context], ctx: Context) -> None:
-    """MXNetNotImplementedError for a node on another device than `ctx`: a Module runs its graph on
-    one device.
+def on_one_device(ctx: Context, placed: Mapping[str, Context]) -> None:
+    """MXNetNotImplementedError if a node is on another device than `ctx`: an executor divides
+    graphs, a module does not.
     """
     for name, context in placed.items():
         if context != ctx and not (context._is_host() and ctx._is_host()):
             raise MXNetNotImplementedError(
-                f"Module.bind: group2ctxs: node '{name}' is on {context} and the module on {ctx}. A module runs on one "
-                "device; Symbol.bind and Symbol.simple_bind divide the graph"
+                f"group2ctxs: '{name}' is on {context} and the module is bound to {ctx}. A module runs on one device: "
+                "bind the symbol with group2ctx, which divides it over devices"
             )
 
 

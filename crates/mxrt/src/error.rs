@@ -19,7 +19,7 @@ pub type ErrorKind = FailureKind;
 /// use mxrt::{ErrorKind, Model};
 ///
 /// let error = Model::load("no/such/model", 0).unwrap_err();
-/// assert_eq!(error.kind(), ErrorKind::Data);
+/// assert_eq!(error.kind(), ErrorKind::FileNotFound);
 /// assert!(error.to_string().contains("no/such/model-symbol.json"));
 /// # Ok(())
 /// # }

@@ -154,23 +154,8 @@ fn cpu_features() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {
         macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
-        look!(
-            "sse",
-            "sse2",
-            "sse3",
-            "sse4.1",
-            "sse4.2",
-            "sse4a",
-            "avx",
-            "avx2",
-            "fma",
-            "f16c",
-            "avx512f",
-            "avx512bw",
-            "avx512vl",
-            "avx512vnni",
-            "avx512bf16"
-        );
+        look!("sse", "sse2", "sse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "f16c");
+        look!("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16");
     }
     #[cfg(target_arch = "aarch64")]
     {

@@ -20,8 +20,8 @@ MXNET_DLL const char *MXRTGetVersion(void);
 
 /* The kind of this thread's last error, and its message without the name of a class in front. Kinds:
  * value, type, shape, index, not_implemented, training, memory, panic, not_completed, shutdown,
- * deadline, cancelled, data, device, and operator for all others. Both texts are empty when there was
- * no error, and valid until the thread's next error. */
+ * deadline, cancelled, data, file_not_found, device, and operator for all others. Both texts are empty
+ * when there was no error, and valid until the thread's next error. */
 MXNET_DLL int MXRTGetLastError(const char **out_kind, const char **out_message);
 
 /* Ends an asynchronous function of the engine: on_complete is what the function was given. error

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import ndarray as nd
-from .._groups import groups_of_contexts, places, refuse_other_devices
+from .._groups import groups_of_contexts, on_one_device, places
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
 from ..executor import Executor
@@ -274,7 +274,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         for context, groups in zip(
             self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
         ):
-            refuse_other_devices(places(self._symbol, groups), context)
+            on_one_device(context, places(self._symbol, groups))
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True

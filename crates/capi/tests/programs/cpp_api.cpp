@@ -159,8 +159,8 @@ static void lists() {
 
 static void errors(const Files &files) {
   auto net = SymbolBlock::imports(files.symbol, {"data"}, files.params);
-  THROWS(mxrt::DataError, "data", "none.json", SymbolBlock::imports("none.json", {"data"}, files.params));
-  THROWS(mxrt::DataError, "data", "none.params", SymbolBlock::imports(files.symbol, {"data"}, "none.params"));
+  THROWS(mxrt::FileNotFoundError, "file_not_found", "none.json", SymbolBlock::imports("none.json", {"data"}, files.params));
+  THROWS(mxrt::FileNotFoundError, "file_not_found", "none.params", SymbolBlock::imports(files.symbol, {"data"}, "none.params"));
   THROWS(mxrt::DataError, "data", "", SymbolBlock::imports(files.params, {"data"}, files.params));
   THROWS(mxrt::ValueError, "value", "no input 'image'", SymbolBlock::imports(files.symbol, {"image"}, files.params));
   THROWS(mxrt::ValueError, "value", "data", SymbolBlock::imports(files.symbol, {}, files.params));

@@ -79,9 +79,9 @@ fn an_operator_that_fails_is_named() {
 }
 
 #[test]
-fn files_that_are_missing_or_damaged_are_errors_of_data() {
+fn files_that_are_missing_or_damaged_are_errors_that_name_them() {
     let error = Model::load("/no/such/model", 7).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Data);
+    assert_eq!(error.kind(), ErrorKind::FileNotFound);
     assert!(error.to_string().contains("/no/such/model-symbol.json"), "{error}");
     let error = Model::load(prefix("digits_cnn"), 12).unwrap_err();
     assert!(error.to_string().contains("digits_cnn-0012.params"), "{error}");

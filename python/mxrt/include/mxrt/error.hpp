@@ -29,9 +29,13 @@ struct ValueError : Error {
 struct ShapeError : ValueError {
   using ValueError::ValueError;
 };
-/* A file is missing, damaged or truncated. */
+/* A file is damaged or truncated, or cannot be read. */
 struct DataError : ValueError {
   using ValueError::ValueError;
+};
+/* A file, or the folder it is in, is not there. */
+struct FileNotFoundError : DataError {
+  using DataError::DataError;
 };
 /* Element types do not fit. */
 struct TypeError : Error {
@@ -102,6 +106,7 @@ inline const KindRow kinds[] = {
     {"deadline", raise<TimeoutError>},
     {"cancelled", raise<CancelledError>},
     {"data", raise<DataError>},
+    {"file_not_found", raise<FileNotFoundError>},
     {"device", raise<DeviceError>},
 };
 
