@@ -392,27 +392,6 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
             assert ("nothing checks who asks" in child.stderr.read()) == warned
 
 
-def test_accepting_pauses_while_there_are_no_descriptors(good) -> None:
-    code = f"""
-import resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, {resource.getrlimit(resource.RLIMIT_NOFILE)[1]}))
-from mxrt.__main__ import main
-sys.exit(main())
-"""
-    with started(code, "serve", f"digits_cnn={DIGITS}", "--port", "0") as (_, line):
-        running: Any = type("Running", (), {"url": line.split(" at ")[1].split(";")[0]})
-        with contextlib.closing(connect(running)) as early:
-            assert exchange(early, "/v2/health/live")[0].status == 200
-            with contextlib.ExitStack() as many:
-                for _ in range(100):
-                    many.enter_context(raw(running))
-                time.sleep(0.3)
-                # What is there goes on.
-                body = digit().encode()
-                assert exchange(early, "/v2/models/digits_cnn/infer", body)[0].status == 200
-            good(running)
-
-
 def test_a_pipe_of_requests_over_a_unix_socket_is_answered_in_order(mx, tmp_path) -> None:
     path = str(tmp_path / "http")
     with mx.serve.Server({"digits_cnn": DIGITS}, port=None, unix=path), socket.socket(socket.AF_UNIX) as connection:
