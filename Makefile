@@ -194,6 +194,19 @@ check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; it
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest mxrt --ignore-disjoint-bases --allowlist scripts/stubtest_allowlist.txt
 
+CLIENTS := build/clients
+
+.PHONY: test-serve-clients
+test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's reflection and the protocol's OpenAPI file (a minute after the installation)
+	[ -x $(CLIENTS)/bin/python ] || $(PY) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet -r requirements/serve-clients.txt
+	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
+	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
+
+.PHONY: soak-serve
+soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
+	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)
+
 # ---- measure -----------------------------------------------------------------------------------
 
 .PHONY: bench
@@ -300,7 +313,7 @@ memcheck: | check-tools ## some of the tests of engine, kernels and the C interf
 	scripts/sanitize_c.sh memcheck
 
 .PHONY: check-aarch64
-check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu)
+check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu; Debian's gcc-aarch64-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: sdist

@@ -73,6 +73,7 @@ LOCKS = {
     ("crates/serve/src/batch/mod.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/model.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/server.rs", "std::sync::Mutex"): NO_SERVER,
+    ("crates/serve/src/watched.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/tensor/src/params.rs", "parking_lot::RwLock"): "inside the fork gate, by `Engine::without_fork`",
     ("crates/tensor/src/release.rs", "parking_lot::Mutex"): OP,
 }

@@ -12,15 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from serving import (
+    Gate,
     answer,
     called,
     connect,
@@ -36,36 +35,6 @@ from serving import (
     wait_until,
 )
 from support import DIGITS, WORK, in_threads, mxrt, run, run_python
-
-
-class Gate:
-    """A model whose operator waits until it is let through."""
-
-    def __init__(self, mx: Any, folder: Path) -> None:
-        gate, self.opened, self.entered = self, threading.Semaphore(0), []
-        name = f"gate_{folder.name}"
-
-        class Waiting(mx.operator.CustomOp):
-            def forward(self, is_train, req, in_data, out_data, aux):
-                value = float(in_data[0].asnumpy().ravel()[0])
-                gate.entered.append(value)
-                if value < 0:
-                    raise ValueError("a value below 0")
-                gate.opened.acquire()
-                self.assign(out_data[0], req[0], in_data[0])
-
-        @mx.operator.register(name)
-        class Property(mx.operator.CustomOpProp):
-            def create_operator(self, ctx, shapes, dtypes):
-                return Waiting()
-
-        mx.sym.Custom(mx.sym.var("x"), op_type=name, name="gate").save(str(folder / "gate-symbol.json"))
-        # Of unknown shape, so that the model does not answer once when it is loaded.
-        self.model = mx.serve.Model(folder)
-
-    def pass_through(self, count: int) -> None:
-        for _ in range(count):
-            self.opened.release()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Serving models over HTTP: the command `mxrt serve`, and ``mxrt.serve.Server`` for programs.
+"""Serving models over HTTP and gRPC: the command `mxrt serve`, and ``mxrt.serve.Server``.
 
 The server speaks the Open Inference Protocol, version 2. Its threads are those of the Rust engine;
 no Python runs per request.
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from . import _mxrt
+from . import _mxrt, _serve_places
 from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
 from .bench.model import UsageError, find
 
@@ -64,7 +64,7 @@ class Model:
 
 
 class Server:
-    """An HTTP server for models.
+    """A server for models, over HTTP and gRPC.
 
     ``with Server(models) as server:`` serves while the block runs, from threads of its own;
     ``Server(models).run()`` serves until the process is told to end.
@@ -75,7 +75,14 @@ class Server:
         names of their files
     host : name or address to listen at; any but loopback can be reached by others, without a check
         who they are
-    port : port; 0 takes a free one
+    port : port of HTTP; 0 takes a free one; None: no port of HTTP
+    grpc_port : port of gRPC; None: no port of gRPC; "next": the one after ``port``, which is a free
+        one where that is 0
+    unix, grpc_unix : paths of Unix sockets of HTTP and gRPC
+    tls : files of certificate and private key, in PEM; they are read again when they change
+    tokens : file of bearer tokens, one a line; requests must have one of them; None: no check
+    inherited : listen at the sockets that systemd handed to the process, and at no others; those
+        named ``grpc`` speak gRPC
     grace : seconds that requests which have begun get at the end
     deadline : seconds for a request that says no ``timeout``; None: no bound
     max_body : bytes of the largest request body
@@ -97,8 +104,14 @@ class Server:
         self,
         models: Any,
         host: str = "127.0.0.1",
-        port: int = 8000,
+        port: int | None = 8000,
         *,
+        grpc_port: int | str | None = "next",
+        unix: str | os.PathLike[str] | None = None,
+        grpc_unix: str | os.PathLike[str] | None = None,
+        tls: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
+        tokens: str | os.PathLike[str] | None = None,
+        inherited: bool = False,
         grace: float = GRACE,
         deadline: float | None = None,
         max_body: int = 64 << 20,
@@ -112,9 +125,18 @@ class Server:
     ) -> None:
         self._models = [_given(name, model) for name, model in _named(models)]
         self._grace = grace
+        if grpc_port == "next":
+            grpc_port = port + 1 if port else port
+        self._tls = None if tls is None else (os.fspath(tls[0]), os.fspath(tls[1]))
         self._settings = {
             "host": host,
             "port": port,
+            "grpc_port": grpc_port,
+            "unix": unix,
+            "grpc_unix": grpc_unix,
+            "tls": self._tls,
+            "tokens": tokens,
+            "inherited": inherited,
             "deadline": deadline,
             "max_body": max_body,
             "queue_requests": queue_requests,
@@ -156,9 +178,22 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens, such as ``http://127.0.0.1:8000``."""
-        host, port = self._running().address()
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        """Where it speaks HTTP, such as ``http://127.0.0.1:8000``."""
+        url = self._places().url
+        if url is None:
+            raise MXNetError("the server has no port of HTTP")
+        return url
+
+    @property
+    def grpc(self) -> str:
+        """Where it speaks gRPC, such as ``127.0.0.1:8001``, as clients of gRPC take it."""
+        place = self._places().grpc
+        if place is None:
+            raise MXNetError("the server does not speak gRPC: grpc_port says where it is to")
+        return place
+
+    def _places(self) -> _serve_places.Places:
+        return _serve_places.Places(self._running().places(), self._tls)
 
     @property
     def models(self) -> list[dict[str, Any]]:
@@ -313,8 +348,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="whether requests that wait are joined into one call, of at most so many rows (default off)",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen at, 0 for a free one (default 8000)")
+    _serve_places.add_arguments(parser)
     parser.add_argument(
         "--deadline", type=float, metavar="SECONDS", help="time for a request that says no timeout (default: none)"
     )
@@ -341,14 +375,14 @@ def main(args: argparse.Namespace) -> int:
         for name in ("grace", "max_body"):
             if not (math.isfinite(getattr(args, name)) and getattr(args, name) >= 0):
                 raise UsageError(f"--{name.replace('_', '-')} is {getattr(args, name)}; expected 0 or more")
-        if not 0 <= args.port <= 65535:
-            raise UsageError(f"--port is {args.port}; expected a number from 0 to 65535")
+        settings = _serve_places.settings_of(args)
+        if args.check:
+            settings.update(port=0, grpc_port=None, unix=None, grpc_unix=None, inherited=False)
         if args.queue < 1:
             raise UsageError(f"--queue is {args.queue}; expected 1 or more")
         server = Server(
             models,
-            args.host,
-            0 if args.check else args.port,
+            **settings,
             grace=args.grace,
             deadline=args.deadline,
             max_body=int(args.max_body * (1 << 20)),
@@ -357,23 +391,19 @@ def main(args: argparse.Namespace) -> int:
     except (UsageError, OSError, MXNetError) as error:
         print(f"mxrt serve: {error}", file=sys.stderr)
         return 2
-    if not args.check and not _is_loopback(args.host):
-        print(
-            f"mxrt serve: {args.host} can be reached by other machines, and nothing checks who asks: "
-            "let a proxy do that",
-            file=sys.stderr,
-        )
+    words = _serve_places.warning(settings)
+    if words is not None and not args.check:
+        print(f"mxrt serve: {words}", file=sys.stderr)
+    places = server._places()
     for model in server.models:
-        print(_line(model, server.url))
+        print(_line(model, places))
+    if places.grpc is not None:
+        print(f"gRPC at {places.grpc}")
     sys.stdout.flush()
     if args.check:
         server.stop()
         return 0
     return server.run()
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _from_arguments(args: argparse.Namespace) -> dict[str, Model]:
@@ -454,20 +484,21 @@ def _with_lone_input(model: Model) -> Model:
     return Model(model.path, model.params, shapes, model.dtypes, model.version, model.precision, model.batch)
 
 
-def _line(model: dict[str, Any], url: str) -> str:
+def _line(model: dict[str, Any], places: _serve_places.Places) -> str:
     """What is said of a model when the server starts."""
     inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
-    return f"{model['name']}: {inputs} at {url}; try: {_curl(model, url)}"
+    asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
+    return f"{model['name']}: {inputs} at {places.said}{asking}"
 
 
-def _curl(model: dict[str, Any], url: str) -> str:
+def _curl(model: dict[str, Any], options: str, url: str) -> str:
     """A command that asks the model with zeros; for its metadata where shapes are not known."""
     path = f"{url}/v2/models/{quote(model['name'], safe='')}"
     inputs, size = [], 0
     for tensor in model["inputs"]:
         first, rest = tensor["shape"][:1], tensor["shape"][1:]
         if (first == [-1] and not rest) or -1 in rest:
-            return f"curl -s '{path}'"
+            return f"curl -s{options} '{path}'"
         shape = [1 if extent == -1 else extent for extent in first] + rest
         bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]
         size += bytes_
@@ -483,4 +514,5 @@ def _curl(model: dict[str, Any], url: str) -> str:
     text = json.dumps(request, separators=(",", ":"))
     header = f"Inference-Header-Content-Length: {len(text.encode())}"
     to = " -o answer.bin" if binary else ""
-    return f"(printf %s '{text}'; head -c {size} /dev/zero) | curl -s{to} -H '{header}' --data-binary @- '{path}/infer'"
+    asking = f"curl -s{to}{options} -H '{header}' --data-binary @- '{path}/infer'"
+    return f"(printf %s '{text}'; head -c {size} /dev/zero) | {asking}"

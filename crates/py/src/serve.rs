@@ -1,8 +1,8 @@
-//! The HTTP server.
+//! The server.
 
 use crate::{errors, runtime};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_serve::{BatchChoice, Config, Model, ModelSpec, Repository, Server};
+use mxrt_serve::{BatchChoice, Config, Model, ModelSpec, Place, Repository, Server, Speaks, TlsFiles};
 use mxrt_tensor::DType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -59,6 +59,15 @@ fn config(settings: &Bound<'_, PyDict>) -> PyResult<Config> {
         match name.as_str() {
             "host" => config.host = value.extract()?,
             "port" => config.port = value.extract()?,
+            "grpc_port" => config.grpc_port = value.extract()?,
+            "unix" => config.unix = value.extract()?,
+            "grpc_unix" => config.grpc_unix = value.extract()?,
+            "inherited" => config.inherited = value.extract()?,
+            "tls" => {
+                let files: Option<(PathBuf, PathBuf)> = value.extract()?;
+                config.tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
+            }
+            "tokens" => config.tokens = value.extract()?,
             "max_body" => config.max_body = value.extract()?,
             "header_timeout" => config.header_timeout = time(&name, &value)?,
             "body_timeout" => config.body_timeout = time(&name, &value)?,
@@ -95,10 +104,16 @@ impl HttpServer {
         started.map_err(|error: OpError| errors::from_op(py, &error))
     }
 
-    /// Host and port that it listens at.
-    fn address(&self) -> (String, u16) {
-        let address = self.server.address();
-        (address.ip().to_string(), address.port())
+    /// Where it listens: what is spoken, and host and port, or a path.
+    fn places(&self) -> Vec<(&'static str, String, Option<u16>)> {
+        let places = self.server.places().iter().map(|(speaks, place)| {
+            let speaks = if *speaks == Speaks::Http { "http" } else { "grpc" };
+            match place {
+                Place::Tcp(address) => (speaks, address.ip().to_string(), Some(address.port())),
+                Place::Unix(path) => (speaks, path.display().to_string(), None),
+            }
+        });
+        places.collect()
     }
 
     /// The metadata of all models, as JSON.

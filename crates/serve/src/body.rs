@@ -98,10 +98,31 @@ impl RequestBody {
         }
     }
 
+    /// Refuses to read so many bytes.
+    pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Refusal> {
+        if bytes as u64 > self.limit { Err(too_large(self.limit)) } else { Ok(()) }
+    }
+
+    /// The next `bytes` of the body; none at its end.
+    pub(crate) async fn exactly(&mut self, bytes: usize) -> Result<Option<Vec<u8>>, Refusal> {
+        /// More memory is taken when so much has come.
+        const FIRST: usize = 1 << 20;
+        let mut taken = Vec::with_capacity(bytes.min(FIRST));
+        while taken.len() < bytes && self.more().await? {
+            let part = self.chunk.split_to(self.chunk.len().min(bytes - taken.len()));
+            taken.extend_from_slice(&part);
+        }
+        match taken.len() {
+            length if length == bytes => Ok(Some(taken)),
+            0 => Ok(None),
+            length => Err(Refusal::invalid(format!("the body ends after {length} of {bytes} bytes of its message"))),
+        }
+    }
+
     /// An error if anything is left.
     pub(crate) async fn end(&mut self) -> Result<(), Refusal> {
         if self.more().await? {
-            return Err(Refusal::invalid("the body goes on behind the data that its JSON names"));
+            return Err(Refusal::invalid("the body goes on behind its data"));
         }
         Ok(())
     }

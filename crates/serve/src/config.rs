@@ -1,14 +1,37 @@
 //! What a server may be told.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Certificate and key of the server.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// certificates in PEM, that of the server first
+    pub certificate: PathBuf,
+    /// its private key in PEM
+    pub key: PathBuf,
+}
 
 /// Where a server listens, and its limits.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// name or address to listen at
     pub host: String,
-    /// port; 0 takes a free one
-    pub port: u16,
+    /// port of HTTP, 0 takes a free one; none: HTTP is not spoken over TCP
+    pub port: Option<u16>,
+    /// port of gRPC, 0 takes a free one; none: gRPC is not spoken over TCP
+    pub grpc_port: Option<u16>,
+    /// Unix socket of HTTP
+    pub unix: Option<PathBuf>,
+    /// Unix socket of gRPC
+    pub grpc_unix: Option<PathBuf>,
+    /// listen at the sockets that the process was started with, by `LISTEN_FDS` of systemd, and at no
+    /// others
+    pub inherited: bool,
+    /// TLS on all ports and sockets; none: without
+    pub tls: Option<TlsFiles>,
+    /// file of bearer tokens, one a line, of which a request must have one; none: no check
+    pub tokens: Option<PathBuf>,
     /// bytes of the largest request body
     pub max_body: usize,
     /// time for the head of a request
@@ -34,7 +57,13 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             host: "127.0.0.1".to_owned(),
-            port: 8000,
+            port: Some(8000),
+            grpc_port: Some(8001),
+            unix: None,
+            grpc_unix: None,
+            inherited: false,
+            tls: None,
+            tokens: None,
             max_body: 64 << 20,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),

@@ -3,54 +3,131 @@
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Waits for the first byte of a request.
-const IDLE: u8 = 0;
-/// Waits for the rest of its head.
-const HEAD: u8 = 1;
-/// A request is answered, whose body has a limit of its own.
-const BUSY: u8 = 2;
-
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+/// How a connection of HTTP/2 begins.
+const HTTP2: &[u8] = b"PRI";
+
+/// What carries a connection: TCP or a Unix socket, with TLS or without.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// the first byte of a request
+    Idle,
+    /// the rest of its head
+    Head,
+    /// an answer; the body of the request has a limit of its own
+    Busy,
+}
 
 /// What a connection does; shared with what answers its requests.
-#[derive(Debug, Default)]
-pub(crate) struct Phase(AtomicU8);
+#[derive(Debug)]
+pub(crate) struct Phase {
+    /// requests that are being answered; one at most, unless the connection speaks HTTP/2
+    busy: AtomicUsize,
+    /// a byte of a head has come
+    head: AtomicBool,
+    http2: AtomicBool,
+    /// answers whose bytes the client is to take
+    answering: AtomicUsize,
+    /// when it last took some, in milliseconds from `began`
+    progress: AtomicU64,
+    began: Instant,
+}
 
 impl Phase {
+    fn new() -> Arc<Phase> {
+        Arc::new(Phase {
+            busy: AtomicUsize::new(0),
+            head: AtomicBool::new(false),
+            http2: AtomicBool::new(false),
+            answering: AtomicUsize::new(0),
+            progress: AtomicU64::new(0),
+            began: Instant::now(),
+        })
+    }
+
     /// A request is being answered until the result is dropped.
     pub(crate) fn busy(self: &Arc<Phase>) -> Busy {
-        self.0.store(BUSY, Ordering::Relaxed);
-        Busy(self.clone())
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy { phase: self.clone(), answering: false }
+    }
+
+    fn wait(&self) -> Wait {
+        if self.busy.load(Ordering::Relaxed) > 0 {
+            Wait::Busy
+        } else if self.head.load(Ordering::Relaxed) {
+            Wait::Head
+        } else {
+            Wait::Idle
+        }
+    }
+
+    /// Since when the client takes nothing of its answers; none if there are none.
+    fn stalled(&self) -> Option<Instant> {
+        let since = Duration::from_millis(self.progress.load(Ordering::Relaxed));
+        (self.answering.load(Ordering::Relaxed) > 0).then(|| self.began + since)
     }
 }
 
 /// See [`Phase::busy`].
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<Phase>);
+pub(crate) struct Busy {
+    phase: Arc<Phase>,
+    answering: bool,
+}
+
+impl Busy {
+    /// The client is to take bytes from now on.
+    pub(crate) fn answering(mut self) -> Busy {
+        self.progress();
+        self.answering = true;
+        self.phase.answering.fetch_add(1, Ordering::Relaxed);
+        self
+    }
+
+    /// The client took some.
+    pub(crate) fn progress(&self) {
+        let millis = u64::try_from(self.phase.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.phase.progress.store(millis, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_http2(&self) -> bool {
+        self.phase.http2.load(Ordering::Relaxed)
+    }
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.0.store(IDLE, Ordering::Relaxed);
+        if self.answering {
+            self.phase.answering.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.phase.head.store(false, Ordering::Relaxed);
+        self.phase.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A stream that fails where the client is too slow.
 pub(crate) struct TimedStream {
-    stream: TcpStream,
+    stream: Box<dyn Transport>,
     phase: Arc<Phase>,
     limits: Limits,
-    /// the phase that `reading` belongs to
-    timed: u8,
+    /// what `reading` belongs to
+    timed: Wait,
     reading: Pin<Box<Sleep>>,
     /// runs while the client takes nothing of an answer
     writing: Option<Pin<Box<Sleep>>>,
+    /// bytes seen of how a connection of HTTP/2 begins; none once it is known what this is
+    beginning: Option<usize>,
 }
 
 /// How long a client may take.
@@ -62,27 +139,50 @@ pub(crate) struct Limits {
 }
 
 impl TimedStream {
-    pub(crate) fn new(stream: TcpStream, limits: Limits) -> (TimedStream, Arc<Phase>) {
-        let phase = Arc::new(Phase::default());
+    pub(crate) fn new(stream: Box<dyn Transport>, limits: Limits) -> (TimedStream, Arc<Phase>) {
+        let phase = Phase::new();
         // The first request has no reason to come late.
         let reading = Box::pin(sleep_until(Instant::now() + limits.head));
-        let stream = TimedStream { stream, phase: phase.clone(), limits, timed: IDLE, reading, writing: None };
+        let (beginning, writing) = (Some(0), None);
+        let stream =
+            TimedStream { stream, phase: phase.clone(), limits, timed: Wait::Idle, reading, writing, beginning };
         (stream, phase)
     }
 
-    fn enter(&mut self, phase: u8) {
-        if self.timed != phase {
-            self.timed = phase;
-            let limit = if phase == HEAD { self.limits.head } else { self.limits.idle };
+    fn enter(&mut self, wait: Wait) {
+        if self.timed != wait {
+            self.timed = wait;
+            let limit = if wait == Wait::Head { self.limits.head } else { self.limits.idle };
             self.reading.as_mut().reset(Instant::now() + limit);
+        }
+    }
+
+    fn is_http2(&self) -> bool {
+        self.phase.http2.load(Ordering::Relaxed)
+    }
+
+    /// Looks at the first bytes.
+    fn look(&mut self, bytes: &[u8]) {
+        let Some(seen) = self.beginning else { return };
+        let wanted = &HTTP2[seen..];
+        let common = wanted.iter().zip(bytes).take_while(|(wanted, byte)| wanted == byte).count();
+        if common == wanted.len() {
+            self.phase.http2.store(true, Ordering::Relaxed);
+            self.beginning = None;
+            // Clients of gRPC connect before they have something to ask.
+            self.reading.as_mut().reset(Instant::now() + self.limits.idle);
+            self.phase.head.store(false, Ordering::Relaxed);
+            self.timed = Wait::Idle;
+        } else {
+            self.beginning = (common == bytes.len()).then_some(seen + common);
         }
     }
 
     /// The end of an answer begins the time without a request. hyper then reads only when it is
     /// woken, which the timer sees to.
     fn watch_idle(&mut self, cx: &mut Context<'_>) {
-        if self.timed != IDLE && self.phase.0.load(Ordering::Relaxed) == IDLE {
-            self.enter(IDLE);
+        if self.timed != Wait::Idle && self.phase.wait() == Wait::Idle {
+            self.enter(Wait::Idle);
             if self.reading.as_mut().poll(cx).is_ready() {
                 cx.waker().wake_by_ref();
             }
@@ -92,10 +192,10 @@ impl TimedStream {
     fn write_with<T>(
         &mut self,
         cx: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
+        write: impl FnOnce(Pin<&mut dyn Transport>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         self.watch_idle(cx);
-        if let Poll::Ready(written) = write(Pin::new(&mut self.stream), cx) {
+        if let Poll::Ready(written) = write(Pin::new(&mut *self.stream), cx) {
             self.writing = None;
             return Poll::Ready(written);
         }
@@ -104,29 +204,48 @@ impl TimedStream {
         ready!(sleep.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client takes nothing of the answer")))
     }
+
+    /// Over HTTP/2 a client can keep an answer without blocking the stream.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(since) = self.phase.stalled().filter(|_| self.is_http2()) {
+            let limit = since + self.limits.write;
+            if limit <= Instant::now() {
+                return Poll::Ready(());
+            }
+            self.reading.as_mut().reset(limit);
+            ready!(self.reading.as_mut().poll(cx));
+        }
+        Poll::Pending
+    }
 }
 
 impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let phase = self.phase.0.load(Ordering::Relaxed);
-        self.enter(phase);
-        if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buf) {
-            if phase == IDLE && buf.filled().len() > before {
-                self.phase.0.store(HEAD, Ordering::Relaxed);
-                self.enter(HEAD);
+        let wait = self.phase.wait();
+        self.enter(wait);
+        if let Poll::Ready(read) = Pin::new(&mut *self.stream).poll_read(cx, buf) {
+            self.look(&buf.filled()[before..]);
+            // Frames of HTTP/2 need not belong to a request: its first one has the time of a head,
+            // and without any the connection is idle, whatever else it sends.
+            if wait == Wait::Idle && buf.filled().len() > before && !self.is_http2() {
+                self.phase.head.store(true, Ordering::Relaxed);
+                self.enter(Wait::Head);
             }
             return Poll::Ready(read);
         }
-        if phase == BUSY {
-            return Poll::Pending;
+        let late = || Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "no request came in time")));
+        if wait == Wait::Busy {
+            ready!(self.poll_stalled(cx));
+            return late();
         }
         ready!(self.reading.as_mut().poll(cx));
-        if phase == HEAD {
+        if wait == Wait::Head && !self.is_http2() {
             // The client may still read: nothing was answered on this connection meanwhile.
-            let _ = self.stream.try_write(TOO_SLOW);
+            let _ = Pin::new(&mut *self.stream).poll_write(cx, TOO_SLOW);
+            let _ = Pin::new(&mut *self.stream).poll_flush(cx);
         }
-        Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "no request came in time")))
+        late()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Serves models of mxrt over HTTP/1.1, by the Open Inference Protocol (version 2).
+//! Serves models of mxrt over HTTP and gRPC, by the Open Inference Protocol (version 2).
 //!
 //! A [`Server`] answers for the models of a [`Repository`]. Its I/O threads read and write; they
 //! compute nothing that takes longer than a few microseconds. A request becomes a call of the
@@ -12,15 +12,20 @@
 //! | `batch` | joins requests that wait while a model computes |
 //! | `queue` | how many requests and bytes may wait |
 //! | `repository`, `model` | models by name and version; one model: loading, types, calls |
+//! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
 //! | `metrics` | counters and histograms |
-//! | `server`, `connection`, `body` | accepting, limits of time and size, the end |
-#![forbid(unsafe_code)]
+//! | `grpc` | the same protocol over gRPC |
+//! | `server`, `listen`, `connection`, `body`, `answer` | accepting, limits of time and size, the end |
+#![deny(unsafe_code)]
 
+mod answer;
 mod batch;
 mod body;
 mod config;
 mod connection;
 mod endpoints;
+mod grpc;
+mod listen;
 mod metrics;
 mod model;
 pub mod protocol;
@@ -29,8 +34,12 @@ mod refusal;
 mod repository;
 mod server;
 mod service;
+mod tls;
+mod tokens;
+mod watched;
 
-pub use config::Config;
+pub use config::{Config, TlsFiles};
+pub use listen::{Place, Speaks};
 pub use model::{BatchChoice, Model, ModelSpec};
 pub use refusal::{Outcome, Refusal};
 pub use repository::{IndexEntry, Repository};

@@ -1,28 +1,30 @@
 //! Accepting connections, and ending.
 
+use crate::answer::AnswerBody;
 use crate::config::Config;
-use crate::connection::{Busy, Limits, TimedStream};
-use crate::endpoints;
+use crate::connection::{Busy, Limits, TimedStream, Transport};
+use crate::listen::{self, Listener, Place, SocketFile, Speaks};
 use crate::refusal::Refusal;
 use crate::repository::Repository;
 use crate::service::Service;
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::server::conn::http1;
+use crate::tokens::Tokens;
+use crate::{endpoints, grpc, tls};
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use mxrt_engine::Engine;
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 /// How often the end looks whether requests are still there.
 const LOOK: Duration = Duration::from_millis(5);
@@ -30,6 +32,15 @@ const LOOK: Duration = Duration::from_millis(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The time that connections get for the rest of their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Requests that a connection of HTTP/2 may have at a time.
+const STREAMS: u32 = 256;
+/// Bytes of a body, and of all bodies of a connection of HTTP/2, that may come unread.
+const WINDOW: u32 = 1 << 20;
+/// Bytes of the head of a request.
+const HEAD: usize = 64 << 10;
+/// A client of HTTP/2 that is silent for so long is asked whether it is there, and gets the time
+/// again to answer.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// Whether requests are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
@@ -44,6 +55,7 @@ enum Stage {
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
+    tokens: Option<Tokens>,
     stage: watch::Sender<Stage>,
     connections: AtomicUsize,
 }
@@ -51,6 +63,16 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether connections end.
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.stage.borrow() == Stage::Closing
+    }
+
+    /// Refuses requests that do not have a token, where there are tokens.
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        self.tokens.as_ref().map_or(Ok(()), |tokens| tokens.check(headers))
     }
 }
 
@@ -73,8 +95,12 @@ impl Drop for Counted {
 /// Why a server could not start.
 #[derive(Debug)]
 pub enum StartError {
+    /// Another program listens there: the address, and the option that names another one.
+    InUse(String, &'static str),
     /// It cannot listen there: the address, and why.
     Listen(String, std::io::Error),
+    /// A file of certificates, keys or tokens is not as it should be.
+    Files(String),
     /// Its threads cannot be made.
     Threads(std::io::Error),
 }
@@ -82,13 +108,12 @@ pub enum StartError {
 impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            StartError::Listen(address, error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                write!(
-                    f,
-                    "cannot listen at {address}: another program does; name another port (--port), 0 for a free one"
-                )
-            }
+            StartError::InUse(address, option) => write!(
+                f,
+                "cannot listen at {address}: another program does; name another port ({option}), 0 for a free one"
+            ),
             StartError::Listen(address, error) => write!(f, "cannot listen at {address}: {error}"),
+            StartError::Files(message) => f.write_str(message),
             StartError::Threads(error) => write!(f, "cannot start the threads of the server: {error}"),
         }
     }
@@ -99,7 +124,8 @@ impl std::error::Error for StartError {}
 /// A running server. Dropping it ends it at once.
 pub struct Server {
     shared: Arc<Shared>,
-    address: SocketAddr,
+    places: Vec<(Speaks, Place)>,
+    files: Mutex<Vec<SocketFile>>,
     runtime: Mutex<Option<Runtime>>,
     /// a forked child has none of its threads
     process: u32,
@@ -108,17 +134,13 @@ pub struct Server {
 impl Server {
     /// Listens and answers from threads of its own; returns at once.
     pub fn start(engine: &'static Engine, repository: Repository, config: Config) -> Result<Server, StartError> {
-        let named = if config.host.contains(':') {
-            format!("[{}]:{}", config.host, config.port)
-        } else {
-            format!("{}:{}", config.host, config.port)
+        let tokens = config.tokens.clone().map(Tokens::new).transpose().map_err(StartError::Files)?;
+        let acceptor = |protocols: &[&[u8]]| {
+            let made = config.tls.as_ref().map(|files| tls::acceptor(files, protocols));
+            made.transpose().map_err(StartError::Files)
         };
-        let listen = || {
-            let listener = TcpListener::bind((config.host.as_str(), config.port))?;
-            listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, listener))
-        };
-        let (address, listener) = listen().map_err(|error| StartError::Listen(named, error))?;
+        let acceptors = (acceptor(&[b"h2", b"http/1.1"])?, acceptor(&[b"h2"])?);
+        let bound = listen::bind(&config)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.io_threads.max(1))
             .max_blocking_threads(2 * engine.cores() + 4)
@@ -127,22 +149,40 @@ impl Server {
             .enable_time()
             .build()
             .map_err(StartError::Threads)?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(StartError::Threads)?
-        };
         let shared = Arc::new(Shared {
             service: Service::new(engine, repository, config),
+            tokens,
             stage: watch::Sender::new(Stage::Serving),
             connections: AtomicUsize::new(0),
         });
-        runtime.spawn(accept(shared.clone(), listener));
-        Ok(Server { shared, address, runtime: Mutex::new(Some(runtime)), process: std::process::id() })
+        let connections = shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS);
+        let connections = Arc::new(Semaphore::new(connections));
+        let (mut places, mut files) = (Vec::new(), Vec::new());
+        let inside = runtime.enter();
+        for bound in bound {
+            let speaks = bound.speaks;
+            places.push((speaks, bound.place.clone()));
+            let (listener, file) = bound.listener().map_err(StartError::Threads)?;
+            files.extend(file);
+            let tls = if speaks == Speaks::Http { acceptors.0.clone() } else { acceptors.1.clone() };
+            runtime.spawn(accept(Door { shared: shared.clone(), speaks, tls }, listener, connections.clone()));
+        }
+        drop(inside);
+        let files = Mutex::new(files);
+        Ok(Server { shared, places, files, runtime: Mutex::new(Some(runtime)), process: std::process::id() })
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn places(&self) -> &[(Speaks, Place)] {
+        &self.places
+    }
+
+    /// The first TCP address at which this is spoken.
+    pub fn address(&self, speaks: Speaks) -> Option<SocketAddr> {
+        self.places.iter().find_map(|(spoken, place)| match place {
+            Place::Tcp(address) if *spoken == speaks => Some(*address),
+            _ => None,
+        })
     }
 
     /// Refuses new requests from now on, and is not ready; requests that have begun go on.
@@ -180,6 +220,7 @@ impl Server {
         if let Some(runtime) = runtime {
             runtime.shutdown_background();
         }
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).clear();
         answered
     }
 
@@ -208,13 +249,20 @@ impl Drop for Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Server({}, {:?})", self.address, *self.shared.stage.borrow())
+        write!(f, "Server({:?}, {:?})", self.places, *self.shared.stage.borrow())
     }
 }
 
-async fn accept(shared: Arc<Shared>, listener: tokio::net::TcpListener) {
-    let places = Arc::new(Semaphore::new(shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS)));
-    let mut stage = shared.stage.subscribe();
+/// What connections of a socket share.
+#[derive(Clone)]
+struct Door {
+    shared: Arc<Shared>,
+    speaks: Speaks,
+    tls: Option<TlsAcceptor>,
+}
+
+async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
+    let mut stage = door.shared.stage.subscribe();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -222,11 +270,11 @@ async fn accept(shared: Arc<Shared>, listener: tokio::net::TcpListener) {
             _ = stage.wait_for(|stage| *stage == Stage::Closing) => return,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let counted = Counted::new(&shared);
-                let shared = shared.clone();
+            Ok(stream) => {
+                let counted = Counted::new(&door.shared);
+                let door = door.clone();
                 tokio::spawn(async move {
-                    serve(shared, stream).await;
+                    begin(door, stream).await;
                     drop((place, counted));
                 });
             }
@@ -236,9 +284,17 @@ async fn accept(shared: Arc<Shared>, listener: tokio::net::TcpListener) {
     }
 }
 
-async fn serve(shared: Arc<Shared>, stream: TcpStream) {
-    // Without it answers wait for acknowledgements; a stream that cannot be set so still works.
-    let _ = stream.set_nodelay(true);
+/// Begins TLS where it is spoken. What is wrong with a connection concerns its client alone.
+async fn begin(door: Door, stream: Box<dyn Transport>) {
+    let Some(tls) = &door.tls else { return serve(door, stream).await };
+    let limit = door.shared.service.config.header_timeout;
+    if let Ok(Ok(stream)) = timeout(limit, tls.accept(stream)).await {
+        serve(door, Box::new(stream)).await;
+    }
+}
+
+async fn serve(door: Door, stream: Box<dyn Transport>) {
+    let Door { shared, speaks, .. } = door;
     let config = &shared.service.config;
     let limits = Limits { idle: config.idle_timeout, head: config.header_timeout, write: config.body_timeout };
     let (stream, phase) = TimedStream::new(stream, limits);
@@ -246,14 +302,30 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     let service = service_fn(|request: Request<Incoming>| {
         let busy = phase.busy();
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(shared, request, busy).await) }
+        async move {
+            Ok::<_, Infallible>(match speaks {
+                Speaks::Http => answer(shared, request, busy).await,
+                Speaks::Grpc => grpc::answer(shared, request, busy).await,
+            })
+        }
     });
-    let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None).max_headers(64).max_buf_size(64 << 10);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().header_read_timeout(None).max_headers(64).max_buf_size(HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(SILENCE)
+        .keep_alive_timeout(SILENCE)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD as u32)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW);
+    if speaks == Speaks::Grpc {
+        builder = builder.http2_only();
+    }
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        // What is wrong with a connection concerns its client alone.
         _ = connection.as_mut() => return,
         _ = stage.wait_for(|stage| *stage == Stage::Closing) => {}
     }
@@ -284,6 +356,7 @@ impl Answer {
 }
 
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>, busy: Busy) -> Response<AnswerBody> {
+    let version = request.version();
     match endpoints::route(shared, request).await {
         Ok(answer) => {
             let mut response = Response::new(AnswerBody::new(answer.body, busy));
@@ -296,11 +369,11 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>, busy: Busy) -> 
             }
             response
         }
-        Err(refusal) => refused(refusal, busy),
+        Err(refusal) => refused(refusal, version, busy),
     }
 }
 
-fn refused(refusal: Refusal, busy: Busy) -> Response<AnswerBody> {
+fn refused(refusal: Refusal, version: Version, busy: Busy) -> Response<AnswerBody> {
     let body = serde_json::json!({ "error": refusal.message }).to_string().into_bytes();
     let mut response = Response::new(AnswerBody::new(body, busy));
     *response.status_mut() = refusal.status;
@@ -309,38 +382,12 @@ fn refused(refusal: Refusal, busy: Busy) -> Response<AnswerBody> {
     if let Some(seconds) = refusal.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if refusal.close {
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    // HTTP/2 has no such header: other requests of the connection go on.
+    if refusal.close && version != Version::HTTP_2 {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
-}
-
-/// The body of an answer. The connection is busy until it is dropped.
-pub(crate) struct AnswerBody {
-    bytes: Bytes,
-    _busy: Busy,
-}
-
-impl AnswerBody {
-    fn new(bytes: Vec<u8>, busy: Busy) -> AnswerBody {
-        AnswerBody { bytes: bytes.into(), _busy: busy }
-    }
-}
-
-impl Body for AnswerBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = std::mem::take(&mut self.bytes);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.len() as u64)
-    }
 }

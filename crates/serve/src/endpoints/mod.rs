@@ -9,6 +9,7 @@ mod repository_index;
 mod server_metadata;
 mod statistics;
 
+use crate::body::RequestBody;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Answer, Shared};
 use hyper::body::Incoming;
@@ -90,6 +91,15 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Re
     for endpoint in ENDPOINTS {
         let Some((model, version)) = matched(endpoint.path, words) else { continue };
         if endpoint.method == request.method() {
+            let open = endpoint.path.starts_with("/v2/health/");
+            if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
+                // Otherwise the connection ends while the client still writes.
+                let service = &shared.service;
+                if let Ok(body) = RequestBody::new(request.into_body(), &service.config, service.queue.receive()) {
+                    body.pass_over().await;
+                }
+                return Err(refusal);
+            }
             return (endpoint.answer)(Call { shared, request, model, version }).await;
         }
         others.push(endpoint.method.as_str());

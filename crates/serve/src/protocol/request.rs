@@ -174,7 +174,8 @@ impl<'a> Input<'a> {
     }
 }
 
-fn tensor_type(dtype: DType, shape: &[i64]) -> Result<TensorType, String> {
+/// A type whose number of bytes does not overflow. The error is a text for the client.
+pub(crate) fn tensor_type(dtype: DType, shape: &[i64]) -> Result<TensorType, String> {
     if shape.len() > MAX_AXES {
         return Err(format!("the shape has {} axes; arrays have at most {MAX_AXES}", shape.len()));
     }

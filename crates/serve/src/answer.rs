@@ -1,0 +1,86 @@
+//! The body of an answer.
+
+use crate::connection::Busy;
+use crate::grpc;
+use crate::refusal::Refusal;
+use hyper::HeaderMap;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::sync::mpsc;
+
+/// Over HTTP/2 an answer is given in pieces of so many bytes, when the client has room for them.
+const PIECE: usize = 256 << 10;
+
+enum Source {
+    Bytes(Bytes),
+    /// messages of gRPC; the trailers follow at their end
+    Messages(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
+}
+
+/// The body of an answer. The connection is busy until it is dropped.
+pub(crate) struct AnswerBody {
+    source: Source,
+    trailers: Option<HeaderMap>,
+    busy: Busy,
+}
+
+impl AnswerBody {
+    pub(crate) fn new(bytes: Vec<u8>, busy: Busy) -> AnswerBody {
+        let busy = if bytes.is_empty() { busy } else { busy.answering() };
+        AnswerBody { source: Source::Bytes(bytes.into()), trailers: None, busy }
+    }
+
+    pub(crate) fn stream(messages: mpsc::Receiver<Result<Vec<u8>, Refusal>>, busy: Busy) -> AnswerBody {
+        AnswerBody { source: Source::Messages(messages), trailers: None, busy }
+    }
+
+    pub(crate) fn with_trailers(mut self, trailers: HeaderMap) -> AnswerBody {
+        self.trailers = Some(trailers);
+        self
+    }
+
+    fn last(&mut self) -> Option<Result<Frame<Bytes>, Infallible>> {
+        self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.busy.progress();
+        let http2 = self.busy.is_http2();
+        match &mut self.source {
+            Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(self.last()),
+            Source::Bytes(bytes) => {
+                let piece = if http2 { bytes.len().min(PIECE) } else { bytes.len() };
+                let piece = bytes.split_to(piece);
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
+            Source::Messages(messages) => {
+                let refusal = match ready!(messages.poll_recv(cx)) {
+                    Some(Ok(message)) => return Poll::Ready(Some(Ok(Frame::data(message.into())))),
+                    Some(Err(refusal)) => Some(refusal),
+                    None => None,
+                };
+                self.source = Source::Bytes(Bytes::new());
+                self.trailers = Some(grpc::trailers(refusal.as_ref()));
+                Poll::Ready(self.last())
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.trailers.is_none() && matches!(&self.source, Source::Bytes(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Messages(_) => SizeHint::default(),
+        }
+    }
+}

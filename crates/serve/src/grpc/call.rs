@@ -1,0 +1,246 @@
+//! The frame of a call: its head, its messages, its status.
+
+use crate::answer::AnswerBody;
+use crate::body::RequestBody;
+use crate::connection::Busy;
+use crate::refusal::{Outcome, Refusal};
+use crate::server::Shared;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use prost::Message;
+use std::fmt::Write;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// A message has a byte that says whether it is compressed, and four of length, before it.
+pub(super) const PREFIX: usize = 5;
+
+pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
+
+/// A call whose head has come.
+pub(super) struct Call {
+    pub(super) shared: Arc<Shared>,
+    pub(super) body: RequestBody,
+    pub(super) began: Instant,
+    /// time that the client gives, from when it began
+    pub(super) timeout: Option<Duration>,
+    /// what compresses messages
+    encoding: Option<String>,
+}
+
+/// What a call is answered.
+pub(super) enum Reply {
+    /// one message, with its prefix
+    Message(Vec<u8>),
+    /// messages with their prefixes; it ends well when the sender is dropped
+    Stream(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
+}
+
+impl Call {
+    pub(super) fn new(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Call, Refusal> {
+        let (head, body) = request.into_parts();
+        let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !kind.starts_with("application/grpc") || kind.starts_with("application/grpc-web") {
+            let message = "this port speaks gRPC over HTTP/2 alone: the content type is application/grpc";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message));
+        }
+        let service = &shared.service;
+        let timeout = timeout(&head)?;
+        let encoding = head.headers.get("grpc-encoding").filter(|name| *name != "identity");
+        let encoding = encoding.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        let body = RequestBody::new(body, &service.config, service.queue.receive())?;
+        Ok(Call { body, began: Instant::now(), timeout, encoding, shared })
+    }
+
+    /// The next message; none at the end.
+    pub(super) async fn message(&mut self) -> Result<Option<Bytes>, Refusal> {
+        let Some(prefix) = self.body.exactly(PREFIX).await? else { return Ok(None) };
+        let [compressed, length @ ..] = &prefix[..] else { return Ok(None) };
+        if *compressed != 0 {
+            let name = self.encoding.as_deref().unwrap_or("an encoding without a name");
+            let message = format!("messages compressed by {name} are not supported: send them as they are");
+            return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
+        }
+        let length = length.iter().fold(0usize, |length, byte| (length << 8) | usize::from(*byte));
+        self.body.check_size(length)?;
+        let cut = || Refusal::invalid("the request ends inside of its message");
+        self.body.exactly(length).await?.map(Bytes::from).ok_or_else(cut).map(Some)
+    }
+
+    /// The one message of the call.
+    pub(super) async fn only<M: Message + Default>(&mut self) -> Result<M, Refusal> {
+        let message = self.message().await?.ok_or_else(|| Refusal::invalid("the call has no message"))?;
+        self.body.end().await?;
+        decoded(message)
+    }
+}
+
+pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M, Refusal> {
+    M::decode(bytes).map_err(|error| Refusal::invalid(format!("the message: {error}")))
+}
+
+/// Answers a call of one message with one message.
+pub(super) fn unary<Q, A>(mut call: Call, answer: fn(&Call, Q) -> Result<A, Refusal>) -> Answering
+where
+    Q: Message + Default + 'static,
+    A: Message + 'static,
+{
+    Box::pin(async move {
+        let question = call.only::<Q>().await?;
+        answer(&call, question).map(|answer| Reply::Message(framed(&answer)))
+    })
+}
+
+/// A message with its prefix.
+pub(super) fn framed(message: &impl Message) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(PREFIX + message.encoded_len());
+    bytes.resize(PREFIX, 0);
+    message.encode_raw(&mut bytes);
+    set_length(&mut bytes);
+    bytes
+}
+
+/// Writes the length of a message into its prefix.
+pub(super) fn set_length(framed: &mut [u8]) {
+    let length = (framed.len() - PREFIX) as u32;
+    framed[1..PREFIX].copy_from_slice(&length.to_be_bytes());
+}
+
+/// The client's time for the call.
+fn timeout(head: &Parts) -> Result<Option<Duration>, Refusal> {
+    let Some(value) = head.headers.get("grpc-timeout") else { return Ok(None) };
+    let parsed = value.to_str().ok().and_then(parse_timeout);
+    let wrong = || Refusal::invalid("grpc-timeout is no time: expected up to 8 digits and one of H, M, S, m, u, n");
+    parsed.map(Some).ok_or_else(wrong)
+}
+
+fn parse_timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(count * 3600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+/// The status that stands for a refusal.
+fn code(refusal: &Refusal) -> u8 {
+    match (refusal.outcome, refusal.status) {
+        (Outcome::Invalid, StatusCode::NOT_FOUND) => 5,
+        (Outcome::Invalid, StatusCode::PAYLOAD_TOO_LARGE) | (Outcome::Rejected | Outcome::Memory, _) => 8,
+        (Outcome::Invalid, StatusCode::REQUEST_TIMEOUT) | (Outcome::Late, _) => 4,
+        (Outcome::Invalid, StatusCode::UNAUTHORIZED) => 16,
+        (
+            Outcome::Invalid,
+            StatusCode::NOT_IMPLEMENTED | StatusCode::METHOD_NOT_ALLOWED | StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ) => 12,
+        (Outcome::Invalid, _) => 3,
+        (Outcome::Cancelled, _) => 1,
+        (Outcome::Unavailable | Outcome::Device, _) => 14,
+        (Outcome::Success | Outcome::Failed, _) => 13,
+    }
+}
+
+/// What stands behind the messages of an answer.
+pub(crate) fn trailers(refusal: Option<&Refusal>) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from(refusal.map_or(0, |refusal| u16::from(code(refusal)))));
+    let Some(refusal) = refusal else { return trailers };
+    if let Ok(message) = HeaderValue::from_str(&escaped(&refusal.message)) {
+        trailers.insert("grpc-message", message);
+    }
+    if let Some(seconds) = refusal.retry_after {
+        trailers.insert("grpc-retry-pushback-ms", HeaderValue::from(seconds.saturating_mul(1000)));
+    }
+    trailers
+}
+
+/// A text as `grpc-message` has it: what is no printable ASCII, and `%`, by its hexadecimal digits.
+fn escaped(text: &str) -> String {
+    /// Some clients take no larger heads.
+    const LONGEST: usize = 4096;
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes().take(LONGEST) {
+        match byte {
+            b' '..=b'~' if byte != b'%' => escaped.push(char::from(byte)),
+            _ => {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
+        }
+    }
+    escaped
+}
+
+fn response(body: AnswerBody) -> Response<AnswerBody> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}
+
+/// The answer of a call that has no message.
+pub(super) fn refused(refusal: &Refusal, busy: Busy) -> Response<AnswerBody> {
+    let mut response = response(AnswerBody::new(Vec::new(), busy));
+    response.headers_mut().extend(trailers(Some(refusal)));
+    response
+}
+
+impl Reply {
+    pub(super) fn respond(self, busy: Busy) -> Response<AnswerBody> {
+        response(match self {
+            Reply::Message(message) => AnswerBody::new(message, busy).with_trailers(trailers(None)),
+            Reply::Stream(messages) => AnswerBody::stream(messages, busy),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_clients_are_read_or_refused() {
+        assert_eq!(parse_timeout("1S"), Some(Duration::from_secs(1)));
+        assert_eq!(parse_timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        assert_eq!(parse_timeout("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(parse_timeout("7u"), Some(Duration::from_micros(7)));
+        assert_eq!(parse_timeout("0n"), Some(Duration::ZERO));
+        for wrong in ["", "S", "1", "1s", "-1S", "+1S", "123456789S", "1.5S", "1SS", "1é"] {
+            assert_eq!(parse_timeout(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_has_its_status() {
+        let refusal = |status: u16, outcome| {
+            code(&Refusal::new(StatusCode::from_u16(status).expect("a status"), outcome, "words"))
+        };
+        assert_eq!(refusal(400, Outcome::Invalid), 3);
+        assert_eq!(refusal(404, Outcome::Invalid), 5);
+        assert_eq!(refusal(413, Outcome::Invalid), 8);
+        assert_eq!(refusal(429, Outcome::Rejected), 8);
+        assert_eq!(code(&Refusal::late()), 4);
+        assert_eq!(code(&Refusal::draining()), 14);
+        assert_eq!(refusal(503, Outcome::Memory), 8);
+        assert_eq!(refusal(500, Outcome::Failed), 13);
+        let trailers = trailers(Some(&Refusal::draining()));
+        assert_eq!(trailers["grpc-retry-pushback-ms"], "1000");
+    }
+
+    #[test]
+    fn words_of_a_status_are_ascii() {
+        assert_eq!(escaped("100 % of 'é'\n"), "100 %25 of '%C3%A9'%0A");
+    }
+}

@@ -1,0 +1,103 @@
+//! The protocol over gRPC. Its frames are few, so they are written and read here, over hyper; prost
+//! reads and writes the messages.
+//!
+//! | module | does |
+//! | --- | --- |
+//! | `call` | the frame of a call: its head, messages, status |
+//! | `infer` | `ModelInfer` |
+//! | `models` | the other methods of `inference.GRPCInferenceService` |
+//! | `health`, `reflection` | `grpc.health.v1`, and what tells clients the protocol |
+//! | `generated` | messages, and descriptions of the files in `proto` |
+
+mod call;
+mod health;
+mod infer;
+mod models;
+mod reflection;
+
+use crate::answer::AnswerBody;
+use crate::connection::Busy;
+use crate::refusal::{Outcome, Refusal};
+use crate::server::Shared;
+pub(crate) use call::trailers;
+use call::{Answering, Call, unary};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use std::sync::Arc;
+
+/// Made by `tests/protocol_files.rs`.
+#[rustfmt::skip]
+#[allow(clippy::all, missing_docs, dead_code)]
+mod generated {
+    pub(super) mod inference { include!("generated/inference.rs"); }
+    pub(super) mod health { include!("generated/health.rs"); }
+    pub(super) mod reflection { include!("generated/reflection.rs"); }
+
+    /// A file of the protocol, as reflection tells of it.
+    pub(super) struct ProtocolFile {
+        pub(super) name: &'static str,
+        pub(super) services: &'static [&'static str],
+        pub(super) imports: &'static [&'static str],
+        /// what it declares
+        pub(super) symbols: &'static [&'static str],
+        /// a `google.protobuf.FileDescriptorProto`
+        pub(super) descriptor: &'static [u8],
+    }
+
+    pub(super) static FILES: &[ProtocolFile] = include!("generated/files.rs");
+}
+
+/// A method, and what answers it.
+struct Method {
+    path: &'static str,
+    answer: fn(Call) -> Answering,
+}
+
+/// All of them.
+static METHODS: &[Method] = &[
+    Method { path: "/inference.GRPCInferenceService/ModelInfer", answer: |call| Box::pin(infer::answer(call)) },
+    Method { path: "/inference.GRPCInferenceService/ServerLive", answer: |call| unary(call, models::server_live) },
+    Method { path: "/inference.GRPCInferenceService/ServerReady", answer: |call| unary(call, models::server_ready) },
+    Method { path: "/inference.GRPCInferenceService/ModelReady", answer: |call| unary(call, models::model_ready) },
+    Method { path: "/inference.GRPCInferenceService/ServerMetadata", answer: |call| unary(call, models::metadata) },
+    Method {
+        path: "/inference.GRPCInferenceService/ModelMetadata",
+        answer: |call| unary(call, models::model_metadata),
+    },
+    Method { path: "/inference.GRPCInferenceService/ModelStatistics", answer: |call| unary(call, models::statistics) },
+    Method { path: "/inference.GRPCInferenceService/RepositoryIndex", answer: |call| unary(call, models::index) },
+    Method { path: "/grpc.health.v1.Health/Check", answer: |call| unary(call, health::check) },
+    Method { path: "/grpc.health.v1.Health/Watch", answer: |call| Box::pin(health::watch(call)) },
+    Method {
+        path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        answer: |call| Box::pin(reflection::answer(call)),
+    },
+    Method {
+        path: "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        answer: |call| Box::pin(reflection::answer(call)),
+    },
+];
+
+/// Answers a call by the method of its path.
+pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>, busy: Busy) -> Response<AnswerBody> {
+    match route(shared, request).await {
+        Ok(reply) => reply.respond(busy),
+        Err(refusal) => call::refused(&refusal, busy),
+    }
+}
+
+async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Result<call::Reply, Refusal> {
+    let path = request.uri().path();
+    if !path.starts_with("/grpc.health.v1.Health/") {
+        shared.check_token(request.headers())?;
+    }
+    let Some(method) = METHODS.iter().find(|method| method.path == path) else {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let message = match name {
+            "ModelStreamInfer" => "streaming inference is not supported: use ModelInfer".to_owned(),
+            _ => format!("this server has no method '{}'", crate::protocol::short(path.trim_start_matches('/'))),
+        };
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
+    };
+    (method.answer)(Call::new(shared, request)?).await
+}

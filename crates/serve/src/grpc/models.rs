@@ -1,0 +1,101 @@
+//! Methods that tell of the server and its models.
+
+use super::call::Call;
+use super::generated::inference as wire;
+use crate::model::TensorInfo;
+use crate::protocol::datatype_of;
+use crate::refusal::Refusal;
+use crate::service::{EXTENSIONS, ModelStatistics, NAME, VERSION};
+
+/// As the metadata over HTTP has it.
+const PLATFORM: &str = "mxnet_mxrt";
+
+/// A version that a message names; none if it is empty.
+pub(super) fn version(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+#[allow(clippy::unnecessary_wraps)]
+pub(super) fn server_live(_: &Call, _: wire::ServerLiveRequest) -> Result<wire::ServerLiveResponse, Refusal> {
+    Ok(wire::ServerLiveResponse { live: true })
+}
+
+#[allow(clippy::unnecessary_wraps)]
+pub(super) fn server_ready(call: &Call, _: wire::ServerReadyRequest) -> Result<wire::ServerReadyResponse, Refusal> {
+    Ok(wire::ServerReadyResponse { ready: call.shared.service.check_ready().is_ok() })
+}
+
+pub(super) fn model_ready(call: &Call, of: wire::ModelReadyRequest) -> Result<wire::ModelReadyResponse, Refusal> {
+    let service = &call.shared.service;
+    service.metadata(&of.name, version(&of.version))?;
+    Ok(wire::ModelReadyResponse { ready: service.model_ready(&of.name, version(&of.version)).is_ok() })
+}
+
+#[allow(clippy::unnecessary_wraps)]
+pub(super) fn metadata(_: &Call, _: wire::ServerMetadataRequest) -> Result<wire::ServerMetadataResponse, Refusal> {
+    Ok(wire::ServerMetadataResponse {
+        name: NAME.to_owned(),
+        version: VERSION.to_owned(),
+        extensions: EXTENSIONS.iter().map(|name| (*name).to_owned()).collect(),
+    })
+}
+
+pub(super) fn model_metadata(
+    call: &Call,
+    of: wire::ModelMetadataRequest,
+) -> Result<wire::ModelMetadataResponse, Refusal> {
+    let (model, versions) = call.shared.service.metadata(&of.name, version(&of.version))?;
+    let tensor = |info: &TensorInfo| wire::model_metadata_response::TensorMetadata {
+        name: info.name.clone(),
+        datatype: datatype_of(info.dtype).to_owned(),
+        shape: info.extents(),
+    };
+    Ok(wire::ModelMetadataResponse {
+        name: model.name.clone(),
+        versions,
+        platform: PLATFORM.to_owned(),
+        inputs: model.inputs.iter().map(tensor).collect(),
+        outputs: model.outputs.iter().map(tensor).collect(),
+    })
+}
+
+pub(super) fn statistics(
+    call: &Call,
+    of: wire::ModelStatisticsRequest,
+) -> Result<wire::ModelStatisticsResponse, Refusal> {
+    let found = call.shared.service.statistics(version(&of.name), version(&of.version))?;
+    Ok(wire::ModelStatisticsResponse { model_stats: found.into_iter().map(of_model).collect() })
+}
+
+fn of_model(of: ModelStatistics) -> wire::ModelStatistics {
+    let times = of.inference_stats;
+    let duration = |count, ns| Some(wire::StatisticDuration { count, ns });
+    wire::ModelStatistics {
+        name: of.name,
+        version: of.version,
+        last_inference: of.last_inference,
+        inference_count: of.inference_count,
+        execution_count: of.execution_count,
+        inference_stats: Some(wire::InferStatistics {
+            success: duration(times.success.count, times.success.ns),
+            fail: duration(times.fail.count, times.fail.ns),
+            compute_input: duration(times.compute_input.count, times.compute_input.ns),
+            compute_infer: duration(times.compute_infer.count, times.compute_infer.ns),
+            compute_output: duration(times.compute_output.count, times.compute_output.ns),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+#[allow(clippy::unnecessary_wraps)]
+pub(super) fn index(call: &Call, of: wire::RepositoryIndexRequest) -> Result<wire::RepositoryIndexResponse, Refusal> {
+    let entries = call.shared.service.index().into_iter().filter(|entry| !of.ready || entry.state == "READY");
+    let models = entries.map(|entry| wire::repository_index_response::ModelIndex {
+        name: entry.name,
+        version: entry.version,
+        state: entry.state.to_owned(),
+        reason: entry.reason,
+    });
+    Ok(wire::RepositoryIndexResponse { models: models.collect() })
+}

@@ -1,0 +1,56 @@
+//! TLS. The files are read again when they change; connections that are there keep their keys.
+
+use crate::config::TlsFiles;
+use crate::watched::Watched;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// What begins connections; `protocols` are offered by ALPN, the best first.
+pub(crate) fn acceptor(files: &TlsFiles, protocols: &[&[u8]]) -> Result<TlsAcceptor, String> {
+    let key = Watched::new(vec![files.certificate.clone(), files.key.clone()], read)?;
+    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| format!("TLS: {error}"))?;
+    let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Key(key)));
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+struct Key(Watched<CertifiedKey>);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl ResolvesServerCert for Key {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.get())
+    }
+}
+
+fn read(files: &[PathBuf]) -> Result<CertifiedKey, String> {
+    let [certificate, key] = files else { return Err("TLS needs two files".to_owned()) };
+    let named = |file: &PathBuf, error: &dyn std::fmt::Display| format!("TLS: {}: {error}", file.display());
+    let chain = CertificateDer::pem_file_iter(certificate).map_err(|e| named(certificate, &e))?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| named(certificate, &e))?;
+    if chain.is_empty() {
+        return Err(named(certificate, &"there is no certificate in it; expected one in PEM"));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|e| named(key, &e))?;
+    CertifiedKey::from_der(chain, private, &provider()).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => named(key, &"the key is not that of the certificate"),
+        error => named(key, &error),
+    })
+}

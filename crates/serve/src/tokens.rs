@@ -1,0 +1,88 @@
+//! Bearer tokens: who does not have one of the file's gets no answer.
+
+use crate::refusal::{Outcome, Refusal};
+use crate::watched::Watched;
+use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, StatusCode};
+use std::path::PathBuf;
+
+/// Shorter ones are guessed too easily.
+const SHORTEST: usize = 16;
+
+/// The tokens of a file, one a line. Empty lines and those that begin with `#` are none.
+pub(crate) struct Tokens(Watched<Vec<String>>);
+
+impl Tokens {
+    pub(crate) fn new(file: PathBuf) -> Result<Tokens, String> {
+        Watched::new(vec![file], read).map(Tokens)
+    }
+
+    /// Refuses requests without a token.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = given.and_then(|value| {
+            let (scheme, token) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+        });
+        let tokens = self.0.get();
+        // All of them, so that the time does not tell which one was nearly right.
+        let known = given.is_some_and(|given| tokens.iter().fold(false, |known, token| known | same(token, given)));
+        if known {
+            return Ok(());
+        }
+        let message = "this server wants a token: the header 'Authorization: Bearer TOKEN'";
+        Err(Refusal::new(StatusCode::UNAUTHORIZED, Outcome::Invalid, message))
+    }
+}
+
+fn same(token: &str, given: &str) -> bool {
+    let differences = token.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    token.len() == given.len() && std::hint::black_box(differences) == 0
+}
+
+fn read(files: &[PathBuf]) -> Result<Vec<String>, String> {
+    let file = files[0].display();
+    let text = std::fs::read_to_string(&files[0]).map_err(|error| format!("the file of tokens {file}: {error}"))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let tokens: Vec<String> = lines.map(str::to_owned).collect();
+    if tokens.is_empty() {
+        return Err(format!("the file of tokens {file} has none; expected one a line"));
+    }
+    match tokens.iter().find(|token| token.len() < SHORTEST || !token.bytes().all(|b| b.is_ascii_graphic())) {
+        // Not the token itself: the text may end in a log.
+        Some(_) => Err(format!(
+            "the file of tokens {file} has one that is shorter than {SHORTEST} characters, or has others than letters, digits and signs"
+        )),
+        None => Ok(tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tokens_of_the_file_are_let_in() {
+        let file = std::env::temp_dir().join(format!("mxrt-tokens-{}", std::process::id()));
+        std::fs::write(&file, "# of tests\n\n0123456789abcdef\n fedcba9876543210 \n").expect("a file");
+        let tokens = Tokens::new(file.clone()).expect("tokens");
+        let check = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().expect("a header"));
+            tokens.check(&headers).is_ok()
+        };
+        assert!(check("Bearer 0123456789abcdef") && check("bearer  fedcba9876543210"));
+        for wrong in
+            ["Bearer 0123456789abcde", "Bearer 0123456789abcdefg", "Bearer ", "Basic 0123456789abcdef", "# of tests"]
+        {
+            assert!(!check(wrong), "{wrong}");
+        }
+        assert!(tokens.check(&HeaderMap::new()).is_err_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED));
+        for content in ["", "# nothing\n", "short\n", "0123456789 abcdef\n"] {
+            std::fs::write(&file, content).expect("a file");
+            assert!(Tokens::new(file.clone()).is_err(), "{content:?}");
+        }
+        std::fs::remove_file(&file).expect("a file");
+        assert!(Tokens::new(file).is_err_and(|error| !error.is_empty()));
+    }
+}

@@ -1,0 +1,93 @@
+//! Values that are read from files, and again when the files change.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often it is looked whether a file has changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// When a file was written, and its size: equal while it is the same.
+type Stamp = Vec<Option<(SystemTime, u64)>>;
+
+/// A value and the files that it comes from.
+pub(crate) struct Watched<T> {
+    files: Vec<PathBuf>,
+    read: fn(&[PathBuf]) -> Result<T, String>,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    value: Arc<T>,
+    stamp: Stamp,
+    looked: Instant,
+}
+
+impl<T> Watched<T> {
+    /// Reads the files for the first time.
+    pub(crate) fn new(files: Vec<PathBuf>, read: fn(&[PathBuf]) -> Result<T, String>) -> Result<Watched<T>, String> {
+        let stamp = stamp(&files);
+        let value = Arc::new(read(&files)?);
+        Ok(Watched { files, read, state: Mutex::new(State { value, stamp, looked: Instant::now() }) })
+    }
+
+    /// The value as the files have it, or had it a second ago. Where they cannot be read any more,
+    /// the value before stays, and the process says why.
+    pub(crate) fn get(&self) -> Arc<T> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.looked.elapsed() >= LOOK {
+            state.looked = Instant::now();
+            let now = stamp(&self.files);
+            if now != state.stamp {
+                state.stamp = now;
+                match (self.read)(&self.files) {
+                    Ok(value) => state.value = Arc::new(value),
+                    Err(error) => eprintln!("mxrt serve: {error}; what was read before stays in use"),
+                }
+            }
+        }
+        state.value.clone()
+    }
+}
+
+fn stamp(files: &[PathBuf]) -> Stamp {
+    let of = |file: &PathBuf| {
+        let about = std::fs::metadata(file).ok()?;
+        Some((about.modified().ok()?, about.len()))
+    };
+    files.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {
+        let file = std::env::temp_dir().join(format!("mxrt-watched-{}", std::process::id()));
+        let read = |files: &[PathBuf]| -> Result<u32, String> {
+            std::fs::read_to_string(&files[0]).map_err(|e| e.to_string())?.parse().map_err(|_| "no number".to_owned())
+        };
+        std::fs::write(&file, "1").expect("a file");
+        let watched = Watched::new(vec![file.clone()], read).expect("a number");
+        std::fs::write(&file, "22").expect("a file");
+        assert_eq!(*watched.get(), 1, "it is looked at once a second");
+        let later = |wanted: u32| {
+            let begin = Instant::now();
+            while *watched.get() != wanted && begin.elapsed() < 5 * LOOK {
+                std::thread::sleep(LOOK / 10);
+            }
+            assert_eq!(*watched.get(), wanted);
+        };
+        later(22);
+        std::fs::write(&file, "none").expect("a file");
+        std::thread::sleep(LOOK + LOOK / 5);
+        assert_eq!(*watched.get(), 22);
+        std::fs::write(&file, "333").expect("a file");
+        later(333);
+        std::fs::remove_file(&file).expect("a file");
+        std::thread::sleep(LOOK + LOOK / 5);
+        assert_eq!(*watched.get(), 333);
+        assert!(Watched::new(vec![file], read).is_err());
+    }
+}
