@@ -15,9 +15,12 @@
 //! | `STANDIN_SEED`, `STANDIN_DELAY_US` | random delays, at most so long (0, 100) |
 //! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
+//! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
+//! | `STANDIN_ORDER` | the order of a block's threads in them (0 to 5) |
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
+mod kernels;
 mod state;
 
 use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
@@ -190,6 +193,30 @@ api! {
         let job = ClearJob { at: DevicePtr(to), bytes, tag: here.tag("clear") };
         // SAFETY: the caller's promise to the driver.
         unsafe { here.device.clear(here.stream(at.addr()), job) }.map_err(|e| e.code)
+    }
+    fn cuModuleLoadData(module: *mut Ptr, image: *const c_void) {
+        here()?;
+        put(module, std::ptr::with_exposed_provenance_mut(kernels::load(image)?))
+    }
+    fn cuModuleGetFunction(function: *mut Ptr, _module: Ptr, name: *const c_char) {
+        here()?;
+        let kernel: *const kernels::HostKernel = kernels::function(name)?;
+        put(function, kernel.cast_mut().cast())
+    }
+    fn cuLaunchKernel(
+        function: Ptr, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
+        at: Ptr, arguments: *mut Ptr, _extra: *mut Ptr
+    ) {
+        let here = here()?;
+        let (grid, block) = ([gx, gy, gz], [bx, by, bz]);
+        // The limits of a GPU.
+        if function.is_null() || grid.contains(&0) || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared > 49152 {
+            return Err(INVALID_VALUE);
+        }
+        // SAFETY: made by `cuModuleGetFunction`, and never freed.
+        let kernel: &'static kernels::HostKernel = unsafe { &*function.cast() };
+        let arguments = kernel.arguments(arguments);
+        here.launch(at.addr(), "kernel", move || kernel.run(grid, block, shared as usize, arguments))
     }
     fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());

@@ -63,8 +63,9 @@ pub static OPS: &[OpDef] = &[
 
 /// A kernel that writes one value everywhere.
 pub(crate) fn bind_fill(value: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: Result<Box<dyn Kernel>, OpError> = dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         elements_mut::<T>(&mut call.outputs[0])?.fill(T::from_f64(value));
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Range { start: value, step: 0.0, repeat: 1 }))
 }

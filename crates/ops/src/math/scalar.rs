@@ -84,7 +84,7 @@ fn bind(
         return bind_converted(function, side, number, signature);
     }
     let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
-    dispatch!(from, all, T => {
+    let kernel: Result<Box<dyn Kernel>, OpError> = dispatch!(from, all, T => {
         let number = T::from_f64(number);
         Ok(costed_kernel_fn("plain", cost, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
@@ -95,7 +95,11 @@ fn bind(
             }
             Ok(())
         }))
-    })
+    });
+    Ok(with_form(kernel?, signature, || KernelForm::of_function(match side {
+        ScalarSide::Left => Elementwise::OfScalar(function, number as f32),
+        ScalarSide::Right => Elementwise::WithScalar(function, number as f32),
+    })))
 }
 
 /// A fractional number makes doubles of whole arrays; booleans never stay booleans.
