@@ -41,6 +41,9 @@ const GROUPS: &[Group] = &[
 
 impl DeviceKernels for CudaKernels {
     fn bind(&self, form: &KernelForm, signature: &Signature<'_>) -> Result<Option<Box<dyn DeviceKernel>>, OpError> {
+        if !image::present() {
+            return Ok(None);
+        }
         let bound = GROUPS.iter().find_map(|group| group(form, signature));
         Ok(bound.map(|bound| Box::new(bound) as Box<dyn DeviceKernel>))
     }

@@ -53,7 +53,7 @@ struct StepNode {
 }
 
 /// A graph for one signature and one kind of device.
-pub(super) struct DeviceProgram {
+pub(crate) struct DeviceProgram {
     steps: Vec<DeviceStep>,
     arena_bytes: usize,
     /// steps that depend on parameters alone
@@ -329,8 +329,8 @@ impl Lowering<'_> {
         let constant_bytes = self.assign(&values, &|_| (0, 1), &mut places, Place::Constant)?;
         let (mut made, mut read): (HashMap<Value, usize>, HashMap<Value, usize>) = (HashMap::new(), HashMap::new());
         for (s, draft) in steps.iter().enumerate() {
-            draft.outputs.iter().for_each(|v| drop(made.insert(*v, s)));
-            draft.inputs.iter().for_each(|v| drop(read.insert(*v, s)));
+            made.extend(draft.outputs.iter().map(|v| (*v, s)));
+            read.extend(draft.inputs.iter().map(|v| (*v, s)));
         }
         let values: Vec<Value> = steps.iter().flat_map(|d| d.outputs.clone()).filter(|v| !results.contains_key(v)).collect();
         let lifetime = |v: Value| (made[&v], read.get(&v).copied().unwrap_or(made[&v]));
