@@ -153,6 +153,11 @@ def test_what_is_no_http2_ends_its_connection_alone(server, good, sent: bytes) -
     good()
 
 
+def test_there_is_no_port_of_grpc_after_the_last_one(mx) -> None:
+    with pytest.raises(ValueError, match=r"no port after 65535 for gRPC: give one by grpc_port"):
+        mx.serve.Server({"digits_cnn": DIGITS}, port=65535)
+
+
 def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path) -> None:
     limits = {"header_timeout": 0.3, "body_timeout": 0.3, "idle_timeout": 0.3}
     path = str(tmp_path / "http")

@@ -28,6 +28,7 @@ from .bench.model import UsageError, find
 __all__ = ["Model", "Server", "add_arguments", "main"]
 
 GRACE = 25.0
+_LAST_PORT = 65535
 _SIZES = {
     **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
     **dict.fromkeys(("INT16", "UINT16", "FP16", "BF16"), 2),
@@ -126,6 +127,10 @@ class Server:
         self._models = [_given(name, model) for name, model in _named(models)]
         self._grace = grace
         if grpc_port == "next":
+            if port == _LAST_PORT:
+                raise MXNetValueError(
+                    f"there is no port after {port} for gRPC: give one by grpc_port (--grpc-port), or None (off)"
+                )
             grpc_port = port + 1 if port else port
         self._tls = None if tls is None else (os.fspath(tls[0]), os.fspath(tls[1]))
         self._settings = {
@@ -181,7 +186,7 @@ class Server:
         """Where it speaks HTTP, such as ``http://127.0.0.1:8000``."""
         url = self._places().url
         if url is None:
-            raise MXNetError("the server has no port of HTTP")
+            raise MXNetError("the server has no port of HTTP: port says which one it is to have")
         return url
 
     @property
