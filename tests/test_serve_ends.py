@@ -49,6 +49,24 @@ def gate_body(value: float, **parameters: int) -> str:
     return json.dumps({"inputs": [tensor], "parameters": parameters})
 
 
+def test_a_signal_that_comes_with_its_handler_is_not_lost() -> None:
+    code = """
+    import os, signal, sys
+    import mxrt as mx
+
+    install = signal.signal
+    def with_a_signal(number, handler):
+        before = install(number, handler)
+        if number == signal.SIGTERM and callable(handler):
+            os.kill(os.getpid(), number)
+        return before
+    signal.signal = with_a_signal
+    sys.exit(mx.serve.Server(sys.argv[1], port=0).run())
+    """
+    result = run_python(code, DIGITS, timeout=20)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 def test_a_full_queue_refuses_at_once(mx, gate) -> None:
     with (
         mx.serve.Server({"gate": gate.model, "digits_cnn": DIGITS}, port=0, queue_requests=1) as running,

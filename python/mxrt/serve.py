@@ -222,8 +222,9 @@ class Server:
         wakes.setblocking(False)
         # The system may run the handler in any thread, and Python runs it in this one later; the
         # number is written at once.
-        before = {number: signal.signal(number, lambda *_: None) for number in signals}
         fd = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        # After that: a handler without a place for the number would lose the signal.
+        before = {number: signal.signal(number, lambda *_: None) for number in signals}
         try:
             self.start()
             _next_signal(woken, signals)
