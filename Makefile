@@ -327,6 +327,7 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
 	$(MAKE) check-embedding
+	$(MAKE) tarball
 	$(MAKE) check-mxnet-programs
 	$(MAKE) memcheck
 	$(MAKE) tsan
