@@ -138,13 +138,15 @@ CALLS = {
     "tile": "mx.nd.tile(mx.nd.ones((1000,)), reps=(2147483647,)).asnumpy()",
     "batch": "mx.io.CSVIter(data_csv=path, data_shape=(2,), batch_size=2**40).next()",
     "sample": "mx.io.CSVIter(data_csv=path, data_shape=(10**9,), batch_size=1).next()",
+    "text": "mx.sym.load_json('[' + ' ' * (5 << 20))",
+    "file": "os.truncate(path, 1 << 30); mx.sym.load(path)",
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path) -> None:
     code = f"""
-    import sys
+    import os, sys
     import mxrt as mx
 
     path = sys.argv[1] + "/a.csv"
@@ -163,3 +165,18 @@ def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path
     assert result.returncode == 0, result.stderr[-2000:]
     answer, kilobytes = result.stdout.split()
     assert answer == "refused" and int(kilobytes) < 60 << 10, result.stdout
+
+
+def test_a_copy_for_numpy_counts_against_the_limit(mx) -> None:
+    array = mx.nd.ones((1 << 20,))
+    array.wait_to_read()
+    mx.set_memory_limit(mx.runtime.info()["memory_in_use"] + (1 << 20))
+    try:
+        with pytest.raises(MemoryError, match="allocating 4194304 bytes: the memory limit is"):
+            array.asnumpy()
+        assert array[:5].asnumpy().tolist() == [1] * 5
+    finally:
+        mx.set_memory_limit(None)
+    in_use = mx.runtime.info()["memory_in_use"]
+    assert array.asnumpy().sum() == 1 << 20
+    assert mx.runtime.info()["memory_in_use"] == in_use, "a copy belongs to its caller"

@@ -109,7 +109,8 @@ c_functions! {
         flag_vals: *const *const c_char,
         out: *mut ModelHandle,
     ) {
-        let symbol = symbol::parse(&mxrt::io::read_text(text(symbol_file, "symbol_file")?)?)?;
+        let memory = runtime()?.engine.memory();
+        let symbol = symbol::parse(&mxrt::io::read_text_within(text(symbol_file, "symbol_file")?, memory)?)?;
         let params = match param_file.is_null() {
             true => Params::default(),
             false => mxrt::params::load(runtime()?.engine, text(param_file, "param_file")?, np_shape())?,
