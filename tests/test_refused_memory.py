@@ -138,7 +138,6 @@ CALLS = {
     "tile": "mx.nd.tile(mx.nd.ones((1000,)), reps=(2147483647,)).asnumpy()",
     "batch": "mx.io.CSVIter(data_csv=path, data_shape=(2,), batch_size=2**40).next()",
     "sample": "mx.io.CSVIter(data_csv=path, data_shape=(10**9,), batch_size=1).next()",
-    "text": "mx.sym.load_json('[' + ' ' * (5 << 20))",
     "file": "os.truncate(path, 1 << 30); mx.sym.load(path)",
 }
 
@@ -180,3 +179,16 @@ def test_a_copy_for_numpy_counts_against_the_limit(mx) -> None:
     in_use = mx.runtime.info()["memory_in_use"]
     assert array.asnumpy().sum() == 1 << 20
     assert mx.runtime.info()["memory_in_use"] == in_use, "a copy belongs to its caller"
+
+
+def test_the_text_of_a_symbol_counts_against_the_limit_while_it_is_read(mx) -> None:
+    text = mx.sym.var("data").tojson() + " " * (1 << 20)
+    in_use = mx.runtime.info()["memory_in_use"]
+    mx.set_memory_limit(in_use + (16 << 20))
+    try:
+        with pytest.raises(MemoryError, match="the memory limit is"):
+            mx.sym.load_json(text)
+    finally:
+        mx.set_memory_limit(None)
+    assert mx.sym.load_json(text).list_arguments() == ["data"]
+    assert mx.runtime.info()["memory_in_use"] == in_use

@@ -40,7 +40,8 @@ fn read(path: &Path, memory: Option<&'static MemoryPool>) -> Result<Vec<u8>, Dat
     let shown = path.to_string_lossy();
     let no_memory = |why: String| DataError::Memory(format!("'{shown}' cannot be read: {why}"));
     let bytes = usize::try_from(size).unwrap_or(usize::MAX);
-    let _charge = memory.map(|pool| pool.charge(bytes)).transpose().map_err(|refusal| no_memory(refusal.to_string()))?;
+    let _charge =
+        memory.map(|pool| pool.charge(bytes)).transpose().map_err(|refusal| no_memory(refusal.to_string()))?;
     let mut content = Vec::new();
     content.try_reserve_exact(bytes).map_err(|_| no_memory(format!("there is no memory for its {size} bytes")))?;
     // A file that grows meanwhile is read up to the size that was reserved.
