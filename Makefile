@@ -221,6 +221,10 @@ bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and Op
 bench-operators: $(STAMPS)/installed ## compare single operators with MXNet 1.9.1, numpy, onnxruntime and torch, in turns
 	$(PY) benches/operators/compare.py $(OPERATORS_ARGS)
 
+.PHONY: bench-data
+bench-data: $(STAMPS)/installed ## read rows, records and images beside MXNet 1.9.1, OpenCV, Pillow and torch, in turns; DATA_ARGS="--mxnet PYTHON --peers PYTHON"
+	$(PY) benches/data.py build/data $(DATA_ARGS)
+
 # ---- prove ---------------------------------------------------------------------------------------
 # docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in
 # runs or seeds is given as many as were measured to take so long on two cores.
