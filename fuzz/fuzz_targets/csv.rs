@@ -6,6 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use mxrt::io::iterators::IterDef;
 use mxrt::{Config, Engine};
+use mxrt_fuzz::bounded;
 use std::sync::LazyLock;
 
 static ENGINE: LazyLock<&'static Engine> = LazyLock::new(|| {
@@ -27,7 +28,9 @@ fn epoch(batches: &mxrt::io::iterators::batch::BatchIter) -> Result<Vec<Vec<u8>>
     Ok(all)
 }
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes.len(), || read(bytes)));
+
+fn read(bytes: &[u8]) {
     let Some((&[width, height, batch, how], content)) = bytes.split_first_chunk::<4>() else { return };
     let path = std::env::temp_dir().join(format!("mxrt-fuzz-csv-{}", std::process::id()));
     std::fs::write(&path, content).expect("a file");
@@ -54,4 +57,4 @@ fuzz_target!(|bytes: &[u8]| {
     if batches.reset().is_ok() && first.is_ok() && round == "False" {
         assert_eq!(epoch(&batches), first, "another epoch has the same batches");
     }
-});
+}

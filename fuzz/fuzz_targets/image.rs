@@ -3,12 +3,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use mxrt::io::image::{Channels, decode};
+use mxrt_fuzz::bounded;
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes.len(), || read(bytes)));
+
+fn read(bytes: &[u8]) {
     for (channels, count) in [(Channels::Rgb, 3), (Channels::Grey, 1), (Channels::Rgba, 4)] {
         let Ok(image) = decode(bytes, channels) else { continue };
         assert_eq!(image.channels, count);
         assert_eq!(image.values.len(), image.height * image.width * count);
         assert!(!image.values.is_empty());
     }
-});
+}

@@ -3,12 +3,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use mxrt::io::recordio::{index_line, read_index};
-use mxrt_fuzz::Scratch;
+use mxrt_fuzz::{Scratch, bounded};
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes.len(), || read(bytes)));
+
+fn read(bytes: &[u8]) {
     let file = Scratch::new("index", bytes);
     let Ok(index) = read_index(file.path()) else { return };
     let written: String = index.iter().map(|(key, position)| index_line(*key, *position)).collect();
     let copy = Scratch::new("index-copy", written.as_bytes());
     assert_eq!(read_index(copy.path()).expect("read again"), index);
-});
+}

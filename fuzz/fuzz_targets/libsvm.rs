@@ -2,9 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mxrt_fuzz::{Scratch, rows};
+use mxrt_fuzz::{Scratch, bounded, rows};
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes.len(), || read(bytes)));
+
+fn read(bytes: &[u8]) {
     let file = Scratch::new("libsvm", bytes);
     let all = rows("LibSVMIter", &[("data_libsvm", file.path()), ("data_shape", "(3,)"), ("on_error", "skip")]);
     let mut parts = Vec::new();
@@ -14,4 +16,4 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert_eq!(parts, all);
     rows("LibSVMIter", &[("data_libsvm", file.path()), ("data_shape", "(3,)")]);
-});
+}

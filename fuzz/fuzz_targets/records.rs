@@ -3,9 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use mxrt::io::recordio::{RecordFile, RecordReader, RecordWriter};
-use mxrt_fuzz::Scratch;
+use mxrt_fuzz::{Scratch, bounded};
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes.len(), || read(bytes)));
+
+fn read(bytes: &[u8]) {
     let file = Scratch::new("records", bytes);
     let mut reader = RecordReader::open(file.path()).expect("an ordinary file");
     let random = RecordFile::open(file.path()).expect("an ordinary file");
@@ -45,4 +47,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = random.find(position);
         let _ = random.read(position);
     }
-});
+}
