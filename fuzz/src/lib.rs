@@ -1,5 +1,6 @@
 //! Fuzz targets: what reads files, and calls of operators. Any bytes give an answer or an error.
 
+mod memory;
 #[allow(dead_code, reason = "of what is made by structure the targets need a part")]
 #[path = "../../crates/mxrt/tests/structured/mod.rs"]
 mod structured;
@@ -15,8 +16,10 @@ pub use targets::TARGETS;
 pub struct Target {
     /// Its name, which is that of its file.
     pub name: &'static str,
-    /// Tries these bytes; what must not be is a panic.
+    /// Tries these bytes.
     pub run: fn(&[u8]),
+    /// It reads a file: what that allocates is bounded by the file's size.
+    pub bounded: bool,
     /// The inputs that fuzzing begins with.
     pub seeds: Seeds,
 }
@@ -39,6 +42,14 @@ impl Target {
     /// The target of this name.
     pub fn find(name: &str) -> Option<&'static Target> {
         TARGETS.iter().find(|target| target.name == name)
+    }
+
+    /// Tries these bytes; what must not be is a panic.
+    pub fn check(&self, bytes: &[u8]) {
+        match self.bounded {
+            true => memory::bounded(bytes.len(), || (self.run)(bytes)),
+            false => (self.run)(bytes),
+        }
     }
 
     /// The inputs that fuzzing begins with, and a name for each.

@@ -24,5 +24,5 @@ fuzz_target!(
             add_seeds(corpus.as_ref());
         }
     },
-    |bytes: &[u8]| (TARGET.run)(bytes)
+    |bytes: &[u8]| TARGET.check(bytes)
 );
