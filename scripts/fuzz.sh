@@ -47,7 +47,7 @@ seeds() {
   params) ls tests/conformance/data/graphs/*.params tests/models/digits_cnn/*.params ;;
   symbol) ls tests/conformance/data/graphs/*-symbol.json tests/models/*/*-symbol.json ;;
   # Of csv: four bytes of parameters, then the file.
-  csv | csv_parts | image | index | infer_request | libsvm | mnist | records) ls fuzz/seeds/"$1"/* ;;
+  csv | csv_parts | image | index | infer_request | libsvm | mnist | records | settings) ls fuzz/seeds/"$1"/* ;;
   # Any bytes make something.
   *) true ;;
   esac
