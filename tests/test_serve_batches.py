@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 
 import numpy as np
 import pytest
 
-from serving import answer, asked, called, connect, exchange, gauge, golden, meta, request, same
+from serving import answer, asked, called, connect, exchange, files, gauge, golden, meta, request, same
 from support import MODELS, in_threads
 
 LABELS = 'model="{}",version="1"'
@@ -47,9 +48,9 @@ def test_members_of_a_batch_get_their_own_rows(mx) -> None:
 
         in_threads(32, ask)
         labels = LABELS.format("module_mlp")
-        batches = gauge(server, f"mxrt_batches_total{{{labels}}}")
+        batches = gauge(server, f"mxrt_batch_rows_count{{{labels}}}")
         assert batches > 0
-        assert gauge(server, f"mxrt_batched_rows_total{{{labels}}}") >= 2 * batches
+        assert gauge(server, f"mxrt_batch_rows_sum{{{labels}}}") >= 2 * batches
         assert gauge(server, f'mxrt_requests_total{{{labels},outcome="success"}}') == 32 * 60 + 2
         assert gauge(server, "mxrt_queue_requests") == 0
 
@@ -73,3 +74,80 @@ def test_the_metadata_says_why_nothing_is_joined(mx) -> None:
 def test_what_is_no_choice_of_batches_is_an_error(mx, batch) -> None:
     with pytest.raises(mx.base.MXNetError, match="batch is"):
         mx.serve.Server({"mlp": served(mx, "module_mlp", batch)}, port=0)
+
+
+def test_exact_bits_are_those_of_rows_alone_or_nothing_is_joined(mx) -> None:
+    settings = {"batch": 4, "sizes": [4], "batch_bits": "exact"}
+    shapes = {"data": [-1, *meta("module_mlp")["inputs"][0]["shape"][1:]]}
+    model = mx.serve.Model(MODELS / "module_mlp", shapes=shapes, **settings)
+    wanted = called(mx, "module_mlp", 1)
+    with mx.serve.Server({"module_mlp": model}, port=0) as server:
+        words = said(server, "module_mlp")
+        assert words in (
+            "at most 4 rows; rows have the bits that they have alone",
+            "off: the bits of a row depend on how many are computed together",
+        )
+
+        def ask(number: int) -> None:
+            for _ in range(20):
+                assert same(asked(server, "module_mlp", golden("module_mlp", 1)), wanted)
+
+        in_threads(8, ask)
+        joined = gauge(server, f"mxrt_batch_rows_count{{{LABELS.format('module_mlp')}}}")
+        assert (joined > 0) == words.startswith("at most")
+
+
+def test_a_lone_request_waits_for_others_where_that_is_set(mx) -> None:
+    model = served(mx, "module_mlp", 4)
+    model.settings["max_delay"] = 30
+    with mx.serve.Server({"module_mlp": model}, port=0) as server:
+        began = time.monotonic()
+        in_threads(4, lambda _: asked(server, "module_mlp", golden("module_mlp", 1)))
+        assert time.monotonic() - began < 20, "a full batch does not wait"
+        labels = LABELS.format("module_mlp")
+        assert gauge(server, f"mxrt_batch_rows_sum{{{labels}}}") == 4
+    model.settings["max_delay"] = 0.2
+    with mx.serve.Server({"module_mlp": model}, port=0) as server:
+        began = time.monotonic()
+        assert same(asked(server, "module_mlp", golden("module_mlp", 1)), called(mx, "module_mlp", 1))
+        assert time.monotonic() - began >= 0.2
+
+
+def test_calls_of_the_model_are_counted_beside_requests(mx) -> None:
+    with mx.serve.Server({"module_mlp": served(mx, "module_mlp", 8)}, port=0) as server:
+        in_threads(16, lambda _: [asked(server, "module_mlp", golden("module_mlp", 1)) for _ in range(20)])
+        with contextlib.closing(connect(server)) as connection:
+            stats = json.loads(exchange(connection, "/v2/models/module_mlp/stats")[1])["model_stats"][0]
+        labels = LABELS.format("module_mlp")
+        batches, rows = (gauge(server, f"mxrt_batch_rows_{what}{{{labels}}}") for what in ("count", "sum"))
+    assert stats["inference_count"] == 320
+    assert stats["execution_count"] == 320 - rows + batches
+    assert stats["inference_stats"]["queue"]["count"] == 320
+
+
+def test_calls_of_a_network_are_joined(mx) -> None:
+    symbol, params = files("module_mlp")
+    net = mx.gluon.SymbolBlock.imports(symbol, ["data", "softmax_label"], params)
+    arrays = {rows: [mx.nd.array(a) for a in golden("module_mlp", rows)] for rows in (1, 3)}
+    labels = {rows: mx.nd.zeros((rows,)) for rows in arrays}
+    wanted = {rows: net(*arrays[rows], labels[rows]).asnumpy() for rows in arrays}
+    joined = mx.serve.Batcher(net, rows=8)
+
+    def call(number: int) -> None:
+        for turn in range(100):
+            rows = (1, 3)[(number + turn) % 2]
+            np.testing.assert_allclose(
+                joined(*arrays[rows], labels[rows]).asnumpy(), wanted[rows], rtol=1e-5, atol=1e-6
+            )
+
+    in_threads(8, call)
+    batches, rows = joined.counts
+    assert batches > 0 and 2 * batches <= rows
+    with pytest.raises(mx.base.MXNetError):
+        joined(mx.nd.zeros((1, 5)), labels[1])
+    call(0)
+    with pytest.raises(ValueError, match="2 rows or more"):
+        mx.serve.Batcher(net, rows=1)(*arrays[1], labels[1])
+    mean = mx.gluon.SymbolBlock(mx.sym.mean(mx.sym.var("x"), axis=0, keepdims=True), [mx.sym.var("x")])
+    with pytest.raises(ValueError, match="depend on each other"):
+        mx.serve.Batcher(mean)(mx.nd.zeros((2, 3)))

@@ -256,11 +256,13 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
         (digits, "--dtype", "data=float33"): "unknown dtype 'float33'",
         (f"a={digits}", f"b={digits}", "--shape", "1,2"): "say which of a, b is meant",
         (digits, "--port", "70000"): "--port is 70000",
-        (digits, "--queue", "0"): "--queue is 0",
-        (digits, "--batch", "1"): "batch is 1; expected",
-        (digits, "--batch", "often"): "batch is 'often'; expected",
+        (digits, "--queue-requests", "0"): "--queue-requests is 0",
+        (digits, "--batch", "1"): "--batch is 1; expected",
+        (digits, "--batch", "often"): "--batch is often; expected",
         (digits, "--batch", "other=8"): "there is no model 'other'",
-        ("model.onnx",): "no model that mxrt serve reads",
+        ("model.onnx",): "is a model of ONNX",
+        (): "there is no model to be served",
+        (digits, "--repository", "/none"): "the repository '/none'",
     }
     for arguments, words in cases.items():
         result = mxrt("serve", *arguments)

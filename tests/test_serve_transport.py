@@ -105,7 +105,7 @@ def test_http2_gives_the_bits_of_calls_with_and_without_tls(mx, server, good, ke
     code = ["-o", "/dev/null", "-w", "%{http_version} %{http_code}"]
     assert curl("--http2-prior-knowledge", *code, f"{server.url}/v2/health/ready") == b"2 200"
     assert curl("--http2-prior-knowledge", *code, f"{server.url}/v2/models/none") == b"2 404"
-    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls=keys) as running:
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls_certificate=keys[0], tls_key=keys[1]) as running:
         trust = ["--cacert", str(keys[0])]
         assert running.url.startswith("https://")
         for version, option in ((b"2", "--http2"), (b"1.1", "--http1.1")):
@@ -155,7 +155,7 @@ def test_what_is_no_http2_ends_its_connection_alone(server, good, sent: bytes) -
 
 def test_there_is_no_port_of_grpc_after_the_last_one(mx) -> None:
     with pytest.raises(ValueError, match=r"no port after 65535 for gRPC: give one by grpc_port"):
-        mx.serve.Server({"digits_cnn": DIGITS}, port=65535)
+        mx.serve.Server({"digits_cnn": DIGITS}, port=65535).start()
 
 
 def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path) -> None:
@@ -193,7 +193,7 @@ def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path)
             read_all(connection)
         wait_until(lambda: gauge(running, "mxrt_connections") == 1)
         good(running)
-    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls=keys, **limits) as running:
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls_certificate=keys[0], tls_key=keys[1], **limits) as running:
         host, port = running.url.removeprefix("https://").split(":")
         with socket.create_connection((host, int(port)), timeout=60) as silent:
             silent.sendall(b"\x16\x03\x01")
@@ -231,7 +231,7 @@ def test_a_client_that_keeps_its_answer_does_not_keep_its_place(mx, good, tmp_pa
 
 
 def test_certificates_are_read_again_when_they_change(mx, keys) -> None:
-    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls=keys) as running:
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls_certificate=keys[0], tls_key=keys[1]) as running:
         assert get(running.url, "/v2", trusted("first")) == 200
         with pytest.raises(ssl.SSLCertVerificationError):
             get(running.url, "/v2", trusted("second"))
@@ -359,7 +359,7 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
         return (*files, "--port", "0")
 
     cases = {
-        (digits, "--tls-certificate", "x"): "needs both --tls-certificate and --tls-key",
+        (digits, "--tls-certificate", "x"): "TLS needs both tls_certificate",
         (digits, "--tls-certificate", "/none", "--tls-key", "/none", "--port", "0"): "TLS: /none",
         (
             digits,

@@ -15,20 +15,16 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
 from . import _mxrt, _serve_places
+from ._locks import fork_safe_lock
 from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
-from .bench.model import UsageError, find
 
-__all__ = ["Model", "Server", "add_arguments", "main"]
+__all__ = ["Batcher", "Model", "Server", "add_arguments", "main"]
 
-GRACE = 25.0
-_LAST_PORT = 65535
 _SIZES = {
     **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
     **dict.fromkeys(("INT16", "UINT16", "FP16", "BF16"), 2),
@@ -37,7 +33,6 @@ _SIZES = {
 }
 
 
-@dataclass(frozen=True)
 class Model:
     """A model to be served.
 
@@ -45,23 +40,18 @@ class Model:
     ----------
     path : PREFIX or PREFIX-symbol.json, as ``export`` and ``save_checkpoint`` write, or a folder
         that holds one model
-    params : parameter file; None: the ``PREFIX-NNNN.params`` of the highest number
-    shapes : shapes of inputs by name, where the files do not say them; -1 stands for any extent
-    dtypes : types of inputs by name, where they are not those that the graph asks for
-    version : a number that requests may name
-    precision : as in ``hybridize``: "default", "exact" or "bf16"
-    batch : whether requests that wait while the model computes are joined into one call: "off";
-        "auto", where the model's estimates say that it is worth it; or the rows of the largest
-        batch. The last bits of an answer may then depend on how many rows were joined
+    settings : what is said of the model, by the keys of docs/serving.md, such as ``params``,
+        ``shapes={"data": [-1, 3, 224, 224]}``, ``dtypes={"data": "uint8"}``, ``version``,
+        ``precision``, ``batch`` and ``deadline``
     """
 
-    path: str | os.PathLike[str]
-    params: str | os.PathLike[str] | None = None
-    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    dtypes: Mapping[str, str] = field(default_factory=dict)
-    version: str = "1"
-    precision: str = "default"
-    batch: str | int = "off"
+    def __init__(self, path: str | os.PathLike[str], **settings: Any) -> None:
+        self.path = path
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        said = "".join(f", {key}={value!r}" for key, value in self.settings.items())
+        return f"Model({os.fspath(self.path)!r}{said})"
 
 
 class Server:
@@ -74,93 +64,41 @@ class Server:
     ----------
     models : a path, a ``Model``, or several of them: by name, or as a sequence, which take the
         names of their files
-    host : name or address to listen at; any but loopback can be reached by others, without a check
-        who they are
-    port : port of HTTP; 0 takes a free one; None: no port of HTTP
-    grpc_port : port of gRPC; None: no port of gRPC; "next": the one after ``port``, which is a free
-        one where that is 0
-    unix, grpc_unix : paths of Unix sockets of HTTP and gRPC
-    tls : files of certificate and private key, in PEM; they are read again when they change
-    tokens : file of bearer tokens, one a line; requests must have one of them; None: no check
-    inherited : listen at the sockets that systemd handed to the process, and at no others; those
-        named ``grpc`` speak gRPC
-    grace : seconds that requests which have begun get at the end
-    deadline : seconds for a request that says no ``timeout``; None: no bound
-    max_body : bytes of the largest request body
-    queue_requests : requests that may wait or compute at a time; more are refused with status 429
-    queue_bytes : bytes of request bodies that may be held at a time
-    header_timeout : seconds for the head of a request
-    body_timeout : seconds for its body, beside one for each 256 KiB of it
-    idle_timeout : seconds that a connection may stay without a request
-    connections : connections that may be open at a time
-    io_threads : threads that read and write
+    config : file of settings and models, in TOML
+    settings : what is said of the server, or of all its models, by the keys of docs/serving.md,
+        such as ``host``, ``port=0`` for a free one and None for none, ``tokens``, ``max_body`` in
+        bytes, and times in seconds
 
     Raises
     ------
+    MXNetValueError : a setting is not there, which names the nearest one, or has a wrong value
     MXNetError : when it starts: the address is in use, or a model cannot be loaded; the message
         names it
     """
 
-    def __init__(
-        self,
-        models: Any,
-        host: str = "127.0.0.1",
-        port: int | None = 8000,
-        *,
-        grpc_port: int | str | None = "next",
-        unix: str | os.PathLike[str] | None = None,
-        grpc_unix: str | os.PathLike[str] | None = None,
-        tls: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
-        tokens: str | os.PathLike[str] | None = None,
-        inherited: bool = False,
-        grace: float = GRACE,
-        deadline: float | None = None,
-        max_body: int = 64 << 20,
-        queue_requests: int = 1024,
-        queue_bytes: int = 512 << 20,
-        header_timeout: float = 10,
-        body_timeout: float = 30,
-        idle_timeout: float = 75,
-        connections: int = 16384,
-        io_threads: int = 2,
-    ) -> None:
-        self._models = [_given(name, model) for name, model in _named(models)]
-        self._grace = grace
-        if grpc_port == "next":
-            if port == _LAST_PORT:
-                raise MXNetValueError(
-                    f"there is no port after {port} for gRPC: give one by grpc_port (--grpc-port), or None (off)"
-                )
-            grpc_port = port + 1 if port else port
-        self._tls = None if tls is None else (os.fspath(tls[0]), os.fspath(tls[1]))
-        self._settings = {
-            "host": host,
-            "port": port,
-            "grpc_port": grpc_port,
-            "unix": unix,
-            "grpc_unix": grpc_unix,
-            "tls": self._tls,
-            "tokens": tokens,
-            "inherited": inherited,
-            "deadline": deadline,
-            "max_body": max_body,
-            "queue_requests": queue_requests,
-            "queue_bytes": queue_bytes,
-            "header_timeout": header_timeout,
-            "body_timeout": body_timeout,
-            "idle_timeout": idle_timeout,
-            "connections": connections,
-            "io_threads": io_threads,
-        }
+    def __init__(self, models: Any = (), *, config: str | os.PathLike[str] | None = None, **settings: Any) -> None:
+        made = _configuration()
+        if config is not None:
+            made.file(config)
+        for key, value in settings.items():
+            made.set(key, value, False)
+        for name, model in _named(models):
+            _add(made, name, model)
+        self._config = made
         self._server: Any = None
+
+    @classmethod
+    def _of(cls, config: Any) -> Server:
+        """A server of settings that were read already."""
+        made = cls.__new__(cls)
+        made._config = config
+        made._server = None
+        return made
 
     def start(self) -> Server:
         """Loads the models, listens and returns; requests are answered from now on."""
         if self._server is None:
-            server = getattr(_mxrt, "HttpServer", None)
-            if server is None:
-                raise MXNetNotImplementedError("this build of mxrt has no server: it was made without its feature")
-            self._server = server(self._models, self._settings)
+            self._server = _mxrt.HttpServer(self._config)
         return self
 
     def stop(self, grace: float | None = None) -> bool:
@@ -171,7 +109,7 @@ class Server:
         if self._server is None:
             return True
         server, self._server = self._server, None
-        return bool(server.stop(self._grace if grace is None else grace))
+        return bool(server.stop(self._config.grace() if grace is None else grace))
 
     def __enter__(self) -> Server:
         return self.start()
@@ -198,12 +136,35 @@ class Server:
         return place
 
     def _places(self) -> _serve_places.Places:
-        return _serve_places.Places(self._running().places(), self._tls)
+        return _serve_places.Places(self._running().places(), self._config.certificate())
 
     @property
     def models(self) -> list[dict[str, Any]]:
         """The protocol's metadata of every version of every model."""
         return list(json.loads(self._running().models()))
+
+    @property
+    def index(self) -> list[dict[str, str]]:
+        """Every version of every model: ``name``, ``version``, ``state`` and ``reason``."""
+        keys = ("name", "version", "state", "reason")
+        return [dict(zip(keys, row, strict=True)) for row in self._running().index()]
+
+    def load(self, name: str) -> None:
+        """Loads a model: the versions that the repository's folder has now, or its files again.
+
+        What serves goes on until the new version has been checked, and takes over in one step.
+        """
+        self._running().load(name)
+
+    def unload(self, name: str) -> None:
+        """Takes a model out of service; requests that have begun end on it."""
+        self._running().unload(name)
+
+    def reload(self) -> None:
+        """Loads again what has changed in the repository's folder, and the models that were named
+        in any case, as SIGHUP does. What does not load leaves what serves.
+        """
+        self._running().reload()
 
     def _running(self) -> Any:
         if self._server is None:
@@ -215,9 +176,10 @@ class Server:
         process.
 
         After the first signal new requests are refused, and those that have begun get ``grace``
-        seconds. A second signal ends the process at once.
+        seconds. A second signal ends the process at once. SIGHUP loads again what has changed.
         """
-        signals = (signal.SIGTERM, signal.SIGINT)
+        ends = (signal.SIGTERM, signal.SIGINT)
+        signals = (*ends, signal.SIGHUP)
         woken, wakes = socket.socketpair()
         wakes.setblocking(False)
         # The system may run the handler in any thread, and Python runs it in this one later; the
@@ -227,9 +189,10 @@ class Server:
         before = {number: signal.signal(number, lambda *_: None) for number in signals}
         try:
             self.start()
-            _next_signal(woken, signals)
+            while _next_signal(woken, signals) == signal.SIGHUP:
+                self.reload()
             self._running().drain()
-            return self._drain(woken, signals)
+            return self._drain(woken, ends)
         finally:
             signal.set_wakeup_fd(fd)
             for number, handler in before.items():
@@ -238,7 +201,7 @@ class Server:
             wakes.close()
 
     def _drain(self, woken: socket.socket, signals: Sequence[int]) -> int:
-        left = self._grace
+        grace = left = self._config.grace()
         while left > 0 and not self._running().wait_drained(min(left, 0.05)):
             left -= 0.05
             if (number := _signal_within(woken, signals, 0)) is not None:
@@ -246,8 +209,68 @@ class Server:
                 os._exit(128 + number)
         if self.stop(0):
             return 0
-        print(f"mxrt serve: requests were left after {self._grace:g} s (--grace)", file=sys.stderr)
+        print(f"mxrt serve: requests were left after {grace:g} s (--grace)", file=sys.stderr)
         return 1
+
+
+class Batcher:
+    """Joins calls of a network from any number of threads into one call of several rows.
+
+    A lone call is made at once. Those that come while it computes wait, and are the next batch.
+    Rows get the results of their own; if a batch fails, each call is made again alone, once. The
+    last bits of a row may depend on how many rows are joined.
+
+    Parameters
+    ----------
+    net : a ``SymbolBlock``, or a hybridised block, whose rows do not depend on each other
+    rows : rows of the largest batch, 2 or more
+    sizes : rows that batches are filled up to, so that plans stay few; empty: powers of two
+    max_delay : seconds that a lone call waits for others
+
+    Raises
+    ------
+    MXNetValueError : at the first call: rows depend on each other
+    """
+
+    def __init__(self, net: Any, rows: int = 16, sizes: Sequence[int] = (), max_delay: float = 0.0) -> None:
+        self._net = net
+        self._settings = (rows, list(sizes), max_delay)
+        self._lock = fork_safe_lock()
+        # What joins, and the generation of parameters that it was made of.
+        self._made: tuple[int, Any] = (-1, None)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The network's result for these arrays: one array, or a list of the outputs. ``options``
+        are those of a call: ``priority`` and ``timeout``.
+        """
+        from .gluon import parameter as parameters
+
+        number, made = self._made
+        if number != parameters.generation():
+            made = self._make(args)
+        return made(*args, **options)
+
+    def _make(self, args: tuple[Any, ...]) -> Any:
+        from .gluon import parameter as parameters
+
+        with self._lock:
+            number = parameters.generation()
+            graph, arrays = self._net._graph_for_plan(args)
+            if arrays[0].context.device_type != "cpu":
+                raise MXNetValueError(f"calls are joined on the CPU; the arrays are on {arrays[0].context}")
+            if graph._picks is not None:
+                raise MXNetValueError(
+                    "the network takes arrays that its graph does not use; pass them by a block without"
+                )
+            made = _mxrt.Batcher(graph._bind(arrays[0].context), tuple(arrays), *self._settings)
+            self._made = (number, made)
+            return made
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Calls with the rows of several callers, and how many rows these had."""
+        made = self._made[1]
+        return (0, 0) if made is None else made.counts()
 
 
 def _next_signal(woken: socket.socket, signals: Sequence[int]) -> int:
@@ -263,59 +286,48 @@ def _signal_within(woken: socket.socket, signals: Sequence[int], seconds: float 
     return next((number for number in woken.recv(1) if number in signals), None)
 
 
+def _configuration() -> Any:
+    made = getattr(_mxrt, "ServeConfig", None)
+    if made is None:
+        raise MXNetNotImplementedError("this build of mxrt has no server: it was made without its feature")
+    return made()
+
+
 def _named(models: Any) -> list[tuple[str, Model]]:
     """Models with their names."""
     if isinstance(models, (str, os.PathLike, Model)):
         models = [models]
     if isinstance(models, Mapping):
-        pairs = [(str(name), _model(model)) for name, model in models.items()]
-    else:
-        pairs = [("", _model(model)) for model in models]
-    if not pairs:
-        raise MXNetValueError("there is no model to be served: name one")
-    return pairs
+        return [(str(name), _model(model)) for name, model in models.items()]
+    made = [_model(model) for model in models]
+    return [(_mxrt.serve_own_name(model.path), model) for model in made]
 
 
 def _model(model: Any) -> Model:
     return model if isinstance(model, Model) else Model(model)
 
 
-def _files(model: Model) -> tuple[Path, Path | None]:
-    """Symbol file and parameter file of a model."""
-    path = Path(model.path)
-    if path.is_dir():
-        found = sorted(path.glob("*-symbol.json"))
-        if len(found) != 1:
-            names = ", ".join(file.name for file in found[:8]) or "none"
-            raise UsageError(f"the folder '{path}' must hold one *-symbol.json; found: {names}")
-        path = found[0]
-    if path.suffix in (".onnx", ".zip", ".mar", ".gz", ".tar", ".tgz"):
-        raise UsageError(f"'{path}' is no model that mxrt serve reads: expected a symbol file, its prefix or a folder")
-    return find(str(path), None if model.params is None else os.fspath(model.params))
-
-
-def _given(name: str, model: Model) -> tuple[Any, ...]:
-    """A model as the server takes it."""
-    try:
-        symbol, params = _files(model)
-    except UsageError as error:
-        raise MXNetValueError(str(error)) from None
-    name = name or symbol.name.removesuffix(".json").removesuffix("-symbol")
-    shapes = [(key, [int(extent) for extent in shape]) for key, shape in model.shapes.items()]
-    flags = [] if model.precision == "default" else [("precision", model.precision)]
-    return name, model.version, symbol, params, shapes, list(model.dtypes.items()), flags, _rows(model.batch)
-
-
-def _rows(batch: str | int) -> int | None:
-    """Rows of a batch as the server takes them: 0 for none, None where the model decides."""
-    if batch in ("off", "auto"):
-        return 0 if batch == "off" else None
-    if isinstance(batch, int) and not isinstance(batch, bool) and batch >= 2:
-        return batch
-    raise MXNetValueError(f'batch is {batch!r}; expected "off", "auto" or the rows of the largest batch, 2 or more')
+def _add(config: Any, name: str, model: Model) -> None:
+    if name in config.models():
+        raise MXNetValueError(f"two models have the name '{name}': give one another name")
+    config.add_model(name)
+    config.set_model(name, "path", model.path, False)
+    for key, value in model.settings.items():
+        config.set_model(name, key, value, False)
 
 
 # ---- the command -------------------------------------------------------------------------------
+
+
+#: What stands between the name of a model and the value of an option, where that is no "=".
+_OF_MODELS = {"shapes": ":", "dtypes": ":"}
+#: Options whose names are not those of their settings.
+_OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
+
+
+def _rows() -> list[tuple[str, str, str, str | None, str]]:
+    rows = getattr(_mxrt, "serve_settings", None)
+    return [] if rows is None else list(rows())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -323,171 +335,120 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "models",
         metavar="[NAME=]MODEL",
-        nargs="+",
+        nargs="*",
         help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is said",
     )
+    parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
+    for key, metavar, text, default, scope in _rows():
+        if key == "path":  # an argument
+            continue
+        before = "" if scope == "server" else f"[NAME{_OF_MODELS.get(key, '=')}]"
+        parser.add_argument(
+            f"--{_OPTIONS.get(key, key).replace('_', '-')}",
+            dest=f"set_{key}",
+            metavar=before + metavar,
+            action="append",
+            default=[],
+            help=text + ("" if default is None or scope == "model" else f" (default {default})"),
+        )
+    parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
     parser.add_argument(
-        "--params",
-        metavar="[NAME=]FILE",
-        action="append",
-        default=[],
-        help="parameter file (otherwise the PREFIX-NNNN.params of the highest number)",
+        "--check", action="store_true", help="load the models, let each answer once, say what they are, and end"
     )
-    parser.add_argument(
-        "--shape",
-        metavar="[NAME:][INPUT=]N,C,H,W",
-        action="append",
-        default=[],
-        help="shape of an input, where the files do not say it, such as data=-1,3,224,224; -1 is any extent",
-    )
-    parser.add_argument(
-        "--dtype",
-        metavar="[NAME:]INPUT=TYPE",
-        action="append",
-        default=[],
-        help="type of an input, such as uint8, where it is not the one that the graph asks for",
-    )
-    parser.add_argument(
-        "--batch",
-        metavar="[NAME=]off|auto|ROWS",
-        action="append",
-        default=[],
-        help="whether requests that wait are joined into one call, of at most so many rows (default off)",
-    )
-    _serve_places.add_arguments(parser)
-    parser.add_argument(
-        "--deadline", type=float, metavar="SECONDS", help="time for a request that says no timeout (default: none)"
-    )
-    parser.add_argument(
-        "--queue", type=int, default=1024, metavar="N", help="requests that may wait or compute (default 1024)"
-    )
-    parser.add_argument(
-        "--max-body", type=float, default=64, metavar="MB", help="largest request body (default 64 MiB)"
-    )
-    parser.add_argument(
-        "--grace",
-        type=float,
-        default=GRACE,
-        metavar="SECONDS",
-        help="time for requests that have begun when the process is told to end (default 25)",
-    )
-    parser.add_argument("--check", action="store_true", help="load the models, say what they are, and end")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     try:
-        models = _from_arguments(args)
-        for name in ("grace", "max_body"):
-            if not (math.isfinite(getattr(args, name)) and getattr(args, name) >= 0):
-                raise UsageError(f"--{name.replace('_', '-')} is {getattr(args, name)}; expected 0 or more")
-        settings = _serve_places.settings_of(args)
+        config = _from_arguments(args)
+        if args.print_config:
+            print(config.print(), end="")
+            return 0
         if args.check:
-            settings.update(port=0, grpc_port=None, unix=None, grpc_unix=None, inherited=False)
-        if args.queue < 1:
-            raise UsageError(f"--queue is {args.queue}; expected 1 or more")
-        server = Server(
-            models,
-            **settings,
-            grace=args.grace,
-            deadline=args.deadline,
-            max_body=int(args.max_body * (1 << 20)),
-            queue_requests=args.queue,
-        ).start()
-    except (UsageError, OSError, MXNetError) as error:
+            for key, value in {
+                "port": 0,
+                "grpc_port": "off",
+                "unix": None,
+                "grpc_unix": None,
+                "inherited": False,
+            }.items():
+                config.set(key, value, False)
+        server = Server._of(config).start()
+    except (OSError, MXNetError) as error:
         print(f"mxrt serve: {error}", file=sys.stderr)
         return 2
-    words = _serve_places.warning(settings)
+    words = config.warning()
     if words is not None and not args.check:
         print(f"mxrt serve: {words}", file=sys.stderr)
     places = server._places()
     for model in server.models:
         print(_line(model, places))
+    lacking = [entry for entry in server.index if entry["state"] != "READY"]
+    if args.check:
+        for entry in lacking:
+            print(f"mxrt serve: {entry['name']} {entry['version']}: {entry['reason']}", file=sys.stderr)
     if places.grpc is not None:
         print(f"gRPC at {places.grpc}")
     sys.stdout.flush()
     if args.check:
         server.stop()
-        return 0
+        return 1 if lacking else 0
     return server.run()
 
 
-def _from_arguments(args: argparse.Namespace) -> dict[str, Model]:
-    """Models by name, from the arguments of the command."""
-    models: dict[str, dict[str, Any]] = {}
+def _from_arguments(args: argparse.Namespace) -> Any:
+    """Settings from the file, the environment and the options, in this order."""
+    config = _configuration()
+    # systemd names the process that its sockets are for.
+    if os.environ.get("LISTEN_PID") == str(os.getpid()):
+        config.set("inherited", True, False)
+    file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
+    if file:
+        config.file(file)
+    config.environment(sorted(os.environ.items()))
     for text in args.models:
         name, equals, path = text.partition("=")
         if not equals or "/" in name:
             name, path = "", text
-        name = name or _own_name(path)
-        if name in models:
-            raise UsageError(f"two models have the name '{name}': write NAME=MODEL")
-        models[name] = {"path": path, "shapes": {}, "dtypes": {}}
-    for text in args.params:
-        name, equals, file = text.partition("=")
-        of = _model_of(models, name if equals else "", "--params", text)
-        of["params"] = file if equals else text
-    for text in args.shape:
-        key, equals, shape = text.rpartition("=")
-        name, _, given = key.rpartition(":")
-        if not equals:
-            name, _, shape = text.rpartition(":")
-        _model_of(models, name, "--shape", text)["shapes"][given] = _extents(text, shape)
-    for text in args.dtype:
-        key, equals, dtype = text.rpartition("=")
-        name, _, given = key.rpartition(":")
-        if not equals:
-            raise UsageError(f"--dtype {text}: expected INPUT=TYPE, such as data=uint8")
-        _model_of(models, name, "--dtype", text)["dtypes"][given] = dtype
-    for text in args.batch:
-        name, equals, batch = text.rpartition("=")
-        choice: str | int = int(batch) if batch.isdecimal() else batch
-        _model_of(models, name if equals else "", "--batch", text)["batch"] = choice
-    return {name: _with_lone_input(Model(**model)) for name, model in models.items()}
+        _add_option(config, name or _mxrt.serve_own_name(path), path)
+    for key, *_, scope in _rows():
+        for text in getattr(args, f"set_{key}", ()):
+            _set_option(config, key, scope, text)
+    return config
 
 
-def _own_name(path: str) -> str:
-    try:
-        symbol, _ = _files(Model(path))
-    except UsageError as error:
-        raise UsageError(str(error)) from None
-    return symbol.name.removesuffix(".json").removesuffix("-symbol")
+def _add_option(config: Any, name: str, path: str) -> None:
+    if name in config.models():
+        raise MXNetValueError(f"two models have the name '{name}': write NAME=MODEL")
+    config.add_model(name)
+    config.set_model(name, "path", path, True)
 
 
-def _model_of(models: dict[str, dict[str, Any]], name: str, option: str, text: str) -> dict[str, Any]:
-    if name:
-        if name not in models:
-            raise UsageError(f"{option} {text}: there is no model '{name}'; there are {', '.join(models)}")
-        return models[name]
-    if len(models) != 1:
-        raise UsageError(f"{option} {text}: say which of {', '.join(models)} is meant")
-    return next(iter(models.values()))
+def _set_option(config: Any, key: str, scope: str, text: str) -> None:
+    if scope == "server":
+        config.set(key, text, True)
+    elif scope == "models":
+        name, equals, value = text.rpartition("=")
+        if equals:
+            config.set_model(name, key, value, True)
+        else:
+            config.set(key, text, True)
+    else:
+        name, value = _of_model(config, key, text)
+        config.set_model(name, key, value, True)
 
 
-def _extents(text: str, shape: str) -> list[int]:
-    try:
-        extents = [int(part) for part in shape.split(",")]
-    except ValueError:
-        extents = []
-    if not extents or any(extent < 1 and extent != -1 for extent in extents):
-        raise UsageError(f"--shape {text}: expected whole numbers with commas, such as -1,3,224,224; -1 is any extent")
-    return extents
-
-
-def _with_lone_input(model: Model) -> Model:
-    """A shape without a name belongs to the one input that the model has."""
-    if "" not in model.shapes:
-        return model
-    from .gluon.parameter_dict import named_arrays, strip_kind
-    from .symbol import load
-
-    symbol, params = _files(model)
-    held = {strip_kind(name) for name in named_arrays(str(params))} if params else set()
-    names = [name for name in load(str(symbol)).list_inputs() if name not in held and not name.endswith("label")]
+def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
+    """The model that an option belongs to, and its value."""
+    names = config.models()
+    mark = _OF_MODELS.get(key, "=")
+    name, marked, value = text.partition(mark)
+    if marked and (name in names or mark == ":"):
+        return name, value
     if len(names) != 1:
-        raise UsageError(f"--shape: say which of the inputs {', '.join(names)} is meant: INPUT=N,C,H,W")
-    shapes = {name or names[0]: shape for name, shape in model.shapes.items()}
-    return Model(model.path, model.params, shapes, model.dtypes, model.version, model.precision, model.batch)
+        option = _OPTIONS.get(key, key)
+        raise MXNetValueError(f"--{option} {text}: say which of {', '.join(names) or 'no models'} is meant")
+    return names[0], text
 
 
 def _line(model: dict[str, Any], places: _serve_places.Places) -> str:

@@ -24,7 +24,7 @@ pub(crate) struct CachedOp {
 /// A compiled symbol with arrays for some of its inputs. Calls take the others.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct BoundOp {
-    op: mxrt_graph::BoundOp,
+    pub(crate) op: Arc<mxrt_graph::BoundOp>,
 }
 
 fn run<'py>(
@@ -91,7 +91,7 @@ fn run_late<'py>(
 }
 
 /// The options of a call, from its keywords.
-fn call_options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<CallOptions> {
+pub(crate) fn call_options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<CallOptions> {
     let mut options = CallOptions::default();
     for (name, value) in keywords.into_iter().flatten() {
         let name: String = name.extract()?;
@@ -138,7 +138,7 @@ fn wrong_argument(name: &str, value: &Bound<'_, PyAny>, kind: FailureKind, expec
     errors::plain(kind, &format!("{name}={shown} ({class}): expected {expected}"))
 }
 
-fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Arrays> {
+pub(crate) fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Arrays> {
     items.map(|item| Ok(one_array(&item)?.get().array(item.py())?.clone())).collect()
 }
 
@@ -203,7 +203,7 @@ impl CachedOp {
             let arrays: Vec<Option<&NDArray>> = held.iter().map(Option::as_ref).collect();
             mxrt_graph::BoundOp::new(self.op().clone(), &arrays)
         });
-        Ok(BoundOp { op: bound.map_err(|e| errors::from_op(py, &e))? })
+        Ok(BoundOp { op: Arc::new(bound.map_err(|e| errors::from_op(py, &e))?) })
     }
 
     /// The compiled form for arrays like these, as text; with `measure` also how long each step

@@ -5,6 +5,8 @@
 //! for signals now and then (`runtime::wait`); threads of the engine never attach to Python.
 
 mod arithmetic;
+#[cfg(feature = "serve")]
+mod batcher;
 mod cached_op;
 mod control;
 mod convert;
@@ -36,6 +38,9 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _mxrt {
+    #[cfg(feature = "serve")]
+    #[pymodule_export]
+    use crate::batcher::Batcher;
     #[pymodule_export]
     use crate::cached_op::check_flags;
     #[pymodule_export]
@@ -81,7 +86,7 @@ mod _mxrt {
     use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
     #[cfg(feature = "serve")]
     #[pymodule_export]
-    use crate::serve::HttpServer;
+    use crate::serve::{HttpServer, ServeConfig, serve_own_name, serve_settings};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable};
     #[pymodule_export]

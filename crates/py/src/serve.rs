@@ -1,112 +1,196 @@
 //! The server.
 
 use crate::{errors, runtime};
-use mxrt_engine::{FailureKind, OpError};
-use mxrt_serve::{BatchChoice, Config, Model, ModelSpec, Place, Repository, Server, Speaks, TlsFiles};
-use mxrt_tensor::DType;
+use mxrt_engine::{FailureKind, ForkSafeMutex};
+use mxrt_serve::settings::{Given, MODEL, Origin, SERVER, Scope, Setting};
+use mxrt_serve::{Configuration, Place, Server, Speaks, StartError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// A value of Python, before it is known what it should be.
+fn given(value: &Bound<'_, PyAny>) -> PyResult<Given> {
+    if value.is_none() {
+        return Ok(Given::Nothing);
+    }
+    // True is an int of Python's.
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Given::Bool(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(value.extract().map_or(Given::Float(f64::NAN), Given::Integer));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Given::Float(value.extract()?));
+    }
+    if let Ok(path) = value.extract::<PathBuf>() {
+        return Ok(Given::Text(path.to_string_lossy().into_owned()));
+    }
+    if let Ok(items) = value.cast::<PyDict>() {
+        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((key.extract()?, given(&value)?));
+        return Ok(Given::Table(items.iter().map(item).collect::<PyResult<_>>()?));
+    }
+    if let Ok(items) = value.try_iter() {
+        return Ok(Given::List(items.map(|item| given(&item?)).collect::<PyResult<_>>()?));
+    }
+    // A number of numpy's, and others that say what they are.
+    match value.extract::<i64>() {
+        Ok(number) => Ok(Given::Integer(number)),
+        Err(_) => Ok(Given::Float(value.extract()?)),
+    }
+}
+
+fn wrong(message: &str) -> PyErr {
+    errors::plain(FailureKind::Value, message)
+}
+
+/// Settings of a server and its models, from all who say something.
+#[pyclass(frozen, module = "mxrt._mxrt")]
+pub(crate) struct ServeConfig(ForkSafeMutex<Configuration>);
+
+impl ServeConfig {
+    fn change<T>(&self, change: impl FnOnce(&mut Configuration) -> Result<T, String>) -> PyResult<T> {
+        let changed = change(&mut self.0.lock());
+        changed.map_err(|message| wrong(&message))
+    }
+}
+
+fn origin(option: bool) -> Origin {
+    if option { Origin::Option } else { Origin::Program }
+}
+
+#[pymethods]
+impl ServeConfig {
+    #[new]
+    fn new() -> ServeConfig {
+        ServeConfig(ForkSafeMutex::new(Configuration::default()))
+    }
+
+    /// Reads a file of TOML.
+    fn file(&self, path: PathBuf) -> PyResult<()> {
+        self.change(|configuration| configuration.file(&path))
+    }
+
+    /// Takes environment variables over.
+    fn environment(&self, variables: Vec<(String, String)>) -> PyResult<()> {
+        self.change(|configuration| configuration.environment(variables))
+    }
+
+    /// Sets what a key stands for, of the server or of all models.
+    fn set(&self, key: &str, value: &Bound<'_, PyAny>, option: bool) -> PyResult<()> {
+        let value = given(value)?;
+        self.change(|configuration| configuration.set(origin(option), key, value))
+    }
+
+    /// A model that is to be served.
+    fn add_model(&self, name: &str) -> PyResult<()> {
+        self.change(|configuration| configuration.add_model(name))
+    }
+
+    /// Sets what a key stands for, of a model.
+    fn set_model(&self, model: &str, key: &str, value: &Bound<'_, PyAny>, option: bool) -> PyResult<()> {
+        let value = given(value)?;
+        self.change(|configuration| configuration.set_model(origin(option), model, key, value))
+    }
+
+    /// Names of the models.
+    fn models(&self) -> PyResult<Vec<String>> {
+        self.change(|configuration| Ok(configuration.models()))
+    }
+
+    /// All settings as a file that says the same, with who said it.
+    fn print(&self) -> PyResult<String> {
+        self.change(|configuration| configuration.print())
+    }
+
+    /// What is to be said where others can ask and nothing checks them.
+    fn warning(&self) -> PyResult<Option<String>> {
+        self.change(|configuration| Ok(configuration.server.warning()))
+    }
+
+    /// Seconds for requests that have begun when the server is told to end.
+    fn grace(&self) -> PyResult<f64> {
+        self.change(|configuration| Ok(configuration.server.grace.as_secs_f64()))
+    }
+
+    /// The certificate that clients may trust, where TLS is spoken.
+    fn certificate(&self) -> PyResult<Option<PathBuf>> {
+        self.change(|configuration| Ok(configuration.server.tls_certificate.clone()))
+    }
+}
+
+/// Every setting: its key, what stands for the value, what it decides, its default, and whether it
+/// is one of models, which may be said of one of them.
+#[pyfunction]
+pub(crate) fn serve_settings() -> Vec<(&'static str, &'static str, &'static str, Option<String>, &'static str)> {
+    fn rows<C: Default>(
+        table: &'static [Setting<C>],
+    ) -> impl Iterator<Item = (&'static str, &'static str, &'static str, Option<String>, &'static str)> {
+        let scope = |scope| match scope {
+            Scope::Server => "server",
+            Scope::Models => "models",
+            Scope::OneModel => "model",
+        };
+        table.iter().map(move |row| (row.key, row.metavar, row.text, row.default(), scope(row.scope)))
+    }
+    rows(SERVER).chain(rows(MODEL)).collect()
+}
+
+/// The name that a model has if none is said.
+#[pyfunction]
+pub(crate) fn serve_own_name(path: PathBuf) -> PyResult<String> {
+    mxrt_serve::own_name(&path).map_err(|message| wrong(&message))
+}
+
 /// A server that listens and answers from threads of its own, which never attach to Python.
 #[pyclass(frozen, module = "mxrt._mxrt")]
-pub(crate) struct HttpServer {
-    server: Server,
-    models: String,
-}
-
-/// A model: name, version, symbol file, parameter file, shapes and types of inputs, options, and rows
-/// of a batch: 0 for none, nothing where the plan decides.
-type Given = (
-    String,
-    String,
-    PathBuf,
-    Option<PathBuf>,
-    Vec<(String, Vec<i64>)>,
-    Vec<(String, String)>,
-    Vec<(String, String)>,
-    Option<usize>,
-);
-
-fn spec(given: Given) -> Result<ModelSpec, OpError> {
-    let (name, version, symbol, params, shapes, dtypes, flags, rows) = given;
-    let typed = |(input, dtype): (String, String)| match dtype.parse::<DType>() {
-        Ok(dtype) => Ok((input, dtype)),
-        Err(error) => Err(OpError::new(FailureKind::Type, error.to_string())),
-    };
-    let dtypes = dtypes.into_iter().map(typed).collect::<Result<_, _>>()?;
-    let batch = match rows {
-        None => BatchChoice::Auto,
-        Some(0) => BatchChoice::Off,
-        Some(rows) => BatchChoice::Rows(rows),
-    };
-    Ok(ModelSpec { name, version, symbol, params, shapes, dtypes, flags, batch })
-}
-
-fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds: f64 = value.extract()?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| {
-        let message = format!("{name} is {seconds}; expected a number of seconds, 0 or more");
-        errors::plain(FailureKind::Value, &message)
-    })
-}
-
-fn config(settings: &Bound<'_, PyDict>) -> PyResult<Config> {
-    let mut config = Config::default();
-    for (name, value) in settings {
-        let name: String = name.extract()?;
-        match name.as_str() {
-            "host" => config.host = value.extract()?,
-            "port" => config.port = value.extract()?,
-            "grpc_port" => config.grpc_port = value.extract()?,
-            "unix" => config.unix = value.extract()?,
-            "grpc_unix" => config.grpc_unix = value.extract()?,
-            "inherited" => config.inherited = value.extract()?,
-            "tls" => {
-                let files: Option<(PathBuf, PathBuf)> = value.extract()?;
-                config.tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
-            }
-            "tokens" => config.tokens = value.extract()?,
-            "max_body" => config.max_body = value.extract()?,
-            "header_timeout" => config.header_timeout = time(&name, &value)?,
-            "body_timeout" => config.body_timeout = time(&name, &value)?,
-            "idle_timeout" => config.idle_timeout = time(&name, &value)?,
-            "queue_requests" => config.queue_requests = value.extract()?,
-            "queue_bytes" => config.queue_bytes = value.extract()?,
-            "deadline" => config.deadline = if value.is_none() { None } else { Some(time(&name, &value)?) },
-            "connections" => config.connections = value.extract()?,
-            "io_threads" => config.io_threads = value.extract()?,
-            _ => return Err(errors::plain(FailureKind::Type, &format!("a server has no setting '{name}'"))),
-        }
-    }
-    Ok(config)
-}
+pub(crate) struct HttpServer(Server);
 
 #[pymethods]
 impl HttpServer {
     /// Loads the models, and listens.
     #[new]
-    fn new(py: Python<'_>, models: Vec<Given>, settings: &Bound<'_, PyDict>) -> PyResult<HttpServer> {
-        let config = config(settings)?;
+    fn new(py: Python<'_>, config: &ServeConfig) -> PyResult<HttpServer> {
+        let configuration = config.change(|configuration| Ok(configuration.clone()))?;
         let runtime = runtime::runtime()?;
-        let started = py.detach(|| {
-            let mut repository = Repository::default();
-            for given in models {
-                let model = Model::load(runtime.engine, runtime.plans, &spec(given)?)?;
-                repository.add(model).map_err(|message| OpError::new(FailureKind::Value, message))?;
-            }
-            let models = repository.describe();
-            let server = Server::start(runtime.engine, repository, config);
-            let server = server.map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
-            Ok(HttpServer { server, models })
-        });
-        started.map_err(|error: OpError| errors::from_op(py, &error))
+        let started = py.detach(|| Server::start(runtime.engine, runtime.plans, &configuration));
+        started.map(HttpServer).map_err(|error| match error {
+            StartError::Models(error) => errors::from_op(py, &error),
+            StartError::Settings(words) => wrong(&words),
+            error => errors::plain(FailureKind::Operator, &error.to_string()),
+        })
+    }
+
+    /// The metadata of all models that serve, as JSON.
+    fn models(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.models())
+    }
+
+    /// Every version that there is: model, version, state, and why.
+    fn index(&self, py: Python<'_>) -> Vec<(String, String, &'static str, String)> {
+        let entries = py.detach(|| self.0.index());
+        entries.into_iter().map(|entry| (entry.name, entry.version, entry.state, entry.reason)).collect()
+    }
+
+    /// Loads again what has changed, and models that were named in any case.
+    fn reload(&self, py: Python<'_>) {
+        py.detach(|| self.0.reload());
+    }
+
+    /// Loads a model.
+    fn load(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.0.load(name)).map_err(|refusal| wrong(&refusal.message))
+    }
+
+    /// Takes a model out of service.
+    fn unload(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.0.unload(name)).map_err(|refusal| wrong(&refusal.message))
     }
 
     /// Where it listens: what is spoken, and host and port, or a path.
     fn places(&self) -> Vec<(&'static str, String, Option<u16>)> {
-        let places = self.server.places().iter().map(|(speaks, place)| {
+        let places = self.0.places().iter().map(|(speaks, place)| {
             let speaks = if *speaks == Speaks::Http { "http" } else { "grpc" };
             match place {
                 Place::Tcp(address) => (speaks, address.ip().to_string(), Some(address.port())),
@@ -116,32 +200,25 @@ impl HttpServer {
         places.collect()
     }
 
-    /// The metadata of all models, as JSON.
-    fn models(&self) -> &str {
-        &self.models
-    }
-
     /// Refuses new requests from now on.
     fn drain(&self) {
-        self.server.drain();
+        self.0.drain();
     }
 
     /// Waits at most so many seconds until no request is left; True if none is.
     fn wait_drained(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let patience = patience(seconds)?;
-        Ok(py.detach(|| self.server.wait_drained(patience)))
+        Ok(py.detach(|| self.0.wait_drained(patience)))
     }
 
     /// Ends it: requests that have begun get so many seconds. True if all of them were answered.
     fn stop(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let grace = patience(seconds)?;
-        Ok(py.detach(|| self.server.stop(grace)))
+        Ok(py.detach(|| self.0.stop(grace)))
     }
 }
 
 fn patience(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| {
-        let message = format!("{seconds} is no time to wait; expected a number of seconds, 0 or more");
-        errors::plain(FailureKind::Value, &message)
-    })
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| wrong(&format!("{seconds} is no time to wait; expected a number of seconds, 0 or more")))
 }

@@ -1,6 +1,6 @@
 //! Serves models of mxrt over HTTP and gRPC, by the Open Inference Protocol (version 2).
 //!
-//! A [`Server`] answers for the models of a [`Repository`]. Its I/O threads read and write; they
+//! A [`Server`] answers for the models of a [`Configuration`]. Its I/O threads read and write; they
 //! compute nothing that takes longer than a few microseconds. A request becomes a call of the
 //! model's graph, and the engine's callback completes it, so no thread waits per request.
 //!
@@ -10,10 +10,13 @@
 //! | `service` | what the server does, for every transport |
 //! | `endpoints` | HTTP: one file and one row for each path |
 //! | `batch` | joins requests that wait while a model computes |
-//! | `queue` | how many requests and bytes may wait |
-//! | `repository`, `model` | models by name and version; one model: loading, types, calls |
+//! | `settings` | what server and models may be told: one row each |
+//! | `queue`, `turns` | how many requests and bytes may wait; who computes next |
+//! | `repository` | models by name and version, which come and go |
+//! | `model` | one version of a model: loading, types, calls |
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
-//! | `metrics` | counters and histograms |
+//! | `preprocess` | images that become inputs |
+//! | `metrics`, `log` | counters and histograms; lines |
 //! | `grpc` | the same protocol over gRPC |
 //! | `server`, `listen`, `connection`, `body`, `answer` | accepting, limits of time and size, the end |
 #![deny(unsafe_code)]
@@ -26,21 +29,29 @@ mod connection;
 mod endpoints;
 mod grpc;
 mod listen;
+mod log;
 mod metrics;
 mod model;
+mod preprocess;
 pub mod protocol;
 mod queue;
 mod refusal;
 mod repository;
 mod server;
 mod service;
+pub mod settings;
 mod tls;
 mod tokens;
+mod turns;
 mod watched;
 
-pub use config::{Config, TlsFiles};
+pub use batch::{Joining, LocalBatcher};
+pub use config::{Config, Control, GrpcPort};
 pub use listen::{Place, Speaks};
-pub use model::{BatchChoice, Model, ModelSpec};
+pub use log::LogForm;
+pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
+pub use preprocess::Preprocess;
 pub use refusal::{Outcome, Refusal};
-pub use repository::{IndexEntry, Repository};
+pub use repository::{IndexEntry, own_name};
 pub use server::{Server, StartError};
+pub use settings::Configuration;

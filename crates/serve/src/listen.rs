@@ -74,9 +74,8 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
             .collect());
     }
     let mut bound = Vec::new();
-    for (speaks, port, option) in
-        [(Speaks::Http, config.port, "--port"), (Speaks::Grpc, config.grpc_port, "--grpc-port")]
-    {
+    let grpc_port = config.grpc_port().map_err(StartError::Settings)?;
+    for (speaks, port, option) in [(Speaks::Http, config.port, "--port"), (Speaks::Grpc, grpc_port, "--grpc-port")] {
         let Some(port) = port else { continue };
         let named = match config.host.contains(':') {
             true => format!("[{}]:{port}", config.host),

@@ -5,42 +5,70 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Upper bounds of the buckets, in seconds.
-const BOUNDS: [f64; 16] =
+/// Upper bounds of the buckets of times, in seconds.
+const SECONDS: [f64; 16] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+/// Upper bounds of the buckets of rows.
+const ROWS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+/// Buckets that a histogram has at most.
+const MOST: usize = 16;
 
-/// Times, by size.
-#[derive(Debug, Default)]
+/// How values are spread.
+#[derive(Debug)]
 pub(crate) struct Histogram {
-    buckets: [AtomicU64; BOUNDS.len()],
+    bounds: &'static [f64],
+    /// a unit of the sum
+    unit: f64,
+    buckets: [AtomicU64; MOST],
     count: AtomicU64,
-    nanos: AtomicU64,
+    sum: AtomicU64,
 }
 
 impl Histogram {
+    fn of_times() -> Histogram {
+        Histogram::new(&SECONDS, 1e-9)
+    }
+
+    fn of_rows() -> Histogram {
+        Histogram::new(&ROWS, 1.0)
+    }
+
+    fn new(bounds: &'static [f64], unit: f64) -> Histogram {
+        Histogram { bounds, unit, buckets: Default::default(), count: AtomicU64::new(0), sum: AtomicU64::new(0) }
+    }
+
+    /// Adds a time.
     pub(crate) fn add(&self, time: Duration) {
-        let seconds = time.as_secs_f64();
-        if let Some(bucket) = BOUNDS.iter().position(|bound| seconds <= *bound) {
+        self.put(time.as_secs_f64(), nanos(time));
+    }
+
+    /// Adds a number of rows.
+    pub(crate) fn add_rows(&self, rows: usize) {
+        self.put(rows as f64, rows as u64);
+    }
+
+    fn put(&self, value: f64, units: u64) {
+        if let Some(bucket) = self.bounds.iter().position(|bound| value <= *bound) {
             self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         }
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.nanos.fetch_add(nanos(time), Ordering::Relaxed);
+        self.sum.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// How many, and their sum in nanoseconds.
+    /// How many, and their sum: of times in nanoseconds.
     pub(crate) fn totals(&self) -> (u64, u64) {
-        (self.count.load(Ordering::Relaxed), self.nanos.load(Ordering::Relaxed))
+        (self.count.load(Ordering::Relaxed), self.sum.load(Ordering::Relaxed))
     }
 
     fn write(&self, name: &str, labels: &str, to: &mut String) {
         let mut below = 0;
-        for (bound, bucket) in BOUNDS.iter().zip(&self.buckets) {
+        for (bound, bucket) in self.bounds.iter().zip(&self.buckets) {
             below += bucket.load(Ordering::Relaxed);
-            let _ = writeln!(to, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
+            let _ = writeln!(to, "{name}_bucket{{{labels},le=\"{bound:?}\"}} {below}");
         }
-        let (count, nanos) = self.totals();
+        let (count, sum) = self.totals();
         let _ = writeln!(to, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", count.max(below));
-        let _ = writeln!(to, "{name}_sum{{{labels}}} {}", nanos as f64 / 1e9);
+        let _ = writeln!(to, "{name}_sum{{{labels}}} {}", sum as f64 * self.unit);
         let _ = writeln!(to, "{name}_count{{{labels}}} {}", count.max(below));
     }
 }
@@ -50,7 +78,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// What is counted for one version of a model.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ModelMetrics {
     outcomes: [AtomicU64; Outcome::ALL.len()],
     /// from the head of a request to its answer
@@ -59,15 +87,32 @@ pub(crate) struct ModelMetrics {
     pub(crate) unsuccessful: Histogram,
     /// reading JSON
     pub(crate) decode: Histogram,
-    /// waiting for a core, and computing
+    /// waiting for a turn, and for others where requests are joined
+    pub(crate) queue: Histogram,
+    /// calls of the model
     pub(crate) compute: Histogram,
+    /// rows of calls with the rows of several requests
+    pub(crate) batch: Histogram,
     /// writing answers
     pub(crate) encode: Histogram,
-    /// calls with the rows of several requests, and those rows
-    batches: AtomicU64,
-    batched_rows: AtomicU64,
     /// milliseconds since 1970
     last: AtomicU64,
+}
+
+impl Default for ModelMetrics {
+    fn default() -> ModelMetrics {
+        ModelMetrics {
+            outcomes: Default::default(),
+            total: Histogram::of_times(),
+            unsuccessful: Histogram::of_times(),
+            decode: Histogram::of_times(),
+            queue: Histogram::of_times(),
+            compute: Histogram::of_times(),
+            batch: Histogram::of_rows(),
+            encode: Histogram::of_times(),
+            last: AtomicU64::new(0),
+        }
+    }
 }
 
 impl ModelMetrics {
@@ -78,12 +123,6 @@ impl ModelMetrics {
         histogram.add(time);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last.store(u64::try_from(now.as_millis()).unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// A call with so many rows of several requests has ended.
-    pub(crate) fn batch_rows(&self, rows: usize) {
-        self.batches.fetch_add(1, Ordering::Relaxed);
-        self.batched_rows.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     /// Requests that ended so.
@@ -107,30 +146,56 @@ pub(crate) struct Gauge {
 /// A histogram of every model: its name, what it measures, and where it is.
 type ModelHistogram = (&'static str, &'static str, fn(&ModelMetrics) -> &Histogram);
 
-const HISTOGRAMS: [ModelHistogram; 4] = [
+const HISTOGRAMS: [ModelHistogram; 6] = [
     ("mxrt_request_seconds", "From the head of a request to its results.", |m| &m.total),
     ("mxrt_decode_seconds", "Reading the JSON of a request.", |m| &m.decode),
-    ("mxrt_compute_seconds", "Waiting for a core, and computing.", |m| &m.compute),
+    ("mxrt_queue_seconds", "Waiting for a turn, and for others where requests are joined.", |m| &m.queue),
+    ("mxrt_compute_seconds", "Calls of the model.", |m| &m.compute),
     ("mxrt_encode_seconds", "Writing the body of an answer.", |m| &m.encode),
+    ("mxrt_batch_rows", "Rows of calls with the rows of several requests.", |m| &m.batch),
 ];
 
-/// A counter of every model: its name, what it counts, and where it is.
-type ModelCounter = (&'static str, &'static str, fn(&ModelMetrics) -> &AtomicU64);
+/// The form of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// of Prometheus
+    Prometheus,
+    /// of OpenMetrics
+    OpenMetrics,
+}
 
-const COUNTERS: [ModelCounter; 2] = [
-    ("mxrt_batches_total", "Calls with the rows of several requests.", |m| &m.batches),
-    ("mxrt_batched_rows_total", "Rows of such calls.", |m| &m.batched_rows),
-];
+impl Form {
+    /// The one that a client prefers, by its `Accept`.
+    pub(crate) fn accepted(accept: &str) -> Form {
+        if accept.contains("application/openmetrics-text") { Form::OpenMetrics } else { Form::Prometheus }
+    }
+
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Form::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Form::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    fn head(self, to: &mut String, name: &str, kind: &str, help: &str) {
+        let name = match self {
+            Form::Prometheus => name,
+            Form::OpenMetrics => name.strip_suffix("_total").unwrap_or(name),
+        };
+        let _ = writeln!(to, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+}
 
 /// The text of all metrics. `models` are names, versions and what is counted; names may hold any
 /// characters.
 pub(crate) fn text<'a>(
+    form: Form,
     models: impl Iterator<Item = (&'a str, &'a str, &'a ModelMetrics)> + Clone,
     gauges: &[Gauge],
 ) -> String {
     let mut to = String::new();
     let labels = |model: &str, version: &str| format!("model=\"{}\",version=\"{}\"", escaped(model), escaped(version));
-    head(&mut to, "mxrt_requests_total", "counter", "Inference requests that ended, by outcome.");
+    form.head(&mut to, "mxrt_requests_total", "counter", "Inference requests that ended, by outcome.");
     for (model, version, metrics) in models.clone() {
         for outcome in Outcome::ALL {
             let (labels, name, count) = (labels(model, version), outcome.name(), metrics.count(outcome));
@@ -138,26 +203,19 @@ pub(crate) fn text<'a>(
         }
     }
     for (name, help, of) in HISTOGRAMS {
-        head(&mut to, name, "histogram", help);
+        form.head(&mut to, name, "histogram", help);
         for (model, version, metrics) in models.clone() {
             of(metrics).write(name, &labels(model, version), &mut to);
         }
     }
-    for (name, help, of) in COUNTERS {
-        head(&mut to, name, "counter", help);
-        for (model, version, metrics) in models.clone() {
-            let _ = writeln!(to, "{name}{{{}}} {}", labels(model, version), of(metrics).load(Ordering::Relaxed));
-        }
-    }
     for gauge in gauges {
-        head(&mut to, gauge.name, "gauge", gauge.help);
+        form.head(&mut to, gauge.name, "gauge", gauge.help);
         let _ = writeln!(to, "{} {}", gauge.name, gauge.value);
     }
+    if form == Form::OpenMetrics {
+        to.push_str("# EOF\n");
+    }
     to
-}
-
-fn head(to: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(to, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
 fn escaped(label: &str) -> String {
@@ -175,11 +233,11 @@ mod tests {
             metrics.compute.add(Duration::from_micros(micros));
         }
         metrics.ended(Outcome::Late, Duration::from_secs(1));
-        let text = text([("a\"b", "1", &metrics)].into_iter(), &[]);
+        let text = text(Form::Prometheus, [("a\"b", "1", &metrics)].into_iter(), &[]);
         for line in [
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"0.0001\"} 1",
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"0.00025\"} 3",
-            "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"60\"} 3",
+            "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"60.0\"} 3",
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"+Inf\"} 4",
             "mxrt_compute_seconds_count{model=\"a\\\"b\",version=\"1\"} 4",
             "mxrt_requests_total{model=\"a\\\"b\",version=\"1\",outcome=\"late\"} 1",
@@ -187,5 +245,21 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn openmetrics_has_its_own_names_and_an_end() {
+        let metrics = ModelMetrics::default();
+        metrics.batch.add_rows(3);
+        let text = text(
+            Form::accepted("application/openmetrics-text; version=1.0.0"),
+            [("m", "1", &metrics)].into_iter(),
+            &[],
+        );
+        assert!(text.contains("# TYPE mxrt_requests counter\nmxrt_requests_total{"), "{text}");
+        assert!(text.contains("mxrt_batch_rows_bucket{model=\"m\",version=\"1\",le=\"4.0\"} 1\n"), "{text}");
+        assert!(text.contains("mxrt_batch_rows_sum{model=\"m\",version=\"1\"} 3\n"), "{text}");
+        assert!(text.ends_with("\n# EOF\n"));
+        assert_eq!(Form::accepted("*/*"), Form::Prometheus);
     }
 }

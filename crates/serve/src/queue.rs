@@ -1,5 +1,4 @@
-//! How many requests, and how many bytes of them, may be held. The order is the engine's, which
-//! takes the highest priority first and then the oldest.
+//! How many requests, and how many bytes of them, may be held: of all models, and of each.
 
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
@@ -10,6 +9,8 @@ use std::time::Duration;
 /// The bounds, and what is held now.
 #[derive(Debug)]
 pub(crate) struct Queue {
+    /// what messages call it
+    name: String,
     max_requests: usize,
     max_bytes: usize,
     requests: AtomicUsize,
@@ -19,8 +20,9 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(max_requests: usize, max_bytes: usize) -> Arc<Queue> {
+    pub(crate) fn new(name: impl Into<String>, max_requests: usize, max_bytes: usize) -> Arc<Queue> {
         Arc::new(Queue {
+            name: name.into(),
             max_requests,
             max_bytes,
             requests: AtomicUsize::new(0),
@@ -46,7 +48,7 @@ impl Queue {
 
     /// A request whose body is still to come: it holds bytes, but no place.
     pub(crate) fn receive(self: &Arc<Queue>) -> Held {
-        Held { queue: self.clone(), bytes: 0, place: false }
+        Held { queue: self.clone(), of_model: None, bytes: 0, place: false }
     }
 
     /// Learns how long a request took, for `Retry-After`.
@@ -59,7 +61,7 @@ impl Queue {
     fn full(&self, what: &str, limit: usize) -> Refusal {
         // What is admitted last waits for all others, so its time is the time for a full queue.
         let seconds = self.usual_micros.load(Ordering::Relaxed).div_ceil(1_000_000).max(1);
-        let message = format!("the queue is full ({limit} {what}): try again in {seconds} s, or another server");
+        let message = format!("{} is full ({limit} {what}): try again in {seconds} s, or another server", self.name);
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(seconds)
     }
 }
@@ -69,19 +71,39 @@ fn add(counter: &AtomicUsize, amount: usize, limit: usize) -> bool {
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
 }
 
-/// What one request holds of the queue, given back when it is dropped.
+/// What one request holds of the queues, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     queue: Arc<Queue>,
+    of_model: Option<Arc<Queue>>,
     bytes: usize,
     place: bool,
 }
 
+impl Queue {
+    fn add_bytes(&self, bytes: usize) -> Result<(), Refusal> {
+        if add(&self.bytes, bytes, self.max_bytes) { Ok(()) } else { Err(self.full("bytes", self.max_bytes)) }
+    }
+
+    fn admit(&self) -> Result<(), Refusal> {
+        if add(&self.requests, 1, self.max_requests) { Ok(()) } else { Err(self.full("requests", self.max_requests)) }
+    }
+}
+
 impl Held {
+    /// Holds of the model's queue too from now on, and there what is held already.
+    pub(crate) fn of_model(&mut self, queue: &Arc<Queue>) -> Result<(), Refusal> {
+        queue.add_bytes(self.bytes)?;
+        self.of_model = Some(queue.clone());
+        Ok(())
+    }
+
     /// Holds more bytes.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<(), Refusal> {
-        if !add(&self.queue.bytes, bytes, self.queue.max_bytes) {
-            return Err(self.queue.full("bytes", self.queue.max_bytes));
+        self.queue.add_bytes(bytes)?;
+        if let Some(Err(refusal)) = self.of_model.as_ref().map(|queue| queue.add_bytes(bytes)) {
+            self.queue.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(refusal);
         }
         self.bytes += bytes;
         Ok(())
@@ -89,8 +111,10 @@ impl Held {
 
     /// Takes a place among those that wait or compute.
     pub(crate) fn admit(&mut self) -> Result<(), Refusal> {
-        if !add(&self.queue.requests, 1, self.queue.max_requests) {
-            return Err(self.queue.full("requests", self.queue.max_requests));
+        self.queue.admit()?;
+        if let Some(Err(refusal)) = self.of_model.as_ref().map(|queue| queue.admit()) {
+            self.queue.requests.fetch_sub(1, Ordering::Relaxed);
+            return Err(refusal);
         }
         self.place = true;
         Ok(())
@@ -99,9 +123,11 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.queue.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.place {
-            self.queue.requests.fetch_sub(1, Ordering::Relaxed);
+        for queue in [Some(&self.queue), self.of_model.as_ref()].into_iter().flatten() {
+            queue.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+            if self.place {
+                queue.requests.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -112,7 +138,7 @@ mod tests {
 
     #[test]
     fn places_and_bytes_are_bounded_and_come_back() {
-        let queue = Queue::new(2, 100);
+        let queue = Queue::new("the queue", 2, 100);
         let mut first = queue.receive();
         first.add_bytes(60).expect("room");
         first.admit().expect("a place");
@@ -133,11 +159,31 @@ mod tests {
 
     #[test]
     fn the_time_to_wait_follows_how_long_requests_take() {
-        let queue = Queue::new(0, 0);
+        let queue = Queue::new("the queue", 0, 0);
         assert_eq!(queue.check().expect_err("full").retry_after, Some(1));
         for _ in 0..100 {
             queue.took(Duration::from_secs(3));
         }
         assert_eq!(queue.check().expect_err("full").retry_after, Some(3));
+    }
+
+    #[test]
+    fn a_model_has_bounds_of_its_own() {
+        let (all, model) = (Queue::new("the queue", 10, 1000), Queue::new("the queue of 'm'", 1, 50));
+        let mut first = all.receive();
+        first.add_bytes(30).expect("room");
+        first.of_model(&model).expect("room");
+        first.admit().expect("a place");
+        let refused = first.add_bytes(21).expect_err("more than the model may have");
+        assert!(refused.message.starts_with("the queue of 'm' is full (50 bytes)"), "{}", refused.message);
+        let mut second = all.receive();
+        second.of_model(&model).expect("room");
+        assert!(second.admit().is_err());
+        assert_eq!((all.requests(), all.bytes(), model.requests(), model.bytes()), (1, 30, 1, 30));
+        let mut late = all.receive();
+        late.add_bytes(21).expect("room");
+        assert!(late.of_model(&model).is_err(), "what is held already counts");
+        drop((first, second, late));
+        assert_eq!((all.requests(), all.bytes(), model.requests(), model.bytes()), (0, 0, 0, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use hyper::StatusCode;
 use mxrt_engine::{Details, FailureKind, OpError};
+use std::time::Duration;
 
 /// How a request ended; metrics count by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,15 @@ impl Refusal {
     /// The deadline passed.
     pub fn late() -> Refusal {
         let message = "the deadline passed before the result was there: 'timeout' or the server's deadline says it";
+        Refusal::new(StatusCode::GATEWAY_TIMEOUT, Outcome::Late, message)
+    }
+
+    /// The deadline will have passed.
+    pub fn would_be_late(time: Duration) -> Refusal {
+        let message = format!(
+            "the deadline would pass before the result was there: it is about {:.3} s away by what waits",
+            time.as_secs_f64()
+        );
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, Outcome::Late, message)
     }
 

@@ -1,12 +1,13 @@
 //! Accepting connections, and ending.
 
 use crate::answer::AnswerBody;
-use crate::config::Config;
+use crate::config::Control;
 use crate::connection::{Busy, Limits, TimedStream, Transport};
 use crate::listen::{self, Listener, Place, SocketFile, Speaks};
 use crate::refusal::Refusal;
-use crate::repository::Repository;
+use crate::repository::{IndexEntry, Repository};
 use crate::service::Service;
+use crate::settings::Configuration;
 use crate::tokens::Tokens;
 use crate::{endpoints, grpc, tls};
 use hyper::body::Incoming;
@@ -15,7 +16,8 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mxrt_engine::Engine;
+use mxrt_engine::{Engine, OpError};
+use mxrt_graph::BuildOptions;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +32,8 @@ use tokio_rustls::TlsAcceptor;
 const LOOK: Duration = Duration::from_millis(5);
 /// After an error of accepting, such as that there are no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Looks at the repository are not closer.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// The time that connections get for the rest of their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// Requests that a connection of HTTP/2 may have at a time.
@@ -99,8 +103,12 @@ pub enum StartError {
     InUse(String, &'static str),
     /// It cannot listen there: the address, and why.
     Listen(String, std::io::Error),
+    /// Settings that do not go together.
+    Settings(String),
     /// A file of certificates, keys or tokens is not as it should be.
     Files(String),
+    /// A model cannot be loaded.
+    Models(OpError),
     /// Its threads cannot be made.
     Threads(std::io::Error),
 }
@@ -113,7 +121,8 @@ impl std::fmt::Display for StartError {
                 "cannot listen at {address}: another program does; name another port ({option}), 0 for a free one"
             ),
             StartError::Listen(address, error) => write!(f, "cannot listen at {address}: {error}"),
-            StartError::Files(message) => f.write_str(message),
+            StartError::Settings(message) | StartError::Files(message) => f.write_str(message),
+            StartError::Models(error) => f.write_str(&error.message),
             StartError::Threads(error) => write!(f, "cannot start the threads of the server: {error}"),
         }
     }
@@ -132,14 +141,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens and answers from threads of its own; returns at once.
-    pub fn start(engine: &'static Engine, repository: Repository, config: Config) -> Result<Server, StartError> {
+    /// Loads the models of a configuration, listens, and answers from threads of its own.
+    pub fn start(
+        engine: &'static Engine,
+        plans: BuildOptions,
+        configuration: &Configuration,
+    ) -> Result<Server, StartError> {
+        let config = configuration.server.clone();
+        config.grpc_port().map_err(StartError::Settings)?;
         let tokens = config.tokens.clone().map(Tokens::new).transpose().map_err(StartError::Files)?;
+        let files = config.tls().map_err(StartError::Settings)?;
         let acceptor = |protocols: &[&[u8]]| {
-            let made = config.tls.as_ref().map(|files| tls::acceptor(files, protocols));
+            let made = files.map(|(certificate, key)| tls::acceptor(certificate, key, protocols));
             made.transpose().map_err(StartError::Files)
         };
         let acceptors = (acceptor(&[b"h2", b"http/1.1"])?, acceptor(&[b"h2"])?);
+        let given = configuration.specs().map_err(StartError::Settings)?;
+        let repository = Repository::new(engine, plans, &config, configuration.of_models().clone(), given);
+        repository.start().map_err(StartError::Models)?;
         let bound = listen::bind(&config)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.io_threads.max(1))
@@ -167,6 +186,9 @@ impl Server {
             let tls = if speaks == Speaks::Http { acceptors.0.clone() } else { acceptors.1.clone() };
             runtime.spawn(accept(Door { shared: shared.clone(), speaks, tls }, listener, connections.clone()));
         }
+        if shared.service.repository.control() == Control::Poll {
+            runtime.spawn(poll(shared.clone()));
+        }
         drop(inside);
         let files = Mutex::new(files);
         Ok(Server { shared, places, files, runtime: Mutex::new(Some(runtime)), process: std::process::id() })
@@ -183,6 +205,32 @@ impl Server {
             Place::Tcp(address) if *spoken == speaks => Some(*address),
             _ => None,
         })
+    }
+
+    /// The metadata of all models that serve: a list in JSON.
+    pub fn models(&self) -> String {
+        self.shared.service.repository.describe()
+    }
+
+    /// The models that there are, with their state.
+    pub fn index(&self) -> Vec<IndexEntry> {
+        self.shared.service.index()
+    }
+
+    /// Loads models again whose files have changed, and those of the command in any case. What does
+    /// not load leaves what serves.
+    pub fn reload(&self) {
+        self.shared.service.repository.reload();
+    }
+
+    /// Loads a model: the versions that the repository has now, or its files again.
+    pub fn load(&self, name: &str) -> Result<(), Refusal> {
+        self.shared.service.repository.load(name)
+    }
+
+    /// Takes a model out of service. Requests that have begun end on it.
+    pub fn unload(&self, name: &str) -> Result<(), Refusal> {
+        self.shared.service.repository.unload(name)
     }
 
     /// Refuses new requests from now on, and is not ready; requests that have begun go on.
@@ -259,6 +307,21 @@ struct Door {
     shared: Arc<Shared>,
     speaks: Speaks,
     tls: Option<TlsAcceptor>,
+}
+
+/// Looks at the repository's folder now and then.
+async fn poll(shared: Arc<Shared>) {
+    let mut stage = shared.stage.subscribe();
+    loop {
+        let pause = shared.service.config.poll.max(SHORTEST_PAUSE);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = stage.wait_for(|stage| *stage != Stage::Serving) => return,
+        }
+        let service = shared.service.clone();
+        // A look that panics changes nothing; the next one may do better.
+        let _ = tokio::task::spawn_blocking(move || service.repository.look()).await;
+    }
 }
 
 async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {

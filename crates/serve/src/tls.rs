@@ -1,8 +1,7 @@
 //! TLS. The files are read again when they change; connections that are there keep their keys.
 
-use crate::config::TlsFiles;
 use crate::watched::Watched;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -13,8 +12,8 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
 /// What begins connections; `protocols` are offered by ALPN, the best first.
-pub(crate) fn acceptor(files: &TlsFiles, protocols: &[&[u8]]) -> Result<TlsAcceptor, String> {
-    let key = Watched::new(vec![files.certificate.clone(), files.key.clone()], read)?;
+pub(crate) fn acceptor(certificate: &Path, key: &Path, protocols: &[&[u8]]) -> Result<TlsAcceptor, String> {
+    let key = Watched::new(vec![certificate.to_owned(), key.to_owned()], read)?;
     let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| format!("TLS: {error}"))?;
     let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Key(key)));

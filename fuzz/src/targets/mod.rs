@@ -11,6 +11,7 @@ mod libsvm;
 mod mnist;
 mod params;
 mod records;
+mod settings;
 mod symbol;
 
 use crate::Seeds::{Made, OfTests, Own};
@@ -36,6 +37,7 @@ pub static TARGETS: &[Target] = &[
         seeds: OfTests(&[(GRAPHS, ".params"), ("tests/models/digits_cnn", ".params")]),
     },
     Target { name: "records", run: records::run, bounded: true, seeds: Own },
+    Target { name: "settings", run: settings::run, bounded: false, seeds: Own },
     Target {
         name: "symbol",
         run: symbol::run,

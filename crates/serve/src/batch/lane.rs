@@ -1,23 +1,22 @@
 //! Requests that wait for a batch, and which of them form the next one. Nothing here waits, or
 //! looks at a clock: who calls says what time it is.
 
-use std::cmp::Reverse;
 use std::time::Instant;
 
 /// A request that waits. `work` is what a batch is made of.
 pub(super) struct Member<W> {
     pub(super) work: W,
     pub(super) rows: usize,
-    /// higher goes first
-    pub(super) priority: i32,
+    /// place in the order of all who wait: less goes first
+    pub(super) rank: i64,
     pub(super) deadline: Option<Instant>,
     /// place in the order of arrival, over all lanes
     pub(super) arrived: u64,
 }
 
 impl<W> Member<W> {
-    fn order(&self) -> (Reverse<i32>, u64) {
-        (Reverse(self.priority), self.arrived)
+    fn order(&self) -> (i64, u64) {
+        (self.rank, self.arrived)
     }
 }
 
@@ -42,8 +41,13 @@ impl<W> Lane<W> {
         self.waiting.is_empty()
     }
 
+    /// Rows of all that wait.
+    pub(super) fn rows(&self) -> usize {
+        self.waiting.iter().map(|member| member.rows).sum()
+    }
+
     /// Who goes first here, for a comparison with other lanes: less goes first.
-    pub(super) fn first(&self) -> Option<(Reverse<i32>, u64)> {
+    pub(super) fn first(&self) -> Option<(i64, u64)> {
         self.waiting.iter().map(Member::order).min()
     }
 
@@ -51,7 +55,7 @@ impl<W> Lane<W> {
         self.waiting.push(member);
     }
 
-    /// The next batch: the highest priority first, then the oldest, at most `max` rows. One that
+    /// The next batch: by rank, at most `max` rows. One that
     /// has more rows is alone. Those who are `gone` leave, and those who are late.
     pub(super) fn take(&mut self, now: Instant, max: usize, gone: impl Fn(&W) -> bool) -> Taken<W> {
         self.waiting.retain(|member| !gone(&member.work));
@@ -69,10 +73,10 @@ impl<W> Lane<W> {
     }
 }
 
-/// The rows of the plan for a batch: the least power of two that holds them, so that plans stay
-/// few; what goes beyond `max` is as it is.
-pub(super) fn padded(rows: usize, max: usize) -> usize {
-    if rows >= max { rows } else { rows.next_power_of_two().min(max) }
+/// The rows of the plan for a batch: the least of the sizes that holds them, so that plans stay few;
+/// what goes beyond the largest is as it is.
+pub(super) fn padded(rows: usize, sizes: &[usize]) -> usize {
+    sizes.iter().copied().find(|size| *size >= rows).unwrap_or(rows)
 }
 
 #[cfg(test)]
@@ -80,8 +84,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn member(work: &'static str, rows: usize, priority: i32, arrived: u64) -> Member<&'static str> {
-        Member { work, rows, priority, deadline: None, arrived }
+    fn member(work: &'static str, rows: usize, rank: i64, arrived: u64) -> Member<&'static str> {
+        Member { work, rows, rank, deadline: None, arrived }
     }
 
     fn names(members: &[Member<&'static str>]) -> Vec<&'static str> {
@@ -89,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_priority_goes_first_and_then_the_oldest() {
+    fn the_least_rank_goes_first_and_then_the_oldest() {
         let now = Instant::now();
         let mut lane = Lane::new();
-        for (arrived, (name, priority)) in [("a", 0), ("b", 0), ("c", 2), ("d", -1), ("e", 2)].into_iter().enumerate() {
-            lane.join(member(name, 1, priority, arrived as u64));
+        for (arrived, (name, rank)) in [("a", 0), ("b", 0), ("c", -2), ("d", 1), ("e", -2)].into_iter().enumerate() {
+            lane.join(member(name, 1, rank, arrived as u64));
         }
-        assert_eq!(lane.first(), Some((Reverse(2), 2)));
+        assert_eq!(lane.first(), Some((-2, 2)));
         assert_eq!(names(&lane.take(now, 3, |_| false).batch), ["c", "e", "a"]);
         lane.join(member("f", 1, 0, 5));
         assert_eq!(names(&lane.take(now, 3, |_| false).batch), ["b", "f", "d"]);
@@ -134,7 +138,9 @@ mod tests {
 
     #[test]
     fn plans_are_made_for_few_numbers_of_rows() {
-        let sizes: Vec<usize> = [1, 2, 3, 5, 8, 9, 11, 12, 13].iter().map(|rows| padded(*rows, 12)).collect();
+        let sizes: Vec<usize> =
+            [1, 2, 3, 5, 8, 9, 11, 12, 13].iter().map(|rows| padded(*rows, &[1, 2, 4, 8, 12])).collect();
         assert_eq!(sizes, [1, 2, 4, 8, 8, 12, 12, 12, 13]);
+        assert_eq!(padded(3, &[6]), 6);
     }
 }

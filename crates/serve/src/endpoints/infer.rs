@@ -1,6 +1,6 @@
 //! Inference.
 
-use super::Call;
+use super::{Call, in_background};
 use crate::body::{RequestBody, too_large};
 use crate::model::Model;
 use crate::protocol::numbers;
@@ -37,10 +37,14 @@ async fn whole(
     inference: &mut Inference,
 ) -> Result<Answer, Refusal> {
     let (head, body) = request.into_parts();
+    inference.traced(&head.headers);
     let mut body = RequestBody::new(body, &service.config, service.queue.receive())?;
     let model = inference.choose(name.as_deref().unwrap_or_default(), version.as_deref());
     let result = match model {
-        Ok(model) => from_body(service, &head, &mut body, model, inference).await,
+        Ok(model) => match body.held.of_model(&model.queue) {
+            Ok(()) => from_body(service, &head, &mut body, model, inference).await,
+            Err(refusal) => Err(refusal),
+        },
         Err(refusal) => Err(refusal),
     };
     if result.as_ref().is_err_and(|refusal| !refusal.close) {
@@ -71,6 +75,7 @@ async fn from_body(
         limit: service.config.max_body as u64,
     };
     let decoded = if job.json.len() > LONG_JSON { in_background(move || job.run()).await? } else { job.run()? };
+    inference.named(decoded.id.as_deref());
     let mut arrays: Vec<Option<NDArray>> = vec![None; model.inputs.len()];
     for (number, tensor, content) in decoded.inputs {
         arrays[number] = Some(match content {
@@ -85,13 +90,6 @@ async fn from_body(
     let results = inference.compute(arrays.into_iter().flatten().collect(), decoded.schedule).await?;
     let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted };
     if job.json_bytes() > LONG_JSON { in_background(move || job.run()).await } else { job.run() }
-}
-
-/// Runs what takes long elsewhere, so that other connections go on.
-async fn in_background<T: Send + 'static>(
-    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
 }
 
 /// Bytes of the JSON in front of binary data; none if the body is JSON alone.

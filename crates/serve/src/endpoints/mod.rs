@@ -1,19 +1,21 @@
 //! Paths of the server: one file and one row each.
 
+mod arrays;
 mod health;
 mod infer;
 mod metrics;
 mod model_metadata;
 mod model_ready;
-mod repository_index;
+mod repository;
 mod server_metadata;
 mod statistics;
 
-use crate::body::RequestBody;
+use crate::body::{RequestBody, too_large};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Answer, Shared};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
+use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -66,11 +68,24 @@ static ENDPOINTS: &[Endpoint] = &[
         path: "/v2/models/{model}/versions/{version}/infer",
         answer: |call| Box::pin(infer::answer(call)),
     },
+    Endpoint { method: Method::POST, path: "/v2/repository/index", answer: |call| Box::pin(repository::index(call)) },
     Endpoint {
         method: Method::POST,
-        path: "/v2/repository/index",
-        answer: |call| done(repository_index::answer(&call)),
+        path: "/v2/repository/models/{model}/load",
+        answer: |call| Box::pin(repository::load(call)),
     },
+    Endpoint {
+        method: Method::POST,
+        path: "/v2/repository/models/{model}/unload",
+        answer: |call| Box::pin(repository::unload(call)),
+    },
+    Endpoint { method: Method::POST, path: "/models/{model}/infer", answer: |call| Box::pin(arrays::infer(call)) },
+    Endpoint {
+        method: Method::POST,
+        path: "/models/{model}/versions/{version}/infer",
+        answer: |call| Box::pin(arrays::infer(call)),
+    },
+    Endpoint { method: Method::POST, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
     Endpoint { method: Method::GET, path: "/metrics", answer: |call| done(metrics::answer(&call)) },
 ];
 
@@ -109,6 +124,27 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Re
     }
     let message = format!("this path takes {}, not {}", others.join(", "), request.method());
     Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message))
+}
+
+/// Runs what takes long elsewhere, so that other connections go on.
+async fn in_background<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
+}
+
+/// The body of a request that is JSON, or nothing.
+async fn json_body(shared: &Shared, request: Request<Incoming>) -> Result<Value, Refusal> {
+    /// No such request has more to say.
+    const LARGEST: usize = 1 << 20;
+    let service = &shared.service;
+    let mut body = RequestBody::new(request.into_body(), &service.config, service.queue.receive())?;
+    let bytes = body.take(None).await?;
+    match bytes.len() {
+        0 => Ok(Value::Null),
+        length if length > LARGEST => Err(too_large(LARGEST as u64)),
+        _ => serde_json::from_slice(&bytes).map_err(|error| Refusal::invalid(format!("the body is no JSON: {error}"))),
+    }
 }
 
 /// The words that the names of a pattern stand for; none if the path is another one.

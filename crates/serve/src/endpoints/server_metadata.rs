@@ -3,9 +3,10 @@
 use super::Call;
 use crate::refusal::Refusal;
 use crate::server::Answer;
-use crate::service::{EXTENSIONS, NAME, VERSION};
+use crate::service::{NAME, VERSION};
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn answer(_: &Call) -> Result<Answer, Refusal> {
-    Ok(Answer::json(&serde_json::json!({ "name": NAME, "version": VERSION, "extensions": EXTENSIONS })))
+pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
+    let extensions = call.shared.service.extensions();
+    Ok(Answer::json(&serde_json::json!({ "name": NAME, "version": VERSION, "extensions": extensions })))
 }

@@ -27,6 +27,7 @@ pub(super) struct Call {
     pub(super) shared: Arc<Shared>,
     pub(super) body: RequestBody,
     pub(super) began: Instant,
+    pub(super) headers: HeaderMap,
     /// time that the client gives, from when it began
     pub(super) timeout: Option<Duration>,
     /// what compresses messages
@@ -54,7 +55,7 @@ impl Call {
         let encoding = head.headers.get("grpc-encoding").filter(|name| *name != "identity");
         let encoding = encoding.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
         let body = RequestBody::new(body, &service.config, service.queue.receive())?;
-        Ok(Call { body, began: Instant::now(), timeout, encoding, shared })
+        Ok(Call { body, began: Instant::now(), headers: head.headers, timeout, encoding, shared })
     }
 
     /// The next message; none at the end.

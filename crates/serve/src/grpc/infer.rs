@@ -24,6 +24,7 @@ type Parameters = HashMap<String, wire::InferParameter>;
 
 pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
     let mut inference = call.shared.service.begin(call.began);
+    inference.traced(&call.headers);
     let result = whole(&mut call, &mut inference).await;
     inference.end(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
     result.map(Reply::Message)
@@ -34,6 +35,8 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Vec<u8>, Re
     call.shared.service.check_ready()?;
     let request: wire::ModelInferRequest = call.only().await?;
     let model = inference.choose(&request.model_name, version(&request.model_version))?;
+    call.body.held.of_model(&model.queue)?;
+    inference.named(Some(request.id.as_str()).filter(|id| !id.is_empty()));
     let began = Instant::now();
     let tensors = request.inputs.iter().map(typed).collect::<Result<Vec<_>, _>>()?;
     let names = wanted(&request)?;

@@ -66,6 +66,11 @@ static METHODS: &[Method] = &[
     },
     Method { path: "/inference.GRPCInferenceService/ModelStatistics", answer: |call| unary(call, models::statistics) },
     Method { path: "/inference.GRPCInferenceService/RepositoryIndex", answer: |call| unary(call, models::index) },
+    Method { path: "/inference.GRPCInferenceService/RepositoryModelLoad", answer: |call| Box::pin(models::load(call)) },
+    Method {
+        path: "/inference.GRPCInferenceService/RepositoryModelUnload",
+        answer: |call| Box::pin(models::unload(call)),
+    },
     Method { path: "/grpc.health.v1.Health/Check", answer: |call| unary(call, health::check) },
     Method { path: "/grpc.health.v1.Health/Watch", answer: |call| Box::pin(health::watch(call)) },
     Method {

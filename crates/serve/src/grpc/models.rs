@@ -1,11 +1,11 @@
 //! Methods that tell of the server and its models.
 
-use super::call::Call;
+use super::call::{Call, Reply, framed};
 use super::generated::inference as wire;
 use crate::model::TensorInfo;
 use crate::protocol::datatype_of;
 use crate::refusal::Refusal;
-use crate::service::{EXTENSIONS, ModelStatistics, NAME, VERSION};
+use crate::service::{Change, ModelStatistics, NAME, VERSION};
 
 /// As the metadata over HTTP has it.
 const PLATFORM: &str = "mxnet_mxrt";
@@ -32,11 +32,11 @@ pub(super) fn model_ready(call: &Call, of: wire::ModelReadyRequest) -> Result<wi
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn metadata(_: &Call, _: wire::ServerMetadataRequest) -> Result<wire::ServerMetadataResponse, Refusal> {
+pub(super) fn metadata(call: &Call, _: wire::ServerMetadataRequest) -> Result<wire::ServerMetadataResponse, Refusal> {
     Ok(wire::ServerMetadataResponse {
         name: NAME.to_owned(),
         version: VERSION.to_owned(),
-        extensions: EXTENSIONS.iter().map(|name| (*name).to_owned()).collect(),
+        extensions: call.shared.service.extensions().into_iter().map(str::to_owned).collect(),
     })
 }
 
@@ -79,6 +79,7 @@ fn of_model(of: ModelStatistics) -> wire::ModelStatistics {
         inference_stats: Some(wire::InferStatistics {
             success: duration(times.success.count, times.success.ns),
             fail: duration(times.fail.count, times.fail.ns),
+            queue: duration(times.queue.count, times.queue.ns),
             compute_input: duration(times.compute_input.count, times.compute_input.ns),
             compute_infer: duration(times.compute_infer.count, times.compute_infer.ns),
             compute_output: duration(times.compute_output.count, times.compute_output.ns),
@@ -98,4 +99,33 @@ pub(super) fn index(call: &Call, of: wire::RepositoryIndexRequest) -> Result<wir
         reason: entry.reason,
     });
     Ok(wire::RepositoryIndexResponse { models: models.collect() })
+}
+
+pub(super) async fn load(mut call: Call) -> Result<Reply, Refusal> {
+    let of: wire::RepositoryModelLoadRequest = call.only().await?;
+    if let Some(name) = of.parameters.keys().next() {
+        return Err(no_parameter(name));
+    }
+    change(call, of.model_name, Change::Load).await?;
+    Ok(Reply::Message(framed(&wire::RepositoryModelLoadResponse {})))
+}
+
+pub(super) async fn unload(mut call: Call) -> Result<Reply, Refusal> {
+    let of: wire::RepositoryModelUnloadRequest = call.only().await?;
+    // Clients send it always; no model depends on another one here.
+    if let Some(name) = of.parameters.keys().find(|name| *name != "unload_dependents") {
+        return Err(no_parameter(name));
+    }
+    change(call, of.model_name, Change::Unload).await?;
+    Ok(Reply::Message(framed(&wire::RepositoryModelUnloadResponse {})))
+}
+
+fn no_parameter(name: &str) -> Refusal {
+    Refusal::invalid(format!("the parameter '{}' is not supported", crate::protocol::short(name)))
+}
+
+async fn change(call: Call, name: String, change: Change) -> Result<(), Refusal> {
+    let service = call.shared.service.clone();
+    let done = tokio::task::spawn_blocking(move || service.change(&name, change)).await;
+    done.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
 }

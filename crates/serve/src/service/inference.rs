@@ -5,10 +5,13 @@
 //! keeps it holds in the queue ([`crate::queue::Queue::receive`]).
 
 use super::Service;
+use crate::batch::Calls;
+use crate::log::Ended;
 use crate::model::Model;
+use crate::protocol::short;
 use crate::queue::Held;
 use crate::refusal::{Outcome, Refusal};
-use hyper::StatusCode;
+use hyper::{HeaderMap, StatusCode};
 use mxrt_engine::memory::Block;
 use mxrt_graph::CallOptions;
 use mxrt_tensor::{Context, DType, NDArray, TensorType};
@@ -27,6 +30,8 @@ pub(crate) struct Inference {
     model: Option<Arc<Model>>,
     held: Held,
     outcome: Option<Outcome>,
+    id: Option<String>,
+    trace: Option<String>,
 }
 
 /// What a request says of its place in the queue.
@@ -43,7 +48,7 @@ impl Inference {
         // Before it is looked at whether the server drains, so that the end waits for what goes on.
         service.begun.fetch_add(1, Ordering::SeqCst);
         let held = service.queue.receive();
-        Inference { service, began, model: None, held, outcome: None }
+        Inference { service, began, model: None, held, outcome: None, id: None, trace: None }
     }
 
     /// The model, the highest version if none is named. What would be refused when its body is here
@@ -52,9 +57,11 @@ impl Inference {
         if self.service.is_draining() {
             return Err(Refusal::draining());
         }
-        let model = self.service.repository.find(name, version)?;
+        let model = self.service.repository.catalog().find(name, version)?;
         self.model = Some(model.clone());
         self.service.queue.check()?;
+        model.queue.check()?;
+        self.held.of_model(&model.queue)?;
         Ok(model)
     }
 
@@ -66,8 +73,11 @@ impl Inference {
     /// returns. If it is dropped first, a call that has not started does not run.
     pub(crate) async fn compute(&mut self, inputs: Vec<NDArray>, schedule: Schedule) -> Result<Vec<NDArray>, Refusal> {
         let model = self.model()?.clone();
+        let options = self.options(&model, schedule);
+        if self.service.config.admission {
+            model.check_deadline(options)?;
+        }
         self.held.admit()?;
-        let options = self.options(schedule);
         let began = Instant::now();
         let running = async {
             match model.batcher() {
@@ -79,13 +89,13 @@ impl Inference {
             None => running.await,
             Some(deadline) => timeout_at(deadline.into(), running).await.unwrap_or_else(|_| Err(Refusal::late())),
         }?;
-        model.metrics.compute.add(began.elapsed());
         self.service.queue.took(began.elapsed());
+        model.queue.took(began.elapsed());
         Ok(results)
     }
 
-    fn options(&self, schedule: Schedule) -> CallOptions {
-        let time = schedule.timeout.or(self.service.config.deadline);
+    fn options(&self, model: &Model, schedule: Schedule) -> CallOptions {
+        let time = schedule.timeout.or(model.settings.deadline);
         let deadline = time.and_then(|time| self.began.checked_add(time));
         // In the protocol 1 is served first; in the engine the highest is.
         let priority = match schedule.priority {
@@ -93,6 +103,19 @@ impl Inference {
             priority => USUAL_PRIORITY - i32::from(priority),
         };
         CallOptions { priority, deadline, ..CallOptions::default() }
+    }
+
+    /// What the client calls the request, for the log.
+    pub(crate) fn named(&mut self, id: Option<&str>) {
+        self.id = id.filter(|_| self.service.config.log_requests).map(short);
+    }
+
+    /// The header of its trace, for the log.
+    pub(crate) fn traced(&mut self, headers: &HeaderMap) {
+        if self.service.config.log_requests {
+            let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
+            self.trace = trace.map(short);
+        }
     }
 
     /// The request has ended so.
@@ -103,8 +126,17 @@ impl Inference {
 
 impl Drop for Inference {
     fn drop(&mut self) {
-        let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &model.metrics);
-        metrics.ended(self.outcome.unwrap_or(Outcome::Cancelled), self.began.elapsed());
+        let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &*model.metrics);
+        let (outcome, time) = (self.outcome.unwrap_or(Outcome::Cancelled), self.began.elapsed());
+        metrics.ended(outcome, time);
+        self.service.repository.log().request(&Ended {
+            model: self.model.as_ref().map_or("", |model| &model.name),
+            version: self.model.as_ref().map_or("", |model| &model.version),
+            id: self.id.as_deref(),
+            trace: self.trace.as_deref(),
+            outcome,
+            time,
+        });
         self.service.begun.fetch_sub(1, Ordering::SeqCst);
     }
 }

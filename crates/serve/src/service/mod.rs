@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`Service::check_ready`], [`Service::model_ready`] | health |
 //! | [`Service::metadata`], [`Service::statistics`], [`Service::index`] | metadata, statistics, repository |
+//! | [`Service::change`] | load and unload |
 //! | [`Service::begin`] | inference, from the head of a request to its end |
 
 mod inference;
@@ -12,23 +13,33 @@ mod statistics;
 pub(crate) use inference::{Inference, Schedule, array, memory};
 pub(crate) use statistics::ModelStatistics;
 
-use crate::config::Config;
+use crate::config::{Config, Control};
 use crate::metrics::ModelMetrics;
 use crate::model::Model;
 use crate::queue::Queue;
-use crate::refusal::Refusal;
-use crate::repository::{IndexEntry, Repository};
+use crate::refusal::{Outcome, Refusal};
+use crate::repository::{IndexEntry, Repository, Version};
+use hyper::StatusCode;
 use mxrt_engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The extensions of the protocol that work here, and no others.
-pub(crate) const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
+const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
+/// This one where models are loaded and unloaded by calls.
+const MODEL_REPOSITORY: &str = "model_repository";
 /// Name of the server in its metadata.
 pub(crate) const NAME: &str = "mxrt";
 /// Version of the server in its metadata.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a client may do with a model of the repository.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Load,
+    Unload,
+}
 
 /// Models, their queue, and what is counted.
 pub(crate) struct Service {
@@ -47,7 +58,7 @@ impl Service {
     pub(crate) fn new(engine: &'static Engine, repository: Repository, config: Config) -> Arc<Service> {
         Arc::new(Service {
             engine,
-            queue: Queue::new(config.queue_requests, config.queue_bytes),
+            queue: Queue::new("the queue", config.queue_requests, config.queue_bytes),
             config,
             repository,
             nameless: ModelMetrics::default(),
@@ -76,20 +87,46 @@ impl Service {
         if self.is_draining() {
             return Err(Refusal::draining());
         }
+        if let Some(name) = self.repository.catalog().missing() {
+            let message = format!("the model '{name}', which the server needs, does not serve");
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Unavailable, message).retry_after(1));
+        }
         self.queue.check()
+    }
+
+    /// The extensions of the protocol that work.
+    pub(crate) fn extensions(&self) -> Vec<&'static str> {
+        let repository = Some(MODEL_REPOSITORY).filter(|_| self.repository.control() == Control::Explicit);
+        EXTENSIONS.iter().copied().chain(repository).collect()
+    }
+
+    /// Loads or unloads a model, where clients may do that. It takes its time.
+    pub(crate) fn change(&self, name: &str, change: Change) -> Result<(), Refusal> {
+        if self.repository.control() != Control::Explicit {
+            let message =
+                "this server does not load and unload models by calls: its setting 'control' is not 'explicit'";
+            return Err(Refusal::invalid(message));
+        }
+        match change {
+            Change::Load => self.repository.load(name),
+            Change::Unload => self.repository.unload(name),
+        }
     }
 
     /// Whether requests for this model are taken now.
     pub(crate) fn model_ready(&self, name: &str, version: Option<&str>) -> Result<(), Refusal> {
-        self.repository.find(name, version)?;
-        self.check_ready()
+        self.repository.catalog().find(name, version)?;
+        if self.is_draining() {
+            return Err(Refusal::draining());
+        }
+        self.queue.check()
     }
 
     /// A version of a model, the highest if none is named, and the versions that there are.
     pub(crate) fn metadata(&self, name: &str, version: Option<&str>) -> Result<(Arc<Model>, Vec<String>), Refusal> {
-        let model = self.repository.find(name, version)?;
-        let versions = self.repository.versions(name)?.iter().map(|model| model.version.clone()).collect();
-        Ok((model, versions))
+        let catalog = self.repository.catalog();
+        let model = catalog.find(name, version)?;
+        Ok((model, catalog.versions(name)?.serving_versions()))
     }
 
     /// What was counted: for a version, all versions of a model, or all models.
@@ -98,17 +135,23 @@ impl Service {
         name: Option<&str>,
         version: Option<&str>,
     ) -> Result<Vec<ModelStatistics>, Refusal> {
-        let models = match (name, version) {
-            (None, _) => self.repository.all(),
-            (Some(name), None) => self.repository.versions(name)?,
-            (Some(name), version) => vec![self.repository.find(name, version)?],
+        let catalog = self.repository.catalog();
+        if let Some(name) = name {
+            catalog.versions(name)?;
+            if version.is_some() {
+                catalog.find(name, version)?;
+            }
+        }
+        let wanted = |(model, of): &(&str, &Version)| {
+            name.is_none_or(|name| *model == name) && version.is_none_or(|version| of.version == version)
         };
-        Ok(models.iter().map(|model| ModelStatistics::of(model)).collect())
+        let of = catalog.versions_of_all().filter(wanted);
+        Ok(of.map(|(model, of)| ModelStatistics::of(model, &of.version, &of.metrics)).collect())
     }
 
     /// All models that there are, with their state.
     pub(crate) fn index(&self) -> Vec<IndexEntry> {
-        self.repository.index()
+        self.repository.catalog().index()
     }
 
     /// An inference whose head has come. It is counted when it ends; one that is dropped before has

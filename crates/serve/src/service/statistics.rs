@@ -1,7 +1,6 @@
 //! What was counted for a model, as the protocol's extension has it.
 
-use crate::metrics::Histogram;
-use crate::model::Model;
+use crate::metrics::{Histogram, ModelMetrics};
 use crate::refusal::Outcome;
 use serde::Serialize;
 
@@ -22,6 +21,7 @@ pub(crate) struct ModelStatistics {
 pub(crate) struct InferenceStatistics {
     pub(crate) success: Totals,
     pub(crate) fail: Totals,
+    pub(crate) queue: Totals,
     pub(crate) compute_input: Totals,
     pub(crate) compute_infer: Totals,
     pub(crate) compute_output: Totals,
@@ -43,18 +43,18 @@ impl Totals {
 }
 
 impl ModelStatistics {
-    pub(crate) fn of(model: &Model) -> ModelStatistics {
-        let metrics = &model.metrics;
+    pub(crate) fn of(name: &str, version: &str, metrics: &ModelMetrics) -> ModelStatistics {
         let successes = metrics.count(Outcome::Success);
         ModelStatistics {
-            name: model.name.clone(),
-            version: model.version.clone(),
+            name: name.to_owned(),
+            version: version.to_owned(),
             last_inference: metrics.last(),
             inference_count: successes,
-            execution_count: successes,
+            execution_count: metrics.compute.totals().0,
             inference_stats: InferenceStatistics {
                 success: Totals::of(&metrics.total),
                 fail: Totals::of(&metrics.unsuccessful),
+                queue: Totals::of(&metrics.queue),
                 compute_input: Totals::of(&metrics.decode),
                 compute_infer: Totals::of(&metrics.compute),
                 compute_output: Totals::of(&metrics.encode),

@@ -1,0 +1,188 @@
+//! Conveniences beside the protocol: inference from a `.npy`, a `.npz`, or an image, and the paths
+//! of MXNet Model Server.
+
+use super::{Call, in_background};
+use crate::body::RequestBody;
+use crate::model::{Model, TensorInfo};
+use crate::preprocess::is_image;
+use crate::protocol::{datatype_of, npy, numbers, short};
+use crate::refusal::{Outcome, Refusal};
+use crate::server::Answer;
+use crate::service::{Inference, Schedule, Service, array, memory};
+use hyper::Request;
+use hyper::body::Incoming;
+use mxrt_tensor::{DType, NDArray, ReadGuard, TensorType};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Classes that an answer with names has.
+const CLASSES: usize = 5;
+
+/// What an answer is.
+#[derive(Clone, Copy)]
+enum Form {
+    /// `.npy` of the one output, or `.npz` of several
+    Numpy,
+    /// the most probable classes by name where the model has names, or numbers
+    Json,
+}
+
+/// `POST /models/{model}/infer`
+pub(super) async fn infer(call: Call) -> Result<Answer, Refusal> {
+    answer(call, Form::Numpy).await
+}
+
+/// `POST /predictions/{model}`
+pub(super) async fn predictions(call: Call) -> Result<Answer, Refusal> {
+    answer(call, Form::Json).await
+}
+
+async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
+    let Call { shared, request, model, version } = call;
+    let mut inference = shared.service.begin(Instant::now());
+    let named = (model.unwrap_or_default(), version);
+    let result = whole(&shared.service, request, named, form, &mut inference).await;
+    inference.end(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
+    result
+}
+
+async fn whole(
+    service: &Arc<Service>,
+    request: Request<Incoming>,
+    (name, version): (String, Option<String>),
+    form: Form,
+    inference: &mut Inference,
+) -> Result<Answer, Refusal> {
+    let mut body = RequestBody::new(request.into_body(), &service.config, service.queue.receive())?;
+    let result = match inference.choose(&name, version.as_deref()) {
+        Ok(model) => from_body(service, &mut body, model, form, inference).await,
+        Err(refusal) => Err(refusal),
+    };
+    if result.as_ref().is_err_and(|refusal| !refusal.close) {
+        body.pass_over().await;
+    }
+    result
+}
+
+async fn from_body(
+    service: &Arc<Service>,
+    body: &mut RequestBody,
+    model: Arc<Model>,
+    form: Form,
+    inference: &mut Inference,
+) -> Result<Answer, Refusal> {
+    body.held.of_model(&model.queue)?;
+    let bytes = body.take(None).await?;
+    let job = Decode { service: service.clone(), model: model.clone(), bytes };
+    let arrays = in_background(move || job.run()).await?;
+    let results = inference.compute(arrays, Schedule::default()).await?;
+    in_background(move || encode(&model, &results, form)).await
+}
+
+/// A body, to be read for a model.
+struct Decode {
+    service: Arc<Service>,
+    model: Arc<Model>,
+    bytes: Vec<u8>,
+}
+
+impl Decode {
+    fn run(&self) -> Result<Vec<NDArray>, Refusal> {
+        let began = Instant::now();
+        let parts = self.parts()?;
+        let signature = self.model.signature(parts.iter().map(|(name, tensor, _)| (name.as_str(), tensor)), None)?;
+        let mut arrays: Vec<Option<NDArray>> = vec![None; self.model.inputs.len()];
+        for (number, (_, tensor, bytes)) in signature.inputs.into_iter().zip(parts) {
+            let mut block = memory(&self.service, bytes.len())?;
+            block.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
+            arrays[number] = Some(array(&self.service, tensor, block)?);
+        }
+        self.model.metrics.decode.add(began.elapsed());
+        Ok(arrays.into_iter().flatten().collect())
+    }
+
+    /// Name, type and elements of each input.
+    fn parts(&self) -> Result<Vec<(String, TensorType, Vec<u8>)>, Refusal> {
+        if self.bytes.starts_with(b"PK") {
+            let most = self.service.config.max_body;
+            let arrays = npy::read_npz(&self.bytes, most).map_err(Refusal::invalid)?;
+            let part = |(name, file): (String, Vec<u8>)| {
+                let array = npy::read(&file).map_err(|e| Refusal::invalid(format!("'{}': {e}", short(&name))))?;
+                Ok((name, array.tensor, array.bytes.to_vec()))
+            };
+            return arrays.into_iter().map(part).collect();
+        }
+        let [input] = &self.model.inputs[..] else {
+            let words = "the model has several inputs: send a .npz with an array for each by name";
+            return Err(Refusal::invalid(words));
+        };
+        if is_image(&self.bytes) {
+            let preprocess = self.model.settings.preprocess.as_ref();
+            let words = "the model takes no images: its setting 'preprocess' says how they become inputs";
+            let preprocess = preprocess.ok_or_else(|| Refusal::invalid(words))?;
+            let elements = preprocess.run(&self.bytes, input.dtype).map_err(Refusal::invalid)?;
+            return Ok(vec![(input.name.clone(), preprocess.tensor(input.dtype), elements)]);
+        }
+        let array = npy::read(&self.bytes)
+            .map_err(|error| Refusal::invalid(format!("expected a .npy, a .npz, a JPEG or a PNG: {error}")))?;
+        Ok(vec![(input.name.clone(), array.tensor, array.bytes.to_vec())])
+    }
+}
+
+fn encode(model: &Model, results: &[NDArray], form: Form) -> Result<Answer, Refusal> {
+    let began = Instant::now();
+    let guards = results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
+    let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
+    let answer = match (form, &guards[..]) {
+        (Form::Numpy, [only]) => {
+            let mut file = Vec::new();
+            npy::write(only.tensor(), &mut file).map_err(Refusal::invalid)?;
+            Answer::text(file, "application/x-npy")
+        }
+        (Form::Numpy, _) => {
+            let arrays = model.outputs.iter().zip(&guards);
+            let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
+            Answer::text(npy::write_npz(arrays).map_err(Refusal::invalid)?, "application/x-npz")
+        }
+        (Form::Json, [only]) if is_of_classes(model, only) => classes(&model.classes, only.tensor().bytes()),
+        (Form::Json, _) => {
+            let outputs = model.outputs.iter().zip(&guards);
+            let output = |(output, guard): (&TensorInfo, &ReadGuard<'_>)| numbers_of(output, guard);
+            Answer::json(&Value::Object(outputs.map(output).collect::<Result<_, Refusal>>()?))
+        }
+    };
+    model.metrics.encode.add(began.elapsed());
+    Ok(answer)
+}
+
+/// Whether an output has a number for each class that the model has a name for.
+fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> bool {
+    let tensor = output.tensor();
+    let last = tensor.shape.last().copied();
+    tensor.dtype == DType::F32 && !model.classes.is_empty() && last == Some(model.classes.len())
+}
+
+/// The most probable classes of each row, as MXNet Model Server writes them.
+fn classes(names: &[String], bytes: &[u8]) -> Answer {
+    let numbers: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let row = |row: &[f32]| {
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|a, b| row[*b].total_cmp(&row[*a]));
+        let class = |i: &usize| json!({ "probability": row[*i], "class": names[*i] });
+        Value::from(order.iter().take(CLASSES).map(class).collect::<Vec<_>>())
+    };
+    let mut rows: Vec<Value> = numbers.chunks_exact(names.len()).map(row).collect();
+    Answer::json(&if rows.len() == 1 { rows.remove(0) } else { Value::from(rows) })
+}
+
+/// Name and numbers of an output.
+fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>) -> Result<(String, Value), Refusal> {
+    let tensor = guard.tensor();
+    let mut text = Vec::new();
+    numbers::write(tensor.bytes(), tensor.dtype, &mut text)
+        .map_err(|error| Refusal::invalid(format!("output '{}': {error}", info.name)))?;
+    let numbers: Value = serde_json::from_slice(&text).map_err(|error| Refusal::failed(error.to_string()))?;
+    let shape: &[usize] = tensor.shape;
+    Ok((info.name.clone(), json!({ "datatype": datatype_of(tensor.dtype), "shape": shape, "data": numbers })))
+}

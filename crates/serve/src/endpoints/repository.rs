@@ -1,0 +1,38 @@
+//! The repository: the models that there are, with their state, and loading and unloading them.
+
+use super::{Call, in_background, json_body};
+use crate::protocol::short;
+use crate::refusal::Refusal;
+use crate::server::Answer;
+use crate::service::Change;
+use serde_json::{Map, Value, json};
+
+/// The index; with `{"ready": true}` that of the models that serve.
+pub(super) async fn index(call: Call) -> Result<Answer, Refusal> {
+    let asked = json_body(&call.shared, call.request).await?;
+    let ready = asked.get("ready").and_then(Value::as_bool).unwrap_or(false);
+    let mut entries = call.shared.service.index();
+    entries.retain(|entry| !ready || entry.state == "READY");
+    Ok(Answer::json(&json!(entries)))
+}
+
+pub(super) async fn load(call: Call) -> Result<Answer, Refusal> {
+    change(call, Change::Load, &[]).await
+}
+
+pub(super) async fn unload(call: Call) -> Result<Answer, Refusal> {
+    // Clients send it always; no model depends on another one here.
+    change(call, Change::Unload, &["unload_dependents"]).await
+}
+
+async fn change(call: Call, change: Change, parameters: &[&str]) -> Result<Answer, Refusal> {
+    let asked = json_body(&call.shared, call.request).await?;
+    let none = Map::new();
+    let given = asked.get("parameters").and_then(Value::as_object).unwrap_or(&none);
+    if let Some(name) = given.keys().find(|name| !parameters.contains(&name.as_str())) {
+        return Err(Refusal::invalid(format!("the parameter '{}' is not supported", short(name))));
+    }
+    let (service, name) = (call.shared.service.clone(), call.model.unwrap_or_default());
+    in_background(move || service.change(&name, change)).await?;
+    Ok(Answer::json(&json!({})))
+}

@@ -1,0 +1,405 @@
+//! Loading a model: its files, their check, and the first answers.
+
+use super::settings::{BatchChoice, ModelSettings, ModelSpec};
+use super::types::Types;
+use super::{Argument, Model, TensorInfo, bad, listed};
+use crate::batch::{Batcher, Joining, USUAL_ROWS};
+use crate::metrics::ModelMetrics;
+use crate::protocol::npy;
+use crate::queue::Queue;
+use crate::repository::ModelFiles;
+use crate::turns::Turns;
+use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, JoinedRows, Symbol};
+use mxrt_io::params::{self, NpShape, Params};
+use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Names of variables that end so are parameters, by MXNet's habit.
+const PARAMETER_ENDINGS: [&str; 7] = ["weight", "bias", "gamma", "beta", "mean", "var", "parameters"];
+/// A golden file has at most so many bytes of arrays.
+const LARGEST_GOLDEN: usize = 1 << 30;
+/// How far an output may be from that of the golden file: for each 1 of it, and beside that.
+const RELATIVE: f64 = 1e-3;
+const ABSOLUTE: f64 = 1e-5;
+
+/// What a model is made of.
+pub(crate) struct Loading<'a> {
+    pub(crate) engine: &'static Engine,
+    pub(crate) plans: BuildOptions,
+    pub(crate) spec: &'a ModelSpec,
+    pub(crate) files: &'a ModelFiles,
+    pub(crate) metrics: Arc<ModelMetrics>,
+    pub(crate) turns: &'a Arc<Turns>,
+}
+
+impl ModelSettings {
+    /// A shape without a name belongs to the only input.
+    fn name_lone_input(&mut self, names: &[String], params: &HashMap<String, NDArray>) -> Result<(), OpError> {
+        let Some((name, _)) = self.shapes.iter_mut().find(|(name, _)| name.is_empty()) else { return Ok(()) };
+        let free = names.iter().filter(|name| !params.contains_key(*name) && !name.ends_with("label"));
+        let free: Vec<&String> = free.collect();
+        let [only] = &free[..] else {
+            let words = format!("say which of the inputs {} a shape is of: INPUT=N,C,H,W", listed(&free));
+            return Err(bad(words));
+        };
+        (*only).clone_into(name);
+        Ok(())
+    }
+}
+
+/// The lines of a file.
+fn names_of_classes(file: &Path) -> Result<Vec<String>, OpError> {
+    let text = mxrt_io::read_text(file)
+        .map_err(|error| OpError::new(FailureKind::Data, format!("labels: {}: {error}", file.display())))?;
+    let names: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if names.is_empty() { Err(bad(format!("labels: {} has no lines", file.display()))) } else { Ok(names) }
+}
+
+/// The parameters of a file, by their names without kinds.
+fn parameters(engine: &'static Engine, file: Option<&Path>) -> Result<HashMap<String, NDArray>, OpError> {
+    let Some(file) = file else { return Ok(HashMap::new()) };
+    let loaded = params::load(engine, file, NpShape::Global)
+        .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?;
+    let Params::Named(named) = loaded else {
+        return Err(bad("the parameters have no names: Invalid param file format".to_owned()));
+    };
+    let bare = |name: String| match name.strip_prefix("arg:").or_else(|| name.strip_prefix("aux:")) {
+        Some(bare) => bare.to_owned(),
+        None => name,
+    };
+    Ok(named.into_iter().map(|(name, array)| (bare(name), array)).collect())
+}
+
+impl Model {
+    /// Reads a model's files. Where its inputs' shapes leave only the batch open, the model answers
+    /// once for one row of zeros, so that what is wrong with it is known before the first request;
+    /// so it does for the shapes that it is to be warm for, and for its golden file.
+    pub(crate) fn load(loading: &Loading<'_>) -> Result<Model, OpError> {
+        let mut model = Model::read(loading)?;
+        model.answer_zeros(1)?;
+        model.choose_batching()?;
+        model.warm()?;
+        model.check_preprocess()?;
+        if let Some(golden) = &loading.spec.settings.golden {
+            model.check_golden(golden)?;
+        }
+        Ok(model)
+    }
+
+    fn read(loading: &Loading<'_>) -> Result<Model, OpError> {
+        let Loading { engine, plans, spec, files, .. } = *loading;
+        let text = mxrt_io::read_text(&files.symbol)
+            .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", files.symbol.display())))?;
+        let symbol = Symbol::load_json(&text)?.symbol;
+        let names = symbol.list_inputs();
+        let mut params = parameters(engine, files.params.as_deref())?;
+        let mut settings = spec.settings.clone();
+        settings.name_lone_input(&names, &params)?;
+        for (name, shape) in files.signature().map_err(bad)? {
+            if names.contains(&name) && !settings.shapes.iter().any(|(said, _)| *said == name) {
+                settings.shapes.push((name, shape));
+            }
+        }
+        params.retain(|name, _| !settings.shapes.iter().any(|(declared, _)| declared == name));
+        let declared: HashSet<&str> = settings.shapes.iter().map(|(name, _)| name.as_str()).collect();
+        let states: HashSet<String> = symbol.list_auxiliary_states().into_iter().collect();
+        let free: Vec<&String> = names.iter().filter(|name| !params.contains_key(*name)).collect();
+        let is_parameter = |name: &str| {
+            states.contains(name) || (!declared.contains(name) && PARAMETER_ENDINGS.iter().any(|e| name.ends_with(e)))
+        };
+        if let Some(lacking) = free.iter().find(|name| is_parameter(name)) {
+            return Err(bad(format!(
+                "there is no value for the parameter '{lacking}'; an input of that name needs a shape"
+            )));
+        }
+        let typed = settings.dtypes.iter().map(|(name, _)| name.as_str());
+        let mut said = declared.iter().copied().chain(typed);
+        if let Some(unknown) = said.find(|name| !free.iter().any(|free| free == name)) {
+            return Err(bad(format!("there is no input '{unknown}'; the inputs are {}", listed(&free))));
+        }
+        let is_label = |name: &str| name.ends_with("label") && !declared.contains(name);
+        let (mut inputs, mut labels, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+        let types = Types::infer(&symbol, &params, &free, &settings)?;
+        for name in &free {
+            if is_label(name) {
+                arguments.push(Argument::Label(labels.len()));
+                labels.push((*name).clone());
+            } else {
+                arguments.push(Argument::Input(inputs.len()));
+                inputs.push(types.of(name));
+            }
+        }
+        let positions = |of: &dyn Fn(&String) -> bool| {
+            let numbers: String =
+                names.iter().enumerate().filter(|(_, n)| of(n)).map(|(i, _)| format!("{i},")).collect();
+            format!("({numbers})")
+        };
+        let data = positions(&|name| !params.contains_key(name));
+        let held = positions(&|name| params.contains_key(name));
+        let own = Some(("precision", settings.precision)).filter(|(_, precision)| *precision != "default");
+        let flags = own.into_iter().chain([("data_indices", data.as_str()), ("param_indices", held.as_str())]);
+        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, plans)?;
+        let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
+        let bound = Arc::new(BoundOp::new(Arc::new(op), &arrays)?);
+        Ok(Model {
+            name: spec.name.clone(),
+            version: settings.version.clone(),
+            inputs,
+            outputs: types.outputs,
+            metrics: loading.metrics.clone(),
+            queue: Queue::new(
+                format!("the queue of '{}'", spec.name),
+                settings.queue_requests.unwrap_or(usize::MAX),
+                settings.queue_bytes.unwrap_or(usize::MAX),
+            ),
+            classes: settings.labels.as_deref().map(names_of_classes).transpose()?.unwrap_or_default(),
+            share: loading.turns.share(settings.weight, settings.calls),
+            settings,
+            engine,
+            symbol,
+            bound,
+            arguments,
+            labels,
+            label_types: Mutex::default(),
+            batching: Err(""),
+            bits: "",
+        })
+    }
+
+    /// Answers once for zeros of so many rows, where at most the first extents are free.
+    fn answer_zeros(&self, rows: usize) -> Result<(), OpError> {
+        let Some(types) = self.sample(rows) else { return Ok(()) };
+        self.answer_now(self.zeros(types)?).map(drop)
+    }
+
+    fn zeros(&self, types: Vec<TensorType>) -> Result<Vec<NDArray>, OpError> {
+        types.into_iter().map(|tensor| NDArray::new(self.engine, Context::cpu(0), tensor)).collect()
+    }
+
+    /// Computes the shapes that are said, and those of batches, so that their plans are there.
+    fn warm(&self) -> Result<(), OpError> {
+        for shapes in &self.settings.warm {
+            let of = |input: &TensorInfo| {
+                let shape =
+                    shapes.iter().find(|(name, _)| *name == input.name || (name.is_empty() && self.inputs.len() == 1));
+                let (_, shape) =
+                    shape.ok_or_else(|| bad(format!("warm says no shape of the input '{}'", input.name)))?;
+                let tensor = TensorType::new(input.dtype, Shape::from(shape.clone()));
+                self.input(&input.name, &tensor).map_err(|refusal| bad(format!("warm: {}", refusal.message)))?;
+                Ok(tensor)
+            };
+            let types = self.inputs.iter().map(of).collect::<Result<Vec<_>, OpError>>()?;
+            self.answer_now(self.zeros(types)?)?;
+        }
+        Ok(())
+    }
+
+    /// Answers in this thread, and waits for it.
+    fn answer_now(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
+        let arguments = self.arguments(inputs)?;
+        let refs: Vec<&NDArray> = arguments.iter().collect();
+        let made = self.bound.call_with(&refs, None, &CallOptions::default())?;
+        for array in &made {
+            array.wait_to_read().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
+        }
+        Ok(made.into_vec())
+    }
+
+    /// Whether images become the input that there is.
+    fn check_preprocess(&self) -> Result<(), OpError> {
+        let Some(preprocess) = &self.settings.preprocess else { return Ok(()) };
+        let [input] = &self.inputs[..] else {
+            return Err(bad("preprocess: images become the one input of a model; it has several".to_owned()));
+        };
+        if !matches!(input.dtype, DType::F32 | DType::U8) {
+            return Err(bad("preprocess: images become inputs of the types FP32 and UINT8 alone".to_owned()));
+        }
+        let fits = self.input(&input.name, &preprocess.tensor(input.dtype));
+        fits.map(drop).map_err(|refusal| bad(format!("preprocess: {}", refusal.message)))
+    }
+
+    /// Whether the model answers the inputs of a file with its outputs.
+    fn check_golden(&self, file: &Path) -> Result<(), OpError> {
+        let wrong = |words: String| bad(format!("the golden file: {words}"));
+        let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+        let arrays = npy::read_npz(&bytes, LARGEST_GOLDEN).map_err(wrong)?;
+        let array = |name: &str| {
+            let found = arrays.iter().find(|(other, _)| other == name).map(|(_, bytes)| npy::read(bytes));
+            found.transpose().map_err(|error| wrong(format!("'{name}': {error}")))
+        };
+        let input = |input: &TensorInfo| {
+            let golden = array(&input.name)?.ok_or_else(|| wrong(format!("it has no input '{}'", input.name)))?;
+            self.input(&input.name, &golden.tensor).map_err(|refusal| wrong(refusal.message))?;
+            array_of(self.engine, golden.tensor, golden.bytes)
+        };
+        let made = self.answer_now(self.inputs.iter().map(input).collect::<Result<_, OpError>>()?)?;
+        let mut compared = 0;
+        for (output, made) in self.outputs.iter().zip(&made) {
+            let Some(golden) = array(&output.name)? else { continue };
+            let guard = made.read().map_err(|error| wrong(error.to_string()))?;
+            let tensor = guard.tensor();
+            if (tensor.dtype, tensor.shape) != (golden.tensor.dtype, &golden.tensor.shape) {
+                return Err(wrong(format!("the output '{}' has another type or shape there", output.name)));
+            }
+            if let Some((place, got, wanted)) = difference(tensor.dtype, tensor.bytes(), golden.bytes) {
+                return Err(wrong(format!(
+                    "the output '{}' is {got} at element {place}, where the file has {wanted}",
+                    output.name
+                )));
+            }
+            compared += 1;
+        }
+        match compared {
+            0 => Err(wrong(format!(
+                "it has none of the outputs {}",
+                listed(&self.outputs.iter().map(|o| &o.name).collect::<Vec<_>>())
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Decides whether requests are joined.
+    fn choose_batching(&mut self) -> Result<(), OpError> {
+        let joining = match (self.settings.batch, self.joined_rows()?) {
+            (BatchChoice::Off, _) => Err("it is switched off"),
+            (_, None) => Err("the shape of a row is not known"),
+            (_, Some(JoinedRows::Dependent)) => Err("rows depend on each other, or on more than the inputs"),
+            (BatchChoice::Auto, Some(JoinedRows::NoGain)) => Err("rows cost more than reading the weights"),
+            (BatchChoice::Auto, Some(JoinedRows::Gain)) => Ok(Joining::of_rows(USUAL_ROWS)),
+            (BatchChoice::Rows(0 | 1), _) => return Err(bad("a batch has at least 2 rows".to_owned())),
+            (BatchChoice::Rows(max), _) => Ok(Joining::of_rows(max)),
+        };
+        let mut joining = match joining {
+            Ok(joining) => joining,
+            Err(reason) => {
+                self.batching = Err(reason);
+                return Ok(());
+            }
+        };
+        if !self.settings.sizes.is_empty() {
+            joining.sizes.clone_from(&self.settings.sizes);
+        }
+        joining.max_delay = self.settings.max_delay;
+        let same = self.has_bits_of_rows(&joining.sizes)?;
+        (self.batching, self.bits) = match (same, self.settings.exact_bits) {
+            (false, true) => (Err("the bits of a row depend on how many are computed together"), ""),
+            (false, false) => (Ok(Batcher::new(joining)), "the last bits of a row depend on how many are joined"),
+            (true, exact) => {
+                joining.single_rows = exact;
+                (Ok(Batcher::new(joining)), "rows have the bits that they have alone")
+            }
+        };
+        Ok(())
+    }
+
+    /// Whether rows that are computed together have the bits that they have alone. Sums are cut at
+    /// places that follow from shapes, so numbers that are no round ones show it.
+    fn has_bits_of_rows(&self, sizes: &[usize]) -> Result<bool, OpError> {
+        let Some(row) = self.sample(1) else { return Ok(false) };
+        let most = sizes.last().copied().unwrap_or(1);
+        let mut random = 0x9E37_79B9_7F4A_7C15;
+        let rows: Vec<Vec<Vec<u8>>> =
+            (0..most).map(|_| row.iter().map(|tensor| some_elements(tensor, &mut random)).collect()).collect();
+        let answer = |rows: &[Vec<Vec<u8>>]| {
+            let types = self.sample(rows.len()).unwrap_or_default();
+            let join = |(input, tensor): (usize, TensorType)| {
+                let bytes: Vec<u8> = rows.iter().flat_map(|row| row[input].iter().copied()).collect();
+                array_of(self.engine, tensor, &bytes)
+            };
+            let made = self.answer_now(types.into_iter().enumerate().map(join).collect::<Result<_, OpError>>()?)?;
+            let bytes = |array: &NDArray| {
+                let guard = array.read().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
+                Ok(guard.tensor().bytes().to_vec())
+            };
+            made.iter().map(bytes).collect::<Result<Vec<_>, OpError>>()
+        };
+        let alone = rows.iter().map(|row| answer(std::slice::from_ref(row))).collect::<Result<Vec<_>, _>>()?;
+        for size in sizes {
+            let together = answer(&rows[..*size])?;
+            for (output, bytes) in together.iter().enumerate() {
+                let parts = alone[..*size].iter().flat_map(|row| &row[output]);
+                if !parts.eq(bytes) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// What joining does, for inputs of two rows; none where their shapes are not known.
+    fn joined_rows(&self) -> Result<Option<JoinedRows>, OpError> {
+        let free = |input: &TensorInfo| input.shape.dims().and_then(|dims| dims.first().copied()) == Some(None);
+        let Some(types) = self.sample(2).filter(|_| self.inputs.iter().all(free)) else { return Ok(None) };
+        let labels = self.label_types(types.iter().map(|tensor| tensor.shape.clone()).collect())?;
+        let argument = |argument: &Argument| match *argument {
+            Argument::Input(i) => types[i].clone(),
+            Argument::Label(i) => labels[i].clone(),
+        };
+        self.bound.joined_rows(&self.arguments.iter().map(argument).collect::<Vec<_>>()).map(Some)
+    }
+}
+
+/// An array of these bytes.
+fn array_of(engine: &'static Engine, tensor: TensorType, bytes: &[u8]) -> Result<NDArray, OpError> {
+    let block = engine.memory().alloc(bytes.len());
+    let mut block = block.map_err(|error| OpError::new(FailureKind::Memory, error.to_string()))?;
+    block.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+    NDArray::from_block(engine, Context::cpu(0), tensor, block)
+}
+
+/// Elements that are no round numbers, where the type has such; small ones of integers.
+fn some_elements(tensor: &TensorType, random: &mut u64) -> Vec<u8> {
+    let mut next = || {
+        // xorshift
+        *random ^= *random << 13;
+        *random ^= *random >> 7;
+        *random ^= *random << 17;
+        *random
+    };
+    let mut bytes = Vec::with_capacity(tensor.bytes());
+    for _ in 0..tensor.shape.size() {
+        let number = (next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
+        match tensor.dtype {
+            DType::F32 => bytes.extend_from_slice(&(number as f32).to_le_bytes()),
+            DType::F64 => bytes.extend_from_slice(&number.to_le_bytes()),
+            // Numbers from 1 to 2, of any last bits.
+            DType::F16 => bytes.extend_from_slice(&(0x3C00 | (next() as u16 & 0x3FF)).to_le_bytes()),
+            DType::BF16 => bytes.extend_from_slice(&(0x3F80 | (next() as u16 & 0x7F)).to_le_bytes()),
+            dtype => {
+                bytes.push((next() & 1) as u8);
+                bytes.resize(bytes.len() + dtype.size() - 1, 0);
+            }
+        }
+    }
+    bytes
+}
+
+/// The first element in which two arrays differ by more than is allowed, and its values.
+fn difference(dtype: DType, got: &[u8], wanted: &[u8]) -> Option<(usize, f64, f64)> {
+    let near = |got: f64, wanted: f64| {
+        got == wanted || (got.is_nan() && wanted.is_nan()) || (got - wanted).abs() <= ABSOLUTE + RELATIVE * wanted.abs()
+    };
+    macro_rules! first {
+        ($type:ty) => {{
+            let size = size_of::<$type>();
+            let number = |bytes: &[u8]| <$type>::from_le_bytes(bytes.try_into().unwrap_or_default()) as f64;
+            let pairs = got.chunks_exact(size).zip(wanted.chunks_exact(size));
+            let pairs = pairs.map(|(got, wanted)| (number(got), number(wanted))).enumerate();
+            pairs.map(|(place, (got, wanted))| (place, got, wanted)).find(|(_, got, wanted)| !near(*got, *wanted))
+        }};
+    }
+    match dtype {
+        DType::F32 => first!(f32),
+        DType::F64 => first!(f64),
+        DType::I32 => first!(i32),
+        DType::I64 => first!(i64),
+        // Exact: small integers, and halves, whose numbers are not read here.
+        _ => got.iter().zip(wanted).position(|(got, wanted)| got != wanted).map(|byte| {
+            let size = dtype.size();
+            (byte / size, f64::from(got[byte]), f64::from(wanted[byte]))
+        }),
+    }
+}

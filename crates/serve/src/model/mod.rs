@@ -1,0 +1,364 @@
+//! One version of a model: what may be said of it, loading, the types of its inputs and outputs,
+//! calls.
+
+mod load;
+mod settings;
+mod types;
+
+pub(crate) use load::Loading;
+pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
+
+use crate::batch::{Answer, Batcher, Calls};
+use crate::metrics::ModelMetrics;
+use crate::protocol::{datatype_of, short};
+use crate::queue::Queue;
+use crate::refusal::Refusal;
+use crate::turns::Share;
+use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
+use mxrt_graph::{BoundOp, CallOptions, Interrupter, Symbol};
+use mxrt_tensor::{Context, DType, LateArray, NDArray, PartialShape, Shape, TensorType};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Shapes of labels are remembered for so many shapes of inputs.
+const LABEL_SHAPES: usize = 64;
+
+/// What runs the models, in their metadata.
+pub(crate) const PLATFORM: &str = "mxnet_mxrt";
+
+/// What is known of an input or output.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorInfo {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: PartialShape,
+}
+
+impl TensorInfo {
+    /// The shape as the protocol writes it: -1 for an extent that is free. Where not even the
+    /// number of axes is known, it is one -1.
+    pub(crate) fn extents(&self) -> Vec<i64> {
+        match self.shape.dims() {
+            None => vec![-1],
+            Some(dims) => dims.iter().map(|d| d.and_then(|d| i64::try_from(d).ok()).unwrap_or(-1)).collect(),
+        }
+    }
+}
+
+/// Numbers of the inputs that a request gives, in its order, and of the outputs that it wants.
+pub(crate) struct Signature {
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
+}
+
+/// An argument of the bound graph.
+#[derive(Clone, Copy, Debug)]
+enum Argument {
+    /// number of the input
+    Input(usize),
+    /// a label: zeros, whose shape follows from the inputs
+    Label(usize),
+}
+
+/// A loaded model that any number of requests use at a time.
+pub struct Model {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) inputs: Vec<TensorInfo>,
+    pub(crate) outputs: Vec<TensorInfo>,
+    pub(crate) metrics: Arc<ModelMetrics>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) queue: Arc<Queue>,
+    /// names of classes; none are known if it is empty
+    pub(crate) classes: Vec<String>,
+    share: Share,
+    engine: &'static Engine,
+    symbol: Symbol,
+    bound: Arc<BoundOp>,
+    arguments: Vec<Argument>,
+    labels: Vec<String>,
+    label_types: Mutex<HashMap<Vec<Shape>, Vec<TensorType>>>,
+    /// joins requests, or why it does not
+    batching: Result<Batcher, &'static str>,
+    /// what is said of the bits of joined rows
+    bits: &'static str,
+}
+
+/// A result that is on its way.
+enum Pending {
+    Array(NDArray),
+    Late(LateArray),
+}
+
+fn bad(message: String) -> OpError {
+    OpError::new(FailureKind::Value, message)
+}
+
+impl Model {
+    /// Types of inputs of so many rows; none where more than the first extents are free.
+    pub(crate) fn sample(&self, rows: usize) -> Option<Vec<TensorType>> {
+        let of_rows = |input: &TensorInfo| {
+            let mut extents = input.shape.dims()?.to_vec();
+            if let Some(first) = extents.first_mut() {
+                first.get_or_insert(rows);
+            }
+            Some(TensorType { dtype: input.dtype, shape: PartialShape::from_dims(extents).complete()? })
+        };
+        self.inputs.iter().map(of_rows).collect()
+    }
+
+    /// The input of this name, and its number. An error says which there are.
+    fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
+        let found = self.inputs.iter().position(|input| input.name == name);
+        let number = found.ok_or_else(|| {
+            let names: Vec<&String> = self.inputs.iter().map(|input| &input.name).collect();
+            Refusal::invalid(format!("the model has no input '{}'; its inputs are {}", short(name), listed(&names)))
+        })?;
+        let wanted = &self.inputs[number];
+        if tensor.dtype != wanted.dtype {
+            return Err(Refusal::invalid(format!(
+                "input '{name}': got {}, wanted {}",
+                datatype_of(tensor.dtype),
+                datatype_of(wanted.dtype)
+            )));
+        }
+        let fits = wanted.shape.dims().is_none_or(|dims| {
+            dims.len() == tensor.shape.len()
+                && dims.iter().zip(tensor.shape.iter()).all(|(w, g)| w.is_none_or(|w| w == *g))
+        });
+        if !fits {
+            return Err(Refusal::invalid(format!(
+                "input '{name}': got the shape {:?}, wanted {:?}, where -1 is any extent",
+                &tensor.shape[..],
+                wanted.extents()
+            )));
+        }
+        Ok(number)
+    }
+
+    /// The number of the output of this name. An error says which there are.
+    fn output(&self, name: &str) -> Result<usize, Refusal> {
+        self.outputs.iter().position(|output| output.name == name).ok_or_else(|| {
+            let names: Vec<&String> = self.outputs.iter().map(|output| &output.name).collect();
+            Refusal::invalid(format!("the model has no output '{}'; its outputs are {}", short(name), listed(&names)))
+        })
+    }
+
+    /// The protocol's metadata, with the versions that there are of it.
+    pub(crate) fn metadata(&self, versions: &[String]) -> Value {
+        let tensor = |info: &TensorInfo| json!({ "name": info.name, "datatype": datatype_of(info.dtype), "shape": info.extents() });
+        json!({
+            "name": self.name,
+            "versions": versions,
+            "platform": PLATFORM,
+            "inputs": self.inputs.iter().map(tensor).collect::<Vec<_>>(),
+            "outputs": self.outputs.iter().map(tensor).collect::<Vec<_>>(),
+            "parameters": {
+                "batch": match &self.batching {
+                    Ok(batcher) => format!("at most {} rows; {}", batcher.max(), self.bits),
+                    Err(reason) => format!("off: {reason}"),
+                },
+            },
+        })
+    }
+
+    /// Finds inputs by name and type, and outputs by name; none stands for all outputs.
+    pub(crate) fn signature<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, &'a TensorType)>,
+        outputs: Option<&[&str]>,
+    ) -> Result<Signature, Refusal> {
+        let mut numbers = Vec::with_capacity(self.inputs.len());
+        for (name, tensor) in inputs {
+            let number = self.input(name, tensor)?;
+            if numbers.contains(&number) {
+                return Err(Refusal::invalid(format!("the input '{name}' is given twice")));
+            }
+            numbers.push(number);
+        }
+        if let Some(lacking) = (0..self.inputs.len()).find(|number| !numbers.contains(number)) {
+            return Err(Refusal::invalid(format!("the input '{}' is missing", self.inputs[lacking].name)));
+        }
+        let Some(names) = outputs else {
+            return Ok(Signature { inputs: numbers, outputs: (0..self.outputs.len()).collect() });
+        };
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            let number = self.output(name)?;
+            if wanted.contains(&number) {
+                return Err(Refusal::invalid(format!("the output '{name}' is wanted twice")));
+            }
+            wanted.push(number);
+        }
+        Ok(Signature { inputs: numbers, outputs: wanted })
+    }
+
+    /// Refuses a request that would be late by how long calls took lately.
+    pub(crate) fn check_deadline(&self, options: CallOptions) -> Result<(), Refusal> {
+        let Some(deadline) = options.deadline else { return Ok(()) };
+        let estimate = match self.batcher() {
+            Some(batcher) => batcher.estimate(self.share.usual()),
+            None => self.share.estimate(options.priority),
+        };
+        let late = |time: &Duration| Instant::now().checked_add(*time).is_none_or(|end| end > deadline);
+        estimate.filter(late).map_or(Ok(()), |time| Err(Refusal::would_be_late(time)))
+    }
+
+    /// The arrays of inputs with those of labels, as the graph takes them.
+    fn arguments(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
+        if self.labels.is_empty() {
+            return Ok(inputs);
+        }
+        let labels = self.label_types(inputs.iter().map(|array| array.shape().clone()).collect())?;
+        let argument = |argument: &Argument| match *argument {
+            Argument::Input(i) => Ok(inputs[i].clone()),
+            Argument::Label(i) => NDArray::new(self.engine, Context::cpu(0), labels[i].clone()),
+        };
+        self.arguments.iter().map(argument).collect()
+    }
+
+    /// Types of labels for inputs of these shapes.
+    fn label_types(&self, shapes: Vec<Shape>) -> Result<Vec<TensorType>, OpError> {
+        if self.labels.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Some(known) = self.label_types.lock().unwrap_or_else(PoisonError::into_inner).get(&shapes) {
+            return Ok(known.clone());
+        }
+        let given = self.inputs.iter().zip(&shapes);
+        let given: Vec<_> =
+            given.map(|(i, s)| (i.name.clone(), PartialShape::from_dims(s.iter().copied().map(Some)))).collect();
+        let found = self.symbol.infer_shape(&given, true)?;
+        let arguments = self.symbol.list_arguments();
+        let of_label = |label: &String| {
+            let shape = arguments.iter().zip(&found.args).find(|(name, _)| *name == label);
+            let shape = shape.and_then(|(_, shape)| shape.complete());
+            let unknown = || bad(format!("the shape of '{label}' does not follow from the inputs"));
+            Ok(TensorType { dtype: DType::F32, shape: shape.ok_or_else(unknown)? })
+        };
+        let types: Vec<TensorType> = self.labels.iter().map(of_label).collect::<Result<_, OpError>>()?;
+        let mut known = self.label_types.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= LABEL_SHAPES {
+            known.clear();
+        }
+        known.insert(shapes, types.clone());
+        Ok(types)
+    }
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Model({} {}: {:?} -> {:?})", self.name, self.version, self.inputs, self.outputs)
+    }
+}
+
+impl Calls for Model {
+    fn batcher(&self) -> Option<&Batcher> {
+        self.batching.as_ref().ok()
+    }
+
+    fn engine(&self) -> &'static Engine {
+        self.engine
+    }
+
+    /// Runs the model when it is its turn. The arrays are those of all inputs, in their order. The
+    /// results are there when this returns; if it is dropped first, a call that has not started
+    /// does not run.
+    async fn call(&self, arrays: Vec<NDArray>, options: CallOptions) -> Answer {
+        let came = Instant::now();
+        let _turn = self.share.turn(options.priority).await;
+        let began = Instant::now();
+        if self.batching.is_err() {
+            self.waited(began - came);
+        }
+        let arguments = self.arguments(arrays).map_err(|e| Refusal::of_call(&e))?;
+        let results = run(self.engine, &self.bound, arguments, options).await?;
+        self.metrics.compute.add(began.elapsed());
+        Ok(results)
+    }
+
+    fn waited(&self, time: Duration) {
+        self.metrics.queue.add(time);
+    }
+
+    fn rank(&self, priority: i32) -> i64 {
+        self.share.rank(priority)
+    }
+
+    fn joined(&self, rows: usize) {
+        self.metrics.batch.add_rows(rows);
+    }
+}
+
+/// Runs a graph. The results are there when this returns; if it is dropped first, a call that has
+/// not started does not run.
+pub(crate) async fn run(
+    engine: &'static Engine,
+    bound: &Arc<BoundOp>,
+    arguments: Vec<NDArray>,
+    mut options: CallOptions,
+) -> Answer {
+    options.cancel_on_drop = true;
+    let inline = {
+        let refs: Vec<&NDArray> = arguments.iter().collect();
+        bound.try_call_inline(&refs, None, &options)
+    };
+    let started = match inline {
+        Some(made) => made.map(|made| made.into_iter().map(Pending::Array).collect()),
+        // It builds a plan, or computes in the calling thread for longer.
+        None => {
+            let bound = bound.clone();
+            let begun = tokio::task::spawn_blocking(move || start(&bound, &arguments, &options)).await;
+            begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
+        }
+    };
+    let pending: Vec<Pending> = started.map_err(|e| Refusal::of_call(&e))?;
+    let mut results = Vec::with_capacity(pending.len());
+    for result in pending {
+        let array = match result {
+            Pending::Array(array) => array,
+            Pending::Late(late) => {
+                ready(engine, late.done().var()).await?;
+                let lost = || Refusal::of_failure(&bad("the model made no array".to_owned()));
+                late.get().cloned().ok_or_else(lost)?
+            }
+        };
+        ready(engine, array.var()).await?;
+        results.push(array);
+    }
+    Ok(results)
+}
+
+fn start(bound: &BoundOp, arguments: &[NDArray], options: &CallOptions) -> Result<Vec<Pending>, OpError> {
+    let refs: Vec<&NDArray> = arguments.iter().collect();
+    if bound.op().is_late() {
+        let made = bound.call_late(&refs, options, &mut Interrupter::never())?;
+        return Ok(made.into_iter().map(Pending::Late).collect());
+    }
+    let made = bound.call_with(&refs, None, options)?;
+    Ok(made.into_iter().map(Pending::Array).collect())
+}
+
+/// Returns when the variable's value is there, or the failure that it holds.
+async fn ready(engine: &'static Engine, var: &Var) -> Result<(), Refusal> {
+    let (told, ready) = oneshot::channel();
+    engine.on_ready(var, move |outcome: Result<(), Failure>| {
+        if let Err(failure) = &outcome {
+            failure.mark_observed();
+        }
+        // The request may have been given up meanwhile.
+        let _ = told.send(outcome);
+    });
+    match ready.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(failure)) => Err(Refusal::of_failure(failure.details())),
+        Err(_) => Err(Refusal::draining()),
+    }
+}
+
+fn listed(names: &[&String]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,139 @@
+//! The versions of a model become those that its folder has.
+
+use super::folder::{FoundModel, FoundVersion};
+use super::{Changes, Repository, Trouble, catalog};
+use crate::model::{Model, ModelSettings, ModelSpec, VersionChoice};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Repository {
+    /// Makes the versions of a model those that its folder has.
+    pub(super) fn apply(&self, found: &FoundModel, changes: &mut Changes) -> Result<(), Trouble> {
+        let name = &found.name;
+        if self.given.iter().any(|spec| spec.name == *name) {
+            return Err(format!("a model '{name}' was named beside the repository, and serves").into());
+        }
+        let chosen = found.versions.clone().and_then(|versions| self.chosen(name, versions));
+        let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
+        let chosen = chosen.map_err(|words| words.replace(&format!("{}/", root.display()), ""));
+        let (wanted, required) = match chosen {
+            Ok(chosen) => chosen,
+            Err(words) => {
+                self.publish(|catalog| {
+                    let of = catalog.models.entry(name.clone()).or_default();
+                    match of.versions.last_mut() {
+                        Some(last) => last.trouble = Some(words.clone()),
+                        None => of.version("1").trouble = Some(words.clone()),
+                    }
+                });
+                return Err(words.into());
+            }
+        };
+        self.publish(|catalog| catalog.models.entry(name.clone()).or_default().required = required);
+        let mut first = Ok(());
+        for (version, settings) in &wanted {
+            let key = (name.clone(), version.version.clone());
+            if changes.tried.get(&key) == Some(&version.stamp) {
+                continue;
+            }
+            let spec = ModelSpec { name: name.clone(), settings: settings.clone() };
+            let began = Instant::now();
+            let made = self.prepare(&spec, &version.version, Some(version), changes);
+            let made = made.map_err(|trouble| self.for_clients(&spec, trouble));
+            changes.tried.insert(key, version.stamp.clone());
+            if made.is_ok() {
+                let words = format!("version {} loaded in {:.2} s", version.version, began.elapsed().as_secs_f64());
+                self.log.model(name, &words);
+            }
+            let is_last = wanted.last().is_some_and(|(last, _)| last.version == version.version);
+            self.publish(|catalog| {
+                let of = catalog.models.entry(name.clone()).or_default();
+                settle(of.version(&version.version), &made);
+                if is_last && made.is_ok() {
+                    self.keep(of, found, &wanted);
+                }
+            });
+            first = first.and(made.map(drop).map_err(|mut trouble| {
+                trouble.words = format!("version {}: {}", version.version, trouble.words);
+                trouble
+            }));
+        }
+        // Where nothing was loaded, versions may still have gone.
+        self.publish(|catalog| {
+            let Some(of) = catalog.models.get_mut(name) else { return };
+            let last = wanted.last().map(|(last, _)| last.version.as_str()).unwrap_or_default();
+            if of.version(last).model.is_some() {
+                self.keep(of, found, &wanted);
+            }
+        });
+        changes
+            .tried
+            .retain(|(model, version), _| model != name || wanted.iter().any(|(wanted, _)| wanted.version == *version));
+        first
+    }
+
+    /// The versions that are to serve, with their settings, and whether the server needs the model.
+    #[allow(clippy::type_complexity)]
+    fn chosen(
+        &self,
+        name: &str,
+        versions: Vec<FoundVersion>,
+    ) -> Result<(Vec<(FoundVersion, ModelSettings)>, bool), String> {
+        let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
+        let mut all = Vec::with_capacity(versions.len());
+        for version in versions {
+            let mut settings = self.of_models.settings_with(name, &version.settings)?;
+            for file in [&settings.params, &settings.golden, &settings.labels].into_iter().flatten() {
+                let real = file.canonicalize().map_err(|error| format!("'{}': {error}", file.display()))?;
+                if !real.starts_with(&root) {
+                    return Err(format!("'{}' leads out of the repository", file.display()));
+                }
+            }
+            settings.path = Some(version.path.clone());
+            settings.version.clone_from(&version.version);
+            all.push((version, settings));
+        }
+        let Some((_, last)) = all.last() else { return Err("its folder has no version".to_owned()) };
+        let (choice, required) = (last.versions.clone(), last.required);
+        match choice {
+            VersionChoice::All => {}
+            VersionChoice::Latest => drop(all.drain(..all.len() - 1)),
+            VersionChoice::These(these) => {
+                all.retain(|(version, _)| these.contains(&version.version));
+                if all.is_empty() {
+                    return Err(format!("its folder has none of the versions {}", these.join(", ")));
+                }
+            }
+        }
+        Ok((all, required))
+    }
+
+    /// Takes versions out of service that are not wanted; their names stay while their files are
+    /// there.
+    fn keep(&self, of: &mut catalog::Versions, found: &FoundModel, wanted: &[(FoundVersion, ModelSettings)]) {
+        let there = |name: &str| {
+            found.versions.as_ref().is_ok_and(|versions| versions.iter().any(|version| version.version == name))
+        };
+        of.versions.retain(|version| there(&version.version));
+        for version in found.versions.iter().flatten() {
+            of.version(&version.version);
+        }
+        let is_wanted = |name: &str| wanted.iter().any(|(wanted, _)| wanted.version == name);
+        for version in of.versions.iter_mut().filter(|version| !is_wanted(&version.version)) {
+            version.model = None;
+            version.trouble = Some("it is not among the versions that are to serve".to_owned());
+        }
+    }
+}
+
+/// Writes what came of loading a version. One that did not load leaves what serves.
+pub(super) fn settle(version: &mut catalog::Version, made: &Result<Arc<Model>, Trouble>) {
+    version.loading = false;
+    match made {
+        Ok(model) => {
+            version.model = Some(model.clone());
+            version.trouble = None;
+        }
+        Err(trouble) => version.trouble = Some(trouble.words.clone()),
+    }
+}

@@ -1,0 +1,236 @@
+//! Archives of models: `.zip`, `.mar`, `.tar`, `.tar.gz`. Nothing that an archive says is trusted:
+//! names stay in the folder, only files and folders are made, and what is too large is refused.
+
+use flate2::read::GzDecoder;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An archive has at most so many files and folders.
+const MOST_ENTRIES: usize = 10_000;
+/// Endings of their names, and what they are.
+const ENDINGS: [(&str, Kind); 5] =
+    [(".zip", Kind::Zip), (".mar", Kind::Zip), (".tar.gz", Kind::TarGz), (".tgz", Kind::TarGz), (".tar", Kind::Tar)];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Zip,
+    Tar,
+    TarGz,
+}
+
+/// The name of an archive without its ending; none if it is no archive.
+pub(crate) fn stem(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending)).filter(|stem| !stem.is_empty())
+}
+
+fn kind(path: &Path) -> Option<Kind> {
+    let name = path.file_name()?.to_str()?;
+    ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
+}
+
+/// A folder with the files of an archive. It is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Unpacked {
+    folder: PathBuf,
+}
+
+impl Unpacked {
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Unpacks an archive into a folder of its own, at most `limit` bytes.
+pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
+    let named = |words: String| format!("{}: {words}", path.display());
+    let kind = kind(path).ok_or_else(|| named("it is no archive".to_owned()))?;
+    let file = File::open(path).map_err(|error| named(error.to_string()))?;
+    let unpacked = Unpacked { folder: new_folder().map_err(|error| named(error.to_string()))? };
+    let mut room = Room { folder: unpacked.folder.clone(), left: limit as u64, entries: MOST_ENTRIES, limit };
+    let done = match kind {
+        Kind::Zip => zip(file, &mut room),
+        Kind::Tar => tar(file, &mut room),
+        Kind::TarGz => tar(GzDecoder::new(file), &mut room),
+    };
+    done.map(|()| unpacked).map_err(named)
+}
+
+/// A new folder that others cannot read.
+fn new_folder() -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("mxrt-serve-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            // A process of that number left it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
+    }
+}
+
+/// Where files are made, and how much of them.
+struct Room {
+    folder: PathBuf,
+    left: u64,
+    entries: usize,
+    limit: usize,
+}
+
+impl Room {
+    /// The place of an entry. A name that leaves the folder is an error.
+    fn place(&mut self, name: &Path) -> Result<PathBuf, String> {
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| format!("it has more than {MOST_ENTRIES} entries"))?;
+        let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !name.components().all(inside) || name.as_os_str().is_empty() {
+            return Err(format!("the name '{}' leaves the folder of the archive", name.display()));
+        }
+        Ok(self.folder.join(name))
+    }
+
+    fn make_folder(&mut self, name: &Path) -> Result<(), String> {
+        let place = self.place(name)?;
+        std::fs::create_dir_all(place).map_err(|error| error.to_string())
+    }
+
+    fn make_file(&mut self, name: &Path, from: impl Read) -> Result<(), String> {
+        let place = self.place(name)?;
+        let words = |error: io::Error| format!("'{}': {error}", name.display());
+        if let Some(parent) = place.parent() {
+            std::fs::create_dir_all(parent).map_err(words)?;
+        }
+        let mut to = File::create_new(&place).map_err(words)?;
+        // One byte more than there is room for shows that it is too much.
+        let copied = io::copy(&mut from.take(self.left + 1), &mut to).map_err(words)?;
+        self.left = self
+            .left
+            .checked_sub(copied)
+            .ok_or_else(|| format!("it unpacks to more than {} bytes (max_unpacked)", self.limit))?;
+        to.flush().map_err(words)
+    }
+}
+
+fn zip(file: File, room: &mut Room) -> Result<(), String> {
+    let mut archive = zip::ZipArchive::new(file).map_err(|error| error.to_string())?;
+    for number in 0..archive.len() {
+        let entry = archive.by_index(number).map_err(|error| error.to_string())?;
+        let name = PathBuf::from(entry.name().map_err(|error| error.to_string())?.into_owned());
+        if entry.is_dir() {
+            room.make_folder(&name)?;
+        } else if entry.is_symlink() {
+            return Err(format!("'{}' is a link; an archive has files and folders", name.display()));
+        } else {
+            room.make_file(&name, entry)?;
+        }
+    }
+    Ok(())
+}
+
+fn tar(from: impl Read, room: &mut Room) -> Result<(), String> {
+    let words = |error: io::Error| error.to_string();
+    let mut archive = tar::Archive::new(from);
+    for entry in archive.entries().map_err(words)? {
+        let entry = entry.map_err(words)?;
+        let name = entry.path().map_err(words)?.into_owned();
+        let kind = entry.header().entry_type();
+        if kind.is_dir() {
+            room.make_folder(&name)?;
+        } else if kind.is_file() {
+            room.make_file(&name, entry)?;
+        } else if !kind.is_pax_global_extensions() && !kind.is_pax_local_extensions() {
+            return Err(format!("'{}' is a link or a device; an archive has files and folders", name.display()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tar file with one entry.
+    fn tar_of(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        // `append_data` would refuse the names that are to be refused here.
+        header.as_gnu_mut().expect("a header").name[..name.len()].copy_from_slice(name.as_bytes());
+        if kind == tar::EntryType::Symlink {
+            header.set_link_name("/etc/passwd").expect("a name");
+        }
+        header.set_cksum();
+        let mut builder = tar::Builder::new(Vec::new());
+        builder.append(&header, content).expect("an entry");
+        builder.into_inner().expect("a file")
+    }
+
+    fn unpacked(name: &str, bytes: &[u8], limit: usize) -> Result<Unpacked, String> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("mxrt-archive-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join(name);
+        std::fs::write(&file, bytes).expect("a file");
+        let made = unpack(&file, limit);
+        std::fs::remove_dir_all(folder).expect("a folder");
+        made
+    }
+
+    #[test]
+    fn files_come_out_and_go_away_again() {
+        let made = unpacked("m.tar", &tar_of("a/b.txt", tar::EntryType::Regular, b"hello"), 5).expect("files");
+        let folder = made.folder().to_owned();
+        assert_eq!(std::fs::read(folder.join("a/b.txt")).expect("a file"), b"hello");
+        drop(made);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_leaves_the_folder_or_is_no_file_is_refused() {
+        for (name, kind) in [
+            ("../x", tar::EntryType::Regular),
+            ("a/../../x", tar::EntryType::Regular),
+            ("/tmp/x", tar::EntryType::Regular),
+            ("x", tar::EntryType::Symlink),
+            ("x", tar::EntryType::Link),
+            ("x", tar::EntryType::Fifo),
+        ] {
+            assert!(unpacked("m.tar", &tar_of(name, kind, b""), 100).is_err(), "{name} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_unpacks_too_large_is_refused() {
+        let bytes = tar_of("zeros", tar::EntryType::Regular, &[0; 4096]);
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&bytes).expect("bytes");
+        let packed = encoder.finish().expect("bytes");
+        assert!(unpacked("m.tar.gz", &packed, 4096).is_ok());
+        let error = unpacked("m.tar.gz", &packed, 4095).expect_err("too large");
+        assert!(error.contains("more than 4095 bytes"), "{error}");
+        for cut in [0, 1, packed.len() / 2] {
+            assert!(unpacked("m.tgz", &packed[..cut], 1 << 20).is_err() || cut == 0, "{cut}");
+        }
+        assert!(unpacked("m.zip", &packed, 1 << 20).is_err());
+    }
+
+    #[test]
+    fn names_of_archives_have_a_stem() {
+        assert_eq!(stem(Path::new("a/b.tar.gz")), Some("b"));
+        assert_eq!(stem(Path::new("b.mar")), Some("b"));
+        assert_eq!(stem(Path::new("b.params")), None);
+        assert_eq!(stem(Path::new(".zip")), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! The folder of a repository: `NAME/VERSION/{files, mxrt.toml}`, or `NAME/{files, mxrt.toml}` or an
+//! archive `NAME.zip` for version 1. Nothing outside of the folder is read.
+
+use super::archive;
+use crate::settings::check_name;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Settings beside the files.
+pub(super) const SETTINGS: &str = "mxrt.toml";
+/// A version has at most so many files.
+const MOST_FILES: usize = 1000;
+/// The version of files without a folder of their own.
+const ONLY: &str = "1";
+
+/// What identifies the files of a version: equal while none of them has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(Vec<(PathBuf, u64, Option<SystemTime>)>);
+
+/// A version that the folder has.
+#[derive(Clone, Debug)]
+pub(super) struct FoundVersion {
+    pub(super) version: String,
+    pub(super) path: PathBuf,
+    /// files of settings, the weaker one first
+    pub(super) settings: Vec<PathBuf>,
+    pub(super) stamp: Stamp,
+}
+
+/// A model that the folder has, or why it has none of this name.
+#[derive(Clone, Debug)]
+pub(super) struct FoundModel {
+    pub(super) name: String,
+    pub(super) versions: Result<Vec<FoundVersion>, String>,
+}
+
+/// All models of a repository, by name.
+pub(super) fn scan(root: &Path) -> Result<Vec<FoundModel>, String> {
+    let named = |error: std::io::Error| format!("the repository '{}': {error}", root.display());
+    let root = root.canonicalize().map_err(named)?;
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&root).map_err(named)? {
+        let path = entry.map_err(named)?.path();
+        let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let name = if path.is_dir() { Some(file) } else { archive::stem(&path) };
+        let Some(name) = name.filter(|name| !name.starts_with('.')) else { continue };
+        let versions = check_name("name", name).and_then(|()| versions(&root, &path));
+        found.push(FoundModel { name: name.to_owned(), versions });
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(format!("the repository has two models '{}'", pair[0].name));
+    }
+    Ok(found)
+}
+
+fn versions(root: &Path, model: &Path) -> Result<Vec<FoundVersion>, String> {
+    inside(root, model)?;
+    let version = |version: &str, path: &Path| {
+        let settings = [model.join(SETTINGS), path.join(SETTINGS)];
+        let mut settings: Vec<PathBuf> = settings.into_iter().filter(|file| file.is_file()).collect();
+        settings.dedup();
+        let mut stamp = stamp(root, path)?;
+        // Of the whole model, where that is another folder.
+        for file in settings.iter().filter(|file| !file.starts_with(path)) {
+            add(root, file, &mut stamp)?;
+        }
+        Ok::<_, String>(FoundVersion { version: version.to_owned(), path: path.to_owned(), settings, stamp })
+    };
+    let mut found = Vec::new();
+    if model.is_dir() {
+        for entry in std::fs::read_dir(model).map_err(|error| error.to_string())? {
+            let path = entry.map_err(|error| error.to_string())?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+            if is_number && path.is_dir() {
+                inside(root, &path)?;
+                found.push(version(name, &path)?);
+            }
+        }
+    }
+    if found.is_empty() {
+        found.push(version(ONLY, model)?);
+    }
+    found.sort_by_key(|version| version.version.parse::<u64>().unwrap_or(u64::MAX));
+    Ok(found)
+}
+
+/// An error where a path leads out of the repository.
+fn inside(root: &Path, path: &Path) -> Result<(), String> {
+    let real = path.canonicalize().map_err(|error| format!("'{}': {error}", relative(root, path)))?;
+    if real.starts_with(root) {
+        return Ok(());
+    }
+    Err(format!("'{}' leads out of the repository", relative(root, path)))
+}
+
+/// The path without that of the repository, which clients need not know.
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+fn stamp(root: &Path, path: &Path) -> Result<Stamp, String> {
+    let mut stamp = Stamp(Vec::new());
+    add(root, path, &mut stamp)?;
+    stamp.0.sort();
+    Ok(stamp)
+}
+
+/// Adds a file, or the files of a folder.
+fn add(root: &Path, path: &Path, stamp: &mut Stamp) -> Result<(), String> {
+    let words = |error: std::io::Error| format!("'{}': {error}", relative(root, path));
+    inside(root, path)?;
+    if stamp.0.len() >= MOST_FILES {
+        return Err(format!("it has more than {MOST_FILES} files"));
+    }
+    let about = std::fs::metadata(path).map_err(words)?;
+    if !about.is_dir() {
+        stamp.0.push((path.to_owned(), about.len(), about.modified().ok()));
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(path).map_err(words)? {
+        let entry = entry.map_err(words)?.path();
+        let hidden = entry.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden {
+            add(root, &entry, stamp)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! Models that come and go while the server runs.
+//!
+//! | module | does |
+//! | --- | --- |
+//! | `catalog` | what is served now, for requests |
+//! | `folder` | what a repository's folder has |
+//! | `apply`, `prepare` | loading beside what serves, and taking over |
+//! | `files`, `archive` | which files a model has |
+//!
+//! Requests read a [`Catalog`], which never changes, and hold the model that they found in it
+//! to their end. One change at a time is prepared beside it, in threads that may take their time,
+//! and published at once: a version that does not load, does not answer as its golden file says, or
+//! does not fit into memory changes nothing of what serves.
+
+mod apply;
+mod archive;
+mod catalog;
+mod files;
+mod folder;
+mod prepare;
+
+pub use catalog::IndexEntry;
+pub(crate) use catalog::{Catalog, Version};
+pub(crate) use files::ModelFiles;
+pub use files::own_name;
+
+use crate::config::{Config, Control};
+use crate::log::Log;
+use crate::model::ModelSpec;
+use crate::refusal::{Outcome, Refusal};
+use crate::settings::OfModels;
+use crate::turns::Turns;
+use apply::settle;
+use folder::{FoundModel, FoundVersion, Stamp};
+use hyper::StatusCode;
+use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_graph::BuildOptions;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Calls that the engine gets at a time, so that a core that becomes free has another one.
+const CALLS_PER_CORE: usize = 2;
+/// Why a model is not loaded.
+#[derive(Clone, Debug)]
+struct Trouble {
+    words: String,
+    kind: FailureKind,
+}
+
+impl From<String> for Trouble {
+    fn from(words: String) -> Trouble {
+        Trouble { words, kind: FailureKind::Value }
+    }
+}
+
+/// What one who changes the catalog knows of earlier changes.
+#[derive(Default)]
+struct Changes {
+    /// the files of each version when it was loaded, or could not be loaded, last
+    tried: HashMap<(String, String), Stamp>,
+    /// the files of each version at the last look
+    seen: HashMap<(String, String), Stamp>,
+    /// unloaded by a call, or for want of memory: looks leave them alone
+    unloaded: HashSet<String>,
+}
+
+/// The models of a server.
+pub(crate) struct Repository {
+    engine: &'static Engine,
+    plans: BuildOptions,
+    folder: Option<PathBuf>,
+    control: Control,
+    evicts: bool,
+    most_unpacked: usize,
+    of_models: OfModels,
+    given: Vec<ModelSpec>,
+    log: Log,
+    turns: Arc<Turns>,
+    catalog: Mutex<Arc<Catalog>>,
+    changes: Mutex<Changes>,
+}
+
+impl Repository {
+    pub(crate) fn new(
+        engine: &'static Engine,
+        plans: BuildOptions,
+        config: &Config,
+        of_models: OfModels,
+        given: Vec<ModelSpec>,
+    ) -> Repository {
+        Repository {
+            engine,
+            plans,
+            folder: config.repository.clone(),
+            control: config.control,
+            evicts: config.evict,
+            most_unpacked: config.max_unpacked,
+            of_models,
+            given,
+            log: Log { form: config.logs, requests: config.log_requests },
+            turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing),
+            catalog: Mutex::default(),
+            changes: Mutex::default(),
+        }
+    }
+
+    /// What is served now.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether models are loaded and unloaded by calls.
+    pub(crate) fn control(&self) -> Control {
+        self.control
+    }
+
+    /// Where lines are written.
+    pub(crate) fn log(&self) -> Log {
+        self.log
+    }
+
+    /// Requests that wait for a turn.
+    pub(crate) fn waiting(&self) -> usize {
+        self.turns.waiting()
+    }
+
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut Catalog)) {
+        let mut published = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Catalog::clone(&published);
+        change(&mut next);
+        let before = std::mem::replace(&mut *published, Arc::new(next));
+        drop(published);
+        // It may be the last that holds a model, which takes its time to go.
+        drop(before);
+    }
+
+    /// Loads what there is at the start. Models that were named must load; those of the folder that
+    /// do not say why in the index.
+    pub(crate) fn start(&self) -> Result<(), OpError> {
+        let mut changes = self.changes();
+        for spec in &self.given {
+            let error =
+                |trouble: Trouble| OpError::new(trouble.kind, format!("model '{}': {}", spec.name, trouble.words));
+            self.load_given(spec, &mut changes).map_err(error)?;
+        }
+        let Some(folder) = &self.folder else { return Ok(()) };
+        for found in folder::scan(folder).map_err(|words| OpError::new(FailureKind::Data, words))? {
+            if let Err(trouble) = self.apply(&found, &mut changes) {
+                self.log.model(&found.name, &trouble.words);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a model by a call: the versions of its folder as they are now, or its files again.
+    pub(crate) fn load(&self, name: &str) -> Result<(), Refusal> {
+        let mut changes = self.changes();
+        let done = match (self.given.iter().find(|spec| spec.name == name), &self.folder) {
+            (Some(spec), _) => self.load_given(spec, &mut changes),
+            (None, None) => return Err(self.unknown(name)),
+            (None, Some(folder)) => {
+                let found = folder::scan(folder).map_err(Refusal::failed)?;
+                let found = found.into_iter().find(|found| found.name == name);
+                let found = found.ok_or_else(|| self.unknown(name))?;
+                changes.unloaded.remove(name);
+                // Once more, also where it failed before.
+                changes.tried.retain(|(model, version), _| {
+                    let catalog = self.catalog();
+                    model != name || catalog.find(model, Some(version)).is_ok()
+                });
+                self.apply(&found, &mut changes)
+            }
+        };
+        done.map_err(|trouble| {
+            let message = format!("the model '{name}' was not loaded: {}", trouble.words);
+            match trouble.kind {
+                FailureKind::Memory => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message),
+                _ => Refusal::failed(message),
+            }
+        })
+    }
+
+    fn unknown(&self, name: &str) -> Refusal {
+        self.catalog().versions(name).err().unwrap_or_else(|| {
+            Refusal::not_found(format!("the repository has no model '{}' any more", crate::protocol::short(name)))
+        })
+    }
+
+    /// Takes a model out of service. Requests that have begun end on it.
+    pub(crate) fn unload(&self, name: &str) -> Result<(), Refusal> {
+        let mut changes = self.changes();
+        self.catalog().versions(name)?;
+        self.take_out(name, "it was unloaded", &mut changes);
+        Ok(())
+    }
+
+    fn take_out(&self, name: &str, why: &str, changes: &mut Changes) {
+        changes.unloaded.insert(name.to_owned());
+        changes.tried.retain(|(model, _), _| model != name);
+        self.publish(|catalog| {
+            let Some(of) = catalog.models.get_mut(name) else { return };
+            of.required = false;
+            for version in &mut of.versions {
+                version.model = None;
+                version.trouble = Some(why.to_owned());
+            }
+        });
+        self.log.model(name, why);
+    }
+
+    /// Looks at the folder again: new and changed versions are loaded, and what is gone goes out of
+    /// service. Files that have changed since the last look may still be on their way, and wait for
+    /// the next one.
+    pub(crate) fn look(&self) {
+        self.follow_folder(true);
+    }
+
+    /// Loads everything again that has changed; models that were named, in any case.
+    pub(crate) fn reload(&self) {
+        {
+            let mut changes = self.changes();
+            for spec in &self.given {
+                match self.load_given(spec, &mut changes) {
+                    Ok(()) => self.log.model(&spec.name, "loaded again"),
+                    Err(trouble) => self.log.model(&spec.name, &format!("not loaded again: {}", trouble.words)),
+                }
+            }
+        }
+        self.follow_folder(false);
+    }
+
+    fn follow_folder(&self, patient: bool) {
+        let Some(folder) = &self.folder else { return };
+        let found = match folder::scan(folder) {
+            Ok(found) => found,
+            Err(words) => return self.log.line(&words),
+        };
+        let mut changes = self.changes();
+        let seen = found.iter().filter_map(|model| Some((model, model.versions.as_ref().ok()?)));
+        let seen: HashMap<(String, String), Stamp> = seen
+            .flat_map(|(model, versions)| {
+                versions.iter().map(|version| ((model.name.clone(), version.version.clone()), version.stamp.clone()))
+            })
+            .collect();
+        let before = std::mem::replace(&mut changes.seen, seen);
+        for model in &found {
+            let still = |version: &FoundVersion| {
+                let key = (model.name.clone(), version.version.clone());
+                changes.tried.get(&key) == Some(&version.stamp) || before.get(&key) == Some(&version.stamp)
+            };
+            let rests = model.versions.as_ref().is_ok_and(|versions| versions.iter().all(still));
+            if (patient && !rests) || changes.unloaded.contains(&model.name) {
+                continue;
+            }
+            if let Err(trouble) = self.apply(model, &mut changes) {
+                self.log.model(&model.name, &trouble.words);
+            }
+        }
+        self.drop_missing(&found, &mut changes);
+    }
+
+    /// Models whose folders are gone.
+    fn drop_missing(&self, found: &[FoundModel], changes: &mut Changes) {
+        let is_given = |name: &str| self.given.iter().any(|spec| spec.name == name);
+        let catalog = self.catalog();
+        let missing = |name: &&String| !is_given(name) && !found.iter().any(|model| model.name == **name);
+        for name in catalog.models.keys().filter(missing) {
+            changes.tried.retain(|(model, _), _| model != name);
+            changes.unloaded.remove(name);
+            self.publish(|catalog| drop(catalog.models.remove(name)));
+            self.log.model(name, "its folder is gone");
+        }
+    }
+
+    fn load_given(&self, spec: &ModelSpec, changes: &mut Changes) -> Result<(), Trouble> {
+        let version = spec.settings.version.clone();
+        let made = self.prepare(spec, &version, None, changes).map_err(|trouble| self.for_clients(spec, trouble));
+        self.publish(|catalog| {
+            let of = catalog.models.entry(spec.name.clone()).or_default();
+            of.required = spec.settings.required;
+            settle(of.version(&version), &made);
+        });
+        changes.unloaded.remove(&spec.name);
+        made.map(drop)
+    }
+
+    /// The metadata of all models that serve: a list in JSON.
+    pub(crate) fn describe(&self) -> String {
+        let catalog = self.catalog();
+        let described = catalog.models.values().flat_map(|of| {
+            let versions: Vec<String> = of.serving_versions();
+            let models = of.versions.iter().filter_map(|version| version.model.clone());
+            models.map(move |model| model.metadata(&versions)).collect::<Vec<_>>()
+        });
+        Value::from(described.collect::<Vec<_>>()).to_string()
+    }
+}

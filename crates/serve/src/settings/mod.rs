@@ -1,0 +1,395 @@
+//! Settings of servers and models. A setting is one row of a table: from it come its key in files,
+//! its option `--key`, its variable `MXRT_SERVE_KEY`, its argument in Python, and its help.
+//!
+//! | module | does |
+//! | --- | --- |
+//! | `server`, `model` | the tables |
+//! | `value` | values as they are given, and how they are read |
+//! | `file` | TOML |
+//!
+//! What is said later counts: the file, then the environment, then options. What is said of one
+//! model counts before what is said of all of them.
+
+mod file;
+mod model;
+mod server;
+mod value;
+
+pub use model::MODEL;
+pub use server::SERVER;
+pub use value::{Given, Value};
+
+use crate::config::Config;
+use crate::model::{ModelSettings, ModelSpec};
+use file::{Entry, EntryValue};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// What begins the names of environment variables.
+pub const VARIABLES: &str = "MXRT_SERVE_";
+/// The section of a file in which models are, each a section with its name.
+const MODELS: &str = "models";
+/// The variable that names the file.
+const FILE: &str = "config";
+
+/// What a setting belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// the server
+    Server,
+    /// models: one, or all of them
+    Models,
+    /// one model
+    OneModel,
+}
+
+/// A row of a table.
+pub struct Setting<C: 'static> {
+    /// its key in files
+    pub key: &'static str,
+    /// what stands for the value in help
+    pub metavar: &'static str,
+    /// what it decides
+    pub text: &'static str,
+    /// what it belongs to
+    pub scope: Scope,
+    /// takes a value over; an error says what was expected
+    pub(crate) read: fn(&mut C, Value<'_>) -> Result<(), String>,
+    /// the present value; none if it is not set
+    pub(crate) show: fn(&C) -> Option<Given>,
+}
+
+impl<C: Default> Setting<C> {
+    /// The value that holds if nothing is said, as people would write it.
+    pub fn default(&self) -> Option<String> {
+        (self.show)(&C::default()).filter(|given| !matches!(given, Given::Table(t) if t.is_empty())).map(|g| g.words())
+    }
+}
+
+/// Who says something.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// a file, and the line in it
+    File(PathBuf, usize),
+    /// an environment variable
+    Environment,
+    /// an option of the command
+    Option,
+    /// a program that uses this crate
+    Program,
+}
+
+impl Origin {
+    /// The setting as this origin names it.
+    fn name(&self, key: &str) -> String {
+        match self {
+            Origin::File(file, line) => format!("{}:{line}: {key}", file.display()),
+            Origin::Environment => format!("{VARIABLES}{}", key.to_ascii_uppercase()),
+            Origin::Option => format!("--{}", key.replace('_', "-")),
+            Origin::Program => key.to_owned(),
+        }
+    }
+
+    /// The folder of relative paths.
+    fn base(&self) -> Option<&Path> {
+        match self {
+            Origin::File(file, _) => file.parent().filter(|folder| !folder.as_os_str().is_empty()),
+            _ => None,
+        }
+    }
+}
+
+/// Something that was said of models.
+#[derive(Clone, Debug)]
+struct Said {
+    origin: Origin,
+    key: &'static str,
+    given: Given,
+}
+
+/// What was said of models, as it is wanted when one is loaded.
+#[derive(Clone, Debug, Default)]
+pub struct OfModels {
+    all: Vec<Said>,
+    one: Vec<(String, Vec<Said>)>,
+}
+
+impl OfModels {
+    /// The settings of a model.
+    pub fn settings(&self, name: &str) -> Result<ModelSettings, String> {
+        self.settings_with(name, &[])
+    }
+
+    /// The settings of a model of a repository: what files beside it say counts before what is
+    /// said of all models.
+    pub(crate) fn settings_with(&self, name: &str, files: &[PathBuf]) -> Result<ModelSettings, String> {
+        let mut settings = ModelSettings::default();
+        for said in &self.all {
+            apply(MODEL, &mut settings, said)?;
+        }
+        for file in files {
+            for entry in file::read(file)? {
+                let origin = Origin::File(file.clone(), entry.line);
+                let of_files = MODEL.iter().filter(|row| row.key != "path" && row.key != "version");
+                let row = of_files.clone().find(|row| row.key == entry.key);
+                let row = row.ok_or_else(|| unknown(&origin, &entry.key, of_files.map(|row| row.key)))?;
+                apply(MODEL, &mut settings, &Said { origin, key: row.key, given: entry.given() })?;
+            }
+        }
+        let own = self.one.iter().find(|(other, _)| other == name).map(|(_, said)| said.as_slice());
+        own.unwrap_or_default().iter().try_for_each(|said| apply(MODEL, &mut settings, said))?;
+        Ok(settings)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.one.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+fn apply<C>(table: &'static [Setting<C>], to: &mut C, said: &Said) -> Result<(), String> {
+    let Some(row) = table.iter().find(|row| row.key == said.key) else { return Ok(()) };
+    (row.read)(to, Value { given: &said.given, base: said.origin.base() })
+        .map_err(|expected| format!("{} is {}; expected {expected}", said.origin.name(said.key), said.given.words()))
+}
+
+/// Settings of a server and of its models, from all who say something.
+#[derive(Clone, Debug, Default)]
+pub struct Configuration {
+    /// the server
+    pub server: Config,
+    models: OfModels,
+    /// who said what of the server, for `print`
+    said: Vec<Said>,
+}
+
+impl Configuration {
+    /// Reads a file of TOML. Unknown keys are errors that name the nearest one.
+    pub fn file(&mut self, path: &Path) -> Result<(), String> {
+        self.entries(path, file::read(path)?)
+    }
+
+    /// Takes the text of such a file over; errors name it by `path`.
+    pub fn text(&mut self, path: &Path, text: &str) -> Result<(), String> {
+        let entries = file::parse(text).map_err(|(line, words)| format!("{}:{line}: {words}", path.display()))?;
+        self.entries(path, entries)
+    }
+
+    fn entries(&mut self, path: &Path, entries: Vec<Entry>) -> Result<(), String> {
+        let origin = |line| Origin::File(path.to_owned(), line);
+        for entry in entries {
+            let EntryValue::Section(models) = &entry.value else {
+                self.set(origin(entry.line), &entry.key, entry.given())?;
+                continue;
+            };
+            if entry.key != MODELS {
+                self.set(origin(entry.line), &entry.key, entry.given())?;
+                continue;
+            }
+            for model in models {
+                let EntryValue::Section(keys) = &model.value else {
+                    let name = origin(model.line).name(&model.key);
+                    return Err(format!("{name}: expected a section, [{MODELS}.{}]", model.key));
+                };
+                self.add_model(&model.key).map_err(|error| format!("{}:{}: {error}", path.display(), model.line))?;
+                for key in keys {
+                    self.set_model(origin(key.line), &model.key, &key.key, key.given())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes variables `MXRT_SERVE_...` over. Others are passed over.
+    pub fn environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<(), String> {
+        for (variable, text) in variables {
+            let Some(key) = variable.strip_prefix(VARIABLES) else { continue };
+            if key != FILE.to_ascii_uppercase() {
+                self.set(Origin::Environment, &key.to_ascii_lowercase(), Given::Text(text))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what this key stands for: of the server, or of all models.
+    pub fn set(&mut self, origin: Origin, key: &str, given: Given) -> Result<(), String> {
+        let given = structured(&origin, given);
+        let row = SERVER.iter().map(|row| row.key).find(|known| *known == key);
+        if let Some(key) = row {
+            let said = Said { origin, key, given };
+            apply(SERVER, &mut self.server, &said)?;
+            self.said.push(said);
+            return Ok(());
+        }
+        match MODEL.iter().find(|row| row.key == key) {
+            Some(row) if row.scope == Scope::Models => {
+                let said = Said { origin, key: row.key, given };
+                apply(MODEL, &mut ModelSettings::default(), &said)?;
+                self.models.all.push(said);
+                Ok(())
+            }
+            Some(row) => Err(format!("{} belongs to one model: say which one", origin.name(row.key))),
+            None => {
+                let of_models = MODEL.iter().filter(|row| row.scope == Scope::Models).map(|row| row.key);
+                Err(unknown(&origin, key, SERVER.iter().map(|row| row.key).chain(of_models)))
+            }
+        }
+    }
+
+    /// A model that is to be served.
+    pub fn add_model(&mut self, name: &str) -> Result<(), String> {
+        if self.models.names().any(|other| other == name) {
+            return Ok(());
+        }
+        check_name("name", name)?;
+        self.models.one.push((name.to_owned(), Vec::new()));
+        Ok(())
+    }
+
+    /// Sets what this key stands for, of a model that is there.
+    pub fn set_model(&mut self, origin: Origin, model: &str, key: &str, given: Given) -> Result<(), String> {
+        let given = structured(&origin, given);
+        let Some(row) = MODEL.iter().find(|row| row.key == key) else {
+            return Err(unknown(&origin, key, MODEL.iter().map(|row| row.key)));
+        };
+        let known: Vec<String> = self.models.names().map(str::to_owned).collect();
+        let Some((_, of_model)) = self.models.one.iter_mut().find(|(name, _)| name == model) else {
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(format!("{}: there is no model '{model}'; there are {known}", origin.name(key)));
+        };
+        let said = Said { origin, key: row.key, given };
+        apply(MODEL, &mut ModelSettings::default(), &said)?;
+        of_model.push(said);
+        Ok(())
+    }
+
+    /// Names of the models, in the order in which they were given.
+    pub fn models(&self) -> Vec<String> {
+        self.models.names().map(str::to_owned).collect()
+    }
+
+    /// The settings of a model.
+    pub fn settings(&self, model: &str) -> Result<ModelSettings, String> {
+        self.models.settings(model)
+    }
+
+    /// What was said of models.
+    pub(crate) fn of_models(&self) -> &OfModels {
+        &self.models
+    }
+
+    /// The models that are to be served beside those of a repository. What is said of a model
+    /// without a path is said of one of the repository's.
+    pub(crate) fn specs(&self) -> Result<Vec<ModelSpec>, String> {
+        let mut specs = Vec::new();
+        for name in self.models.names() {
+            let settings = self.models.settings(name)?;
+            check_name("version", &settings.version)?;
+            if settings.path.is_none() && self.server.repository.is_none() {
+                return Err(format!("the model '{name}' has no path"));
+            }
+            if settings.path.is_some() {
+                specs.push(ModelSpec { name: name.to_owned(), settings });
+            }
+        }
+        if specs.is_empty() && self.server.repository.is_none() {
+            return Err("there is no model to be served: name one, or a repository".to_owned());
+        }
+        Ok(specs)
+    }
+
+    /// All settings as a file that says the same, with who said it.
+    pub fn print(&self) -> Result<String, String> {
+        let mut to = String::new();
+        print(SERVER, &self.server, Scope::Server, &[&self.said], &mut to);
+        let mut of_all = ModelSettings::default();
+        for said in &self.models.all {
+            apply(MODEL, &mut of_all, said)?;
+        }
+        let _ = writeln!(to, "\n# of all models");
+        print(MODEL, &of_all, Scope::Models, &[&self.models.all], &mut to);
+        for (name, said) in &self.models.one {
+            let settings = self.models.settings(name)?;
+            let _ = writeln!(to, "\n[{MODELS}.{}]", value::name(name));
+            print(MODEL, &settings, Scope::OneModel, &[&self.models.all, said], &mut to);
+        }
+        Ok(to)
+    }
+}
+
+/// Lists and tables that are said in one text, as TOML has them.
+fn structured(origin: &Origin, given: Given) -> Given {
+    match (origin, &given) {
+        (Origin::Environment | Origin::Option, Given::Text(text)) if text.starts_with(['[', '{']) => {
+            let parsed = file::parse(&format!("value = {text}")).ok();
+            parsed.and_then(|entries| entries.first().map(Entry::given)).unwrap_or(given)
+        }
+        _ => given,
+    }
+}
+
+/// Writes rows: those of this scope, and those of a model that its section may say too.
+fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[Said]], to: &mut String) {
+    for row in table.iter().filter(|row| row.scope == scope || scope == Scope::OneModel) {
+        let by = said.iter().flat_map(|said| said.iter()).rfind(|said| said.key == row.key);
+        let by = match by.map(|said| &said.origin) {
+            None => "default".to_owned(),
+            Some(Origin::File(file, line)) => format!("{}:{line}", file.display()),
+            Some(Origin::Program) => "program".to_owned(),
+            Some(origin) => origin.name(row.key),
+        };
+        let _ = match (row.show)(of) {
+            Some(given) => writeln!(to, "{} = {}  # {by}", row.key, given.toml()),
+            None => writeln!(to, "# {} is not set", row.key),
+        };
+    }
+}
+
+/// Names and versions stand in paths of HTTP.
+pub(crate) fn check_name(what: &str, text: &str) -> Result<(), String> {
+    if text.is_empty() || text.starts_with('.') || text.chars().any(|c| c == '/' || c.is_control()) {
+        return Err(format!("'{text}' is no {what} of a model: it needs letters, no '/', and no '.' in front"));
+    }
+    Ok(())
+}
+
+fn unknown(origin: &Origin, key: &str, known: impl Iterator<Item = &'static str>) -> String {
+    let name = match origin {
+        Origin::File(file, line) => format!("{}:{line}: there is no key '{key}'", file.display()),
+        Origin::Program => format!("there is no setting '{key}'"),
+        origin => format!("there is no {}", origin.name(key)),
+    };
+    let nearest = nearest(key, known).map(|key| match origin {
+        Origin::File(..) | Origin::Program => format!("'{key}'"),
+        origin => origin.name(key),
+    });
+    nearest.map_or(name.clone(), |nearest| format!("{name}; did you mean {nearest}?"))
+}
+
+/// The known word that differs least from this one.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer ones are no slips of the pen.
+    const LONGEST: usize = 64;
+    if word.len() > LONGEST {
+        return None;
+    }
+    known.min_by_key(|other| distance(word, other))
+}
+
+/// How many letters have to be inserted, removed or replaced.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, of_a) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, of_b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(of_a != *of_b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests;

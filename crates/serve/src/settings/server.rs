@@ -1,0 +1,263 @@
+//! What a server may be told: one row each.
+
+use super::value::{Given, Value, shown_bytes, shown_count, shown_seconds};
+use super::{Scope, Setting};
+use crate::config::{Config, Control, GrpcPort};
+use crate::log::LogForm;
+use std::path::Path;
+
+fn shown_port(port: Option<u16>) -> Given {
+    port.map_or(Given::Text("off".to_owned()), |port| Given::Integer(i64::from(port)))
+}
+
+fn shown_path(path: Option<&Path>) -> Option<Given> {
+    path.map(|path| Given::Text(path.display().to_string()))
+}
+
+fn port(value: Value<'_>) -> Result<Option<u16>, String> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let number = value.whole(0, u64::from(u16::MAX)).map_err(|expected| format!("{expected}, or off"))?;
+    Ok(u16::try_from(number).ok())
+}
+
+const CONTROLS: &[(&str, Control)] = &[("off", Control::Off), ("explicit", Control::Explicit), ("poll", Control::Poll)];
+const LOGS: &[(&str, LogForm)] = &[("text", LogForm::Text), ("json", LogForm::Json)];
+const EVICTIONS: &[(&str, bool)] = &[("off", false), ("lru", true)];
+
+/// Every setting of a server.
+pub static SERVER: &[Setting<Config>] = &[
+    Setting {
+        key: "host",
+        metavar: "HOST",
+        text: "name or address to listen at",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.host = value.text()?),
+        show: |of| Some(Given::Text(of.host.clone())),
+    },
+    Setting {
+        key: "port",
+        metavar: "PORT",
+        text: "port of HTTP; 0: a free one; off: none",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.port = port(value)?),
+        show: |of| Some(shown_port(of.port)),
+    },
+    Setting {
+        key: "grpc_port",
+        metavar: "PORT",
+        text: "port of gRPC; next: the one after that of HTTP; 0: a free one; off: none",
+        scope: Scope::Server,
+        read: |to, value| {
+            to.grpc_port = match value.given {
+                Given::Text(text) if text == "next" => GrpcPort::Next,
+                _ => port(value).map_err(|expected| format!("next, {expected}"))?.map_or(GrpcPort::Off, GrpcPort::At),
+            };
+            Ok(())
+        },
+        show: |of| {
+            Some(match of.grpc_port {
+                GrpcPort::Next => Given::Text("next".to_owned()),
+                GrpcPort::Off => shown_port(None),
+                GrpcPort::At(port) => shown_port(Some(port)),
+            })
+        },
+    },
+    Setting {
+        key: "unix",
+        metavar: "PATH",
+        text: "Unix socket of HTTP",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.unix = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| shown_path(of.unix.as_deref()),
+    },
+    Setting {
+        key: "grpc_unix",
+        metavar: "PATH",
+        text: "Unix socket of gRPC",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.grpc_unix = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| shown_path(of.grpc_unix.as_deref()),
+    },
+    Setting {
+        key: "inherited",
+        metavar: "on|off",
+        text: "listen at the sockets that systemd handed to the process, and at no others; those \
+               named grpc speak gRPC. The command switches it on where there are such",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.inherited = value.switch()?),
+        show: |of| Some(Given::Bool(of.inherited)),
+    },
+    Setting {
+        key: "tls_certificate",
+        metavar: "FILE",
+        text: "certificates in PEM, which switch TLS on; read again when they change",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.tls_certificate = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| shown_path(of.tls_certificate.as_deref()),
+    },
+    Setting {
+        key: "tls_key",
+        metavar: "FILE",
+        text: "private key of the certificate, in PEM",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.tls_key = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| shown_path(of.tls_key.as_deref()),
+    },
+    Setting {
+        key: "tokens",
+        metavar: "FILE",
+        text: "bearer tokens, one a line, of which a request must have one; not set: nobody is asked for one",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.tokens = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| shown_path(of.tokens.as_deref()),
+    },
+    Setting {
+        key: "max_body",
+        metavar: "BYTES",
+        text: "largest request body, such as 64 MiB",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.max_body = value.bytes()?),
+        show: |of| Some(shown_bytes(of.max_body)),
+    },
+    Setting {
+        key: "queue_requests",
+        metavar: "N",
+        text: "requests that may wait or compute, over all models; more are refused",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.queue_requests = value.count(1)?),
+        show: |of| Some(shown_count(of.queue_requests)),
+    },
+    Setting {
+        key: "queue_bytes",
+        metavar: "BYTES",
+        text: "bytes of request bodies that may be held, over all models",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.queue_bytes = value.bytes()?),
+        show: |of| Some(shown_bytes(of.queue_bytes)),
+    },
+    Setting {
+        key: "admission",
+        metavar: "on|off",
+        text: "refuse a request at once that would be late, by how long calls took lately and what waits",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.admission = value.switch()?),
+        show: |of| Some(Given::Bool(of.admission)),
+    },
+    Setting {
+        key: "ageing",
+        metavar: "SECONDS",
+        text: "time of waiting that a level of priority is worth",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.ageing = value.seconds()?),
+        show: |of| Some(shown_seconds(of.ageing)),
+    },
+    Setting {
+        key: "header_timeout",
+        metavar: "SECONDS",
+        text: "time for the head of a request",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.header_timeout = value.seconds()?),
+        show: |of| Some(shown_seconds(of.header_timeout)),
+    },
+    Setting {
+        key: "body_timeout",
+        metavar: "SECONDS",
+        text: "time for the body of a request, beside a second for each 256 KiB of it, and for a \
+               client to take some of an answer",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.body_timeout = value.seconds()?),
+        show: |of| Some(shown_seconds(of.body_timeout)),
+    },
+    Setting {
+        key: "idle_timeout",
+        metavar: "SECONDS",
+        text: "time that a connection may stay without a request",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.idle_timeout = value.seconds()?),
+        show: |of| Some(shown_seconds(of.idle_timeout)),
+    },
+    Setting {
+        key: "connections",
+        metavar: "N",
+        text: "connections that may be open; others wait to be accepted",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.connections = value.count(1)?),
+        show: |of| Some(shown_count(of.connections)),
+    },
+    Setting {
+        key: "io_threads",
+        metavar: "N",
+        text: "threads that read and write",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.io_threads = value.count(1)?),
+        show: |of| Some(shown_count(of.io_threads)),
+    },
+    Setting {
+        key: "repository",
+        metavar: "DIR",
+        text: "folder of models, NAME/VERSION/{files, mxrt.toml}, which come and go while the server runs",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.repository = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| shown_path(of.repository.as_deref()),
+    },
+    Setting {
+        key: "control",
+        metavar: "off|explicit|poll",
+        text: "when models are loaded after the start: at SIGHUP alone; by calls of clients too; or when \
+               the repository's folder changes",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.control = value.word(CONTROLS)?),
+        show: |of| CONTROLS.iter().find(|row| row.1 == of.control).map(|row| Given::Text(row.0.to_owned())),
+    },
+    Setting {
+        key: "poll",
+        metavar: "SECONDS",
+        text: "how often the repository's folder is looked at (control = \"poll\")",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.poll = value.seconds()?),
+        show: |of| Some(shown_seconds(of.poll)),
+    },
+    Setting {
+        key: "evict",
+        metavar: "off|lru",
+        text: "whether the model of the repository that was unused for longest goes where a new one does \
+               not fit into MXRT_MEMORY_LIMIT_MB",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.evict = value.word(EVICTIONS)?),
+        show: |of| EVICTIONS.iter().find(|row| row.1 == of.evict).map(|row| Given::Text(row.0.to_owned())),
+    },
+    Setting {
+        key: "max_unpacked",
+        metavar: "BYTES",
+        text: "bytes that an archive may unpack to",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.max_unpacked = value.bytes()?),
+        show: |of| Some(shown_bytes(of.max_unpacked)),
+    },
+    Setting {
+        key: "logs",
+        metavar: "text|json",
+        text: "form of the lines on the standard error",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.logs = value.word(LOGS)?),
+        show: |of| LOGS.iter().find(|row| row.1 == of.logs).map(|row| Given::Text(row.0.to_owned())),
+    },
+    Setting {
+        key: "log_requests",
+        metavar: "on|off",
+        text: "a line for each request, with its id, traceparent, outcome and time",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.log_requests = value.switch()?),
+        show: |of| Some(Given::Bool(of.log_requests)),
+    },
+    Setting {
+        key: "grace",
+        metavar: "SECONDS",
+        text: "time for requests that have begun when the server is told to end",
+        scope: Scope::Server,
+        read: |to, value| Ok(to.grace = value.seconds()?),
+        show: |of| Some(shown_seconds(of.grace)),
+    },
+];

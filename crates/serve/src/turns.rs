@@ -1,0 +1,397 @@
+//! Who computes next. The engine gets a few calls more than it has cores; all others wait here.
+//!
+//! Of the models that may compute, the one that has had least of its share goes first: the time of
+//! its calls, divided by its weight. Of its requests the one goes first that came first, where each
+//! level of priority counts as much as some time of waiting. So a request of low priority waits
+//! longer, but its turn comes.
+
+use std::cmp::Ordering as Order;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// New measurements of how long calls take count one part in so many.
+const MEMORY: u32 = 8;
+
+/// The turns of all models of a server.
+pub(crate) struct Turns {
+    /// calls that the engine gets at a time
+    slots: usize,
+    /// what a level of priority is worth
+    ageing: Duration,
+    began: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    next_share: u64,
+    shares: BTreeMap<u64, ShareState>,
+}
+
+struct ShareState {
+    weight: f64,
+    /// calls of this model at a time
+    limit: usize,
+    running: usize,
+    /// seconds of calls, divided by the weight
+    spent: f64,
+    /// how long calls take
+    usual: Duration,
+    waiting: BinaryHeap<Waiting>,
+    arrivals: u64,
+}
+
+/// A request that waits. The greatest one goes first.
+struct Waiting {
+    rank: i64,
+    arrived: u64,
+    turn: oneshot::Sender<Turn>,
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> Order {
+        (other.rank, other.arrived).cmp(&(self.rank, self.arrived))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.cmp(other) == Order::Equal
+    }
+}
+
+impl Eq for Waiting {}
+
+/// What a model has of the turns.
+pub(crate) struct Share {
+    turns: Arc<Turns>,
+    number: u64,
+}
+
+/// The right to call the model, given back when it is dropped.
+pub(crate) struct Turn {
+    /// none when it was given back
+    turns: Option<Arc<Turns>>,
+    number: u64,
+    began: Instant,
+}
+
+impl Turns {
+    pub(crate) fn new(slots: usize, ageing: Duration) -> Arc<Turns> {
+        Arc::new(Turns { slots: slots.max(1), ageing, began: Instant::now(), state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a model has: its weight, and how many calls it may have at a time.
+    pub(crate) fn share(self: &Arc<Turns>, weight: f64, limit: Option<usize>) -> Share {
+        let mut state = self.state();
+        let number = state.next_share;
+        state.next_share += 1;
+        let spent = state.least_spent();
+        let limit = limit.unwrap_or(usize::MAX).max(1);
+        let share = ShareState {
+            weight: weight.max(f64::MIN_POSITIVE),
+            limit,
+            running: 0,
+            spent,
+            usual: Duration::ZERO,
+            waiting: BinaryHeap::new(),
+            arrivals: 0,
+        };
+        state.shares.insert(number, share);
+        drop(state);
+        Share { turns: self.clone(), number }
+    }
+
+    /// The place of a request in the order of one model: less goes first. A higher priority goes
+    /// before those that came up to some time earlier.
+    pub(crate) fn rank(&self, priority: i32) -> i64 {
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        micros(self.began.elapsed()).saturating_sub(i64::from(priority).saturating_mul(micros(self.ageing)))
+    }
+
+    /// Calls that wait, of all models.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().shares.values().map(|share| share.waiting.len()).sum()
+    }
+
+    fn give(self: &Arc<Turns>, state: &mut State) {
+        while let Some(number) = state.next(self.slots) {
+            let Some(share) = state.shares.get_mut(&number) else { return };
+            let Some(waiting) = share.waiting.pop() else { return };
+            if waiting.turn.is_closed() {
+                continue;
+            }
+            let turn = Turn { turns: Some(self.clone()), number, began: Instant::now() };
+            match waiting.turn.send(turn) {
+                Ok(()) => {
+                    share.running += 1;
+                    state.running += 1;
+                }
+                // Who waited has gone. It must not be given back: nothing was counted.
+                Err(mut turn) => turn.turns = None,
+            }
+        }
+    }
+}
+
+impl State {
+    /// The least that a model has spent that computes or waits.
+    fn least_spent(&self) -> f64 {
+        let busy = self.shares.values().filter(|share| share.running > 0 || !share.waiting.is_empty());
+        let least = busy.map(|share| share.spent).min_by(f64::total_cmp);
+        least.unwrap_or_else(|| self.shares.values().map(|share| share.spent).fold(0.0, f64::max))
+    }
+
+    /// The model whose turn it is.
+    fn next(&self, slots: usize) -> Option<u64> {
+        if self.running >= slots {
+            return None;
+        }
+        let may = |share: &ShareState| share.running < share.limit && !share.waiting.is_empty();
+        let waiting = self.shares.iter().filter(|(_, share)| may(share));
+        waiting.min_by(|a, b| a.1.spent.total_cmp(&b.1.spent)).map(|(number, _)| *number)
+    }
+}
+
+impl Share {
+    /// Waits for a turn. If this is dropped first, the place is given up.
+    pub(crate) async fn turn(&self, priority: i32) -> Turn {
+        let waiting = {
+            let mut state = self.turns.state();
+            let least = state.least_spent();
+            let (running, others) = (state.running, state.next(usize::MAX).is_some());
+            let rank = self.turns.rank(priority);
+            let share = state.shares.get_mut(&self.number);
+            let Some(share) = share else { return self.untold() };
+            if share.running == 0 && share.waiting.is_empty() {
+                // Time without requests is not saved up.
+                share.spent = share.spent.max(least);
+            }
+            if running < self.turns.slots && !others && share.running < share.limit {
+                share.running += 1;
+                state.running += 1;
+                return Turn { turns: Some(self.turns.clone()), number: self.number, began: Instant::now() };
+            }
+            let (turn, waiting) = oneshot::channel();
+            share.waiting.push(Waiting { rank, arrived: share.arrivals, turn });
+            share.arrivals += 1;
+            waiting
+        };
+        waiting.await.unwrap_or_else(|_| self.untold())
+    }
+
+    /// How long calls took lately.
+    pub(crate) fn usual(&self) -> Duration {
+        self.turns.state().shares.get(&self.number).map_or(Duration::ZERO, |share| share.usual)
+    }
+
+    /// See [`Turns::rank`].
+    pub(crate) fn rank(&self, priority: i32) -> i64 {
+        self.turns.rank(priority)
+    }
+
+    /// A turn that is not counted.
+    fn untold(&self) -> Turn {
+        Turn { turns: None, number: self.number, began: Instant::now() }
+    }
+
+    /// How long a request that comes now would take by how long calls took lately; none where
+    /// nobody waits before it, so that estimates are measured again.
+    pub(crate) fn estimate(&self, priority: i32) -> Option<Duration> {
+        let rank = self.turns.rank(priority);
+        let state = self.turns.state();
+        let mut ahead = Duration::ZERO;
+        let mut waits = 0u32;
+        for (number, share) in &state.shares {
+            let before = match *number == self.number {
+                true => {
+                    share.waiting.iter().filter(|waiting| waiting.rank <= rank && !waiting.turn.is_closed()).count()
+                }
+                false => share.waiting.len(),
+            };
+            let before = u32::try_from(before).unwrap_or(u32::MAX);
+            waits = waits.saturating_add(before);
+            ahead = ahead.saturating_add(share.usual.saturating_mul(before));
+        }
+        let own = state.shares.get(&self.number)?;
+        let slots = u32::try_from(self.turns.slots.min(own.limit)).unwrap_or(u32::MAX);
+        (waits > 0).then(|| ahead / slots + own.usual)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut state = self.turns.state();
+        let Some(gone) = state.shares.remove(&self.number) else { return };
+        state.running -= gone.running;
+        self.turns.give(&mut state);
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(turns) = self.turns.take() else { return };
+        let mut state = turns.state();
+        let took = self.began.elapsed();
+        // Where the model has gone, its calls were taken off with it.
+        let Some(share) = state.shares.get_mut(&self.number) else { return };
+        share.running -= 1;
+        share.spent += took.as_secs_f64() / share.weight;
+        share.usual = match share.usual.is_zero() {
+            true => took,
+            false => share.usual - share.usual / MEMORY + took / MEMORY,
+        };
+        state.running -= 1;
+        turns.give(&mut state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    type Asked<'a> = Pin<Box<dyn Future<Output = Turn> + 'a>>;
+
+    fn poll(asked: &mut Asked<'_>) -> Option<Turn> {
+        match asked.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(turn) => Some(turn),
+            Poll::Pending => None,
+        }
+    }
+
+    fn ask(share: &Share, priority: i32) -> (Asked<'_>, Option<Turn>) {
+        let mut asked: Asked<'_> = Box::pin(share.turn(priority));
+        let turn = poll(&mut asked);
+        (asked, turn)
+    }
+
+    #[test]
+    fn so_many_compute_at_a_time_and_the_rest_in_their_order() {
+        let turns = Turns::new(2, Duration::from_secs(1000));
+        let share = turns.share(1.0, None);
+        let (first, second) = (ask(&share, 0).1, ask(&share, 0).1);
+        assert!(first.is_some() && second.is_some());
+        let mut asked: Vec<_> = [0, -1, 2, 0].into_iter().map(|priority| ask(&share, priority).0).collect();
+        assert_eq!(turns.waiting(), 4);
+        let mut order = Vec::new();
+        let mut held = vec![first, second];
+        while order.len() < 4 {
+            drop(held.remove(0));
+            for (number, asked) in
+                asked.iter_mut().enumerate().filter(|(number, _)| !order.contains(number)).collect::<Vec<_>>()
+            {
+                if let Some(turn) = poll(asked) {
+                    order.push(number);
+                    held.push(Some(turn));
+                }
+            }
+        }
+        assert_eq!(order, [2, 0, 3, 1]);
+    }
+
+    #[test]
+    fn a_level_of_priority_is_worth_a_time_of_waiting() {
+        let turns = Turns::new(1, Duration::from_millis(20));
+        let share = turns.share(1.0, None);
+        let running = ask(&share, 0).1;
+        let mut old = ask(&share, -1).0;
+        std::thread::sleep(Duration::from_millis(60));
+        let mut new = ask(&share, 1).0;
+        drop(running);
+        assert!(poll(&mut new).is_none());
+        assert!(poll(&mut old).is_some(), "it has waited for longer than two levels are worth");
+    }
+
+    #[test]
+    fn who_gives_up_leaves_no_turn_behind() {
+        let turns = Turns::new(1, Duration::ZERO);
+        let share = turns.share(1.0, None);
+        let running = ask(&share, 0).1;
+        let (given_up, _) = ask(&share, 0);
+        let (given_late, _) = ask(&share, 0);
+        let mut last = ask(&share, 0).0;
+        drop(given_up);
+        drop(running);
+        // It had its turn, and goes without looking at it.
+        drop(given_late);
+        assert!(poll(&mut last).is_some());
+        assert_eq!(turns.state().running, 0, "the turn was dropped at once");
+    }
+
+    #[test]
+    fn models_share_by_weight_and_keep_their_bounds() {
+        let turns = Turns::new(1, Duration::ZERO);
+        let (heavy, light) = (turns.share(3.0, None), turns.share(1.0, None));
+        let mut running = ask(&heavy, 0).1;
+        let mut asked: Vec<(usize, Asked<'_>)> = Vec::new();
+        for _ in 0..40 {
+            asked.push((0, ask(&heavy, 0).0));
+            asked.push((1, ask(&light, 0).0));
+        }
+        let mut had = [0; 2];
+        while had[0] + had[1] < 40 {
+            std::thread::sleep(Duration::from_millis(1));
+            drop(running.take());
+            let place = asked.iter_mut().position(|(of, asked)| {
+                running = poll(asked);
+                had[*of] += usize::from(running.is_some());
+                running.is_some()
+            });
+            drop(asked.remove(place.expect("somebody's turn")));
+        }
+        assert!((25..=35).contains(&had[0]), "{had:?}");
+        drop((running, asked));
+        let bounded = turns.share(1.0, Some(1));
+        let turns = Turns::new(8, Duration::ZERO);
+        drop(bounded);
+        let (bounded, free) = (turns.share(1.0, Some(1)), turns.share(1.0, None));
+        let held = ask(&bounded, 0).1;
+        let mut second = ask(&bounded, 0).0;
+        assert!(held.is_some() && poll(&mut second).is_none());
+        assert!(ask(&free, 0).1.is_some(), "others go on");
+        drop(held);
+        assert!(poll(&mut second).is_some());
+    }
+
+    #[test]
+    fn estimates_follow_what_waits() {
+        let turns = Turns::new(1, Duration::from_secs(1));
+        let share = turns.share(1.0, None);
+        assert_eq!(share.estimate(0), None);
+        let running = ask(&share, 0).1;
+        std::thread::sleep(Duration::from_millis(20));
+        drop(running);
+        let _running = ask(&share, 0).1;
+        assert_eq!(share.estimate(0), None, "nobody waits");
+        let _waiting: Vec<_> = (0..9).map(|_| ask(&share, 0).0).collect();
+        assert!(share.estimate(0).is_some_and(|time| time >= Duration::from_millis(200)));
+        assert_eq!(share.estimate(4), None, "it would go first");
+    }
+
+    #[test]
+    fn a_model_that_goes_takes_its_calls_off() {
+        let turns = Turns::new(1, Duration::ZERO);
+        let (old, new) = (turns.share(1.0, None), turns.share(1.0, None));
+        let running = ask(&old, 0).1;
+        drop(old);
+        assert!(ask(&new, 0).1.is_some());
+        drop(running);
+        assert_eq!(turns.state().running, 0);
+    }
+}

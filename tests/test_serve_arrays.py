@@ -1,0 +1,117 @@
+"""`mxrt serve`: arrays and images as they are in files, and the paths of MXNet Model Server."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+import pytest
+
+from serving import called, connect, exchange, golden, meta, model, same
+from support import DIGITS
+
+
+def npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def npz(save=np.savez, **arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+def post(server, path: str, body: bytes) -> tuple[int, str, bytes]:
+    with contextlib.closing(connect(server)) as connection:
+        response, data = exchange(connection, path, body)
+        return response.status, response.headers["Content-Type"], data
+
+
+def test_one_array_comes_and_goes_as_npy(mx, server) -> None:
+    for batch in (1, 3):
+        for path in ("/models/digits_cnn/infer", "/models/digits_cnn/versions/1/infer"):
+            status, kind, data = post(server, path, npy(golden("digits_cnn", batch)[0]))
+            assert (status, kind) == (200, "application/x-npy"), data
+            assert same([np.load(io.BytesIO(data))], called(mx, "digits_cnn", batch))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_several_arrays_have_names(mx, server, save) -> None:
+    names = [tensor["name"] for tensor in meta("wide_deep")["inputs"]]
+    arrays = dict(zip(names, golden("wide_deep", 3), strict=True))
+    status, kind, data = post(server, "/models/wide_deep/infer", npz(save, **arrays))
+    assert (status, kind) == (200, "application/x-npy"), data
+    assert same([np.load(io.BytesIO(data))], called(mx, "wide_deep", 3))
+    status, kind, data = post(server, "/models/ssd_digits/infer", npy(golden("ssd_digits", 1)[0]))
+    assert (status, kind) == (200, "application/x-npz"), data
+    with np.load(io.BytesIO(data)) as found:
+        outputs = [found[tensor["name"]] for tensor in meta("ssd_digits")["outputs"]]
+    assert same(outputs, called(mx, "ssd_digits", 1))
+
+
+def test_what_is_no_array_is_refused(server, good) -> None:
+    digit = golden("digits_cnn", 1)[0]
+    for body, words in {
+        b"": "expected a .npy",
+        npy(digit)[:-1]: "type and shape make 256",
+        npy(digit.astype(">f4")): "not supported",
+        npy(np.asfortranarray(golden("digits_cnn", 3)[0])): "Fortran",
+        npy(np.array(["a"], object)): "not supported",
+        npy(digit.astype("float64")): "got FP64, wanted FP32",
+        npy(digit[0]): "got the shape",
+        npz(other=digit): "no input 'other'",
+        npz(data=digit, more=digit): "no input 'more'",
+        b"PK\x03\x04": "no .npz",
+        npz(np.savez_compressed, data=np.zeros((1 << 20,), "float32")): "more than",
+        b"\xff\xd8\xff": "takes no images",
+    }.items():
+        status, _, data = post(server, "/models/digits_cnn/infer", body)
+        assert (status, words in json.loads(data)["error"]) == (400, True), (words, data)
+    assert post(server, "/models/none/infer", npy(digit))[0] == 404
+    status, _, data = post(server, "/models/wide_deep/infer", npy(digit))
+    assert (status, b"several inputs" in data) == (400, True), data
+    good()
+
+
+def test_images_become_inputs_as_the_settings_say(mx, tmp_path) -> None:
+    labels = tmp_path / "synset.txt"
+    labels.write_text("\n".join(f"n{digit} digit {digit}" for digit in range(10)))
+    preprocess = {"size": [8, 8], "resize": 8, "grey": True, "scale": 1 / 255, "mean": [0.5], "std": [0.25]}
+    served = model(mx, "digits_cnn")
+    served.settings.update(preprocess=preprocess, labels=labels)
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 8, 1), dtype="uint8")
+    image = mx._mxrt.encode_image((8, 8, 1), pixels.tobytes(), "png", 3)
+    array = (pixels.transpose(2, 0, 1)[None].astype("float32") / 255 - 0.5) / 0.25
+    with mx.serve.Server({"digits": served}, port=0) as server:
+        status, _, data = post(server, "/models/digits/infer", image)
+        assert status == 200, data
+        found = np.load(io.BytesIO(data))
+        wanted = np.load(io.BytesIO(post(server, "/models/digits/infer", npy(array.astype("float32")))[2]))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        status, kind, data = post(server, "/predictions/digits", image)
+        assert (status, kind) == (200, "application/json"), data
+        classes = json.loads(data)
+        order = np.argsort(-found[0])[:5]
+        assert [row["class"] for row in classes] == [f"n{digit} digit {digit}" for digit in order]
+        np.testing.assert_allclose([row["probability"] for row in classes], found[0][order], rtol=1e-6)
+        status, _, data = post(server, "/models/digits/infer", image[:40])
+        assert (status, b"the image" in data) == (400, True), data
+    with pytest.raises(mx.base.MXNetError, match="preprocess: input 'data': got the shape"):
+        served.settings["preprocess"] = {**preprocess, "size": [9, 8]}
+        mx.serve.Server({"digits": served}, port=0).start()
+    for wrong, words in (({"size": [8]}, "rows and columns for its size"), ({"sise": 1}, "not 'sise'"), (7, "a table")):
+        with pytest.raises(mx.base.MXNetError, match=words):
+            mx.serve.Server(mx.serve.Model(DIGITS, preprocess=wrong))
+
+
+def test_predictions_without_names_are_numbers(mx, server) -> None:
+    status, _, data = post(server, "/predictions/digits_cnn", npy(golden("digits_cnn", 3)[0]))
+    assert status == 200, data
+    output = json.loads(data)[meta("digits_cnn")["outputs"][0]["name"]]
+    assert (output["datatype"], output["shape"]) == ("FP32", [3, 10])
+    wanted = called(mx, "digits_cnn", 3)
+    assert same([np.array(output["data"], "float32").reshape(3, 10)], wanted)

@@ -1,0 +1,144 @@
+"""`mxrt serve`: bounds of each model, who comes next, refusal at the door, lines and metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from serving import Gate, connect, digit, exchange, gauge, post, wait_until
+from support import DIGITS, ROOT
+from test_serve_ends import command, gate_body
+
+
+@pytest.fixture
+def gate(mx, tmp_path) -> Iterator[Gate]:
+    made = Gate(mx, tmp_path)
+    yield made
+    made.pass_through(1000)
+
+
+def waiting(server, count: int) -> None:
+    wait_until(lambda: gauge(server, "mxrt_waiting_calls") == count)
+
+
+def test_a_full_queue_of_a_model_refuses_its_requests_alone(mx, gate) -> None:
+    gate.model.settings["model_queue_requests"] = 1
+    models = {"gate": gate.model, "digits_cnn": mx.serve.Model(DIGITS, model_queue_bytes=100)}
+    with mx.serve.Server(models, port=0) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, gate_body(1), None, "gate")
+        wait_until(lambda: gauge(server, "mxrt_queue_requests") == 1)
+        status, text = post(server, gate_body(2), model="gate")
+        assert (status, "the queue of 'gate' is full (1 requests)" in text) == (429, True), text
+        with contextlib.closing(connect(server)) as connection:
+            assert exchange(connection, "/v2/health/ready")[0].status == 200
+        status, text = post(server, digit())
+        assert (status, "the queue of 'digits_cnn' is full (100 bytes)" in text) == (429, True), text
+        gate.pass_through(1)
+        assert first.result()[0] == 200
+        assert gauge(server, "mxrt_queue_bytes") == 0
+    assert gate.entered == [1.0]
+
+
+def test_calls_of_a_model_are_bounded_and_others_go_on(mx, gate) -> None:
+    gate.model.settings["calls"] = 1
+    with mx.serve.Server({"gate": gate.model, "digits_cnn": DIGITS}, port=0) as server, ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (1, 2, 3)]
+        waiting(server, 2)
+        assert post(server, digit())[0] == 200
+        assert len(gate.entered) == 1
+        gate.pass_through(3)
+        assert all(future.result()[0] == 200 for future in asked)
+
+
+def order_of(mx, gate, ageing: float, pause: float) -> list[float]:
+    """Who computes, of an old request of low priority and two of high priority that come later."""
+    gate.model.settings["calls"] = 1
+    with mx.serve.Server({"gate": gate.model}, port=0, ageing=ageing) as server, ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(post, server, gate_body(0), None, "gate")]
+        wait_until(lambda: gate.entered == [0.0])
+        asked.append(pool.submit(post, server, gate_body(9, priority=9), None, "gate"))
+        waiting(server, 1)
+        time.sleep(pause)
+        asked.append(pool.submit(post, server, gate_body(1, priority=1), None, "gate"))
+        waiting(server, 2)
+        asked.append(pool.submit(post, server, gate_body(2, priority=1), None, "gate"))
+        waiting(server, 3)
+        gate.pass_through(4)
+        assert all(future.result()[0] == 200 for future in asked)
+    return gate.entered
+
+
+def test_the_highest_priority_goes_first(mx, gate) -> None:
+    assert order_of(mx, gate, 1000, 0) == [0.0, 1.0, 2.0, 9.0]
+
+
+def test_low_priority_has_its_turn_after_a_while(mx, gate) -> None:
+    assert order_of(mx, gate, 0.01, 0.3) == [0.0, 9.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("admission", [True, False])
+def test_what_would_be_late_is_refused_at_once(mx, gate, admission: bool) -> None:
+    gate.model.settings["calls"] = 1
+    with mx.serve.Server({"gate": gate.model}, port=0, admission=admission) as server, ThreadPoolExecutor(4) as pool:
+        first = pool.submit(post, server, gate_body(1), None, "gate")
+        wait_until(lambda: gate.entered == [1.0])
+        time.sleep(0.5)
+        gate.pass_through(1)
+        assert first.result()[0] == 200
+        asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (2, 3, 4)]
+        waiting(server, 2)
+        began = time.monotonic()
+        status, text = post(server, gate_body(5, timeout=600_000), model="gate")
+        took = time.monotonic() - began
+        assert status == 504
+        assert ("by what waits" in text, took < 0.5) == (admission, admission), (text, took)
+        assert gauge(server, 'mxrt_requests_total{model="gate",version="1",outcome="late"}') == 1
+        gate.pass_through(3)
+        assert all(future.result()[0] == 200 for future in asked)
+        # Where nobody waits, an estimate refuses nothing.
+        gate.pass_through(1)
+        assert post(server, gate_body(6, timeout=10_000_000), model="gate")[0] == 200
+    assert 5.0 not in gate.entered
+
+
+def test_lines_are_objects_where_that_is_wanted(tmp_path: Path) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    options = ("--logs", "json", "--log-requests", "on", "--port", "0")
+    with command(f"digits_cnn={DIGITS}", *options) as (child, server, _):
+        body = json.dumps({**json.loads(digit()), "id": "seven"})
+        assert post(server, body, {"traceparent": trace})[0] == 200
+        assert post(server, "{", {"traceparent": trace})[0] == 400
+        child.terminate()
+        child.wait(60)
+        lines = [json.loads(line) for line in child.stderr.read().splitlines()]
+    assert [line["outcome"] for line in lines] == ["success", "invalid"]
+    for line in lines:
+        assert line["message"] == "request" and line["traceparent"] == trace and line["model"] == "digits_cnn"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) and line["seconds"] > 0
+    assert (lines[0]["request"], "request" in lines[1]) == ("seven", False)
+
+
+def test_metrics_have_the_form_that_is_asked_for(server) -> None:
+    with contextlib.closing(connect(server)) as connection:
+        headers = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}
+        response, data = exchange(connection, "/metrics", headers=headers)
+        text = data.decode()
+        assert response.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+        assert text.endswith("# EOF\n") and "# TYPE mxrt_requests counter\n" in text
+        response, data = exchange(connection, "/metrics")
+        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = data.decode()
+    names = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    dashboard = json.loads((ROOT / "deploy/grafana/mxrt.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    used = {re.sub(r"_(bucket|sum|count)$", "", name) for expr in asked for name in re.findall(r"\bmxrt_\w+", expr)}
+    assert used and used <= names
+    page = (ROOT / "docs/serving.md").read_text()
+    assert all(f"`{name}`" in page for name in names), "every metric is in docs/serving.md"

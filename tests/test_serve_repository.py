@@ -1,0 +1,305 @@
+"""`mxrt serve`: models come and go under load, and what is wrong with a new one changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import signal
+import tarfile
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from serving import answer, called, connect, exchange, golden, meta, request, same, wait_until
+from serving_grpc import ask as ask_grpc
+from serving_grpc import channel, refused
+from support import DIGITS, in_threads, run_python
+from test_serve_ends import command
+
+SHAPE = "shapes = { data = [-1, 1, 8, 8] }\n"
+
+
+def place(folder: Path, settings: str = "", scale: float | None = None, mx: Any = None) -> Path:
+    """Files of digits_cnn. All parameters are times `scale`, so that versions can be told apart."""
+    folder.mkdir(parents=True)
+    shutil.copy(DIGITS / "digits_cnn-symbol.json", folder)
+    if scale is None:
+        shutil.copy(DIGITS / "digits_cnn-0000.params", folder)
+    else:
+        params = mx.nd.load(str(DIGITS / "digits_cnn-0000.params"))
+        mx.nd.save(str(folder / "digits_cnn-0000.params"), {key: value * scale for key, value in params.items()})
+    (folder / "mxrt.toml").write_text(SHAPE + settings)
+    return folder
+
+
+def states(server: Any) -> dict[tuple[str, str], tuple[str, str]]:
+    with contextlib.closing(connect(server)) as connection:
+        entries = json.loads(exchange(connection, "/v2/repository/index", b"{}")[1])
+    return {(entry["name"], entry["version"]): (entry["state"], entry["reason"]) for entry in entries}
+
+
+def repository(server: Any, call: str, body: bytes = b"") -> tuple[int, str]:
+    with contextlib.closing(connect(server)) as connection:
+        response, data = exchange(connection, f"/v2/repository/models/{call}", body, method="POST")
+        return response.status, data.decode()
+
+
+def ask(server: Any, model: str = "digits", version: str = "") -> tuple[str, list[np.ndarray]]:
+    body, headers = request(["data"], golden("digits_cnn", 1), parameters={"binary_data_output": True})
+    path = f"/v2/models/{model}{version and '/versions/' + version}/infer"
+    with contextlib.closing(connect(server)) as connection:
+        head, found = answer(*exchange(connection, path, body, headers))
+    return head["model_version"], found
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    return tmp_path / "repository"
+
+
+def test_versions_are_those_that_are_chosen(mx, root) -> None:
+    wanted = called(mx, "digits_cnn", 1)
+    place(root / "latest/2")
+    place(root / "latest/10")
+    for version in ("1", "2"):
+        place(root / f"all/{version}")
+    (root / "all/mxrt.toml").write_text('versions = "all"\n')
+    place(root / "flat")
+    (root / ".hidden").mkdir()
+    with mx.serve.Server(repository=root, port=0) as server:
+        assert {key: state for key, (state, _) in states(server).items()} == {
+            ("latest", "2"): "UNAVAILABLE",
+            ("latest", "10"): "READY",
+            ("all", "1"): "READY",
+            ("all", "2"): "READY",
+            ("flat", "1"): "READY",
+        }
+        for model, version, found in (("latest", "", "10"), ("all", "", "2"), ("all", "1", "1"), ("flat", "1", "1")):
+            said, made = ask(server, model, version)
+            assert (said, same(made, wanted)) == (found, True), model
+        with contextlib.closing(connect(server)) as connection:
+            assert json.loads(exchange(connection, "/v2/models/all")[1])["versions"] == ["1", "2"]
+            response, data = exchange(connection, "/v2/models/latest/versions/2")
+            assert (response.status, "not among the versions" in data.decode()) == (503, True), data
+            about = json.loads(exchange(connection, "/v2")[1])["extensions"]
+            assert "model_repository" not in about
+        assert repository(server, "flat/load")[0] == 400
+
+
+def test_a_new_version_takes_over_under_load_in_one_step(mx, root) -> None:
+    place(root / "digits/1")
+    first = called(mx, "digits_cnn", 1)
+    with mx.serve.Server(repository=root, port=0, control="explicit") as server:
+        assert ask(server)[0] == "1"
+        place(root / "digits/2", scale=0.5, mx=mx)
+        seen: dict[str, list[np.ndarray]] = {}
+        done = threading.Event()
+
+        def caller(number: int) -> None:
+            body, headers = request(["data"], golden("digits_cnn", 1), parameters={"binary_data_output": True})
+            turn, before = 0, "1"
+            with contextlib.closing(connect(server)) as connection:
+                while turn < 20 or not done.is_set():
+                    turn += 1
+                    if number == 0 and turn == 10:
+                        assert repository(server, "digits/load") == (200, "{}")
+                        done.set()
+                    head, found = answer(*exchange(connection, "/v2/models/digits/infer", body, headers))
+                    version = head["model_version"]
+                    assert version >= before, "nobody goes back"
+                    before = version
+                    assert same(found, seen.setdefault(version, found)), "no answer is of two versions"
+
+        in_threads(8, caller)
+        assert set(seen) == {"1", "2"}
+        assert same(seen["1"], first) and not same(seen["2"], first)
+        assert ask(server)[0] == "2"
+        assert states(server)[("digits", "1")][0] == "UNAVAILABLE"
+
+
+def test_a_version_that_does_not_load_leaves_the_old_one(mx, root) -> None:
+    wanted = called(mx, "digits_cnn", 1)
+    place(root / "digits/1")
+    with mx.serve.Server(repository=root, port=0, control="explicit") as server:
+        bad = root / "digits/2"
+
+        def fails(words: str) -> None:
+            status, text = repository(server, "digits/load")
+            assert (status, words in text) == (500, True), text
+            assert str(root) not in text
+            version, found = ask(server)
+            assert (version, same(found, wanted)) == ("1", True)
+            state, reason = states(server)[("digits", "2")]
+            assert (state, words in reason) == ("UNAVAILABLE", True), reason
+
+        place(bad)
+        params = (bad / "digits_cnn-0000.params").read_bytes()
+        (bad / "digits_cnn-0000.params").write_bytes(params[:-7])
+        fails("digits_cnn-0000.params")
+        (bad / "digits_cnn-0000.params").unlink()
+        fails("no value for the parameter")
+        (bad / "digits_cnn-0000.params").write_bytes(params)
+        (bad / "mxrt.toml").write_text(SHAPE + "bach = 1")
+        fails("did you mean 'batch'")
+        (bad / "mxrt.toml").write_text("shapes = { data = [-1, 2, 8, 8] }")
+        fails("weight has shape (16, 1, 3, 3)")
+        (bad / "mxrt.toml").write_text(SHAPE + "params = '../../../elsewhere.params'")
+        (root.parent / "elsewhere.params").write_bytes(params)
+        fails("leads out of the repository")
+        (bad / "mxrt.toml").write_text(SHAPE)
+        (bad / "digits_cnn-0000.params").unlink()
+        (bad / "digits_cnn-0000.params").symlink_to(root.parent / "elsewhere.params")
+        status, text = repository(server, "digits/load")
+        assert (status, "leads out of the repository" in text) == (500, True), text
+        assert ask(server)[0] == "1"
+        (bad / "digits_cnn-0000.params").unlink()
+        (bad / "digits_cnn-0000.params").write_bytes(params)
+        assert repository(server, "digits/load")[0] == 200
+        assert ask(server)[0] == "2"
+        assert states(server)[("digits", "2")] == ("READY", "")
+
+
+def test_a_golden_file_is_compared_before_the_model_serves(mx, root) -> None:
+    place(root / "digits/1", "golden = 'golden.npz'\nwarm = [[3, 1, 8, 8], { data = [2, 1, 8, 8] }]")
+    output = meta("digits_cnn")["outputs"][0]["name"]
+    (inputs,), (outputs,) = golden("digits_cnn", 3), called(mx, "digits_cnn", 3)
+    np.savez(root / "digits/1/golden.npz", **{"data": inputs, output: outputs})
+    with mx.serve.Server(repository=root, port=0, control="explicit") as server:
+        assert states(server)[("digits", "1")] == ("READY", "")
+        place(root / "digits/2", "golden = 'golden.npz'")
+        for changed, words in (
+            ({output: outputs + 0.1}, "where the file has"),
+            ({"other": outputs}, "none of the outputs"),
+        ):
+            np.savez_compressed(root / "digits/2/golden.npz", **{"data": inputs, **changed})
+            status, text = repository(server, "digits/load")
+            assert (status, words in text) == (500, True), text
+        (root / "digits/2/golden.npz").write_bytes(b"PK")
+        assert "golden file" in repository(server, "digits/load")[1]
+        assert ask(server)[0] == "1"
+
+
+def test_models_are_unloaded_and_come_back(mx, root) -> None:
+    place(root / "digits/1")
+    place(root / "other/1")
+    with mx.serve.Server(repository=root, port=0, control="explicit") as server, channel(server) as grpc:
+        with contextlib.closing(connect(server)) as connection:
+            assert "model_repository" in json.loads(exchange(connection, "/v2")[1])["extensions"]
+        assert repository(server, "digits/unload", b'{"parameters": {"unload_dependents": false}}') == (200, "{}")
+        assert states(server)[("digits", "1")] == ("UNAVAILABLE", "it was unloaded")
+        with contextlib.closing(connect(server)) as connection:
+            response, _ = exchange(connection, "/v2/models/digits/ready")
+            assert response.status == 503
+            assert exchange(connection, "/v2/health/ready")[0].status == 200
+        assert ask(server, "other")[0] == "1"
+        ask_grpc(grpc, "RepositoryModelLoad", model_name="digits")
+        assert ask(server)[0] == "1"
+        ask_grpc(grpc, "RepositoryModelUnload", model_name="digits")
+        assert states(server)[("digits", "1")][0] == "UNAVAILABLE"
+        with refused("NOT_FOUND", "there is no model 'none'"):
+            ask_grpc(grpc, "RepositoryModelLoad", model_name="none")
+        assert repository(server, "none/load")[0] == repository(server, "none/unload")[0] == 404
+        assert repository(server, "digits/load", b'{"parameters": {"config": "{}"}}')[0] == 400
+        assert repository(server, "digits/load", b"{")[0] == 400
+        server.load("digits")
+        assert ask(server)[0] == "1"
+
+
+def test_the_folder_is_followed(mx, root) -> None:
+    place(root / "digits/1")
+    with mx.serve.Server(repository=root, port=0, control="poll", poll=0.05) as server:
+        assert ask(server)[0] == "1"
+        place(root / "digits/2")
+        wait_until(lambda: ask(server)[0] == "2")
+        place(root / "new")
+        wait_until(lambda: ("new", "1") in states(server) and states(server)[("new", "1")][0] == "READY")
+        shutil.rmtree(root / "new")
+        wait_until(lambda: ("new", "1") not in states(server))
+        (root / "digits/2/digits_cnn-symbol.json").write_text("{")
+        wait_until(lambda: states(server)[("digits", "2")][1])
+        assert (ask(server)[0], states(server)[("digits", "2")][0]) == ("2", "READY")
+        shutil.rmtree(root / "digits/2")
+        wait_until(lambda: ask(server)[0] == "1")
+
+
+@pytest.mark.parametrize("ending", [".zip", ".mar", ".tar.gz"])
+def test_archives_are_models(mx, root, tmp_path, ending: str) -> None:
+    root.mkdir()
+    names = ("digits_cnn-symbol.json", "digits_cnn-0000.params")
+    signature = json.dumps({"inputs": [{"data_name": "data", "data_shape": [0, 1, 8, 8]}]}).encode()
+    files = {f"inside/{name}": (DIGITS / name).read_bytes() for name in names}
+    files |= {"inside/signature.json": signature, "MAR-INF/MANIFEST.json": b"{}"}
+    archive = root / f"digits{ending}"
+    if ending == ".tar.gz":
+        with tarfile.open(archive, "w:gz") as made:
+            for name, content in files.items():
+                about = tarfile.TarInfo(name)
+                about.size = len(content)
+                made.addfile(about, io.BytesIO(content))
+    else:
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+            for name, content in files.items():
+                made.writestr(name, content)
+    before = set(Path("/tmp").glob("mxrt-serve-*"))
+    wanted = called(mx, "digits_cnn", 1)
+    for server in (mx.serve.Server(repository=root, port=0), mx.serve.Server(archive, port=0)):
+        with server:
+            assert same(ask(server)[1], wanted)
+            assert server.models[0]["inputs"][0]["shape"] == [-1, 1, 8, 8]
+    assert set(Path("/tmp").glob("mxrt-serve-*")) <= before
+    with pytest.raises(mx.base.MXNetError, match="more than 1000 bytes"):
+        mx.serve.Server(archive, port=0, max_unpacked=1000).start()
+
+
+def test_a_signal_loads_again(mx, root) -> None:
+    place(root / "digits/1")
+    with command("--repository", str(root), "--port", "0") as (child, server, _):
+        assert ask(server)[0] == "1"
+        place(root / "digits/2")
+        child.send_signal(signal.SIGHUP)
+        wait_until(lambda: ask(server)[0] == "2")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+        assert "model 'digits': version 2 loaded" in child.stderr.read()
+
+
+def test_the_server_is_ready_when_what_it_needs_serves(mx, root) -> None:
+    place(root / "digits/1")
+    place(root / "broken/1", "required = false\n")
+    (root / "broken/1/digits_cnn-0000.params").write_bytes(b"")
+    with mx.serve.Server(repository=root, port=0) as server, contextlib.closing(connect(server)) as connection:
+        assert exchange(connection, "/v2/health/ready")[0].status == 200
+    (root / "broken/1/mxrt.toml").write_text(SHAPE)
+    with mx.serve.Server(repository=root, port=0) as server, contextlib.closing(connect(server)) as connection:
+        response, data = exchange(connection, "/v2/health/ready")
+        assert (response.status, "'broken'" in data.decode()) == (503, True), data
+        assert exchange(connection, "/v2/models/digits/ready")[0].status == 200
+
+
+def test_memory_is_bounded_and_the_least_used_model_makes_room(root) -> None:
+    for name in ("a", "b", "c"):
+        place(root / f"{name}/1")
+    code = """
+    import os, sys
+    import mxrt as mx
+
+    mx._mxrt.set_memory_limit(5 * os.path.getsize(sys.argv[3]))
+    with mx.serve.Server(repository=sys.argv[1], port=0, evict=sys.argv[2]) as server:
+        for entry in server.index:
+            print(entry["name"], entry["state"], entry["reason"])
+    """
+    params = DIGITS / "digits_cnn-0000.params"
+    results = {evict: run_python(code, root, evict, params) for evict in ("off", "lru")}
+    for result in results.values():
+        assert result.returncode == 0, result.stderr
+    plain, evicting = (result.stdout.splitlines() for result in results.values())
+    assert [line.split()[1] for line in plain] == ["READY", "READY", "UNAVAILABLE"], plain
+    assert "(MXRT_MEMORY_LIMIT_MB)" in plain[2]
+    assert [line.split()[1] for line in evicting] == ["UNAVAILABLE", "READY", "READY"], evicting
+    assert "unused for longest" in evicting[0]

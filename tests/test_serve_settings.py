@@ -1,0 +1,116 @@
+"""`mxrt serve`: settings from files, the environment and options."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+
+from support import DIGITS, mxrt
+
+
+def printed(*arguments: str, env: dict[str, str] | None = None) -> str:
+    result = mxrt("serve", *arguments, "--print-config", env={**os.environ, **(env or {})})
+    assert (result.returncode, result.stderr) == (0, ""), result
+    return result.stdout
+
+
+def test_file_environment_and_options_are_laid_over_each_other(tmp_path) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(
+        f"""
+port = 1
+max_body = "3 MiB"
+grace = 2.5
+batch = "auto"
+
+[models.digits]
+path = {json.dumps(str(DIGITS))}
+shapes = {{ data = [-1, 1, 8, 8] }}
+batch = 8
+"""
+    )
+    env = {"MXRT_SERVE_CONFIG": str(file), "MXRT_SERVE_PORT": "2", "MXRT_SERVE_QUEUE_BYTES": "1 GB"}
+    text = printed("--port", "3", f"more={DIGITS}", "--deadline", "more=7", env=env)
+    lines = text.splitlines()
+    for line in (
+        "port = 3  # --port",
+        f'max_body = "3 MiB"  # {file}:3',
+        f"grace = 2.5  # {file}:4",
+        "queue_bytes = 1000000000  # MXRT_SERVE_QUEUE_BYTES",
+        'host = "127.0.0.1"  # default',
+        "# tokens is not set",
+    ):
+        assert line in lines, text
+    digits, more = text.split("[models.digits]")[1].split("[models.more]")
+    assert f"batch = 8  # {file}:10" in digits and f"shapes = {{ data = [-1, 1, 8, 8] }}  # {file}:9" in digits
+    assert f'batch = "auto"  # {file}:5' in more and "deadline = 7  # --deadline" in more
+    again = tmp_path / "again.toml"
+    again.write_text(text)
+
+    def without_origins(text: str) -> list[str]:
+        return [line.split("  # ")[0] for line in text.splitlines()]
+
+    assert without_origins(printed("--config", str(again))) == without_origins(text)
+
+
+def test_a_file_of_settings_is_served(mx, good, tmp_path) -> None:
+    (tmp_path / "model").symlink_to(DIGITS)
+    (tmp_path / "serve.toml").write_text('port = 0\ngrpc_port = "off"\n[models.digits_cnn]\npath = "model"\n')
+    with mx.serve.Server(config=tmp_path / "serve.toml") as server:
+        good(server)
+        with pytest.raises(mx.MXNetError, match="does not speak gRPC"):
+            server.grpc  # noqa: B018
+
+
+def test_what_is_wrong_is_named_with_its_place(mx, tmp_path) -> None:
+    file = tmp_path / "serve.toml"
+    digits = str(DIGITS)
+    for text, words in {
+        "prot = 1": "serve.toml:1: there is no key 'prot'; did you mean 'port'?",
+        "port = 1\n\nport = 2": "serve.toml:3: ",
+        "port = [": "serve.toml:1: ",
+        "[models.a]\npath = 'x'\nbach = 1": "serve.toml:3: there is no key 'bach'; did you mean 'batch'?",
+        "queue_bytes = '3 ells'": "queue_bytes is 3 ells; expected a number of bytes",
+        "[models.a]\nbatch = 8": "the model 'a' has no path",
+    }.items():
+        file.write_text(text)
+        result = mxrt("serve", "--config", str(file), "--check")
+        assert (result.returncode, result.stdout) == (2, ""), result
+        assert words in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    result = mxrt("serve", digits, "--check", env={**os.environ, "MXRT_SERVE_HOTS": "x"})
+    assert (result.returncode, "did you mean MXRT_SERVE_HOST?" in result.stderr) == (2, True), result
+    for settings, words in (
+        ({"prot": 1}, "there is no setting 'prot'; did you mean 'port'"),
+        ({"port": -1}, "port is -1"),
+    ):
+        with pytest.raises(mx.base.MXNetValueError, match=words):
+            mx.serve.Server(DIGITS, **settings)
+    with pytest.raises(mx.base.MXNetValueError, match="did you mean 'shapes'"):
+        mx.serve.Server(mx.serve.Model(DIGITS, shape=[1]))
+
+
+def test_every_setting_is_an_option_and_a_variable_and_a_key(mx, tmp_path) -> None:
+    rows = mx._mxrt.serve_settings()
+    assert len({row[0] for row in rows}) == len(rows)
+    help_text = mxrt("serve", "--help").stdout
+    for key, _, text, default, scope in rows:
+        assert text
+        option = "--" + {"shapes": "shape", "dtypes": "dtype"}.get(key, key).replace("_", "-")
+        if key != "path":
+            assert f"  {option} " in help_text, key
+        if scope == "model" or default is None:
+            continue
+        (tmp_path / "serve.toml").write_text(f"{key} = {json.dumps(default)}")
+        variable = f"MXRT_SERVE_{key.upper()}"
+        ways = {
+            f"{tmp_path}/serve.toml:1": ("file", (tmp_path / "serve.toml",)),
+            variable: ("environment", ([(variable, default)],)),
+            f"--{key.replace('_', '-')}": ("set", (key, default, True)),
+        }
+        for said, (method, arguments) in ways.items():
+            config = mx._mxrt.ServeConfig()
+            getattr(config, method)(*arguments)
+            assert re.search(rf"^{key} = .*  # {re.escape(said)}$", config.print(), re.M), (key, said)
