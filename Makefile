@@ -211,6 +211,13 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
 	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
 
+.PHONY: test-ray
+test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes; the installation has 800 MB)
+	[ -x build/ray/bin/python ] || $(PY) -m venv build/ray
+	build/ray/bin/python -m pip install --quiet -r requirements/ray.txt
+	build/ray/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
+	build/ray/bin/python -m pytest -q -p no:warnings -p no:cacheprovider tests/clients/check_ray.py
+
 .PHONY: soak-serve
 soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
 	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)

@@ -9,6 +9,7 @@ computes on all of its cores.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import tempfile
@@ -56,15 +57,17 @@ def _placed(cores: int) -> dict[str, Any]:
     }
 
 
-def _in_store(model: Any, params: Any) -> tuple[str, Any]:
+def _in_store(model: str | os.PathLike[str], params: str | os.PathLike[str] | None) -> tuple[str, Any]:
     """The symbol file, and the parameters in Ray's object store, for all copies."""
     import numpy as np
 
-    from .bench.model import UsageError
-    from .serve import Model, _files
+    from .bench.model import UsageError, find
 
+    path = Path(model)
+    if path.is_dir() and len(symbols := sorted(path.glob("*-symbol.json"))) == 1:
+        path = symbols[0]
     try:
-        symbol, file = _files(model if isinstance(model, Model) else Model(model, params))
+        symbol, file = find(str(path), None if params is None else os.fspath(params))
     except UsageError as error:
         raise MXNetValueError(str(error)) from None
     content = np.fromfile(file, dtype="uint8") if file is not None else np.empty(0, "uint8")
@@ -101,6 +104,7 @@ class Replica:
                 file = f"{folder}/model-0000.params"
                 Path(file).write_bytes(bytes(params))
             self._block = gluon.SymbolBlock.imports(f"{folder}/model-symbol.json", self.inputs, file)
+        self._call: Callable[..., Any] = self._block
 
     def __call__(self, arrays: Mapping[str, Any], timeout: float | None = None) -> dict[str, Any]:
         """Outputs by name: numpy arrays.
@@ -122,7 +126,7 @@ class Replica:
             raise MXNetValueError(f"got the inputs {', '.join(arrays)}; wanted {', '.join(self.inputs)}")
         given = [np.ascontiguousarray(arrays[name]) for name in self.inputs]
         more = {} if timeout is None else {"deadline": timeout}
-        made = self._block(*[nd.array(array, dtype=array.dtype) for array in given], **more)
+        made = self._call(*[nd.array(array, dtype=array.dtype) for array in given], **more)
         results = made if isinstance(made, (list, tuple)) else [made]
         return {name: result.asnumpy() for name, result in zip(self.outputs, results, strict=True)}
 
@@ -243,7 +247,7 @@ def _is_plain(kind: Any) -> bool:
 
 def predict(
     dataset: Any,
-    model: Any,
+    model: str | os.PathLike[str],
     *,
     params: str | os.PathLike[str] | None = None,
     columns: Mapping[str, str] | None = None,
@@ -264,7 +268,8 @@ def predict(
     Parameters
     ----------
     dataset : a ``ray.data.Dataset`` with a column for each input, of arrays of one shape
-    model, params : as ``mxrt.serve.Model`` takes them
+    model, params : PREFIX, PREFIX-symbol.json or a folder with one of these; the parameter file, if
+        it is not the newest beside the symbol file
     columns : columns of inputs, by the names of inputs, where they differ
     preprocess : makes of a batch of rows (arrays by column) one that has the inputs' columns
     rows : rows that the model is called with
@@ -374,13 +379,30 @@ def _records_of(row: dict[str, str]) -> Iterator[dict[str, Any]]:
 # ---- Ray Serve ---------------------------------------------------------------------------------
 
 
+class _Served(Replica):
+    """What Ray Serve runs: a replica whose requests are computed side by side."""
+
+    def __init__(self, symbol: str, params: Any, batch: int) -> None:
+        from .serve import Batcher
+
+        super().__init__(symbol, params)
+        if batch:
+            self._call = Batcher(self._block, batch)
+
+    async def __call__(  # type: ignore[override]
+        self, arrays: Mapping[str, Any], timeout: float | None = None
+    ) -> dict[str, Any]:
+        return await asyncio.to_thread(super().__call__, arrays, timeout)
+
+
 def deployment(
-    model: Any,
+    model: str | os.PathLike[str],
     *,
     params: str | os.PathLike[str] | None = None,
     name: str = "mxrt",
     cores: int | None = None,
     copies: int | None = None,
+    batch: int = 0,
     **options: Any,
 ) -> Any:
     """An application of Ray Serve: ``ray.serve.run(mxrt.ray.deployment("models/faces"))``.
@@ -389,20 +411,23 @@ def deployment(
 
     Parameters
     ----------
-    model, params : as ``mxrt.serve.Model`` takes them
+    model, params : PREFIX, PREFIX-symbol.json or a folder with one of these; the parameter file, if
+        it is not the newest beside the symbol file
     name : of the deployment
     cores : cores of a copy of the model; None: those of the smallest node
     copies : copies of the model; None: one for each node
+    batch : rows of requests that are computed together at most, while others are computed; 0: each
+        request alone
     options : others of ``ray.serve.deployment``
     """
     serve = _ray(".serve")
     nodes = _nodes()
     cores = cores or min(nodes)
     symbol, stored = _in_store(model, params)
-    # Requests wait in the engine, which orders them, rather than at Ray's router.
+    # Requests wait in the engine, which orders them and joins batches, rather than at Ray's router.
     settings = {"max_ongoing_requests": 4 * cores, "num_replicas": copies or len(nodes), **options}
-    made = serve.deployment(Replica, name=name, ray_actor_options=_placed(cores), **settings)
-    return made.bind(symbol, stored)
+    made = serve.deployment(_Served, name=name, ray_actor_options=_placed(cores), **settings)
+    return made.bind(symbol, stored, batch)
 
 
 def call(handle: Any, arrays: Mapping[str, Any], timeout: float | None = None, tries: int = 3) -> dict[str, Any]:

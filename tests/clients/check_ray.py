@@ -148,4 +148,20 @@ def test_a_deployment_computes_on_its_cores_and_survives_its_replicas(cluster: C
         assert all(one.result() for one in running)
     with pytest.raises(Exception, match="got the inputs"):
         mxrt.ray.call(handle, {"date": given}, timeout=60)
+    serve.delete("digits")
+
+
+def test_a_deployment_joins_requests_to_batches(cluster: Cluster) -> None:
+    from ray import serve
+
+    handle = serve.run(mxrt.ray.deployment(DIGITS, cores=2, copies=1, batch=8), name="joined", route_prefix=None)
+    given = rows(64)
+    want = wanted(given)
+
+    def ask(at: int) -> np.ndarray:
+        [found] = mxrt.ray.call(handle, {"data": given[at : at + 1]}, timeout=60, tries=20).values()
+        return found[0]
+
+    with ThreadPoolExecutor(16) as pool:
+        np.testing.assert_allclose(np.stack(list(pool.map(ask, range(64)))), want, rtol=1e-5, atol=2e-5)
     serve.shutdown()
