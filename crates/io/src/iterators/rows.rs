@@ -1,0 +1,175 @@
+//! Rows of numbers in text files. Lines are read in order, by one worker at a time, and blocks of
+//! them become numbers side by side.
+
+use super::batch::SampleError;
+use super::lines::{Files, Lines, Place};
+use super::prefetch::{Prefetcher, Problem, Producer};
+use crate::DataError;
+use mxrt_engine::Engine;
+use std::sync::Arc;
+
+/// Bytes of text in a block, unless one line has more: a fraction of a millisecond of work.
+const TEXT: usize = 1 << 16;
+/// Bytes of rows in a block, unless one row has more.
+const ROWS: usize = 1 << 20;
+/// Workers at most: they are faster than batches are made.
+const WORKERS: usize = 4;
+
+/// Lines that were read together.
+struct Block {
+    text: Vec<u8>,
+    /// Where each line ends in the text.
+    ends: Vec<usize>,
+    places: Vec<Place>,
+    files: Arc<Files>,
+}
+
+/// Reads blocks.
+struct Blocks {
+    engine: &'static Engine,
+    lines: Lines,
+    /// Lines in a block.
+    most: usize,
+    /// What went wrong behind the last block.
+    failure: Option<DataError>,
+}
+
+impl Blocks {
+    fn read(&mut self) -> Result<Option<Block>, DataError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let files = self.lines.files().clone();
+        let mut block = Block { text: Vec::new(), ends: Vec::new(), places: Vec::new(), files };
+        while block.text.len() < TEXT && block.ends.len() < self.most {
+            match self.lines.next() {
+                Ok(true) => {
+                    let line = self.lines.text();
+                    let place = self.lines.place();
+                    let room = block.text.try_reserve(line.len()).is_ok();
+                    if !room || block.ends.try_reserve(1).is_err() || block.places.try_reserve(1).is_err() {
+                        return Err(no_memory(&block.files, place));
+                    }
+                    block.text.extend_from_slice(line);
+                    block.ends.push(block.text.len());
+                    block.places.push(place);
+                }
+                Ok(false) => break,
+                Err(error) if block.ends.is_empty() => return Err(error),
+                Err(error) => {
+                    self.failure = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok((!block.ends.is_empty()).then_some(block))
+    }
+}
+
+impl Producer for Blocks {
+    type Item = Block;
+    type Error = DataError;
+
+    fn next(&mut self) -> Result<Option<Block>, DataError> {
+        self.engine.compute(|| self.read())
+    }
+
+    fn reset(&mut self, _delivered: u64) -> Result<(), DataError> {
+        self.failure = None;
+        self.lines.rewind();
+        Ok(())
+    }
+
+    fn failure(problem: Problem) -> DataError {
+        DataError::Prefetch(problem)
+    }
+}
+
+fn no_memory(files: &Files, place: Place) -> DataError {
+    DataError::Memory(format!("{}: there is no memory for it", files.say(place)))
+}
+
+/// The rows of a block, and what each line had beside them.
+struct Parsed<T> {
+    rows: Vec<u8>,
+    found: Vec<Result<T, DataError>>,
+    places: Vec<Place>,
+    files: Arc<Files>,
+}
+
+fn parsed<T>(
+    block: Block,
+    row: usize,
+    parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String>,
+) -> Result<Parsed<T>, DataError> {
+    let Block { text, ends, places, files } = block;
+    let (mut rows, mut found) = (Vec::new(), Vec::new());
+    let bytes = row.checked_mul(ends.len()).filter(|bytes| rows.try_reserve_exact(*bytes).is_ok());
+    let Some(bytes) = bytes.filter(|_| found.try_reserve_exact(ends.len()).is_ok()) else {
+        return Err(no_memory(&files, places[0]));
+    };
+    rows.resize(bytes, 0);
+    let mut begin = 0;
+    for (number, (end, place)) in ends.into_iter().zip(&places).enumerate() {
+        let result = parse(&text[begin..end], &mut rows[number * row..][..row]);
+        found.push(result.map_err(|problem| DataError::Content { place: files.say(*place), problem }));
+        begin = end;
+    }
+    Ok(Parsed { rows, found, places, files })
+}
+
+/// Gives rows one after the other.
+pub(super) struct Rows<T> {
+    stage: Prefetcher<Blocks, Parsed<T>>,
+    block: Option<Parsed<T>>,
+    /// How many rows of the block were given.
+    given: usize,
+    row: usize,
+}
+
+impl<T: Clone + Send + 'static> Rows<T> {
+    /// Rows of `row` bytes. `parse` writes a line's numbers into one, and gives what else it has or
+    /// what is wrong with it.
+    pub(super) fn start(
+        engine: &'static Engine,
+        row: usize,
+        open: impl Fn() -> Result<Lines, DataError> + Send + Sync + 'static,
+        parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String> + Send + Sync + 'static,
+    ) -> Result<Rows<T>, DataError> {
+        let most = (ROWS / row.max(1)).max(1);
+        let make = move || Ok(Blocks { engine, lines: open()?, most, failure: None });
+        let work = move |block: Block| engine.compute(|| parsed(block, row, &parse));
+        let workers = engine.cores().min(WORKERS);
+        let stage = Prefetcher::with_workers(workers, 2 * workers, make, work)?;
+        Ok(Rows { stage, block: None, given: 0, row })
+    }
+
+    /// Writes the next row into `to`, and gives what else its line has; `None` at the end.
+    pub(super) fn next(&mut self, to: &mut [u8]) -> Result<Option<T>, SampleError> {
+        loop {
+            if let Some(block) = &self.block
+                && let Some(found) = block.found.get(self.given)
+            {
+                to.copy_from_slice(&block.rows[self.given * self.row..][..self.row]);
+                self.given += 1;
+                return found.clone().map(Some).map_err(SampleError::Sample);
+            }
+            let Some(block) = self.stage.next()? else { return Ok(None) };
+            (self.block, self.given) = (Some(block), 0);
+        }
+    }
+
+    /// Where the row given last is, for messages.
+    pub(super) fn place(&self) -> String {
+        match &self.block {
+            Some(block) => block.files.say(block.places[self.given.saturating_sub(1)]),
+            None => "before the first line".to_owned(),
+        }
+    }
+
+    /// Goes back to the first row.
+    pub(super) fn rewind(&mut self) -> Result<(), DataError> {
+        (self.block, self.given) = (None, 0);
+        self.stage.reset()
+    }
+}
