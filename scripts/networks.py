@@ -106,12 +106,14 @@ def inputs(name: str, extents: tuple[int, ...], which: int, dtype: str = "float3
             np.float32([24, 17]),
             np.float32([[1, 5, 9]] * 2),
         ]
-    return [random.standard_normal((1, *extents), dtype="float32").astype(dtype)]
+    # A tracker sees a picture of its target and one to search.
+    images = [(3, 127, 127), (3, 287, 287)] if "siamrpn" in name else [extents]
+    return [random.standard_normal((1, *image), dtype="float32").astype(dtype) for image in images]
 
 
 def candidates(name: str) -> list[tuple[int, ...]]:
     """Extents to try."""
-    if name.startswith("gluonnlp/"):
+    if name.startswith("gluonnlp/") or "siamrpn" in name:
         return [()]
     if "cifar" in name:
         return [(3, 32, 32)]
