@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from serving import called, connect, exchange, golden, meta, model, same
-from support import DIGITS
+from support import DIGITS, in_threads
 
 
 def npy(array: np.ndarray) -> bytes:
@@ -115,3 +115,55 @@ def test_predictions_without_names_are_numbers(mx, server) -> None:
     assert (output["datatype"], output["shape"]) == ("FP32", [3, 10])
     wanted = called(mx, "digits_cnn", 3)
     assert same([np.array(output["data"], "float32").reshape(3, 10)], wanted)
+
+
+HOOKS = """
+import numpy as np
+
+def preprocess(request):
+    if request.body == b"fail":
+        raise RuntimeError("a secret of the server")
+    if request.headers.get("x-rows") is None:
+        raise ValueError("say how many rows by x-rows")
+    rows = int(request.headers["x-rows"])
+    return {"data": np.frombuffer(request.body, "float32").reshape(rows, 1, 8, 8)}
+
+def postprocess(arrays):
+    (scores,) = arrays.values()
+    return {"digits": scores.argmax(axis=1).tolist()}
+"""
+
+
+def test_hooks_are_called_before_the_model_and_after_it(mx, tmp_path, capfd) -> None:
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    (tmp_path / "after.py").write_text("def postprocess(arrays): return b'%d' % len(arrays)")
+    both, after = model(mx, "digits_cnn"), model(mx, "digits_cnn")
+    both.settings["hooks"], after.settings["hooks"] = tmp_path / "hooks.py", tmp_path / "after.py"
+    wanted = called(mx, "digits_cnn", 3)[0].argmax(axis=1).tolist()
+    body = golden("digits_cnn", 3)[0].tobytes()
+    with mx.serve.Server({"both": both, "after": after}, port=0) as server:
+
+        def ask(body: bytes, path: str = "/models/both/infer", **headers: str) -> tuple[int, bytes]:
+            with contextlib.closing(connect(server)) as connection:
+                response, data = exchange(connection, path, body, headers)
+                return response.status, data
+
+        def call(_: int) -> None:
+            for path in ("/models/both/infer", "/predictions/both"):
+                status, data = ask(body, path, **{"X-Rows": "3"})
+                assert (status, json.loads(data)) == (200, {"digits": wanted}), data
+
+        in_threads(8, call)
+        assert ask(body) == (400, b'{"error":"say how many rows by x-rows"}')
+        status, data = ask(b"fail")
+        assert (status, b"secret" in data) == (500, False), data
+        assert ask(body[:-4], **{"X-Rows": "3"})[0] == 400
+        assert ask(npy(golden("digits_cnn", 1)[0]), "/models/after/infer") == (200, b"1")
+        with contextlib.closing(connect(server)) as connection:
+            text = exchange(connection, "/metrics")[1].decode()
+        assert 'mxrt_requests_total{model="both",version="1",outcome="hook"} 1' in text
+    assert "RuntimeError: a secret of the server" in capfd.readouterr().err
+    for content, words in (("x = 1", "neither a function 'preprocess'"), ("import nothing_like_it", "No module named")):
+        (tmp_path / "hooks.py").write_text(content)
+        with pytest.raises(mx.base.MXNetError, match=words):
+            mx.serve.Server({"both": both}, port=0).start()

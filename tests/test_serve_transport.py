@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import shutil
 import socket
 import ssl
@@ -394,6 +395,27 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
         with started(code, "serve", digits, "--host", "0.0.0.0", "--port", "0", *options) as (child, _):
             child.terminate()
             assert ("nothing checks who asks" in child.stderr.read()) == warned
+
+
+def test_accepting_pauses_while_there_are_no_descriptors(good) -> None:
+    code = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, {resource.getrlimit(resource.RLIMIT_NOFILE)[1]}))
+from mxrt.__main__ import main
+sys.exit(main())
+"""
+    with started(code, "serve", f"digits_cnn={DIGITS}", "--port", "0") as (_, line):
+        running: Any = type("Running", (), {"url": line.split(" at ")[1].split(";")[0]})
+        with contextlib.closing(connect(running)) as early:
+            assert exchange(early, "/v2/health/live")[0].status == 200
+            with contextlib.ExitStack() as many:
+                for _ in range(100):
+                    many.enter_context(raw(running))
+                time.sleep(0.3)
+                # What is there goes on.
+                body = digit().encode()
+                assert exchange(early, "/v2/models/digits_cnn/infer", body)[0].status == 200
+            good(running)
 
 
 def test_a_pipe_of_requests_over_a_unix_socket_is_answered_in_order(mx, tmp_path) -> None:

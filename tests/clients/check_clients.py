@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from tritonclient.utils import InferenceServerException
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import mxrt
 from serving import SERVED, called, golden, meta, model, same
+from support import MODELS
 
 PROTO = Path(__file__).parents[2] / "crates/serve/proto"
 
@@ -102,6 +104,29 @@ def test_metadata_statistics_and_index_are_read(server: Any) -> None:
     )
     with pytest.raises(InferenceServerException, match="ModelConfig"):
         client.get_model_config("digits_cnn")
+
+
+@pytest.mark.parametrize("kind", [tritonclient.http, tritonclient.grpc], ids=["http", "grpc"])
+def test_models_are_loaded_and_unloaded(kind: Any, tmp_path: Path) -> None:
+    version = tmp_path / "digits/1"
+    shutil.copytree(MODELS / "digits_cnn", version)
+    (version / "mxrt.toml").write_text("shapes = { data = [-1, 1, 8, 8] }\n")
+    with mxrt.serve.Server(repository=tmp_path, port=0, control="explicit") as server:
+        client = kind.InferenceServerClient(place(server, kind))
+        assert client.is_model_ready("digits")
+        client.unload_model("digits")
+        assert not client.is_model_ready("digits")
+        with pytest.raises(InferenceServerException, match="it was unloaded"):
+            client.infer("digits", inputs(kind, "digits_cnn", 1))
+        shutil.copytree(version, tmp_path / "digits/2")
+        client.load_model("digits")
+        answer = client.infer("digits", inputs(kind, "digits_cnn", 3))
+        assert same(arrays(answer, "digits_cnn"), called(mxrt, "digits_cnn", 3))
+        index = client.get_model_repository_index()
+        entries = index if isinstance(index, list) else [{"version": m.version, "state": m.state} for m in index.models]
+        assert {entry["version"]: entry["state"] for entry in entries} == {"1": "UNAVAILABLE", "2": "READY"}
+        with pytest.raises(InferenceServerException, match="there is no model 'none'"):
+            client.load_model("none")
 
 
 def test_health_and_reflection_of_grpcio(server: Any) -> None:

@@ -16,6 +16,8 @@ mod dlpack;
 mod errors;
 mod exit;
 mod files;
+#[cfg(feature = "serve")]
+mod hooks;
 mod images;
 mod iterators;
 mod ndarray;

@@ -1,6 +1,6 @@
 //! The server.
 
-use crate::{errors, runtime};
+use crate::{errors, hooks, runtime};
 use mxrt_engine::{FailureKind, ForkSafeMutex};
 use mxrt_serve::settings::{Given, MODEL, Origin, SERVER, Scope, Setting};
 use mxrt_serve::{Configuration, Place, Server, Speaks, StartError};
@@ -152,7 +152,8 @@ impl HttpServer {
     /// Loads the models, and listens.
     #[new]
     fn new(py: Python<'_>, config: &ServeConfig) -> PyResult<HttpServer> {
-        let configuration = config.change(|configuration| Ok(configuration.clone()))?;
+        let mut configuration = config.change(|configuration| Ok(configuration.clone()))?;
+        configuration.hooks = Some(hooks::loader());
         let runtime = runtime::runtime()?;
         let started = py.detach(|| Server::start(runtime.engine, runtime.plans, &configuration));
         started.map(HttpServer).map_err(|error| match error {

@@ -15,7 +15,7 @@
 //! | `repository` | models by name and version, which come and go |
 //! | `model` | one version of a model: loading, types, calls |
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
-//! | `preprocess` | images that become inputs |
+//! | `preprocess`, `hooks` | images that become inputs; functions of users |
 //! | `metrics`, `log` | counters and histograms; lines |
 //! | `grpc` | the same protocol over gRPC |
 //! | `server`, `listen`, `connection`, `body`, `answer` | accepting, limits of time and size, the end |
@@ -28,6 +28,7 @@ mod config;
 mod connection;
 mod endpoints;
 mod grpc;
+mod hooks;
 mod listen;
 mod log;
 mod metrics;
@@ -47,6 +48,7 @@ mod watched;
 
 pub use batch::{Joining, LocalBatcher};
 pub use config::{Config, Control, GrpcPort};
+pub use hooks::{HookArray, HookError, HookLoader, HookRequest, Hooks};
 pub use listen::{Place, Speaks};
 pub use log::LogForm;
 pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};

@@ -25,11 +25,13 @@ pub enum Outcome {
     Failed,
     /// a device failed
     Device,
+    /// a hook failed
+    Hook,
 }
 
 impl Outcome {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Outcome; 9] = [
+    pub const ALL: [Outcome; 10] = [
         Outcome::Success,
         Outcome::Invalid,
         Outcome::Rejected,
@@ -39,6 +41,7 @@ impl Outcome {
         Outcome::Memory,
         Outcome::Failed,
         Outcome::Device,
+        Outcome::Hook,
     ];
 
     /// As metrics name it.
@@ -53,6 +56,7 @@ impl Outcome {
             Outcome::Memory => "memory",
             Outcome::Failed => "failed",
             Outcome::Device => "device",
+            Outcome::Hook => "hook",
         }
     }
 }

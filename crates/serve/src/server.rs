@@ -157,7 +157,7 @@ impl Server {
         };
         let acceptors = (acceptor(&[b"h2", b"http/1.1"])?, acceptor(&[b"h2"])?);
         let given = configuration.specs().map_err(StartError::Settings)?;
-        let repository = Repository::new(engine, plans, &config, configuration.of_models().clone(), given);
+        let repository = Repository::new(engine, plans, configuration, given);
         repository.start().map_err(StartError::Models)?;
         let bound = listen::bind(&config)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()

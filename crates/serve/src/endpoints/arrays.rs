@@ -3,15 +3,18 @@
 
 use super::{Call, in_background};
 use crate::body::RequestBody;
+use crate::hooks::{HookArray, HookError, HookRequest};
+use crate::log::Log;
 use crate::model::{Model, TensorInfo};
 use crate::preprocess::is_image;
 use crate::protocol::{datatype_of, npy, numbers, short};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use crate::service::{Inference, Schedule, Service, array, memory};
-use hyper::Request;
 use hyper::body::Incoming;
-use mxrt_tensor::{DType, NDArray, ReadGuard, TensorType};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Request};
+use mxrt_tensor::{DType, NDArray, ReadGuard, Shape, TensorType};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,9 +57,11 @@ async fn whole(
     form: Form,
     inference: &mut Inference,
 ) -> Result<Answer, Refusal> {
-    let mut body = RequestBody::new(request.into_body(), &service.config, service.queue.receive())?;
+    let (head, body) = request.into_parts();
+    inference.traced(&head.headers);
+    let mut body = RequestBody::new(body, &service.config, service.queue.receive())?;
     let result = match inference.choose(&name, version.as_deref()) {
-        Ok(model) => from_body(service, &mut body, model, form, inference).await,
+        Ok(model) => from_body(service, &head.headers, &mut body, model, form, inference).await,
         Err(refusal) => Err(refusal),
     };
     if result.as_ref().is_err_and(|refusal| !refusal.close) {
@@ -67,6 +72,7 @@ async fn whole(
 
 async fn from_body(
     service: &Arc<Service>,
+    headers: &HeaderMap,
     body: &mut RequestBody,
     model: Arc<Model>,
     form: Form,
@@ -74,16 +80,46 @@ async fn from_body(
 ) -> Result<Answer, Refusal> {
     body.held.of_model(&model.queue)?;
     let bytes = body.take(None).await?;
-    let job = Decode { service: service.clone(), model: model.clone(), bytes };
-    let arrays = in_background(move || job.run()).await?;
+    let job = Decode { service: service.clone(), model: model.clone(), headers: for_hooks(&model, headers), bytes };
+    let arrays = run(service, &model, move || job.run()).await?;
     let results = inference.compute(arrays, Schedule::default()).await?;
-    in_background(move || encode(&model, &results, form)).await
+    let (of, log) = (model.clone(), service.repository.log());
+    run(service, &model, move || encode(&of, &results, form, log)).await
+}
+
+/// Runs in a thread that may wait; where hooks are called, so many at a time.
+async fn run<T: Send + 'static>(
+    service: &Service,
+    model: &Model,
+    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let _place = match &model.hooks {
+        Some(_) => Some(service.hooks.acquire().await.map_err(|_| Refusal::draining())?),
+        None => None,
+    };
+    in_background(job).await
+}
+
+/// Headers as hooks get them.
+fn for_hooks(model: &Model, headers: &HeaderMap) -> Vec<(String, String)> {
+    let header = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
+    if model.hooks.is_some() { headers.iter().filter_map(header).collect() } else { Vec::new() }
+}
+
+/// The client's part of what a hook says; the rest is written to the log.
+fn refusal(error: HookError, model: &Model, log: Log) -> Refusal {
+    let (refusal, words) = error.refusal();
+    if let Some(words) = words {
+        log.model(&model.name, &words);
+    }
+    refusal
 }
 
 /// A body, to be read for a model.
 struct Decode {
     service: Arc<Service>,
     model: Arc<Model>,
+    headers: Vec<(String, String)>,
     bytes: Vec<u8>,
 }
 
@@ -104,6 +140,9 @@ impl Decode {
 
     /// Name, type and elements of each input.
     fn parts(&self) -> Result<Vec<(String, TensorType, Vec<u8>)>, Refusal> {
+        if let Some(parts) = self.parts_of_hook()? {
+            return Ok(parts);
+        }
         if self.bytes.starts_with(b"PK") {
             let most = self.service.config.max_body;
             let arrays = npy::read_npz(&self.bytes, most).map_err(Refusal::invalid)?;
@@ -130,8 +169,51 @@ impl Decode {
     }
 }
 
-fn encode(model: &Model, results: &[NDArray], form: Form) -> Result<Answer, Refusal> {
+impl Decode {
+    /// The same by the model's hook; none where it has none.
+    fn parts_of_hook(&self) -> Result<Option<Vec<(String, TensorType, Vec<u8>)>>, Refusal> {
+        let Some(hooks) = &self.model.hooks else { return Ok(None) };
+        let log = self.service.repository.log();
+        let request = HookRequest { body: &self.bytes, headers: &self.headers };
+        let made = hooks.before(&request).map_err(|error| refusal(error, &self.model, log))?;
+        let Some(arrays) = made else { return Ok(None) };
+        let part = |array: HookArray| {
+            let tensor = TensorType::new(array.dtype, Shape::from(array.shape));
+            let name = match (&self.model.inputs[..], array.name.is_empty()) {
+                ([only], true) => only.name.clone(),
+                _ => array.name,
+            };
+            if tensor.checked_bytes() != Some(array.bytes.len()) {
+                let words = format!("'{name}' has {} bytes, which are not those of its shape", array.bytes.len());
+                return Err(refusal(HookError::Failed(words), &self.model, log));
+            }
+            Ok((name, tensor, array.bytes))
+        };
+        arrays.into_iter().map(part).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// The answer of the model's hook; none where it has none.
+fn answer_of_hook(model: &Model, results: &[NDArray], log: Log) -> Result<Option<Answer>, Refusal> {
+    let Some(hooks) = &model.hooks else { return Ok(None) };
+    let array = |(info, array): (&TensorInfo, &NDArray)| {
+        let bytes = array.to_bytes().map_err(|error| Refusal::failed(error.to_string()))?;
+        Ok(HookArray { name: info.name.clone(), dtype: array.dtype(), shape: array.shape().to_vec(), bytes })
+    };
+    let arrays = model.outputs.iter().zip(results).map(array).collect::<Result<Vec<_>, Refusal>>()?;
+    let made = hooks.after(&arrays).map_err(|error| refusal(error, model, log))?;
+    Ok(made.map(|(body, content_type)| Answer {
+        headers: vec![("content-type", content_type)],
+        ..Answer::text(body, "application/octet-stream")
+    }))
+}
+
+fn encode(model: &Model, results: &[NDArray], form: Form, log: Log) -> Result<Answer, Refusal> {
     let began = Instant::now();
+    if let Some(answer) = answer_of_hook(model, results, log)? {
+        model.metrics.encode.add(began.elapsed());
+        return Ok(answer);
+    }
     let guards = results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
     let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
     let answer = match (form, &guards[..]) {

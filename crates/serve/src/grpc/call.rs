@@ -151,7 +151,7 @@ fn code(refusal: &Refusal) -> u8 {
         (Outcome::Invalid, _) => 3,
         (Outcome::Cancelled, _) => 1,
         (Outcome::Unavailable | Outcome::Device, _) => 14,
-        (Outcome::Success | Outcome::Failed, _) => 13,
+        (Outcome::Success | Outcome::Failed | Outcome::Hook, _) => 13,
     }
 }
 

@@ -15,13 +15,10 @@ const LOOK: Duration = Duration::from_millis(250);
 fn status(shared: &Shared, name: &str) -> Result<ServingStatus, Refusal> {
     let service = &shared.service;
     let ready = match name {
-        "" | SERVICE => service.check_ready(),
-        model => {
-            service.metadata(model, None)?;
-            service.model_ready(model, None)
-        }
+        "" | SERVICE => service.check_ready().is_ok(),
+        model => service.is_model_ready(model, None)?,
     };
-    Ok(if ready.is_ok() { ServingStatus::Serving } else { ServingStatus::NotServing })
+    Ok(if ready { ServingStatus::Serving } else { ServingStatus::NotServing })
 }
 
 pub(super) fn check(call: &Call, of: HealthCheckRequest) -> Result<HealthCheckResponse, Refusal> {

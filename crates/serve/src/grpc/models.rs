@@ -26,9 +26,8 @@ pub(super) fn server_ready(call: &Call, _: wire::ServerReadyRequest) -> Result<w
 }
 
 pub(super) fn model_ready(call: &Call, of: wire::ModelReadyRequest) -> Result<wire::ModelReadyResponse, Refusal> {
-    let service = &call.shared.service;
-    service.metadata(&of.name, version(&of.version))?;
-    Ok(wire::ModelReadyResponse { ready: service.model_ready(&of.name, version(&of.version)).is_ok() })
+    let ready = call.shared.service.is_model_ready(&of.name, version(&of.version))?;
+    Ok(wire::ModelReadyResponse { ready })
 }
 
 #[allow(clippy::unnecessary_wraps)]

@@ -4,6 +4,7 @@ use super::settings::{BatchChoice, ModelSettings, ModelSpec};
 use super::types::Types;
 use super::{Argument, Model, TensorInfo, bad, listed};
 use crate::batch::{Batcher, Joining, USUAL_ROWS};
+use crate::hooks::{HookLoader, Hooks};
 use crate::metrics::ModelMetrics;
 use crate::protocol::npy;
 use crate::queue::Queue;
@@ -33,6 +34,14 @@ pub(crate) struct Loading<'a> {
     pub(crate) files: &'a ModelFiles,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) turns: &'a Arc<Turns>,
+    pub(crate) hooks: Option<&'a HookLoader>,
+}
+
+impl Loading<'_> {
+    fn load_hooks(&self, file: &Path) -> Result<Arc<dyn Hooks>, OpError> {
+        let none = || bad("hooks: this server runs without Python, which hooks need".to_owned());
+        self.hooks.ok_or_else(none)?(file).map_err(|words| bad(format!("hooks: {words}")))
+    }
 }
 
 impl ModelSettings {
@@ -156,6 +165,7 @@ impl Model {
                 settings.queue_bytes.unwrap_or(usize::MAX),
             ),
             classes: settings.labels.as_deref().map(names_of_classes).transpose()?.unwrap_or_default(),
+            hooks: settings.hooks.as_deref().map(|file| loading.load_hooks(file)).transpose()?,
             share: loading.turns.share(settings.weight, settings.calls),
             settings,
             engine,

@@ -9,6 +9,7 @@ pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
 use crate::batch::{Answer, Batcher, Calls};
+use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
 use crate::protocol::{datatype_of, short};
 use crate::queue::Queue;
@@ -74,6 +75,8 @@ pub struct Model {
     pub(crate) queue: Arc<Queue>,
     /// names of classes; none are known if it is empty
     pub(crate) classes: Vec<String>,
+    /// what is called before the model and after it
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
     share: Share,
     engine: &'static Engine,
     symbol: Symbol,

@@ -49,6 +49,8 @@ pub struct ModelSettings {
     pub weight: f64,
     /// how an image becomes the input; none: the model takes no images
     pub preprocess: Option<Preprocess>,
+    /// file of functions that are called before the model and after it
+    pub hooks: Option<PathBuf>,
     /// file of the names of classes, one a line
     pub labels: Option<PathBuf>,
     /// which versions of a repository's model serve
@@ -80,6 +82,7 @@ impl Default for ModelSettings {
             calls: None,
             weight: 1.0,
             preprocess: None,
+            hooks: None,
             labels: None,
             versions: VersionChoice::Latest,
             required: true,

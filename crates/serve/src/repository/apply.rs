@@ -83,7 +83,7 @@ impl Repository {
         let mut all = Vec::with_capacity(versions.len());
         for version in versions {
             let mut settings = self.of_models.settings_with(name, &version.settings)?;
-            for file in [&settings.params, &settings.golden, &settings.labels].into_iter().flatten() {
+            for file in [&settings.params, &settings.golden, &settings.labels, &settings.hooks].into_iter().flatten() {
                 let real = file.canonicalize().map_err(|error| format!("'{}': {error}", file.display()))?;
                 if !real.starts_with(&root) {
                     return Err(format!("'{}' leads out of the repository", file.display()));

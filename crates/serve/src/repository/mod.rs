@@ -24,11 +24,12 @@ pub(crate) use catalog::{Catalog, Version};
 pub(crate) use files::ModelFiles;
 pub use files::own_name;
 
-use crate::config::{Config, Control};
+use crate::config::Control;
+use crate::hooks::HookLoader;
 use crate::log::Log;
 use crate::model::ModelSpec;
 use crate::refusal::{Outcome, Refusal};
-use crate::settings::OfModels;
+use crate::settings::{Configuration, OfModels};
 use crate::turns::Turns;
 use apply::settle;
 use folder::{FoundModel, FoundVersion, Stamp};
@@ -78,6 +79,7 @@ pub(crate) struct Repository {
     given: Vec<ModelSpec>,
     log: Log,
     turns: Arc<Turns>,
+    hooks: Option<HookLoader>,
     catalog: Mutex<Arc<Catalog>>,
     changes: Mutex<Changes>,
 }
@@ -86,10 +88,10 @@ impl Repository {
     pub(crate) fn new(
         engine: &'static Engine,
         plans: BuildOptions,
-        config: &Config,
-        of_models: OfModels,
+        configuration: &Configuration,
         given: Vec<ModelSpec>,
     ) -> Repository {
+        let config = &configuration.server;
         Repository {
             engine,
             plans,
@@ -97,9 +99,10 @@ impl Repository {
             control: config.control,
             evicts: config.evict,
             most_unpacked: config.max_unpacked,
-            of_models,
+            of_models: configuration.of_models().clone(),
             given,
             log: Log { form: config.logs, requests: config.log_requests },
+            hooks: configuration.hooks.clone(),
             turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing),
             catalog: Mutex::default(),
             changes: Mutex::default(),

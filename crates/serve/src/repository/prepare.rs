@@ -39,6 +39,7 @@ impl Repository {
             files: &files,
             metrics: metrics.unwrap_or_default(),
             turns: &self.turns,
+            hooks: self.hooks.as_ref(),
         };
         let trouble = |error: OpError| Trouble { kind: error.kind, words: error.message.clone() };
         let model = Model::load(&loading).map_err(trouble)?;

@@ -24,11 +24,14 @@ use mxrt_engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
+use tokio::sync::Semaphore;
 
 /// The extensions of the protocol that work here, and no others.
 const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
 /// This one where models are loaded and unloaded by calls.
 const MODEL_REPOSITORY: &str = "model_repository";
+/// Hooks that run at a time.
+const HOOKS_PER_CORE: usize = 2;
 /// Name of the server in its metadata.
 pub(crate) const NAME: &str = "mxrt";
 /// Version of the server in its metadata.
@@ -47,6 +50,8 @@ pub(crate) struct Service {
     pub(crate) config: Config,
     pub(crate) repository: Repository,
     pub(crate) queue: Arc<Queue>,
+    /// places of those who call hooks
+    pub(crate) hooks: Semaphore,
     /// requests that name no model that there is
     pub(crate) nameless: ModelMetrics,
     draining: AtomicBool,
@@ -61,6 +66,7 @@ impl Service {
             queue: Queue::new("the queue", config.queue_requests, config.queue_bytes),
             config,
             repository,
+            hooks: Semaphore::new(HOOKS_PER_CORE * engine.cores()),
             nameless: ModelMetrics::default(),
             draining: AtomicBool::new(false),
             begun: AtomicUsize::new(0),
@@ -120,6 +126,14 @@ impl Service {
             return Err(Refusal::draining());
         }
         self.queue.check()
+    }
+
+    /// The same; an error where there is no such model or version.
+    pub(crate) fn is_model_ready(&self, name: &str, version: Option<&str>) -> Result<bool, Refusal> {
+        match self.model_ready(name, version) {
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(refusal),
+            ready => Ok(ready.is_ok()),
+        }
     }
 
     /// A version of a model, the highest if none is named, and the versions that there are.

@@ -20,6 +20,7 @@ pub use server::SERVER;
 pub use value::{Given, Value};
 
 use crate::config::Config;
+use crate::hooks::HookLoader;
 use crate::model::{ModelSettings, ModelSpec};
 use file::{Entry, EntryValue};
 use std::fmt::Write;
@@ -153,13 +154,21 @@ fn apply<C>(table: &'static [Setting<C>], to: &mut C, said: &Said) -> Result<(),
 }
 
 /// Settings of a server and of its models, from all who say something.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Configuration {
     /// the server
     pub server: Config,
+    /// makes the hooks of files; none: no model can have any
+    pub hooks: Option<HookLoader>,
     models: OfModels,
     /// who said what of the server, for `print`
     said: Vec<Said>,
+}
+
+impl std::fmt::Debug for Configuration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Configuration({:?}, {:?})", self.server, self.models)
+    }
 }
 
 impl Configuration {

@@ -285,6 +285,15 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         show: |of| of.preprocess.as_ref().map(shown_preprocess),
     },
     Setting {
+        key: "hooks",
+        metavar: "FILE",
+        text: "file of Python with preprocess(request) -> arrays, postprocess(arrays) -> response, or both, for the \
+               paths /models/M/infer and /predictions/M",
+        scope: Scope::OneModel,
+        read: |to, value| Ok(to.hooks = if value.is_none() { None } else { Some(value.path()?) }),
+        show: |of| of.hooks.as_ref().map(|path| Given::Text(path.display().to_string())),
+    },
+    Setting {
         key: "labels",
         metavar: "FILE",
         text: "names of classes, one a line, for answers of /predictions/M",
