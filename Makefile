@@ -222,6 +222,10 @@ test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes
 soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
 	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)
 
+.PHONY: soak-serve-reload
+soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## a model of mxrt serve that is replaced every second under 64 callers, for five minutes: no request fails, memory comes back
+	$(PY) tests/clients/soak_reload.py --seconds $(or $(SECONDS),300)
+
 # ---- measure -----------------------------------------------------------------------------------
 
 .PHONY: bench

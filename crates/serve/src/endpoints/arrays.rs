@@ -22,6 +22,9 @@ use std::time::Instant;
 /// Classes that an answer with names has.
 const CLASSES: usize = 5;
 
+/// Name, type and elements of an input.
+type Part = (String, TensorType, Vec<u8>);
+
 /// What an answer is.
 #[derive(Clone, Copy)]
 enum Form {
@@ -139,7 +142,7 @@ impl Decode {
     }
 
     /// Name, type and elements of each input.
-    fn parts(&self) -> Result<Vec<(String, TensorType, Vec<u8>)>, Refusal> {
+    fn parts(&self) -> Result<Vec<Part>, Refusal> {
         if let Some(parts) = self.parts_of_hook()? {
             return Ok(parts);
         }
@@ -171,7 +174,7 @@ impl Decode {
 
 impl Decode {
     /// The same by the model's hook; none where it has none.
-    fn parts_of_hook(&self) -> Result<Option<Vec<(String, TensorType, Vec<u8>)>>, Refusal> {
+    fn parts_of_hook(&self) -> Result<Option<Vec<Part>>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
         let log = self.service.repository.log();
         let request = HookRequest { body: &self.bytes, headers: &self.headers };

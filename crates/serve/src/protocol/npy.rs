@@ -89,7 +89,7 @@ pub fn write(tensor: TensorRef<'_>, to: &mut Vec<u8>) -> Result<(), String> {
     let shape = if extents.len() == 1 { shape.trim_end() } else { shape.trim_end_matches(", ") };
     let mut head = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': ({shape}), }}");
     // Elements begin at a multiple of 64 bytes.
-    while (MAGIC.len() + 4 + head.len() + 1) % 64 != 0 {
+    while !(MAGIC.len() + 4 + head.len() + 1).is_multiple_of(64) {
         head.push(' ');
     }
     head.push('\n');

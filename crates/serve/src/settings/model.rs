@@ -86,6 +86,7 @@ fn shown_preprocess(of: &Preprocess) -> Given {
     Given::Table(items.into_iter().map(|(key, given)| (key.to_owned(), given)).collect())
 }
 
+const PRECISIONS: &[(&str, &str)] = &[("default", "default"), ("exact", "exact"), ("bf16", "bf16")];
 const BITS: &[(&str, bool)] = &[("any", false), ("exact", true)];
 
 /// Every setting of a model.
@@ -95,7 +96,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "MODEL",
         text: "PREFIX, PREFIX-symbol.json, a folder with one model, or an archive (.zip, .mar, .tar.gz)",
         scope: Scope::OneModel,
-        read: |to, value| Ok(to.path = Some(value.path()?)),
+        read: |to, value| value.path().map(|read| to.path = Some(read)),
         show: |of| of.path.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
     Setting {
@@ -103,7 +104,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "FILE",
         text: "parameter file; not set: the PREFIX-NNNN.params of the highest number",
         scope: Scope::OneModel,
-        read: |to, value| Ok(to.params = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.params = read),
         show: |of| of.params.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
     Setting {
@@ -125,7 +126,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "[INPUT=]N,C,H,W",
         text: "shape of an input, where the files do not say it, such as data=-1,3,224,224; -1 is any extent",
         scope: Scope::OneModel,
-        read: |to, value| Ok(merge(&mut to.shapes, by_input(value, |value| value.shape())?)),
+        read: |to, value| by_input(value, |value| value.shape()).map(|read| merge(&mut to.shapes, read)),
         show: |of| {
             let shape = |extents: &Vec<i64>| Given::List(extents.iter().copied().map(Given::Integer).collect());
             Some(Given::Table(of.shapes.iter().map(|(name, extents)| (name.clone(), shape(extents))).collect()))
@@ -158,9 +159,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "default|exact|bf16",
         text: "how products are computed, as in hybridize",
         scope: Scope::Models,
-        read: |to, value| {
-            Ok(to.precision = value.word(&[("default", "default"), ("exact", "exact"), ("bf16", "bf16")])?)
-        },
+        read: |to, value| value.word(PRECISIONS).map(|read| to.precision = read),
         show: |of| Some(Given::Text(of.precision.to_owned())),
     },
     Setting {
@@ -194,7 +193,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "SECONDS",
         text: "how long a lone request waits for others, where requests are joined; 0: not at all",
         scope: Scope::Models,
-        read: |to, value| Ok(to.max_delay = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.max_delay = read),
         show: |of| Some(shown_seconds(of.max_delay)),
     },
     Setting {
@@ -229,7 +228,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "exact: requests are joined only where rows have the bits that they have alone, and those of one \
                row alone",
         scope: Scope::Models,
-        read: |to, value| Ok(to.exact_bits = value.word(BITS)?),
+        read: |to, value| value.word(BITS).map(|read| to.exact_bits = read),
         show: |of| BITS.iter().find(|row| row.1 == of.exact_bits).map(|row| Given::Text(row.0.to_owned())),
     },
     Setting {
@@ -237,7 +236,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "SECONDS",
         text: "time for a request that says no timeout; off: no bound",
         scope: Scope::Models,
-        read: |to, value| Ok(to.deadline = if value.is_none() { None } else { Some(value.seconds()?) }),
+        read: |to, value| value.optional(|value| value.seconds()).map(|read| to.deadline = read),
         show: |of| Some(of.deadline.map_or(Given::Text("off".to_owned()), shown_seconds)),
     },
     Setting {
@@ -245,7 +244,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "N",
         text: "requests of one model that may wait or compute; off: as many as the server takes",
         scope: Scope::Models,
-        read: |to, value| Ok(to.queue_requests = if value.is_none() { None } else { Some(value.count(1)?) }),
+        read: |to, value| value.optional(|value| value.count(1)).map(|read| to.queue_requests = read),
         show: |of| Some(of.queue_requests.map_or(Given::Text("off".to_owned()), shown_count)),
     },
     Setting {
@@ -253,7 +252,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "BYTES",
         text: "bytes of request bodies of one model that may be held; off: as many as the server takes",
         scope: Scope::Models,
-        read: |to, value| Ok(to.queue_bytes = if value.is_none() { None } else { Some(value.bytes()?) }),
+        read: |to, value| value.optional(|value| value.bytes()).map(|read| to.queue_bytes = read),
         show: |of| Some(of.queue_bytes.map_or(Given::Text("off".to_owned()), shown_bytes)),
     },
     Setting {
@@ -261,7 +260,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "N",
         text: "calls of one model that may compute at a time, each on one core where all are wanted; off: no bound",
         scope: Scope::Models,
-        read: |to, value| Ok(to.calls = if value.is_none() { None } else { Some(value.count(1)?) }),
+        read: |to, value| value.optional(|value| value.count(1)).map(|read| to.calls = read),
         show: |of| Some(of.calls.map_or(Given::Text("off".to_owned()), shown_count)),
     },
     Setting {
@@ -271,7 +270,8 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         scope: Scope::Models,
         read: |to, value| {
             let weight = value.number().filter(|weight| (0.001..=1000.0).contains(weight));
-            Ok(to.weight = weight.ok_or("a number from 0.001 to 1000")?)
+            to.weight = weight.ok_or("a number from 0.001 to 1000")?;
+            Ok(())
         },
         show: |of| Some(Given::Float(of.weight)),
     },
@@ -281,7 +281,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "how a JPEG or PNG becomes the input: { size = [224, 224], resize = 256, grey = false, scale = 1, \
                mean = [0, 0, 0], std = [1, 1, 1], layout = \"NCHW\" }",
         scope: Scope::OneModel,
-        read: |to, value| Ok(to.preprocess = if value.is_none() { None } else { Some(preprocess(value)?) }),
+        read: |to, value| value.optional(|value| preprocess(value)).map(|read| to.preprocess = read),
         show: |of| of.preprocess.as_ref().map(shown_preprocess),
     },
     Setting {
@@ -290,7 +290,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "file of Python with preprocess(request) -> arrays, postprocess(arrays) -> response, or both, for the \
                paths /models/M/infer and /predictions/M",
         scope: Scope::OneModel,
-        read: |to, value| Ok(to.hooks = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.hooks = read),
         show: |of| of.hooks.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
     Setting {
@@ -298,7 +298,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "FILE",
         text: "names of classes, one a line, for answers of /predictions/M",
         scope: Scope::OneModel,
-        read: |to, value| Ok(to.labels = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.labels = read),
         show: |of| of.labels.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
     Setting {
@@ -333,7 +333,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "on|off",
         text: "whether the server is ready only while the model serves",
         scope: Scope::Models,
-        read: |to, value| Ok(to.required = value.switch()?),
+        read: |to, value| value.switch().map(|read| to.required = read),
         show: |of| Some(Given::Bool(of.required)),
     },
     Setting {
@@ -341,7 +341,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "FILE",
         text: "a .npz with inputs and the outputs that they must give, by name, before the model serves",
         scope: Scope::OneModel,
-        read: |to, value| Ok(to.golden = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.golden = read),
         show: |of| of.golden.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
     Setting {

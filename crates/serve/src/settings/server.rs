@@ -33,7 +33,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "HOST",
         text: "name or address to listen at",
         scope: Scope::Server,
-        read: |to, value| Ok(to.host = value.text()?),
+        read: |to, value| value.text().map(|read| to.host = read),
         show: |of| Some(Given::Text(of.host.clone())),
     },
     Setting {
@@ -41,7 +41,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "PORT",
         text: "port of HTTP; 0: a free one; off: none",
         scope: Scope::Server,
-        read: |to, value| Ok(to.port = port(value)?),
+        read: |to, value| port(value).map(|read| to.port = read),
         show: |of| Some(shown_port(of.port)),
     },
     Setting {
@@ -69,7 +69,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "PATH",
         text: "Unix socket of HTTP",
         scope: Scope::Server,
-        read: |to, value| Ok(to.unix = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.unix = read),
         show: |of| shown_path(of.unix.as_deref()),
     },
     Setting {
@@ -77,7 +77,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "PATH",
         text: "Unix socket of gRPC",
         scope: Scope::Server,
-        read: |to, value| Ok(to.grpc_unix = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.grpc_unix = read),
         show: |of| shown_path(of.grpc_unix.as_deref()),
     },
     Setting {
@@ -86,7 +86,7 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "listen at the sockets that systemd handed to the process, and at no others; those \
                named grpc speak gRPC. The command switches it on where there are such",
         scope: Scope::Server,
-        read: |to, value| Ok(to.inherited = value.switch()?),
+        read: |to, value| value.switch().map(|read| to.inherited = read),
         show: |of| Some(Given::Bool(of.inherited)),
     },
     Setting {
@@ -94,7 +94,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "FILE",
         text: "certificates in PEM, which switch TLS on; read again when they change",
         scope: Scope::Server,
-        read: |to, value| Ok(to.tls_certificate = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.tls_certificate = read),
         show: |of| shown_path(of.tls_certificate.as_deref()),
     },
     Setting {
@@ -102,7 +102,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "FILE",
         text: "private key of the certificate, in PEM",
         scope: Scope::Server,
-        read: |to, value| Ok(to.tls_key = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.tls_key = read),
         show: |of| shown_path(of.tls_key.as_deref()),
     },
     Setting {
@@ -110,7 +110,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "FILE",
         text: "bearer tokens, one a line, of which a request must have one; not set: nobody is asked for one",
         scope: Scope::Server,
-        read: |to, value| Ok(to.tokens = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.tokens = read),
         show: |of| shown_path(of.tokens.as_deref()),
     },
     Setting {
@@ -118,7 +118,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "BYTES",
         text: "largest request body, such as 64 MiB",
         scope: Scope::Server,
-        read: |to, value| Ok(to.max_body = value.bytes()?),
+        read: |to, value| value.bytes().map(|read| to.max_body = read),
         show: |of| Some(shown_bytes(of.max_body)),
     },
     Setting {
@@ -126,7 +126,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "N",
         text: "requests that may wait or compute, over all models; more are refused",
         scope: Scope::Server,
-        read: |to, value| Ok(to.queue_requests = value.count(1)?),
+        read: |to, value| value.count(1).map(|read| to.queue_requests = read),
         show: |of| Some(shown_count(of.queue_requests)),
     },
     Setting {
@@ -134,7 +134,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "BYTES",
         text: "bytes of request bodies that may be held, over all models",
         scope: Scope::Server,
-        read: |to, value| Ok(to.queue_bytes = value.bytes()?),
+        read: |to, value| value.bytes().map(|read| to.queue_bytes = read),
         show: |of| Some(shown_bytes(of.queue_bytes)),
     },
     Setting {
@@ -142,7 +142,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "on|off",
         text: "refuse a request at once that would be late, by how long calls took lately and what waits",
         scope: Scope::Server,
-        read: |to, value| Ok(to.admission = value.switch()?),
+        read: |to, value| value.switch().map(|read| to.admission = read),
         show: |of| Some(Given::Bool(of.admission)),
     },
     Setting {
@@ -150,7 +150,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "SECONDS",
         text: "time of waiting that a level of priority is worth",
         scope: Scope::Server,
-        read: |to, value| Ok(to.ageing = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.ageing = read),
         show: |of| Some(shown_seconds(of.ageing)),
     },
     Setting {
@@ -158,7 +158,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "SECONDS",
         text: "time for the head of a request",
         scope: Scope::Server,
-        read: |to, value| Ok(to.header_timeout = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.header_timeout = read),
         show: |of| Some(shown_seconds(of.header_timeout)),
     },
     Setting {
@@ -167,7 +167,7 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "time for the body of a request, beside a second for each 256 KiB of it, and for a \
                client to take some of an answer",
         scope: Scope::Server,
-        read: |to, value| Ok(to.body_timeout = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.body_timeout = read),
         show: |of| Some(shown_seconds(of.body_timeout)),
     },
     Setting {
@@ -175,7 +175,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "SECONDS",
         text: "time that a connection may stay without a request",
         scope: Scope::Server,
-        read: |to, value| Ok(to.idle_timeout = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.idle_timeout = read),
         show: |of| Some(shown_seconds(of.idle_timeout)),
     },
     Setting {
@@ -183,7 +183,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "N",
         text: "connections that may be open; others wait to be accepted",
         scope: Scope::Server,
-        read: |to, value| Ok(to.connections = value.count(1)?),
+        read: |to, value| value.count(1).map(|read| to.connections = read),
         show: |of| Some(shown_count(of.connections)),
     },
     Setting {
@@ -191,7 +191,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "N",
         text: "threads that read and write",
         scope: Scope::Server,
-        read: |to, value| Ok(to.io_threads = value.count(1)?),
+        read: |to, value| value.count(1).map(|read| to.io_threads = read),
         show: |of| Some(shown_count(of.io_threads)),
     },
     Setting {
@@ -199,7 +199,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "DIR",
         text: "folder of models, NAME/VERSION/{files, mxrt.toml}, which come and go while the server runs",
         scope: Scope::Server,
-        read: |to, value| Ok(to.repository = if value.is_none() { None } else { Some(value.path()?) }),
+        read: |to, value| value.optional(|value| value.path()).map(|read| to.repository = read),
         show: |of| shown_path(of.repository.as_deref()),
     },
     Setting {
@@ -208,7 +208,7 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "when models are loaded after the start: at SIGHUP alone; by calls of clients too; or when \
                the repository's folder changes",
         scope: Scope::Server,
-        read: |to, value| Ok(to.control = value.word(CONTROLS)?),
+        read: |to, value| value.word(CONTROLS).map(|read| to.control = read),
         show: |of| CONTROLS.iter().find(|row| row.1 == of.control).map(|row| Given::Text(row.0.to_owned())),
     },
     Setting {
@@ -216,7 +216,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "SECONDS",
         text: "how often the repository's folder is looked at (control = \"poll\")",
         scope: Scope::Server,
-        read: |to, value| Ok(to.poll = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.poll = read),
         show: |of| Some(shown_seconds(of.poll)),
     },
     Setting {
@@ -225,7 +225,7 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "whether the model of the repository that was unused for longest goes where a new one does \
                not fit into MXRT_MEMORY_LIMIT_MB",
         scope: Scope::Server,
-        read: |to, value| Ok(to.evict = value.word(EVICTIONS)?),
+        read: |to, value| value.word(EVICTIONS).map(|read| to.evict = read),
         show: |of| EVICTIONS.iter().find(|row| row.1 == of.evict).map(|row| Given::Text(row.0.to_owned())),
     },
     Setting {
@@ -233,7 +233,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "BYTES",
         text: "bytes that an archive may unpack to",
         scope: Scope::Server,
-        read: |to, value| Ok(to.max_unpacked = value.bytes()?),
+        read: |to, value| value.bytes().map(|read| to.max_unpacked = read),
         show: |of| Some(shown_bytes(of.max_unpacked)),
     },
     Setting {
@@ -241,7 +241,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "text|json",
         text: "form of the lines on the standard error",
         scope: Scope::Server,
-        read: |to, value| Ok(to.logs = value.word(LOGS)?),
+        read: |to, value| value.word(LOGS).map(|read| to.logs = read),
         show: |of| LOGS.iter().find(|row| row.1 == of.logs).map(|row| Given::Text(row.0.to_owned())),
     },
     Setting {
@@ -249,7 +249,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "on|off",
         text: "a line for each request, with its id, traceparent, outcome and time",
         scope: Scope::Server,
-        read: |to, value| Ok(to.log_requests = value.switch()?),
+        read: |to, value| value.switch().map(|read| to.log_requests = read),
         show: |of| Some(Given::Bool(of.log_requests)),
     },
     Setting {
@@ -257,7 +257,7 @@ pub static SERVER: &[Setting<Config>] = &[
         metavar: "SECONDS",
         text: "time for requests that have begun when the server is told to end",
         scope: Scope::Server,
-        read: |to, value| Ok(to.grace = value.seconds()?),
+        read: |to, value| value.seconds().map(|read| to.grace = read),
         show: |of| Some(shown_seconds(of.grace)),
     },
 ];

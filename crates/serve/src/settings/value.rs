@@ -110,6 +110,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Reads it unless it says that there is none.
+    pub(super) fn optional<T>(self, read: impl FnOnce(Value<'a>) -> Result<T, String>) -> Result<Option<T>, String> {
+        if self.is_none() { Ok(None) } else { read(self).map(Some) }
+    }
+
     pub(super) fn text(self) -> Result<String, String> {
         match self.given {
             Given::Text(text) if !text.is_empty() => Ok(text.clone()),
