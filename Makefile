@@ -134,6 +134,10 @@ check-embedding: | check-tools ## both into an empty folder; the examples by pkg
 check-crate: | check-tools ## the crate mxrt as programs of others build it: no features, each alone, with the oldest Rust; the example with axum
 	scripts/check_crate.sh
 
+.PHONY: check-api
+check-api: | check-tools ## the public interface of the crate mxrt against crates/mxrt/api.txt; ARGS=write writes it (needs cargo-public-api and a nightly Rust)
+	scripts/api.sh $(or $(ARGS),check)
+
 .PHONY: check-mxnet-programs
 check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)
 	scripts/mxnet_programs.sh
@@ -274,6 +278,10 @@ soak: | check-tools ## random programs of 100,000 ops against an interpreter for
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## 100,000 random calls of operators against references in float64 (two minutes)
 	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
 
+.PHONY: random-mxnet
+random-mxnet: $(STAMPS)/installed ## 5,000 random calls of operators under MXNet 1.9.1 and mxrt; MXNET_PYTHON= (says how to get it; ten minutes)
+	@scripts/random_mxnet.sh $(call count,5000,600)
+
 .PHONY: conformance-kinds
 conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine and on a simulated device (three minutes)
 	$(PY) tests/conformance_kinds.py
@@ -325,6 +333,10 @@ asan: | check-tools ## the tests of the engine under AddressSanitizer, then 20 s
 asan-c: | check-tools ## the C and C++ programs of the tests with AddressSanitizer (a minute after the build)
 	scripts/sanitize_c.sh address
 
+.PHONY: tsan-c
+tsan-c: | check-tools ## the C and C++ programs of the tests, and the library, with ThreadSanitizer (minutes)
+	scripts/sanitize_c.sh thread
+
 .PHONY: asan-kernels
 asan-kernels: | check-tools ## the tests of the kernels under AddressSanitizer, on every instruction set there is (five minutes)
 	scripts/sanitize.sh address-kernels
@@ -349,6 +361,7 @@ sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source dist
 prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (five and a half hours)
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
+	$(MAKE) tsan-c
 	$(MAKE) check-embedding
 	$(MAKE) tarball
 	$(MAKE) check-mxnet-programs
