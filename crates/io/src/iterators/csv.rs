@@ -47,7 +47,7 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
             let (uri, shape) = (uri.to_owned(), shape.clone());
             let open = move || Lines::new(files(&uri)?, numbers, part);
             let parse = move |line: &[u8], to: &mut [u8]| row(line, dtype, &shape, to);
-            Rows::start(engine, numbers.saturating_mul(dtype.size()), open, parse)
+            Rows::new(engine, numbers.saturating_mul(dtype.size()), open, parse)
         };
         let samples = CsvSamples {
             data: rows(&data_csv, &data)?,

@@ -63,7 +63,7 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
         let rows = |uri: &str, numbers: usize| {
             let uri = uri.to_owned();
             let open = move || Lines::new(files(&uri)?, numbers, part);
-            Rows::start(engine, numbers.saturating_mul(size_of::<f32>()), open, row)
+            Rows::new(engine, numbers.saturating_mul(size_of::<f32>()), open, row)
         };
         let samples = LibSvmSamples {
             data: rows(&data_libsvm, numbers)?,

@@ -6,12 +6,15 @@ use super::lines::{Files, Lines, Place};
 use super::prefetch::{Prefetcher, Problem, Producer};
 use crate::DataError;
 use mxrt_engine::Engine;
+use mxrt_engine::memory::Block as Memory;
 use std::sync::Arc;
 
-/// Bytes of text in a block, unless one line has more: a fraction of a millisecond of work.
-const TEXT: usize = 1 << 16;
+/// Bytes of text in a block, unless one line has more: about a millisecond of work.
+const TEXT: usize = 1 << 19;
 /// Bytes of rows in a block, unless one row has more.
 const ROWS: usize = 1 << 20;
+/// Lines in a block.
+const LINES: usize = 1 << 14;
 /// Workers at most: they are faster than batches are made.
 const WORKERS: usize = 4;
 
@@ -91,36 +94,44 @@ fn no_memory(files: &Files, place: Place) -> DataError {
 
 /// The rows of a block, and what each line had beside them.
 struct Parsed<T> {
-    rows: Vec<u8>,
+    rows: Memory,
     found: Vec<Result<T, DataError>>,
     places: Vec<Place>,
     files: Arc<Files>,
 }
 
 fn parsed<T>(
+    engine: &'static Engine,
     block: Block,
     row: usize,
     parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String>,
 ) -> Result<Parsed<T>, DataError> {
     let Block { text, ends, places, files } = block;
-    let (mut rows, mut found) = (Vec::new(), Vec::new());
-    let bytes = row.checked_mul(ends.len()).filter(|bytes| rows.try_reserve_exact(*bytes).is_ok());
-    let Some(bytes) = bytes.filter(|_| found.try_reserve_exact(ends.len()).is_ok()) else {
+    let bytes = row.saturating_mul(ends.len());
+    let mut rows = engine
+        .memory()
+        .alloc(bytes)
+        .map_err(|refusal| DataError::Memory(format!("{}: no memory for the row: {refusal}", files.say(places[0]))))?;
+    let mut found = Vec::new();
+    if found.try_reserve_exact(ends.len()).is_err() {
         return Err(no_memory(&files, places[0]));
-    };
-    rows.resize(bytes, 0);
+    }
     let mut begin = 0;
     for (number, (end, place)) in ends.into_iter().zip(&places).enumerate() {
-        let result = parse(&text[begin..end], &mut rows[number * row..][..row]);
+        let result = parse(&text[begin..end], &mut rows.as_mut_slice()[number * row..][..row]);
         found.push(result.map_err(|problem| DataError::Content { place: files.say(*place), problem }));
         begin = end;
     }
     Ok(Parsed { rows, found, places, files })
 }
 
+type Stage<T> = Prefetcher<Blocks, Parsed<T>>;
+
 /// Gives rows one after the other.
 pub(super) struct Rows<T> {
-    stage: Prefetcher<Blocks, Parsed<T>>,
+    start: Box<dyn Fn() -> Result<Stage<T>, DataError> + Send>,
+    /// The workers, from the first row on.
+    stage: Option<Stage<T>>,
     block: Option<Parsed<T>>,
     /// How many rows of the block were given.
     given: usize,
@@ -130,18 +141,24 @@ pub(super) struct Rows<T> {
 impl<T: Clone + Send + 'static> Rows<T> {
     /// Rows of `row` bytes. `parse` writes a line's numbers into one, and gives what else it has or
     /// what is wrong with it.
-    pub(super) fn start(
+    pub(super) fn new(
         engine: &'static Engine,
         row: usize,
-        open: impl Fn() -> Result<Lines, DataError> + Send + Sync + 'static,
-        parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String> + Send + Sync + 'static,
+        open: impl Fn() -> Result<Lines, DataError> + Clone + Send + Sync + 'static,
+        parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String> + Clone + Send + Sync + 'static,
     ) -> Result<Rows<T>, DataError> {
-        let most = (ROWS / row.max(1)).max(1);
-        let make = move || Ok(Blocks { engine, lines: open()?, most, failure: None });
-        let work = move |block: Block| engine.compute(|| parsed(block, row, &parse));
-        let workers = engine.cores().min(WORKERS);
-        let stage = Prefetcher::with_workers(workers, 2 * workers, make, work)?;
-        Ok(Rows { stage, block: None, given: 0, row })
+        // Files that cannot be read are reported now.
+        open()?;
+        let most = (ROWS / row.max(1)).clamp(1, LINES);
+        // Of rows that are large few are in memory.
+        let workers = if row > ROWS { 1 } else { engine.cores().min(WORKERS) };
+        let start = move || {
+            let (open, parse) = (open.clone(), parse.clone());
+            let make = move || Ok(Blocks { engine, lines: open()?, most, failure: None });
+            let work = move |block: Block| engine.compute(|| parsed(engine, block, row, &parse));
+            Prefetcher::with_workers(workers, if row > ROWS { 1 } else { 2 * workers }, make, work)
+        };
+        Ok(Rows { start: Box::new(start), stage: None, block: None, given: 0, row })
     }
 
     /// Writes the next row into `to`, and gives what else its line has; `None` at the end.
@@ -150,11 +167,15 @@ impl<T: Clone + Send + 'static> Rows<T> {
             if let Some(block) = &self.block
                 && let Some(found) = block.found.get(self.given)
             {
-                to.copy_from_slice(&block.rows[self.given * self.row..][..self.row]);
+                to.copy_from_slice(&block.rows.as_slice()[self.given * self.row..][..self.row]);
                 self.given += 1;
                 return found.clone().map(Some).map_err(SampleError::Sample);
             }
-            let Some(block) = self.stage.next()? else { return Ok(None) };
+            let stage = match &mut self.stage {
+                Some(stage) => stage,
+                none => none.insert((self.start)()?),
+            };
+            let Some(block) = stage.next()? else { return Ok(None) };
             (self.block, self.given) = (Some(block), 0);
         }
     }
@@ -170,6 +191,6 @@ impl<T: Clone + Send + 'static> Rows<T> {
     /// Goes back to the first row.
     pub(super) fn rewind(&mut self) -> Result<(), DataError> {
         (self.block, self.given) = (None, 0);
-        self.stage.reset()
+        self.stage.as_ref().map_or(Ok(()), Prefetcher::reset)
     }
 }
