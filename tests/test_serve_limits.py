@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from serving import Gate, connect, digit, exchange, gauge, post, wait_until
+from serving import Gate, connect, digit, exchange, gauge, model, post, wait_until
 from support import DIGITS, ROOT
 from test_serve_ends import command, gate_body
 
@@ -106,6 +106,26 @@ def test_what_would_be_late_is_refused_at_once(mx, gate, admission: bool) -> Non
         gate.pass_through(1)
         assert post(server, gate_body(6, timeout=10_000_000), model="gate")[0] == 200
     assert 5.0 not in gate.entered
+
+
+def test_plans_are_at_a_port_of_their_own(mx) -> None:
+    models = {"digits_cnn": model(mx, "digits_cnn"), "ssd_digits": model(mx, "ssd_digits"), "plain": DIGITS}
+    with mx.serve.Server(models, port=0, admin_port=0) as server:
+        address = type("Address", (), {"url": server.admin})
+        with contextlib.closing(connect(address)) as connection:
+            for name in ("digits_cnn", "ssd_digits"):
+                for path, rows in (("plan", 1), ("versions/1/plan?rows=4", 4)):
+                    response, data = exchange(connection, f"/v2/models/{name}/{path}")
+                    assert (response.status, f"plan for float32({rows}, 1," in data.decode()) == (200, True), data
+            for path, status in (("none/plan", 404), ("digits_cnn/plan?rows=0", 400)):
+                assert exchange(connection, f"/v2/models/{path}")[0].status == status
+            response, data = exchange(connection, "/v2/models/plain/plan")
+            assert response.status in (200, 400), data
+            assert exchange(connection, "/v2/health/ready")[0].status == 200
+        with contextlib.closing(connect(server)) as connection:
+            assert exchange(connection, "/v2/models/digits_cnn/plan")[0].status == 404
+    with mx.serve.Server(DIGITS, port=0) as server, pytest.raises(mx.MXNetError, match="admin_port"):
+        server.admin  # noqa: B018
 
 
 def test_lines_are_objects_where_that_is_wanted(tmp_path: Path) -> None:

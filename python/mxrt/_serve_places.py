@@ -26,6 +26,12 @@ class Places:
         return None if found is None else f"{'https' if self._certificate else 'http'}://{_address(*found)}"
 
     @property
+    def admin(self) -> str | None:
+        """Where the paths of those who run the server are."""
+        found = self._first("admin", tcp=True)
+        return None if found is None else f"{'https' if self._certificate else 'http'}://{_address(*found)}"
+
+    @property
     def grpc(self) -> str | None:
         """Where gRPC is spoken, as its clients take it."""
         found = self._first("grpc", tcp=True)

@@ -135,6 +135,14 @@ class Server:
             raise MXNetError("the server does not speak gRPC: grpc_port says where it is to")
         return place
 
+    @property
+    def admin(self) -> str:
+        """Where the paths of those who run the server are, such as ``http://127.0.0.1:8002``."""
+        place = self._places().admin
+        if place is None:
+            raise MXNetError("the server has no such port: admin_port says which one it is to have")
+        return place
+
     def _places(self) -> _serve_places.Places:
         return _serve_places.Places(self._running().places(), self._config.certificate())
 
@@ -389,6 +397,8 @@ def main(args: argparse.Namespace) -> int:
             print(f"mxrt serve: {entry['name']} {entry['version']}: {entry['reason']}", file=sys.stderr)
     if places.grpc is not None:
         print(f"gRPC at {places.grpc}")
+    if places.admin is not None:
+        print(f"plans of models at {places.admin}")
     sys.stdout.flush()
     if args.check:
         server.stop()

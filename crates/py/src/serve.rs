@@ -192,7 +192,11 @@ impl HttpServer {
     /// Where it listens: what is spoken, and host and port, or a path.
     fn places(&self) -> Vec<(&'static str, String, Option<u16>)> {
         let places = self.0.places().iter().map(|(speaks, place)| {
-            let speaks = if *speaks == Speaks::Http { "http" } else { "grpc" };
+            let speaks = match speaks {
+                Speaks::Http => "http",
+                Speaks::Grpc => "grpc",
+                Speaks::Admin => "admin",
+            };
             match place {
                 Place::Tcp(address) => (speaks, address.ip().to_string(), Some(address.port())),
                 Place::Unix(path) => (speaks, path.display().to_string(), None),

@@ -35,6 +35,9 @@ pub struct Config {
     pub port: Option<u16>,
     /// port of gRPC
     pub grpc_port: GrpcPort,
+    /// port of HTTP with the paths of those who run the server, 0 takes a free one; none: they are
+    /// nowhere
+    pub admin_port: Option<u16>,
     /// Unix socket of HTTP
     pub unix: Option<PathBuf>,
     /// Unix socket of gRPC
@@ -93,6 +96,7 @@ impl Default for Config {
             host: "127.0.0.1".to_owned(),
             port: Some(8000),
             grpc_port: GrpcPort::Next,
+            admin_port: None,
             unix: None,
             grpc_unix: None,
             inherited: false,

@@ -17,6 +17,8 @@ pub enum Speaks {
     Http,
     /// gRPC
     Grpc,
+    /// HTTP, with the paths of those who run the server
+    Admin,
 }
 
 /// Where a socket is.
@@ -75,7 +77,11 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
     }
     let mut bound = Vec::new();
     let grpc_port = config.grpc_port().map_err(StartError::Settings)?;
-    for (speaks, port, option) in [(Speaks::Http, config.port, "--port"), (Speaks::Grpc, grpc_port, "--grpc-port")] {
+    for (speaks, port, option) in [
+        (Speaks::Http, config.port, "--port"),
+        (Speaks::Grpc, grpc_port, "--grpc-port"),
+        (Speaks::Admin, config.admin_port, "--admin-port"),
+    ] {
         let Some(port) = port else { continue };
         let named = match config.host.contains(':') {
             true => format!("[{}]:{port}", config.host),

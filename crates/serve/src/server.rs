@@ -183,7 +183,7 @@ impl Server {
             places.push((speaks, bound.place.clone()));
             let (listener, file) = bound.listener().map_err(StartError::Threads)?;
             files.extend(file);
-            let tls = if speaks == Speaks::Http { acceptors.0.clone() } else { acceptors.1.clone() };
+            let tls = if speaks == Speaks::Grpc { acceptors.1.clone() } else { acceptors.0.clone() };
             runtime.spawn(accept(Door { shared: shared.clone(), speaks, tls }, listener, connections.clone()));
         }
         if shared.service.repository.control() == Control::Poll {
@@ -367,7 +367,8 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
         let shared = shared.clone();
         async move {
             Ok::<_, Infallible>(match speaks {
-                Speaks::Http => answer(shared, request, busy).await,
+                Speaks::Http => answer(shared, request, busy, endpoints::Paths::Open).await,
+                Speaks::Admin => answer(shared, request, busy, endpoints::Paths::Admin).await,
                 Speaks::Grpc => grpc::answer(shared, request, busy).await,
             })
         }
@@ -418,9 +419,14 @@ impl Answer {
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>, busy: Busy) -> Response<AnswerBody> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    busy: Busy,
+    paths: endpoints::Paths,
+) -> Response<AnswerBody> {
     let version = request.version();
-    match endpoints::route(shared, request).await {
+    match endpoints::route(shared, request, paths).await {
         Ok(answer) => {
             let mut response = Response::new(AnswerBody::new(answer.body, busy));
             let headers = response.headers_mut();

@@ -6,6 +6,7 @@ mod infer;
 mod metrics;
 mod model_metadata;
 mod model_ready;
+mod plan;
 mod repository;
 mod server_metadata;
 mod statistics;
@@ -38,7 +39,26 @@ struct Call {
     version: Option<String>,
 }
 
-/// All of them.
+/// Which paths there are at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paths {
+    /// those of clients
+    Open,
+    /// those of who run the server, too
+    Admin,
+}
+
+/// Those at the port of those who run the server.
+static ADMIN: &[Endpoint] = &[
+    Endpoint { method: Method::GET, path: "/v2/models/{model}/plan", answer: |call| Box::pin(plan::answer(call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}/versions/{version}/plan",
+        answer: |call| Box::pin(plan::answer(call)),
+    },
+];
+
+/// Those of clients.
 static ENDPOINTS: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: "/v2/health/live", answer: |call| done(health::live(&call)) },
     Endpoint { method: Method::GET, path: "/v2/health/ready", answer: |call| done(health::ready(&call)) },
@@ -94,7 +114,7 @@ fn done(answer: Result<Answer, Refusal>) -> Answering {
 }
 
 /// Answers a request by the endpoint of its path.
-pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Refusal> {
+pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>, paths: Paths) -> Result<Answer, Refusal> {
     let path = request.uri().path();
     let words: Option<Vec<String>> = path.split('/').skip(1).map(decoded).collect();
     let words = words.ok_or_else(|| Refusal::invalid("the path is not text of UTF-8"))?;
@@ -103,7 +123,8 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Re
         _ => &words[..],
     };
     let mut others = Vec::new();
-    for endpoint in ENDPOINTS {
+    let admin = if paths == Paths::Admin { ADMIN } else { &[] };
+    for endpoint in ENDPOINTS.iter().chain(admin) {
         let Some((model, version)) = matched(endpoint.path, words) else { continue };
         if endpoint.method == request.method() {
             let open = endpoint.path.starts_with("/v2/health/");

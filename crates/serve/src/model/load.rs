@@ -154,6 +154,7 @@ impl Model {
         let flags = own.into_iter().chain([("data_indices", data.as_str()), ("param_indices", held.as_str())]);
         let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, plans)?;
         let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
+        let held = arrays.iter().map(|array| array.map(NDArray::tensor_type)).collect();
         let bound = Arc::new(BoundOp::new(Arc::new(op), &arrays)?);
         Ok(Model {
             name: spec.name.clone(),
@@ -173,6 +174,7 @@ impl Model {
             engine,
             symbol,
             bound,
+            types: held,
             arguments,
             labels,
             label_types: Mutex::default(),

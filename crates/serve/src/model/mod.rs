@@ -81,6 +81,8 @@ pub struct Model {
     engine: &'static Engine,
     symbol: Symbol,
     bound: Arc<BoundOp>,
+    /// types of the graph's inputs; none of those that a call brings
+    types: Vec<Option<TensorType>>,
     arguments: Vec<Argument>,
     labels: Vec<String>,
     label_types: Mutex<HashMap<Vec<Shape>, Vec<TensorType>>>,
@@ -197,6 +199,21 @@ impl Model {
             wanted.push(number);
         }
         Ok(Signature { inputs: numbers, outputs: wanted })
+    }
+
+    /// How so many rows are computed, as text.
+    pub(crate) fn plan(&self, rows: usize) -> Result<String, Refusal> {
+        let unknown = || Refusal::invalid("the shapes of the model's inputs are not known: its settings say none");
+        let inputs = self.sample(rows).ok_or_else(unknown)?;
+        let labels = self.label_types(inputs.iter().map(|tensor| tensor.shape.clone()).collect());
+        let labels = labels.map_err(|error| Refusal::of_call(&error))?;
+        let mut given = self.arguments.iter().map(|argument| match *argument {
+            Argument::Input(i) => inputs[i].clone(),
+            Argument::Label(i) => labels[i].clone(),
+        });
+        let types: Option<Vec<_>> = self.types.iter().map(|tensor| tensor.clone().or_else(|| given.next())).collect();
+        let lost = || Refusal::failed("the inputs of the graph are not those of the model");
+        self.bound.op().plan_text(&types.ok_or_else(lost)?).map_err(|error| Refusal::of_call(&error))
     }
 
     /// Refuses a request that would be late by how long calls took lately.
